@@ -1,4 +1,4 @@
-"""Holds the manifests beside this file against the schemas of Kubernetes: pip install kubernetes-validate, then run this."""
+"""Validates the manifests in this folder against the schemas of Kubernetes: pip install kubernetes-validate, then run this."""
 
 import pathlib
 import sys
@@ -20,5 +20,5 @@ for path in sorted(pathlib.Path(__file__).parent.glob("*.yaml")):
             print(f"{path.name}: {kind}: {error}", file=sys.stderr)
 missing = {"ConfigMap", "Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"} - seen
 if missing:
-    print(f"there is no good {', '.join(sorted(missing))}", file=sys.stderr)
+    print(f"there is no valid {', '.join(sorted(missing))}", file=sys.stderr)
 sys.exit(1 if wrong or missing else 0)

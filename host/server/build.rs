@@ -1,8 +1,8 @@
-//! Puts into the library what it brings along, deflated: the plugins of this repository, as built-ins, and the folders that plugins of
-//! authors begin as.
+//! Embeds files into the library, compressed with deflate: the plugins of this repository as built-ins, and the
+//! template folders for new plugins.
 //!
 //! The plugins are WebAssembly, which cargo does not build with the library: `cargo xtask build` builds them first and names their folder
-//! in `WHARF_BUILTINS`. Without that variable there are none.
+//! in `WHARF_BUILTINS`. Without that variable no plugin is built in.
 
 #![expect(clippy::disallowed_methods, reason = "the files are read here")]
 
@@ -12,13 +12,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The plugins that need nothing but what a command line can grant, and a config can narrow.
+/// The built-in plugins: those that need only what a command line can grant and a config can narrow.
 const BUILT_IN: [&str; 6] = ["fetch", "files", "git", "memory", "sequentialthinking", "time"];
 
-/// Where the templates of the languages lie, and the SDKs that go with them.
+/// The languages that have a template, and those that have an SDK.
 const TEMPLATES: [&str; 6] = ["rust", "ts", "js", "python", "go", "c"];
 const SDKS: [&str; 5] = ["rust", "ts", "python", "go", "c"];
-/// What tools leave in those folders, and the SDKs' own tests, are no part of a template.
+/// Folders that are not copied into a template: output of tools, and the SDKs' own tests.
 const LEFT_BY_TOOLS: [&str; 5] = ["node_modules", ".venv", "__pycache__", "dist", "target"];
 const TESTS: [&str; 2] = ["test", "tests"];
 
@@ -33,15 +33,20 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Each by itself, since a command needs one of them.
+/// Writes the table of built-in plugins. Each plugin is compressed by itself, since a command needs only one of them.
 fn built_ins(to: &Path) -> Result<()> {
     let mut all = String::from("[\n");
     if let Some(from) = env::var_os("WHARF_BUILTINS").filter(|from| !from.is_empty()).map(PathBuf::from) {
         let (there, missing): (Vec<_>, Vec<_>) =
             BUILT_IN.into_iter().partition(|name| from.join(format!("{name}.wasm")).is_file());
         if !missing.is_empty() {
-            // It may be that not all of them are wanted, as for the demo. Whatever comes into the folder is noticed.
-            println!("cargo::warning=not in the binary, since {} has none: {}", from.display(), missing.join(", "));
+            // Some builds, such as the demo, leave plugins out on purpose. When a file is added to the folder,
+            // cargo runs this script again.
+            println!(
+                "cargo::warning=not built into the binary, because {} does not contain them: {}",
+                from.display(),
+                missing.join(", ")
+            );
             println!("cargo::rerun-if-changed={}", from.display());
         }
         for name in there {
@@ -52,7 +57,7 @@ fn built_ins(to: &Path) -> Result<()> {
     fs::write(to.join("builtins.rs"), all + "]\n")
 }
 
-/// All files one after the other, since they are alike, and a table of their paths and lengths.
+/// Writes all files of the templates, concatenated because similar files compress well together, and a table of their paths and lengths.
 fn templates(to: &Path) -> Result<()> {
     let (mut paths, mut contents) = (Vec::new(), Vec::new());
     for language in TEMPLATES {
@@ -66,7 +71,7 @@ fn templates(to: &Path) -> Result<()> {
     fs::write(to.join("templates.rs"), format!("(&[\n{}], {all})\n", paths.concat()))
 }
 
-/// Takes in the files of a folder and of those below it, in the order of their names.
+/// Appends the files of a folder and of its subfolders, sorted by name.
 fn below(root: &Path, folder: &Path, left_out: &[&str], paths: &mut Vec<String>, contents: &mut Vec<u8>) -> Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(root.join(folder))? {
@@ -94,7 +99,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|error| Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
-/// The expression that includes these bytes deflated: a third of the size, and a few milliseconds to take apart again.
+/// Returns the expression that includes these bytes deflated: to a third of their size, and inflated again in a few milliseconds.
 fn deflated(to: &Path, name: &str, bytes: &[u8]) -> Result<String> {
     fs::write(to.join(format!("{name}.deflated")), miniz_oxide::deflate::compress_to_vec(bytes, 9))?;
     Ok(format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.deflated\")).as_slice()"))

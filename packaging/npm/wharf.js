@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Becomes the binary for this machine, which npm installed beside this package.
+// Runs the binary for this platform, which npm installed as an optional dependency of this package.
 "use strict";
 
 const { spawn } = require("node:child_process");
@@ -12,7 +12,7 @@ let binary;
 try {
   binary = require.resolve(`${name}/wharf`);
 } catch {
-  console.error(`error: ${name} is not installed. Either there is no wharf for this machine, or npm was told to leave out optional packages.`);
+  console.error(`error: ${name} is not installed. Either wharf does not support this platform, or npm was told to omit optional dependencies.`);
   process.exit(1);
 }
 
@@ -21,7 +21,7 @@ if (process.execve) {
   process.execve(binary, [binary, ...args], process.env);
 }
 
-// Older Node.js cannot become another program: it stays until the binary ends, and passes on what ends it.
+// Older versions of Node.js lack execve: this process runs until the binary exits, forwards signals to it, and exits with its status.
 const child = spawn(binary, args, { stdio: "inherit" });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
   process.on(signal, () => child.kill(signal));

@@ -1,4 +1,5 @@
-/* Requests through wasi:http, waited for with one deadline. What is polled is dropped before what it belongs to, as WASI wants it. */
+/* Sends HTTP requests through wasi:http, each with one deadline. WASI requires that child resources, such as pollables, are dropped
+ * before their parents. */
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -8,8 +9,8 @@
 #include "gen/plugin.h"
 #include "internal.h"
 
-static const double SECONDS = 20;
-static const size_t MAX_BODY = 4 << 20, PIECE = 64 << 10;
+static const double DEFAULT_SECONDS = 20;
+static const size_t DEFAULT_MAX_BODY = 4 << 20, CHUNK_BYTES = 64 << 10;
 
 typedef struct {
     bool is_secure;
@@ -20,7 +21,7 @@ typedef struct {
     const wharf_request *request;
     const char *host;
     wasi_clocks_monotonic_clock_own_pollable_t over;
-    /* Set once: why there is no answer. */
+    /* The first reason why there is no response. */
     const char *problem;
 } fetch;
 
@@ -49,7 +50,7 @@ static bool target_of(const char *url, target *to) {
     const char *colon = strrchr(to->authority, ':');
     if (colon && strspn(colon + 1, "0123456789") == strlen(colon + 1)) host = (size_t)(colon - to->authority);
     to->host = wharf_copy(rest, host);
-    /* A password in a URL would end up in logs and in what a model reads. */
+    /* A password in a URL would end up in logs and in messages to the model. */
     return host && !strchr(to->authority, '@');
 }
 
@@ -74,14 +75,14 @@ static const char *problem_of(const wasi_http_types_error_code_t *code, const fe
     case WASI_HTTP_TYPES_ERROR_CODE_CONNECTION_REFUSED:
     case WASI_HTTP_TYPES_ERROR_CODE_DESTINATION_UNAVAILABLE:
     case WASI_HTTP_TYPES_ERROR_CODE_DESTINATION_IP_UNROUTABLE:
-        return unreachable(one->host, "it takes no connection");
+        return unreachable(one->host, "it refused the connection");
     case WASI_HTTP_TYPES_ERROR_CODE_CONNECTION_TERMINATED:
     case WASI_HTTP_TYPES_ERROR_CODE_HTTP_RESPONSE_INCOMPLETE:
         return unreachable(one->host, "the connection broke");
     case WASI_HTTP_TYPES_ERROR_CODE_TLS_PROTOCOL_ERROR:
     case WASI_HTTP_TYPES_ERROR_CODE_TLS_CERTIFICATE_ERROR:
     case WASI_HTTP_TYPES_ERROR_CODE_TLS_ALERT_RECEIVED:
-        return unreachable(one->host, "no secure connection can be made, or its certificate is not trusted");
+        return unreachable(one->host, "the TLS handshake failed, or its certificate is not trusted");
     case WASI_HTTP_TYPES_ERROR_CODE_HTTP_PROTOCOL_ERROR:
         return unreachable(one->host, "it does not speak HTTP");
     default:
@@ -100,7 +101,7 @@ static bool failed_with(fetch *one, wasi_http_types_error_code_t *code) {
     return failed(one, problem);
 }
 
-/* Waits for something, or for the end of the time. */
+/* Waits until a pollable is ready; fails when the deadline has passed. */
 static bool waited(fetch *one, wasi_io_poll_own_pollable_t ready) {
     wasi_io_poll_borrow_pollable_t both[] = {wasi_io_poll_borrow_pollable(ready), wasi_io_poll_borrow_pollable(one->over)};
     wasi_io_poll_list_borrow_pollable_t list = {both, 2};
@@ -139,7 +140,7 @@ static bool prepared(fetch *one, const target *to, wasi_http_types_own_outgoing_
     wasi_http_types_own_fields_t fields;
     wasi_http_types_header_error_t wrong;
     if (!wasi_http_types_static_fields_from_list(&list, &fields, &wrong)) {
-        return failed(one, "The request cannot be sent: it has a header that may not be set, or that is not written right.");
+        return failed(one, "The request cannot be sent: it has a header that may not be set or is malformed.");
     }
     *outgoing = wasi_http_types_constructor_outgoing_request(fields);
     wasi_http_types_borrow_outgoing_request_t self = wasi_http_types_borrow_outgoing_request(*outgoing);
@@ -156,11 +157,12 @@ static bool prepared(fetch *one, const target *to, wasi_http_types_own_outgoing_
     return failed(one, bad_url(request->url));
 }
 
-/* Writes all of a body. What was not written is told by the answer: who answers early closes the stream. */
+/* Writes a body. A server that responds before it has read the whole body closes the stream: then *is_whole is false, and the response
+ * says why. */
 static bool written(fetch *one, wasi_http_types_borrow_outgoing_body_t body, bool *is_whole) {
     wasi_io_streams_own_output_stream_t stream;
     if (!wasi_http_types_method_outgoing_body_write(body, &stream)) {
-        return failed(one, "The request cannot be sent: it has no body to write.");
+        return failed(one, "The request cannot be sent: its body cannot be written.");
     }
     wasi_io_streams_borrow_output_stream_t self = wasi_io_streams_borrow_output_stream(stream);
     const uint8_t *at = one->request->body;
@@ -197,7 +199,7 @@ static bool sent(fetch *one, wasi_http_types_own_outgoing_request_t outgoing, wa
     bool has_body = one->request->body_size > 0, is_whole = false;
     if (has_body && !wasi_http_types_method_outgoing_request_body(wasi_http_types_borrow_outgoing_request(outgoing), &body)) {
         wasi_http_types_outgoing_request_drop_own(outgoing);
-        return failed(one, "The request cannot be sent: it has no body to write.");
+        return failed(one, "The request cannot be sent: its body cannot be written.");
     }
     if (!wasi_http_outgoing_handler_handle(outgoing, NULL, coming, &code)) {
         if (has_body) wasi_http_types_outgoing_body_drop_own(body);
@@ -222,7 +224,7 @@ static bool answered(
     while (!wasi_http_types_method_future_incoming_response_get(self, &answer)) {
         if (!waited(one, wasi_http_types_method_future_incoming_response_subscribe(self))) return false;
     }
-    if (answer.is_err) return failed(one, unreachable(one->host, "its answer was taken already"));
+    if (answer.is_err) return failed(one, unreachable(one->host, "its answer was already consumed"));
     if (answer.val.ok.is_err) return failed_with(one, &answer.val.ok.val.err);
     *incoming = answer.val.ok.val.ok;
     return true;
@@ -250,7 +252,7 @@ static bool read_stream(fetch *one, wasi_io_streams_borrow_input_stream_t stream
     for (;;) {
         plugin_list_u8_t piece;
         wasi_io_streams_stream_error_t problem;
-        if (!wasi_io_streams_method_input_stream_read(stream, PIECE, &piece, &problem)) {
+        if (!wasi_io_streams_method_input_stream_read(stream, CHUNK_BYTES, &piece, &problem)) {
             response->body = body;
             if (problem.tag == WASI_IO_STREAMS_STREAM_ERROR_CLOSED) return true;
             wasi_http_types_error_code_t code;
@@ -261,7 +263,7 @@ static bool read_stream(fetch *one, wasi_io_streams_borrow_input_stream_t stream
         }
         if (piece.len > most - response->body_size) {
             plugin_list_u8_free(&piece);
-            return failed(one, wharf_format("The answer of %s is longer than %zu KiB, the most that is taken in.", one->host, most / 1024));
+            return failed(one, wharf_format("The answer of %s is longer than the limit of %zu KiB.", one->host, most / 1024));
         }
         if (!piece.len && !waited(one, wasi_io_streams_method_input_stream_subscribe(stream))) return false;
         if (response->body_size + piece.len > room) {
@@ -300,8 +302,8 @@ wharf_response wharf_fetch(wharf_request request) {
     wharf_response response = {.body = "", .headers = wharf_alloc(sizeof(wharf_header))};
     target to;
     if (!request.method) request.method = "GET";
-    if (request.seconds <= 0) request.seconds = SECONDS;
-    if (!request.max_body) request.max_body = MAX_BODY;
+    if (request.seconds <= 0) request.seconds = DEFAULT_SECONDS;
+    if (!request.max_body) request.max_body = DEFAULT_MAX_BODY;
     if (!request.url || !target_of(request.url, &to)) {
         response.problem = bad_url(request.url ? request.url : "NULL");
         return response;

@@ -1,11 +1,11 @@
-/* What a plugin asks of the host. */
+/* The functions of the host that a plugin calls. */
 
 #include <string.h>
 
 #include "gen/plugin.h"
 #include "internal.h"
 
-/* What imports take is only read, so these texts need no copy. */
+/* Imports only read their arguments, so these texts need no copy. */
 static plugin_string_t lent(const char *text) {
     plugin_string_t to = {(uint8_t *)text, strlen(text)};
     return to;

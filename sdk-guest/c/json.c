@@ -1,11 +1,11 @@
-/* Reads JSON strictly, into memory of the call, and writes strings. */
+/* Parses JSON strictly, into memory of the call, and writes strings and objects of strings. */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* Deeper than any schema or argument that the host lets through. */
+/* The host passes on no schema or argument that is nested deeper than this. */
 enum { MAX_DEPTH = 64 };
 
 typedef struct {
@@ -51,12 +51,12 @@ static bool read_number(reader *from, wharf_json *to) {
     }
     if (from->at < from->end && *from->at == '.') {
         from->at++;
-        if (!digits(from)) return fails(from, "a number ends with its point");
+        if (!digits(from)) return fails(from, "a number has no digit after its point");
     }
     if (from->at < from->end && (*from->at == 'e' || *from->at == 'E')) {
         from->at++;
         if (from->at < from->end && (*from->at == '+' || *from->at == '-')) from->at++;
-        if (!digits(from)) return fails(from, "a number has no exponent");
+        if (!digits(from)) return fails(from, "a number has no digit in its exponent");
     }
     to->kind = WHARF_NUMBER;
     to->number = strtod(wharf_copy(start, (size_t)(from->at - start)), NULL);
@@ -89,12 +89,12 @@ static size_t utf8(char *to, uint32_t code) {
     return length;
 }
 
-/* The host's texts are UTF-8 already, so bytes above 127 pass as they are. */
+/* Texts from the host are valid UTF-8, so bytes above 127 are copied unchanged. */
 static bool read_string(reader *from, const char **text, size_t *length) {
     const char *close = ++from->at;
     while (close < from->end && *close != '"') close += *close == '\\' ? 2 : 1;
     if (close >= from->end) return fails(from, "a string does not end");
-    /* No escape is shorter than what it stands for. */
+    /* An escape is at least as long as the character it stands for. */
     char *to = wharf_alloc((size_t)(close - from->at) + 1);
     size_t used = 0;
     while (*from->at != '"') {
@@ -114,7 +114,7 @@ static bool read_string(reader *from, const char **text, size_t *length) {
         }
         if (escape != 'u') return fails(from, "a string has an unknown escape");
         int high = hex(from);
-        if (high < 0) return fails(from, "a string has a wrong \\u");
+        if (high < 0) return fails(from, "a string has an invalid \\u escape");
         uint32_t code = (uint32_t)high;
         if (high >= 0xd800 && high < 0xdc00 && from->end - from->at > 6 && from->at[0] == '\\' && from->at[1] == 'u') {
             const char *kept = from->at;
@@ -126,7 +126,7 @@ static bool read_string(reader *from, const char **text, size_t *length) {
                 from->at = kept;
             }
         }
-        /* Half a pair is no character. */
+        /* A surrogate without its partner is not a character. */
         used += utf8(to + used, code >= 0xd800 && code < 0xe000 ? 0xfffd : code);
     }
     from->at++;
@@ -139,7 +139,7 @@ static bool read_many(reader *from, wharf_json *to, int depth) {
     bool is_object = *from->at == '{';
     char close = is_object ? '}' : ']';
     to->kind = is_object ? WHARF_OBJECT : WHARF_LIST;
-    if (depth >= MAX_DEPTH) return fails(from, "it is too deep");
+    if (depth >= MAX_DEPTH) return fails(from, "the nesting is too deep");
     from->at++;
     skip_space(from);
     if (from->at < from->end && *from->at == close) {
@@ -161,7 +161,7 @@ static bool read_many(reader *from, wharf_json *to, int depth) {
         *place = one;
         place = (const wharf_json **)&one->next;
         skip_space(from);
-        if (from->at >= from->end) return fails(from, "it ends too early");
+        if (from->at >= from->end) return fails(from, "the text ends too early");
         if (*from->at == close) {
             from->at++;
             return true;
@@ -174,7 +174,7 @@ static bool read_many(reader *from, wharf_json *to, int depth) {
 static bool read_value(reader *from, wharf_json *to, int depth) {
     skip_space(from);
     to->source = from->at;
-    if (from->at >= from->end) return fails(from, "it ends too early");
+    if (from->at >= from->end) return fails(from, "the text ends too early");
     bool fine;
     switch (*from->at) {
     case '{':
@@ -209,7 +209,7 @@ const wharf_json *wharf_parse(const char *text, size_t length) {
     wharf_json *value = wharf_alloc(sizeof *value);
     bool fine = read_value(&from, value, 0);
     skip_space(&from);
-    if (fine && from.at < from.end) fine = fails(&from, "there is something after its end");
+    if (fine && from.at < from.end) fine = fails(&from, "there is text after the value");
     last_problem = fine ? "" : from.problem;
     return fine ? value : NULL;
 }
@@ -242,7 +242,7 @@ const char *wharf_json_text(const wharf_json *value) {
 }
 
 const char *wharf_quote(const char *text) {
-    /* Six bytes for a control character are the most. */
+    /* The longest escape has six bytes, for a control character. */
     char *quoted = wharf_alloc(strlen(text) * 6 + 3), *to = quoted;
     *to++ = '"';
     for (; *text; text++) {
@@ -280,7 +280,7 @@ void wharf_set(wharf_json *object, const char *key, const char *text) {
     one->length = strlen(text);
     one->source = wharf_quote(text);
     one->source_length = strlen(one->source);
-    /* In the order in which they came, and the text of the whole with it. */
+    /* Members keep the order in which they were added; the object's JSON text is extended too. */
     const wharf_json **place = &object->first;
     while (*place) place = (const wharf_json **)&(*place)->next;
     *place = one;
@@ -300,7 +300,7 @@ static bool match_parts(const char *pattern, const char *uri, wharf_json **varia
     const char *name = brace + 1 + spans;
     size_t limit = spans ? strlen(uri) : strcspn(uri, "/");
     int kept = *count;
-    /* The longest value is tried first, so that a variable takes as much as it can. */
+    /* Matching is greedy: the longest value of a variable is tried first. */
     for (size_t end = limit; end > 0; end--) {
         if (*count == 16) return false;
         wharf_json *one = wharf_alloc(sizeof *one);

@@ -1,4 +1,4 @@
-/* Memory that lives until the end of a call. */
+/* An arena allocator, whose memory lives until the end of a call. */
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ typedef struct piece {
 static piece *newest;
 
 void *wharf_alloc(size_t size) {
-    /* A size near the largest would wrap around when it is rounded. */
+    /* A size near SIZE_MAX would overflow when it is rounded up. */
     if (size > SIZE_MAX / 2) abort();
     size = (size + 15) & ~(size_t)15;
     if (!newest || newest->size - newest->used < size) {

@@ -1,11 +1,11 @@
-/* Results as they are before they become types of the contract. */
+/* The SDK's own representation of results, before their conversion to types of the contract. */
 #ifndef WHARF_RESULT_H
 #define WHARF_RESULT_H
 
 #include "gen/plugin.h"
 #include "internal.h"
 
-/* Copies that the generated code frees when the host has them. */
+/* Copies that the generated code frees after the host has read them. */
 void *wharf_taken(size_t size);
 plugin_string_t wharf_to_string(const char *text);
 plugin_option_string_t wharf_to_option(const char *text);

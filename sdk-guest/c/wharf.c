@@ -1,4 +1,4 @@
-/* What the component exports, in the types of the contract. */
+/* The exports of the component, in the types of the contract. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 
 #include "result.h"
 
-/* ---- What the plugin has ---- */
+/* ---- Registration ---- */
 
 typedef struct {
     wharf_tool tool;
@@ -23,7 +23,7 @@ static struct {
     size_t tool_count, resource_count, prompt_count, completion_count;
 } plugin;
 
-/* Room for one more. These lists outlive the call. */
+/* Grows a list by one element. The lists outlive the call, so they are not in its arena. */
 static void *grown(void *list, size_t count, size_t size) {
     void *larger = realloc(list, (count + 1) * size);
     if (!larger) abort();
@@ -49,7 +49,7 @@ void wharf_add_completion(wharf_completion completion) {
 static void fill(void) {
     if (plugin.filled) return;
     plugin.filled = true;
-    /* A call in a new instance would draw the same numbers as every other. */
+    /* Without a seed, rand() would return the same numbers in every call, because each runs in a new instance. */
     unsigned seed;
     if (!getentropy(&seed, sizeof seed)) srand(seed);
     wharf_plugin();
@@ -192,7 +192,7 @@ static bool failed(wharf_plugin_types_failure_t *to, const wharf_result *from) {
 
 static wharf_result *unknown(const char *kind, const char *name) { return wharf_invalid_params("unknown %s: %s", kind, name); }
 
-/* Ends a call: what it allocated goes, what the host gets was copied before. */
+/* Ends a call: frees its memory. The result for the host was copied before. */
 static bool ended(bool fine) {
     wharf_free_all();
     return fine;
@@ -208,7 +208,7 @@ static plugin_option_bool_t to_hint(wharf_hint hint) {
     return to;
 }
 
-/* What is wrong with a tool before anyone calls it, or NULL. */
+/* Checks the registration of a tool; returns the mistake, or NULL. */
 static wharf_result *mistake_in(const listed_tool *one) {
     if (!one->tool.name || !one->tool.run) {
         return wharf_fail("%s:%d: a tool needs a name and a function to run", one->file, one->line);
@@ -265,7 +265,7 @@ bool exports_wharf_plugin_tools_list_tools(exports_wharf_plugin_tools_list_tool_
 }
 
 static const wharf_result *ran(wharf_result *result, const char *name) {
-    return result ? result : wharf_fail("the function of %s returned NULL in place of a result", name);
+    return result ? result : wharf_fail("the function of %s returned NULL instead of a result", name);
 }
 
 static bool to_tool_outcome(
@@ -505,7 +505,7 @@ bool exports_wharf_plugin_completions_complete(
     plugin_list_tuple2_string_string_t *others, exports_wharf_plugin_completions_completion_t *ret,
     exports_wharf_plugin_completions_failure_t *err
 ) {
-    enum { MOST = 100 };
+    enum { MAX_VALUES = 100 };
     fill();
     bool is_prompt = target->tag == EXPORTS_WHARF_PLUGIN_COMPLETIONS_TARGET_PROMPT;
     const char *wanted = from_string(is_prompt ? target->val.prompt : target->val.template_), *of = from_string(*argument);
@@ -521,12 +521,12 @@ bool exports_wharf_plugin_completions_complete(
     if (fine) {
         ret->values.len = 0;
         ret->values.ptr = wharf_taken(result->count * sizeof *ret->values.ptr);
-        for (const block *one = result->first; one && ret->values.len < MOST; one = one->next) {
+        for (const block *one = result->first; one && ret->values.len < MAX_VALUES; one = one->next) {
             if (one->content.tag == WHARF_PLUGIN_TYPES_CONTENT_TEXT) ret->values.ptr[ret->values.len++] = one->content.val.text;
         }
         ret->total.is_some = true;
         ret->total.val = (uint32_t)result->count;
-        ret->has_more = result->count > MOST;
+        ret->has_more = result->count > MAX_VALUES;
     }
     exports_wharf_plugin_completions_target_free(target);
     plugin_string_free(argument);

@@ -7,7 +7,7 @@ import (
 	"reflect"
 )
 
-// Abilities are what a client can do.
+// Abilities is a set of abilities of a client.
 type Abilities uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	CanLog
 )
 
-// Call is one call: what it knows of its caller, the answers that it got so far, and how it asks.
+// Call is a call of the plugin: its context, the answers received so far, and methods to ask questions and report progress.
 type Call struct {
 	answers   map[string]Answer
 	given     []byte
@@ -29,9 +29,9 @@ type Call struct {
 	more      string
 }
 
-// Caller is what the host tells of the caller.
+// Caller is information about the caller from the host.
 type Caller struct {
-	// Revision is that of MCP.
+	// Revision is the MCP revision of the request.
 	Revision string `json:"revision"`
 	// Client is the client's name and version, as it states them.
 	Client json.RawMessage `json:"client"`
@@ -41,33 +41,33 @@ type Caller struct {
 	Capabilities json.RawMessage `json:"capabilities"`
 }
 
-// Caller tells who calls.
+// Caller returns information about the caller.
 func (c *Call) Caller() Caller {
 	var caller Caller
 	if c.more != "" {
 		if err := decode(c.more, &caller); err != nil {
-			panic(stop{failure: failureOf(fmt.Errorf("what the host tells of the caller cannot be read: %w", err))})
+			panic(stop{failure: failureOf(fmt.Errorf("the host's information about the caller cannot be read: %w", err))})
 		}
 	}
 	return caller
 }
 
-// Can tells whether the client can do all of this, now, for this call.
+// Can reports whether the client has all of these abilities during this call.
 func (c *Call) Can(abilities Abilities) bool { return c.abilities&abilities == abilities }
 
-// Action is what became of a question.
+// Action is the kind of an answer.
 type Action uint8
 
 const (
 	Accepted Action = iota
 	Declined
 	Cancelled
-	// The client's model answered, or the client told its roots.
+	// The client's model answered, or the client sent its roots.
 	sampled
 	listed
 )
 
-// Question is something that only the client can answer. Make it by Form, FormOf, Page, Sample or Roots.
+// Question is a question that only the client can answer. Make it by Form, FormOf, Page, Sample or Roots.
 type Question struct {
 	Key           string
 	kind          questionKind
@@ -83,7 +83,7 @@ const (
 	rootsQuestion
 )
 
-// Form asks the person to fill in a form with one field for each field of T: strings, numbers, booleans and enums, as MCP allows.
+// Form asks the user to fill in a form with one field for each field of T: strings, numbers, booleans and enums, as MCP allows.
 func Form[T any](key, message string) Question {
 	text, err := argumentsSchema(reflect.TypeFor[T]())
 	if err != nil {
@@ -92,17 +92,17 @@ func Form[T any](key, message string) Question {
 	return FormOf(key, message, text)
 }
 
-// FormOf asks the person to fill in a form by a JSON Schema.
+// FormOf asks the user to fill in a form that a JSON Schema describes.
 func FormOf(key, message, schema string) Question {
 	return Question{Key: key, kind: formQuestion, message: message, text: schema}
 }
 
-// Page asks the person to open a page over https.
+// Page asks the user to open a page over https.
 func Page(key, message, url string) Question {
 	return Question{Key: key, kind: pageQuestion, message: message, text: url}
 }
 
-// Sample has the client's model answer. The parameters are those of sampling/createMessage.
+// Sample asks the client's model. The parameters are those of sampling/createMessage.
 func Sample(key string, parameters any) Question {
 	return Question{Key: key, kind: sampleQuestion, text: encode(parameters)}
 }
@@ -113,19 +113,19 @@ func Roots(key string) Question { return Question{Key: key, kind: rootsQuestion}
 // Answer is the reply to one question.
 type Answer struct {
 	Action Action
-	// JSON is what the person entered, or the result of sampling/createMessage, which comes from a model: do not trust it.
+	// JSON is the user's input, or the result of sampling/createMessage, which comes from a model: do not trust it.
 	JSON json.RawMessage
-	// Roots are set if they were asked for.
+	// Roots is the answer to a question made by Roots.
 	Roots []Root
 }
 
-// Root is a directory or file that the client has opened, as it spells it. Those that the plugin may use are in Directories.
+// Root is a directory or file that the client has opened, as the client spells it. Directories returns those that the plugin may use.
 type Root struct {
 	URI, Name string
 }
 
-// A question ends the run by a panic of this type, because nothing else gets past the author's code. The call is made again from
-// its start once the answers are there.
+// stop is the panic value that ends a call with questions or a failure. Only a panic unwinds through the author's code. wharf calls the
+// function again from its start when it has the answers.
 type stop struct {
 	round   *round
 	failure *failure
@@ -136,8 +136,8 @@ type round struct {
 	state     []byte
 }
 
-// Ask puts a form to the person and returns what they entered. The first time, this does not return: wharf asks the person and
-// calls the function again from its start. So put nothing before it that must not happen twice.
+// Ask shows a form to the user and returns their input. The first time, this does not return: wharf asks the user and calls the
+// function again from its start. So before the last question, do nothing that must not happen twice.
 //
 //	type Sure struct {
 //		Really bool `json:"really"`
@@ -156,7 +156,7 @@ func Ask[T any](c *Call, key, message string) (T, Action) {
 	return entered, answer.Action
 }
 
-// AskAll asks several questions in one round. The answers come in the order of the questions.
+// AskAll asks several questions in one round. The answers are in the order of the questions.
 func AskAll(c *Call, questions ...Question) []Answer {
 	var answers []Answer
 	var open []Question
@@ -173,12 +173,12 @@ func AskAll(c *Call, questions ...Question) []Answer {
 	return answers
 }
 
-// AskPage asks the person to open a page over https. True if they agreed.
+// AskPage asks the user to open a page over https, and reports whether they agreed.
 func (c *Call) AskPage(key, message, url string) bool {
 	return AskAll(c, Page(key, message, url))[0].Action == Accepted
 }
 
-// Sample has the client's model answer; the parameters are those of sampling/createMessage. Do not trust the reply.
+// Sample asks the client's model; the parameters are those of sampling/createMessage. Do not trust the reply.
 func (c *Call) Sample(key string, parameters any) (Reply, error) {
 	answer := AskAll(c, Sample(key, parameters))[0]
 	if answer.Action == Declined || answer.Action == Cancelled {
@@ -190,7 +190,7 @@ func (c *Call) Sample(key string, parameters any) (Reply, error) {
 	return reply, nil
 }
 
-// Roots are the roots that the client has opened.
+// Roots returns the roots that the client has opened.
 func (c *Call) Roots() []Root {
 	answer := AskAll(c, Roots("roots"))[0]
 	if answer.Action != listed {
@@ -199,30 +199,31 @@ func (c *Call) Roots() []Root {
 	return answer.Roots
 }
 
-// Keep keeps a value for the next round, when this call is made again with answers. At most 64 KiB; nobody else can read it.
+// Keep stores a value for the next round, when this function is called again with answers. The value has at most 64 KiB of JSON, and the
+// client cannot read it.
 func (c *Call) Keep(value any) { c.kept = []byte(encode(value)) }
 
-// Kept reads the value that an earlier round kept. False if there is none.
+// Kept reads the value that an earlier round stored, and reports whether there is one.
 func (c *Call) Kept(value any) bool {
 	if c.given == nil {
 		return false
 	}
 	if err := json.Unmarshal(c.given, value); err != nil {
-		panic(stop{failure: failureOf(fmt.Errorf("what was kept does not fit: %w", err))})
+		panic(stop{failure: failureOf(fmt.Errorf("the value stored by Keep does not fit: %w", err))})
 	}
 	return true
 }
 
-// Reply is what a client's model answered.
+// Reply is the answer of a client's model.
 type Reply struct {
 	Role    string          `json:"role"`
 	Model   string          `json:"model"`
 	Content json.RawMessage `json:"content"`
-	// JSON is all of it.
+	// JSON is the complete result of sampling/createMessage.
 	JSON json.RawMessage `json:"-"`
 }
 
-// Text is the text of the reply; a client may send one block or several.
+// Text returns the text of the reply, or of its first block if the client sent several.
 func (r Reply) Text() string {
 	type block struct {
 		Text string `json:"text"`

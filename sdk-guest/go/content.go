@@ -37,7 +37,7 @@ type ResourceLink struct {
 	More                More
 }
 
-// ResourceContents is one piece of a resource: its bytes if there are any, else its text.
+// ResourceContents is one item of a resource's contents: its bytes if they are set, otherwise its text.
 type ResourceContents struct {
 	URI, MIMEType string
 	Text          string
@@ -57,7 +57,7 @@ func Audio(mimeType string, data []byte) Content {
 
 func Link(link ResourceLink) Content { return Content{kind: linkContent, link: link} }
 
-// Embedded puts a resource into a result.
+// Embedded is a resource embedded in a result.
 func Embedded(resource ResourceContents) Content {
 	return Content{kind: embeddedContent, resource: resource}
 }
@@ -65,16 +65,16 @@ func Embedded(resource ResourceContents) Content {
 // Raw is a complete MCP content block: for annotations, _meta, or kinds that are newer than this package.
 func Raw(block any) Content { return Content{kind: rawContent, text: encode(block)} }
 
-// Result is a tool's result with everything that it can have.
+// Result is a complete result of a tool.
 type Result struct {
 	Content []Content
-	// Structured is anything that JSON can hold.
+	// Structured is a value that encoding/json can encode.
 	Structured any
 	IsError    bool
 	More       More
 }
 
-// Role is who speaks in a prompt's message.
+// Role is the speaker of a prompt's message.
 type Role uint8
 
 const (
@@ -88,14 +88,14 @@ type Message struct {
 	Content Content
 }
 
-// PromptResult is a prompt's result with everything that it can have.
+// PromptResult is a complete result of a prompt.
 type PromptResult struct {
 	Description string
 	Messages    []Message
 	More        More
 }
 
-// Error is a JSON-RPC error: for what is wrong with the request rather than with the world. Any other error is a failed call whose
+// Error is a JSON-RPC error, for requests that are wrong rather than operations that failed. Any other error is a failed call whose
 // message the model reads.
 type Error struct {
 	Code    int32
@@ -110,19 +110,19 @@ const (
 	codeResourceNotFound = -32002
 )
 
-// InvalidParams says that the parameters are wrong in a way that the schema cannot say.
+// InvalidParams is the error for parameters that satisfy the schema but are invalid for another reason.
 func InvalidParams(format string, values ...any) error {
 	return &Error{Code: codeInvalidParams, Message: fmt.Sprintf(format, values...)}
 }
 
-// NotFound says that there is no resource under this URI.
+// NotFound is the error for a URI without a resource.
 func NotFound(uri string) error {
 	return &Error{Code: codeResourceNotFound, Message: "Resource not found", Data: map[string]string{"uri": uri}}
 }
 
-// What a call comes to: an outcome, questions or a failure.
+// outcome is the outcome of a call: a result, questions or a failure.
 type outcome struct {
-	// text is the short way; json is a structured result.
+	// text is shorthand for a result with one text block; json is a structured result.
 	text, json *string
 	result     *Result
 	contents   []ResourceContents
@@ -199,7 +199,8 @@ func promptOutcome(value any, name string) outcome {
 		"a prompt is a string, a []wharf.Message or a wharf.PromptResult; the function of %s returns %T", name, value)}}
 }
 
-// The text of JSON in which empty lists are lists: a nil slice is null to encoding/json, which no schema of a list takes.
+// structured returns a value as JSON in which nil slices are empty lists. encoding/json would write null, which the schema of a list does
+// not accept.
 func structured(value any) string {
 	if raw, ok := value.(json.RawMessage); ok {
 		return string(raw)

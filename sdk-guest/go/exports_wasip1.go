@@ -15,7 +15,7 @@ import (
 	_ "wharf/gen/wit_exports"
 )
 
-// What the component exports, in the types of the contract.
+// The exports of the component, in the types of the contract.
 func init() {
 	export_wharf_plugin_tools.ListTools = exportTools
 	export_wharf_plugin_tools.CallTool = exportCall
@@ -181,7 +181,7 @@ func exportPrompt(
 	return wit.Ok[wharf_plugin_prompts.PromptOutcome, api.Failure](wharf_plugin_prompts.MakePromptOutcomeDone(done))
 }
 
-// The host passes on so many values at most.
+// maxValues is the maximum number of completions that the host passes on.
 const maxValues = 100
 
 func exportComplete(

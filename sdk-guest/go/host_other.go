@@ -4,9 +4,9 @@ package wharf
 
 import "errors"
 
-// Outside a component there is no host; tests of a plugin's functions run all the same.
+// Replacements for the host's functions outside of a component, so that native tests of a plugin's functions run.
 
-// A test that wants to see what is logged sets this.
+// logged is set by tests that check log messages.
 var logged func(level Level, message, data string)
 
 func hostConfig() string { return "{}" }
@@ -26,5 +26,5 @@ func hostLog(level Level, message, data string) {
 }
 
 func send(Request, target) (*Response, error) {
-	return nil, errors.New("requests are sent in a component only, by wharf")
+	return nil, errors.New("requests can be sent only in a component that wharf runs")
 }

@@ -36,7 +36,7 @@ func hostLog(level Level, message, data string) {
 	wharf_plugin_host.Log(uint8(level), message, optional(data))
 }
 
-// A text that is left out where it is empty.
+// optional returns no value for an empty text.
 func optional(text string) wit.Option[string] {
 	if text == "" {
 		return wit.None[string]()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Request is a request over HTTP, put to the operator's rules, which may add a secret to it that the plugin never sees. Redirects
-// are not followed. For code that wants a net/http client, see the package wharf/roundtrip.
+// Request is an HTTP request. It is sent only if the operator's rules allow it; a rule may add a secret that the plugin never sees.
+// Redirects are not followed. For code that needs a net/http client, see the package wharf/roundtrip.
 type Request struct {
 	// Method is GET if it is empty.
 	Method string
@@ -16,25 +16,25 @@ type Request struct {
 	URL     string
 	Headers []Header
 	Body    []byte
-	// Timeout is for all of it, until the last byte of the answer is there. 20 seconds if it is 0.
+	// Timeout is the time limit of the whole request, until the last byte of the response is received. 20 seconds if it is 0.
 	Timeout time.Duration
-	// MaxBody is the most bytes that the body of the answer may have. 4 MiB if it is 0.
+	// MaxBody is the maximum length of the response body in bytes. 4 MiB if it is 0.
 	MaxBody int
 }
 
-// Header is one header of a request or an answer.
+// Header is one header of a request or a response.
 type Header struct {
 	Name, Value string
 }
 
-// Response is an answer, of any status.
+// Response is an HTTP response, of any status.
 type Response struct {
 	Status  int
 	Headers []Header
 	Body    []byte
 }
 
-// Header is the first header of this name, or nothing.
+// Header returns the value of the first header of this name, or an empty string.
 func (r *Response) Header(name string) string {
 	for _, header := range r.Headers {
 		if strings.EqualFold(header.Name, name) {
@@ -44,16 +44,16 @@ func (r *Response) Header(name string) string {
 	return ""
 }
 
-// JSON reads the body.
+// JSON parses the body as JSON.
 func (r *Response) JSON(to any) error { return json.Unmarshal(r.Body, to) }
 
 const (
-	// Less than a call may take by default, so that its failure can be told.
+	// Shorter than the default time limit of a call, so that the call can still report the failure.
 	defaultTimeout = 20 * time.Second
 	defaultMaxBody = 4 << 20
 )
 
-// Fetch sends a request and waits for its answer.
+// Fetch sends a request and waits for its response.
 func Fetch(request Request) (*Response, error) {
 	if request.Method == "" {
 		request.Method = "GET"
@@ -92,7 +92,7 @@ func targetOf(url string) (target, bool) {
 	if at := strings.LastIndexByte(authority, ':'); at >= 0 && strings.Trim(authority[at+1:], "0123456789") == "" {
 		host = authority[:at]
 	}
-	// A password in a URL would end up in logs and in what a model reads.
+	// A password in a URL would end up in logs and in messages to the model.
 	if host == "" || strings.Contains(authority, "@") {
 		return target{}, false
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Level is a severity of RFC 5424, mildest first.
+// Level is a severity of RFC 5424, least severe first.
 type Level uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	LevelEmergency
 )
 
-// List is one that a plugin can announce a change of. Templates belong to resources.
+// List is a list whose changes a plugin can announce. The list of resources includes the resource templates.
 type List uint8
 
 const (
@@ -30,31 +30,31 @@ const (
 	ListOfPrompts
 )
 
-// Directory is one that is open to this call: os.ReadFile and the like work in it.
+// Directory is a directory that is open to this call: os.ReadFile and similar functions work in it.
 type Directory struct {
 	Path     string `json:"path"`
 	Writable bool   `json:"writable"`
 }
 
-// Config reads the plugin's table of the operator's file into a struct or map, by its json tags.
+// Config reads the plugin's table from the operator's config file into a struct or map, by its json tags.
 func Config(to any) error { return decode(hostConfig(), to) }
 
-// Directories that are open to this call, absolute, spelled as the person knows them.
+// Directories returns the directories that are open to this call: absolute paths, spelled as the user knows them.
 func Directories() []Directory { return hostDirectories() }
 
-// ListChanged announces that a list differs from what the plugin said last.
+// ListChanged announces that one of the plugin's lists changed.
 func ListChanged(which List) { hostListChanged(which) }
 
 // ResourceUpdated announces that a resource of this plugin has new contents.
 func ResourceUpdated(uri string) { hostResourceUpdated(uri) }
 
-// Progress tells how far the call has come, in any unit; done must grow. A total of 0 is not known.
+// Progress reports progress to the client, in any unit; done must grow. A total of 0 means unknown.
 func (c *Call) Progress(done, total float64, message string) { hostProgress(done, total, message) }
 
-// Log tells the operator, and the client if its level lets it through. The package log/slog does so too.
+// Log logs to the operator, and to the client if the log level that it set allows. The package log/slog does the same.
 func (c *Call) Log(level Level, message string) { hostLog(level, message, "") }
 
-// LogHandler is the handler of log/slog that logs through the host. In a component it is the default one.
+// LogHandler is a handler of log/slog that logs through the host. In a component it is the default handler.
 type LogHandler struct {
 	attributes []slog.Attr
 	groups     []string
@@ -96,7 +96,7 @@ func (h *LogHandler) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// Attributes that stand before a group stay outside it, as they were given.
+// WithAttrs nests the attributes in the groups that are open now. Attributes from before a group stay outside it.
 func (h *LogHandler) WithAttrs(attributes []slog.Attr) slog.Handler {
 	for at := len(h.groups) - 1; at >= 0; at-- {
 		attributes = []slog.Attr{{Key: h.groups[at], Value: slog.GroupValue(attributes...)}}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A schema as it is written: members in order, because clients show fields in the order of the struct.
+// schema is a JSON Schema whose members have an order, because clients show fields in the order of the struct.
 type schema struct {
 	members []member
 }
@@ -54,15 +54,15 @@ func (s *schema) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// Schemas of types. Inner types are written out where they are used, except those that contain themselves.
+// deriver derives schemas from types. Inner types are inlined, except recursive ones.
 type deriver struct {
 	open      []reflect.Type
 	recursive map[reflect.Type]string
 	defs      *schema
 }
 
-// schemaOf is the JSON Schema of a type, by its fields and their tags. Clients read the plainer part of JSON Schema, so there is
-// one type for each value; an optional member is left out of required, and its type does not allow null as well.
+// schemaOf returns the JSON Schema of a type, by its fields and their tags. Many clients support only a simple subset of JSON Schema, so
+// each value has one type; an optional member is left out of required, and its type does not allow null.
 func schemaOf(of reflect.Type) (text string, err error) {
 	maker := deriver{recursive: map[reflect.Type]string{}, defs: &schema{}}
 	made, err := maker.of(of)
@@ -75,7 +75,8 @@ func schemaOf(of reflect.Type) (text string, err error) {
 	return encode(made), nil
 }
 
-// The schema of a tool's arguments is an object with properties, even if there are none: clients read them without a look.
+// argumentsSchema returns the schema of a tool's arguments. It always has properties, because some clients access that member without
+// checking whether it exists.
 func argumentsSchema(of reflect.Type) (string, error) {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()
@@ -105,7 +106,7 @@ func (d *deriver) of(of reflect.Type) (*schema, error) {
 	case of == rawType:
 		return made, nil
 	case of.Implements(marshalerType) || reflect.PointerTo(of).Implements(marshalerType):
-		// It writes itself; what it writes cannot be known.
+		// The type has its own MarshalJSON, so its JSON can be anything.
 		return made, nil
 	case of.Implements(textType) || reflect.PointerTo(of).Implements(textType):
 		made.set("type", "string")
@@ -124,7 +125,7 @@ func (d *deriver) of(of reflect.Type) (*schema, error) {
 	case reflect.String:
 		made.set("type", "string")
 	case reflect.Interface:
-		// Anything.
+		// An empty schema allows any value.
 	case reflect.Slice, reflect.Array:
 		if of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Uint8 {
 			made.set("type", "string")
@@ -174,7 +175,7 @@ func (d *deriver) structure(of reflect.Type) (*schema, error) {
 	}
 	if reference, found := d.recursive[of]; found {
 		d.defs.set(of.Name(), made)
-		// The root stays an object, because that is what a tool's schema must be.
+		// The root stays an object, because a tool's schema must be one.
 		if len(d.open) > 0 {
 			return &schema{[]member{{"$ref", reference}}}, nil
 		}
@@ -256,7 +257,7 @@ func tags(made *schema, field reflect.StructField) error {
 		}
 	}
 	if text, found := field.Tag.Lookup("enum"); found {
-		// The values of a list are those of its items.
+		// For a list, the enum applies to its items.
 		to, kind := made, valueType(field.Type)
 		if kind.Kind() == reflect.Slice || kind.Kind() == reflect.Array {
 			kind = valueType(kind.Elem())
@@ -302,7 +303,7 @@ func valueType(of reflect.Type) reflect.Type {
 	return of
 }
 
-// A text of a tag as a value of the field: strings as they stand, everything else as JSON.
+// literal converts the text of a tag to a value of the field's type: strings unchanged, everything else parsed as JSON.
 func literal(text string, of reflect.Type) (any, error) {
 	if of.Kind() == reflect.String {
 		return text, nil

@@ -16,10 +16,11 @@ import (
 	wit "wharf/gen/wit/types"
 )
 
-// Bytes that are read at once.
+// readPiece is the maximum number of bytes per read.
 const readPiece = 64 << 10
 
-// What is polled is dropped before what it belongs to, as WASI wants it: deferred calls run in the opposite order.
+// send sends a request through wasi:http and waits for the response. WASI requires that child resources, such as pollables, are dropped
+// before their parents; deferred calls run in that order.
 func send(request Request, to target) (*Response, error) {
 	wait := wait{host: to.host, limit: request.Timeout}
 	wait.over = wasi_clocks_monotonic_clock.SubscribeDuration(uint64(max(request.Timeout, 0)))
@@ -33,7 +34,7 @@ func send(request Request, to target) (*Response, error) {
 	if len(request.Body) > 0 {
 		made := outgoing.Body()
 		if made.Tag() == wit.ResultErr {
-			return nil, errors.New("The request cannot be sent: it has no body to write.")
+			return nil, errors.New("The request cannot be sent: its body cannot be written.")
 		}
 		body = made.Ok()
 	}
@@ -53,7 +54,7 @@ func send(request Request, to target) (*Response, error) {
 		if answer := runtime.Receiving(coming.Ok().Get); answer.Tag() == wit.OptionSome {
 			switch taken := answer.Some(); {
 			case taken.Tag() == wit.ResultErr:
-				return nil, unreachable(to.host, "its answer was taken already")
+				return nil, unreachable(to.host, "its answer was already consumed")
 			case taken.Ok().Tag() == wit.ResultErr:
 				return nil, wait.failed(taken.Ok().Err(), request)
 			default:
@@ -76,7 +77,7 @@ func prepare(request Request, to target) (*http.OutgoingRequest, error) {
 	}
 	fields := http.FieldsFromList(headers)
 	if fields.Tag() == wit.ResultErr {
-		return nil, errors.New("The request cannot be sent: it has a header that may not be set, or that is not written right.")
+		return nil, errors.New("The request cannot be sent: it has a header that may not be set or is malformed.")
 	}
 	scheme := http.MakeSchemeHttp()
 	if to.isSecure {
@@ -84,7 +85,7 @@ func prepare(request Request, to target) (*http.OutgoingRequest, error) {
 	}
 	outgoing := http.MakeOutgoingRequest(fields.Ok())
 	if outgoing.SetMethod(methodOf(request.Method)).Tag() == wit.ResultErr {
-		return nil, fmt.Errorf("The request cannot be sent: %q is no method.", request.Method)
+		return nil, fmt.Errorf("The request cannot be sent: %q is not an HTTP method.", request.Method)
 	}
 	if outgoing.SetScheme(wit.Some(scheme)).Tag() == wit.ResultErr ||
 		outgoing.SetAuthority(wit.Some(to.authority)).Tag() == wit.ResultErr ||
@@ -112,14 +113,14 @@ func methodOf(name string) http.Method {
 	return http.MakeMethodOther(name)
 }
 
-// How long a request may go on, and whom it waits for.
+// wait is the deadline of a request, and the host that it waits for.
 type wait struct {
 	host  string
 	limit time.Duration
 	over  *wasi_io_poll.Pollable
 }
 
-// Waits for something, or for the end of the time.
+// until waits until a pollable is ready; it fails when the deadline has passed.
 func (w *wait) until(ready *wasi_io_poll.Pollable) error {
 	defer ready.Drop()
 	both := []*wasi_io_poll.Pollable{ready, w.over}
@@ -134,12 +135,12 @@ func (w *wait) until(ready *wasi_io_poll.Pollable) error {
 func (w *wait) write(body *http.OutgoingBody, request Request) error {
 	opened := body.Write()
 	if opened.Tag() == wit.ResultErr {
-		return errors.New("The request cannot be sent: it has no body to write.")
+		return errors.New("The request cannot be sent: its body cannot be written.")
 	}
 	isWhole, err := w.pieces(opened.Ok(), request.Body)
 	opened.Ok().Drop()
 	if err != nil || !isWhole {
-		// Who answers before it has read everything closes the stream; the answer tells why.
+		// A server that responds before it has read the whole body closes the stream; the response says why.
 		body.Drop()
 		return err
 	}
@@ -152,7 +153,7 @@ func (w *wait) write(body *http.OutgoingBody, request Request) error {
 	return nil
 }
 
-// Writes all of a body. False if the other side wanted no more of it.
+// pieces writes a body. It returns false if the server closed the stream before all of it was written.
 func (w *wait) pieces(stream *wasi_io_streams.OutputStream, rest []byte) (bool, error) {
 	for {
 		room := stream.CheckWrite()
@@ -208,7 +209,7 @@ func (w *wait) read(incoming *http.IncomingResponse, request Request) (*Response
 			return nil, unreachable(w.host, "the connection broke")
 		}
 		if len(response.Body)+len(piece.Ok()) > request.MaxBody {
-			return nil, fmt.Errorf("The answer of %s is longer than %d KiB, the most that is taken in.", w.host, request.MaxBody/1024)
+			return nil, fmt.Errorf("The answer of %s is longer than the limit of %d KiB.", w.host, request.MaxBody/1024)
 		}
 		if len(piece.Ok()) == 0 {
 			if err := w.until(stream.Subscribe()); err != nil {
@@ -234,11 +235,11 @@ func (w *wait) failed(code http.ErrorCode, request Request) error {
 	case http.ErrorCodeDnsError, http.ErrorCodeDestinationNotFound:
 		return unreachable(w.host, "there is no host of this name")
 	case http.ErrorCodeConnectionRefused, http.ErrorCodeDestinationUnavailable, http.ErrorCodeDestinationIpUnroutable:
-		return unreachable(w.host, "it takes no connection")
+		return unreachable(w.host, "it refused the connection")
 	case http.ErrorCodeConnectionTerminated, http.ErrorCodeHttpResponseIncomplete:
 		return unreachable(w.host, "the connection broke")
 	case http.ErrorCodeTlsProtocolError, http.ErrorCodeTlsCertificateError, http.ErrorCodeTlsAlertReceived:
-		return unreachable(w.host, "no secure connection can be made, or its certificate is not trusted")
+		return unreachable(w.host, "the TLS handshake failed, or its certificate is not trusted")
 	case http.ErrorCodeHttpProtocolError:
 		return unreachable(w.host, "it does not speak HTTP")
 	case http.ErrorCodeInternalError:

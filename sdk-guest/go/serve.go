@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The plugin's answers to what the host asks, in terms of this package. What goes over to the host stands in exports.go.
+// The functions behind the exports, with the types of this package. exports_wasip1.go converts them to the types of the contract.
 
 type listedTool struct {
 	*tool
@@ -25,7 +25,7 @@ func listTools() (tools []listedTool, failed *failure) {
 	for at := range plugin.tools {
 		one := listedTool{tool: &plugin.tools[at]}
 		if first, found := names[one.name]; found {
-			return nil, &failure{message: fmt.Sprintf("%s: the tool %q is there already, from %s", one.at, one.name, first)}
+			return nil, &failure{message: fmt.Sprintf("%s: the tool %q is already registered at %s", one.at, one.name, first)}
 		}
 		names[one.name] = one.at
 		var err error
@@ -86,7 +86,7 @@ func (p *prompt) params() ([]promptArgument, error) {
 	if err := decode(text, &made); err != nil {
 		return nil, err
 	}
-	// The order of the struct; the text has it, the map has not.
+	// The arguments have the order of the struct's fields, which decoding the schema into a map would lose.
 	maker := deriver{}
 	properties, required := &schema{}, []string{}
 	if err := maker.fields(valueType(p.arguments), properties, &required); err != nil {
@@ -136,7 +136,7 @@ func unknown(kind, name string) outcome {
 	return outcome{failure: failureOf(InvalidParams("unknown %s: %s", kind, name))}
 }
 
-// Runs a function of the author and takes its outcome; a question ends it early, and so does a panic.
+// run calls a function of the author and converts its result to an outcome. A question or a panic ends the function early.
 func run(function func() (any, error), taken func(any) outcome) (result outcome) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -160,7 +160,7 @@ func recovered(failed **failure) {
 	}
 }
 
-// A panic in the author's terms: what it says, and the first line of the author's code on the way to it.
+// panicked returns a failure for a panic: its message, and the innermost line of the author's code on the stack.
 func panicked(reason any) *failure {
 	message := fmt.Sprintf("panic: %v", reason)
 	var at [64]uintptr
@@ -180,7 +180,7 @@ func panicked(reason any) *failure {
 	}
 }
 
-// The author's code is package main and what else is in its module.
+// isAuthors reports whether a frame is in package main or another package of the author's module.
 func isAuthors(frame runtime.Frame) bool {
 	if strings.HasPrefix(frame.Function, "main.") {
 		return true
@@ -189,13 +189,13 @@ func isAuthors(frame runtime.Frame) bool {
 	return ok && build.Main.Path != "" && strings.HasPrefix(frame.Function, build.Main.Path+"/")
 }
 
-// What a tool returns when it is no structured content.
+// unstructured lists the result types that are not structured content.
 var unstructured = []reflect.Type{
 	reflect.TypeFor[string](), reflect.TypeFor[struct{}](), reflect.TypeFor[Content](), reflect.TypeFor[[]Content](),
 	reflect.TypeFor[Result](), reflect.TypeFor[*Result](), rawType,
 }
 
-// The output schema of a tool, if its result has one.
+// outputSchema returns the output schema of a tool, or an empty text if its result is not structured content.
 func (t *tool) outputSchema() (string, error) {
 	of := t.result
 	if t.details.OutputSchema != "" || of.Kind() == reflect.Interface || slices.Contains(unstructured, of) {
@@ -208,7 +208,7 @@ func (t *tool) outputSchema() (string, error) {
 	return schemaOf(valueType(of))
 }
 
-// match gives the variables of a URI that fits a template of literals and {x} or {+x}; {x} does not span a slash.
+// match matches a URI against a template of literals and {x} or {+x}, and returns the variables. {x} does not match a slash.
 func match(template, uri string) (map[string]string, bool) {
 	literal, rest, hasVariable := strings.Cut(template, "{")
 	if !hasVariable {
@@ -224,7 +224,7 @@ func match(template, uri string) (map[string]string, bool) {
 	if slash := strings.IndexByte(uri, '/'); !spans && slash >= 0 {
 		limit = slash
 	}
-	// The longest value is tried first, so that a variable takes as much as it can.
+	// Matching is greedy: the longest value of a variable is tried first.
 	for end := limit; end > 0; end-- {
 		if variables, fits := match(rest, uri[end:]); fits {
 			variables[name] = uri[:end]

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Registers for one test.
+// registered runs a registration for one test.
 func registered(t *testing.T, register func()) {
 	t.Helper()
 	kept := plugin
@@ -44,7 +44,7 @@ func TestResultsOfTools(t *testing.T) {
 		t.Errorf("got %s", tools[3].output)
 	}
 	if tools[0].output != "" || tools[1].output != "" || tools[2].output != "" {
-		t.Error("what is no structured content has no output schema")
+		t.Error("a result that is not structured content has an output schema")
 	}
 	call := func(name, args string) outcome { return callTool(name, args, &Call{}) }
 	if got := call("text", `{"name":"Ada"}`); got.text == nil || *got.text != "hello" {
@@ -79,7 +79,7 @@ func TestMistakesOfThePluginAreNamedWithTheirPlace(t *testing.T) {
 	}
 	for want, register := range map[string]func(){
 		"the plugin registers nothing": func() {},
-		`: the tool "same" is there already, from serve_test.go:`: func() {
+		`: the tool "same" is already registered at serve_test.go:`: func() {
 			Tool("same", "", func(*Call, struct{}) (string, error) { return "", nil })
 			Tool("same", "", func(*Call, struct{}) (string, error) { return "", nil })
 		},

@@ -11,7 +11,7 @@ func sortedKeys[V any](of map[string]V) []string {
 	return slices.Sorted(maps.Keys(of))
 }
 
-// filled is a copy of a value in which nil slices and maps are empty ones.
+// filled returns a copy of a value in which nil slices and maps are replaced by empty ones.
 func filled(value any) any {
 	if value == nil {
 		return nil

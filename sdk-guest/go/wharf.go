@@ -1,4 +1,4 @@
-// Package wharf makes MCP servers of Go: tools, resources and prompts in a sandboxed WebAssembly component.
+// Package wharf is for writing wharf plugins in Go: MCP tools, resources and prompts in a sandboxed WebAssembly component.
 //
 //	package main
 //
@@ -16,8 +16,8 @@
 //
 //	func main() {}
 //
-// Everything is registered in init, because main does not run in a component. Mostly every call is a new instance: nothing in
-// memory survives it.
+// Everything is registered in init, because main does not run in a component. By default, every call runs in a new instance: nothing in
+// memory outlives it.
 package wharf
 
 import (
@@ -28,16 +28,16 @@ import (
 	"strings"
 )
 
-// Details are what a tool's function does not say. The zero value says nothing more.
+// Details are options of a tool beyond its function. The zero value is the default.
 type Details struct {
 	Title string
 	// Hints for clients, which grant nothing.
 	ReadOnly, Destructive, Idempotent, OpenWorld Hint
-	// Needs is what the client must be able to do, or wharf refuses the call.
+	// Needs are the abilities that the client must have, or wharf refuses the call.
 	Needs Abilities
 	// Task says whether the call may run in the background.
 	Task TaskSupport
-	// AskBeforeTask puts questions before a task begins rather than from inside it.
+	// AskBeforeTask asks questions before a task begins rather than while it runs.
 	AskBeforeTask bool
 	// InputSchema is a JSON Schema in place of the argument type's, which is then often a json.RawMessage.
 	InputSchema string
@@ -47,7 +47,7 @@ type Details struct {
 	More map[string]any
 }
 
-// Hint is what a tool says of itself, if it does.
+// Hint is a hint that a tool gives about itself; the zero value gives none.
 type Hint uint8
 
 const (
@@ -62,14 +62,14 @@ type TaskSupport uint8
 const (
 	TaskForbidden TaskSupport = iota
 	TaskOptional
-	// TaskRequired: a client without tasks cannot call the tool.
+	// TaskRequired means that clients without support for tasks cannot call the tool.
 	TaskRequired
 )
 
 // More are other members of an MCP object, such as title, icons, annotations and _meta.
 type More map[string]any
 
-// Target is what arguments are completed for: the name of a prompt, or the text of a resource template.
+// Target names the prompt or the resource template (by its text) whose argument is completed.
 type Target struct {
 	Prompt, Template string
 }
@@ -103,7 +103,7 @@ type completion struct {
 	run      func(value string, others map[string]string) ([]string, error)
 }
 
-// What the plugin has. It is filled by init functions and only read afterwards.
+// plugin has everything that is registered. The author's init functions fill it, and it is only read afterwards.
 var plugin struct {
 	tools       []tool
 	resources   []resource
@@ -123,8 +123,8 @@ var plugin struct {
 // A field is optional if it is a pointer or says omitempty. Other keywords go into the tag `schema`, as JSON:
 // `schema:"{\"multipleOf\":5}"`.
 //
-// It returns a string, a Content, a []Content, a Result, or any other type, which is then structured content and gives the output
-// schema. An error is a failed call whose message the model reads.
+// It returns a string, a Content, a []Content, a Result, or any other type, which is then structured content and from which the output
+// schema is derived. An error is a failed call whose message the model reads.
 func Tool[A, R any](name, description string, run func(*Call, A) (R, error), details ...Details) {
 	one := tool{name: name, description: description, at: caller()}
 	one.arguments, one.result = reflect.TypeFor[A](), reflect.TypeFor[R]()
@@ -141,7 +141,7 @@ func Tool[A, R any](name, description string, run func(*Call, A) (R, error), det
 	plugin.tools = append(plugin.tools, one)
 }
 
-// Resource registers what clients can read under a URI. It returns a string, a []byte or a []ResourceContents.
+// Resource registers a resource by its URI. Its function returns a string, a []byte or a []ResourceContents.
 func Resource[R any](uri, name, description, mimeType string, read func(*Call) (R, error), more ...More) {
 	plugin.resources = append(plugin.resources, resource{
 		uri: uri, name: name, description: description, mimeType: mimeType, more: merged(more),
@@ -149,7 +149,7 @@ func Resource[R any](uri, name, description, mimeType string, read func(*Call) (
 	})
 }
 
-// Template registers resources by a URI template of literals and variables: "note:///{day}". A variable {day} does not span a
+// Template registers resources by a URI template of literals and variables: "note:///{day}". A variable {day} does not match a
 // slash, {+path} does.
 func Template[R any](
 	template, name, description, mimeType string, read func(*Call, map[string]string) (R, error), more ...More,
@@ -187,12 +187,12 @@ func merged(all []More) More {
 	return all[0]
 }
 
-// The place in the author's code where something was registered, to be named when it is wrong.
+// position is the line of the author's code that registers something, for messages about mistakes in it.
 type position uintptr
 
 func caller() position {
 	var at [1]uintptr
-	// Leaves out Callers, this function and the one of this package that calls it.
+	// Skips runtime.Callers, this function and its caller in this package.
 	runtime.Callers(3, at[:])
 	return position(at[0])
 }
@@ -206,7 +206,7 @@ func place(frame runtime.Frame) string {
 	if frame.File == "" {
 		return "an unknown place"
 	}
-	// Without the folders above the package.
+	// Only the file's name, without its folders.
 	file := frame.File[strings.LastIndex(frame.File, "/")+1:]
 	return fmt.Sprintf("%s:%d", file, frame.Line)
 }
@@ -215,7 +215,7 @@ func decode(text string, to any) error {
 	return json.Unmarshal([]byte(text), to)
 }
 
-// What the plugin itself made is JSON, unless the author put something into it that is not.
+// encode returns a value as JSON. It panics if the author put something into the value that JSON cannot represent.
 func encode(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {

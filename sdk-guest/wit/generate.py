@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes the bindings of the SDKs in Go and C anew from the contract: sdk-guest/wit/generate.py
+"""Generates the bindings of the SDKs in Go and C from the contract: sdk-guest/wit/generate.py
 
-Needs wit-bindgen (cargo install wit-bindgen-cli@0.61.1) and gofmt. What stands in go/gen/wit is written by hand: the few types
-and functions that the generated Go code calls, so that the module needs no other.
+Needs wit-bindgen (cargo install wit-bindgen-cli@0.61.1) and gofmt. The folder go/gen/wit is not generated: it is a hand-written
+replacement for the few types and functions that the generated Go code calls, so that the Go module has no dependencies.
 """
 
 import pathlib
@@ -24,12 +24,12 @@ def main() -> None:
     run("wit-bindgen", "go", "--world", "plugin", "--format=false", "--pkg-name", "wharf/gen", "--out-dir", go, HERE)
     for file in go.glob("*/*.go"):
         text = file.read_text().replace("go.bytecodealliance.org/pkg/wit/", "wharf/gen/wit/")
-        # Elsewhere the imports have no bodies, so that tests on the machine itself leave all of this out.
+        # Imports have no function bodies outside of WebAssembly, so native tests exclude these files.
         file.write_text("//go:build wasip1\n\n" + text)
     for kind in KINDS:
         exports(go, kind)
     run("gofmt", "-w", go)
-    # Go's linker cannot write a section of its own, so the plugin's build appends this one.
+    # Go's linker cannot write custom sections, so the plugin's build appends this one.
     (go / "world.section").write_bytes(section(c / "plugin_component_type.o"))
 
 
@@ -40,7 +40,7 @@ def run(*command: object) -> None:
 
 
 def exports(go: pathlib.Path, kind: str) -> None:
-    """The functions that the generated exports call. They are set by the package `wharf`, which in turn imports the exports."""
+    """Writes the variables of the functions that the generated exports call. The package `wharf` imports them and sets them."""
     functions = {
         "tools": {
             "ListTools": "func() wit.Result[[]api.Tool, api.Failure]",
@@ -83,7 +83,7 @@ def exports(go: pathlib.Path, kind: str) -> None:
 
 
 def section(file: pathlib.Path) -> bytes:
-    """The custom section of an object file in which the types of its world stand, as bytes that can be appended to a module."""
+    """Returns an object file's custom section with the types of its world, as bytes that can be appended to a module."""
     data, at = file.read_bytes(), 8
     while at < len(data):
         start, kind = at, data[at]

@@ -32,15 +32,15 @@ export const CLIENTS = [
   python('smolagents', 'smolagents_tools.py', {
     brief: true,
     asks: [],
-    absent: { changed: 'it lists once, when it connects, and has no way to list again' },
+    absent: { changed: 'it lists once, when it connects, and cannot list again' },
     note: 'With mcpadapt 0.1.19 and `mcp` 1.30.0.',
   }),
   python('semantic-kernel', 'semantic_kernel_plugin.py', {
     asks: [],
-    note: 'With a `message_handler` of the program; its own waits forever, see below.',
+    note: 'With a `message_handler` of the program; its own one waits forever, see below.',
   }),
   python('autogen-ext', 'autogen_tools.py', { brief: true, asks: [], note: OLD_MCP }),
-  python('google-genai', 'google_genai.py', { note: 'The program opens the session, with `mcp` 2.3.0, and hears itself.' }),
+  python('google-genai', 'google_genai.py', { note: 'The program opens the session, with `mcp` 2.3.0, and receives the notifications itself.' }),
   python('pydantic-ai', 'pydantic_ai_toolset.py', {
     ...PYDANTIC_AI,
     note: 'Over stdio and HTTP with `cache_tools=False`; by default it never lists again, see below.',
@@ -57,7 +57,7 @@ export const CLIENTS = [
   python('llama-index-tools-mcp', 'llama_index_tools.py', {
     environment: 'llama-index',
     asks: [],
-    note: 'Each list and each call is a session of its own: over stdio, a process.',
+    note: 'Each list and each call uses a new session: over stdio, a new process.',
   }),
   python('strands-agents', 'strands_tools.py', { environment: 'strands', asks: [] }),
   python('agno', 'agno_tools.py', { asks: [] }),
@@ -65,20 +65,20 @@ export const CLIENTS = [
     asks: [],
     package: 'agent-framework-core',
     transports: ['stdio', 'http'],
-    note: 'It does not connect without tenacity, which it does not ask for.',
+    note: 'It does not connect without tenacity, which it does not declare as a dependency.',
   }),
-  python('dspy', 'dspy_tools.py', { note: 'The program opens the session, with `mcp` 2.3.0, and hears itself.' }),
+  python('dspy', 'dspy_tools.py', { note: 'The program opens the session, with `mcp` 2.3.0, and receives the notifications itself.' }),
   javascript('@modelcontextprotocol/sdk', 'sdk_v1.mjs', SDK),
   javascript('@modelcontextprotocol/sdk', 'sdk_v1.mjs', { ...SDK, package: 'sdk-1.22', brief: true }),
   // Streamable HTTP came later.
   javascript('@modelcontextprotocol/sdk', 'sdk_v1.mjs', { ...SDK, package: 'sdk-1.0', transports: ['stdio', 'sse'] }),
   javascript('@modelcontextprotocol/client', 'sdk_v2.mjs', { ...SDK, asks: BOTH, brief: true }),
   javascript('@modelcontextprotocol/inspector', 'inspector.mjs', {
-    note: 'Its command line, which connects anew for each list and call.',
+    note: 'Its command line, which opens a new connection for each list and call.',
   }),
   javascript('@langchain/mcp-adapters', 'langchain.mjs', {
     asks: [],
-    note: 'It tells, and keeps its list; the program closes it and lists again.',
+    note: 'It reports the change but caches its list; the program closes it and lists again.',
   }),
   javascript('@ai-sdk/mcp', 'ai_sdk.mjs', { asks: BOTH }),
   // It has no other side than a client over stdio.
@@ -87,5 +87,5 @@ export const CLIENTS = [
 
 /** What was looked at and left out. */
 export const LEFT_OUT = [
-  'crewai-tools: 148 packages, two vector databases among them, for tools that mcpadapt makes, which smolagents has here too.',
+  'crewai-tools: 148 packages, including two vector databases, for tools that mcpadapt makes; smolagents also uses mcpadapt.',
 ];

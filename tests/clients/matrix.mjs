@@ -115,7 +115,7 @@ async function combine(client, transport) {
 }
 
 // What clients and servers keep is kept here, and nothing of the machine's own is read. Compiled Python is kept for the next
-// time, and never beside the sources.
+// time, and never next to the sources.
 const folder = mkdtempSync(join(tmpdir(), 'wharf-matrix-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 const env = surroundings(folder);

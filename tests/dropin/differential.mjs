@@ -104,7 +104,7 @@ async function answers(start, asked) {
   return { tools, told };
 }
 
-/** What a server leaves beside a file, under a name of its own choice, would be seen. */
+/** Detects additional files that a server leaves behind. */
 const plain = (seen) => seen.map((entry) => entry.map(String));
 
 let failed = false;
@@ -160,16 +160,16 @@ async function files() {
   if (alike < AT_LEAST) complain(`less than ${AT_LEAST * 100} of 100 are alike`);
 }
 
-const beside = { start, modules: options.modules, home, env, complain, show: Number(options.show) };
+const shared = { start, modules: options.modules, home, env, complain, show: Number(options.show) };
 const { python } = options;
 const plugins = {
   files,
-  memory: () => memory(beside),
-  thinking: () => thinking(beside),
+  memory: () => memory(shared),
+  thinking: () => thinking(shared),
   time: () => python && time({ wharf, python, env, complain }),
   fetch: () => python && fetch({ wharf: fetcher, python, modules: options.modules, env, complain }),
-  git: () => python && git({ ...beside, python }),
-  sqlite: () => options['python-1'] && sqlite({ ...beside, python: options['python-1'] }),
+  git: () => python && git({ ...shared, python }),
+  sqlite: () => options['python-1'] && sqlite({ ...shared, python: options['python-1'] }),
 };
 if (options.only && !plugins[options.only]) throw new Error(`--only is one of ${Object.keys(plugins).join(', ')}`);
 for (const [name, check] of Object.entries(plugins)) if (!options.only || options.only === name) await check();

@@ -1,4 +1,4 @@
-// The fetch plugin beside the reference fetch server, on sites of their own on loopback.
+// The fetch plugin compared with the reference fetch server, on test sites on loopback.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, symlinkSync } from 'node:fs';
@@ -17,7 +17,7 @@ const INTENDED = [
   },
   {
     id: 'marks of byte order',
-    reason: 'the mark is no part of the text',
+    reason: 'the mark is not part of the text',
     applies: ({ url }) => url.endsWith('/marked'),
   },
   {
@@ -79,7 +79,7 @@ function cases(urls) {
     tool(`${urls.rules}/to/${site}`);
     all.push({ url: `${urls[site]}/secret/page`, prompt: true });
   }
-  // A place that nobody listens at, and what is no URL of a page.
+  // An address without a server, and URLs that are not those of a page.
   for (const url of ['http://localhost:1/', 'nope', '', 'ftp://localhost/x', 'file:///etc/passwd', 'http://', 'mailto:a@b.example']) {
     tool(url);
     all.push({ url, prompt: true });

@@ -1,9 +1,9 @@
-// The git plugin beside the reference git server: the same questions in repositories that were made in the same way.
+// The git plugin compared with the reference git server: the same questions in repositories that were made in the same way.
 
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, readdirSync, readlinkSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { judge, lists, random } from './beside.mjs';
+import { judge, lists, random } from './judge.mjs';
 import { Server } from './server.mjs';
 
 /** Where they differ on purpose. */

@@ -59,7 +59,7 @@ export const INTENDED = {
     },
     {
       id: 'indentation',
-      reason: 'lines after the first keep their place beside it: the reference server moves them to the left',
+      reason: 'lines after the first keep their indentation relative to it: the reference server moves them to the left',
       applies: ({ tool, args }) => tool === 'edit_file' && args.edits.some(({ oldText }) => oldText.includes('\n  ')),
     },
     {

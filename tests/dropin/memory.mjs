@@ -1,8 +1,8 @@
-// The memory plugin beside the reference memory server.
+// The memory plugin compared with the reference memory server.
 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { judge, lists, random } from './beside.mjs';
+import { judge, lists, random } from './judge.mjs';
 import { Server } from './server.mjs';
 
 const URI = 'memory://knowledge-graph';

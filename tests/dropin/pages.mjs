@@ -25,7 +25,7 @@ const INSIDE = {
   lists:
     '<ul><li>one</li><li>two<ul><li>deep<ul><li>deeper<ul><li>deepest</li></ul></li></ul></li></ul></li><li><p>para</p><p>second</p></li><li></li></ul>' +
     '<ol><li>first</li><li>second<ol start="7"><li>seven</li><li>eight</li></ol></li></ol><ol start="9"><li>nine</li><li>ten</li></ol>',
-  beside: '<p>Before</p><ul><li>item</li></ul>text after<ol><li>item</li></ol><ul><li>again</li></ul><p>After</p>',
+  adjacent: '<p>Before</p><ul><li>item</li></ul>text after<ol><li>item</li></ol><ul><li>again</li></ul><p>After</p>',
   code: '<p>Run <code>ls -l *_x</code> or <code>a ` b</code> or <samp>out</samp>.</p><pre><code class="language-rust">fn main() {\n    let x_y = 1 * 2;\n\n}\n</code></pre><pre>\n\n plain\n  text  \n\n</pre>',
   quotes: '<blockquote><p>One</p><p>Two</p><blockquote>Three</blockquote></blockquote><blockquote>Plain<br>broken</blockquote>',
   breaks: '<p>One<br>two<br/>three</p><hr><p>Four &nbsp; five</p><div>Six<div>Seven</div>Eight</div>',

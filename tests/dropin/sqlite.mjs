@@ -1,9 +1,9 @@
-// The sqlite plugin beside the reference SQLite server, and what happens to it that the reference server does not stand.
+// The sqlite plugin compared with the reference SQLite server, and tests that the reference server does not survive.
 
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { judge, lists, random } from './beside.mjs';
+import { judge, lists, random } from './judge.mjs';
 import { Server } from './server.mjs';
 
 const URI = 'memo://insights';
@@ -125,7 +125,7 @@ function cases() {
   read("SELECT text FROM words WHERE words MATCH 'words'");
   for (const table of ['parts', 'copy', 'things']) read(`SELECT * FROM ${table} ORDER BY rowid`);
   read('SELECT * FROM v');
-  // Of these the reference server keeps nothing, so they come last, each beside a table of its own.
+  // Of these the reference server keeps nothing, so they come last, each with a table of its own.
   write("REPLACE INTO things (id, w) VALUES (1, 'replaced')");
   write("WITH x AS (SELECT 'with' AS w) INSERT INTO things (w) SELECT w FROM x");
   write('/* all */ DELETE FROM copy WHERE n = 12345');
@@ -225,7 +225,7 @@ async function alone({ ours, start, granted, folder, python, complain }) {
       at % 3 === 0 ? ok(server, 'read_query', { query: 'SELECT max(n) = min(n) AS even FROM counts' }) : ok(server, 'write_query', { query: 'UPDATE counts SET n = n + 1' }),
     ),
   );
-  is('readers beside writers see', [...new Set(sums)].sort().join(), '[{"affected_rows":2}],[{"even":1}]');
+  is('concurrent readers see', [...new Set(sums)].sort().join(), '[{"affected_rows":2}],[{"even":1}]');
   is('80 writers at once leave', await ok(ours, 'read_query', { query: 'SELECT n FROM counts' }), '[{"n":80},\n{"n":80}]');
 
   // What would lead out of the database.
@@ -272,5 +272,5 @@ async function alone({ ours, start, granted, folder, python, complain }) {
   is('it reads', await ok(reader, 'read_query', { query: 'SELECT n FROM counts LIMIT 1' }), '[{"n":80}]');
   await no(reader, 'DELETE FROM counts', 'read only here');
   await reader.stop();
-  is('nothing lies beside the databases but', readdirSync(join(folder, 'ours')).sort().join(), 'other.db,read.db,secret.db,shop.db,shop.db.insights.json');
+  is('the folder contains only', readdirSync(join(folder, 'ours')).sort().join(), 'other.db,read.db,secret.db,shop.db,shop.db.insights.json');
 }

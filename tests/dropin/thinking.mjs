@@ -1,7 +1,7 @@
-// The sequentialthinking plugin beside the reference sequential thinking server.
+// The sequentialthinking plugin compared with the reference sequential thinking server.
 
 import { join } from 'node:path';
-import { judge, lists } from './beside.mjs';
+import { judge, lists } from './judge.mjs';
 import { Server } from './server.mjs';
 
 /** Where they differ on purpose. */
@@ -13,7 +13,7 @@ const INTENDED = [
   },
   {
     id: 'numbers of other kinds',
-    reason: 'true, a list, nothing and hexadecimal digits are no numbers',
+    reason: 'true, a list, nothing and hexadecimal digits are not numbers',
     applies: ({ args: { thoughtNumber } }, _, ours) =>
       ours.result.isError && (typeof thoughtNumber === 'boolean' || Array.isArray(thoughtNumber) || /x/.test(String(thoughtNumber))),
   },

@@ -1,4 +1,4 @@
-// The time plugin beside the reference time server.
+// The time plugin compared with the reference time server.
 
 import { Server } from './server.mjs';
 

@@ -1,4 +1,4 @@
-// The folders that both servers get, made anew at the same place for each of them.
+// The folders that both servers get, made again at the same place for each of them.
 
 import { chmodSync, lstatSync, mkdirSync, readFileSync, readdirSync, readlinkSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -72,7 +72,7 @@ function note(request, body) {
   try {
     message = JSON.parse(body);
   } catch {
-    // It is no message.
+    // It is not a message.
   }
   const { method: rpc, params } = message ?? {};
   const [path] = request.url.split('?');

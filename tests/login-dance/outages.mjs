@@ -64,11 +64,11 @@ export async function rotation(wharf, provider) {
 
   async function renew() {
     await provider.rotate(['ES256']);
-    const anew = await Promise.all(used.map((tokens) => refreshed(provider, CLIENTS.public, tokens, resource)));
+    const renewed = await Promise.all(used.map((tokens) => refreshed(provider, CLIENTS.public, tokens, resource)));
     provider.offer(resource, { algorithm: 'ES256' });
-    anew.push(await login());
+    renewed.push(await login());
     provider.offer(resource);
-    const texts = anew.map(({ access_token }) => access_token);
+    const texts = renewed.map(({ access_token }) => access_token);
     signedAnew = new Set(texts);
     good.push(...texts, ...unused.map(({ access_token }) => access_token));
     // The first with a new key comes before others that name keys nobody has.
@@ -110,11 +110,11 @@ export async function rotation(wharf, provider) {
       await several(AT_ONCE, caller);
       expect(wrong.length === 0, () => `${wrong.length} of ${count.good + count.bad} answers were wrong`);
       expect(count.signedAnew > AFTER / 5 && count.bad > AFTER / 10, () => `too few: ${JSON.stringify(count)}`);
-      return `${count.good} with good tokens, ${count.signedAnew} of them signed anew, ${count.bad} with bad ones`;
+      return `${count.good} with good tokens, ${count.signedAnew} of them signed with new keys, ${count.bad} with bad ones`;
     },
     { ms: ROTATION_MS, seen: () => [...wrong.slice(0, 5), ...wharf.log.slice(-5)] },
   );
-  // Whoever still calls then has no more to say.
+  // Calls that are still running then are ignored.
   last = 0;
   if (!sound) return;
   await check(group, 'a token of a key that was withdrawn is not taken', async () => {

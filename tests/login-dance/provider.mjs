@@ -11,7 +11,7 @@ import { pathToFileURL } from 'node:url';
 /** The scopes of wharf. The provider has them as its own too, because nobody can register with a scope that it does not know. */
 export const SCOPES = ['mcp', 'files:read', 'files:write'];
 
-/** Where a browser is sent back to. Nobody listens there: whoever follows the redirects stops before it. */
+/** The redirect URI of browsers. There is no server at it: clients that follow redirects stop before it. */
 export const REDIRECT = 'http://127.0.0.1/callback';
 
 const ACCOUNTS = ['ann', 'ben'];

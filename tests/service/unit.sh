@@ -78,7 +78,7 @@ check 'wharf starts again' systemctl start wharf.service
 install -D -m 644 -t /usr/local/lib/more /in/time.wasm
 printf '[plugins.again]\npath = "/usr/local/lib/more/time.wasm"\n' >>/etc/wharf/wharf.toml
 check 'a reload returns when the config was read' systemctl reload wharf.service
-check 'and is heard of' says 'the config was read anew' journalctl --unit wharf.service --no-pager
+check 'and is heard of' says 'the config was reloaded' journalctl --unit wharf.service --no-pager
 
 # Alive for longer than the watchdog waits, and killed by it when it hangs.
 mkdir -p /run/systemd/system/wharf.service.d
@@ -89,7 +89,7 @@ sleep 5
 check 'the watchdog is fed' is "$(of_unit NRestarts) $(of_unit ActiveState)" '0 active'
 kill -STOP "$(of_unit MainPID)"
 restarted() { [[ $(of_unit NRestarts) == 1 && $(of_unit ActiveState) == active ]]; }
-check 'the watchdog starts a wharf anew that hangs' soon restarted
+check 'the watchdog restarts a wharf that hangs' soon restarted
 rm /run/systemd/system/wharf.service.d/watchdog.conf
 
 check 'it stops' systemctl stop wharf.service
@@ -111,7 +111,7 @@ check 'and serves with it' says '03:00' called --cacert /etc/wharf/tls.crt https
 check 'it stops again' systemctl stop wharf.service
 sed -i '/^\[http.tls\]/,$d' /etc/wharf/wharf.toml
 
-# Started by the first client, and by those who come while it is started anew.
+# Started by the first client, and by those that connect while it restarts.
 check 'the socket is there' systemctl enable --now wharf.socket
 check 'it has its mode' is "$(stat -c '%U %G %a' /run/wharf/mcp.sock)" 'root wharf 660'
 check 'wharf does not run' is "$(of_unit ActiveState)" inactive

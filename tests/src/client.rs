@@ -1,4 +1,4 @@
-//! Clients at addresses of their own, which a server tells apart. They need not wait for their answers.
+//! Clients at different addresses, which a server can tell apart. They do not have to wait for their answers.
 
 use std::{
     io,
@@ -10,10 +10,10 @@ use tokio::{io::AsyncWriteExt, net::TcpSocket, time::timeout};
 
 use crate::{Exchange, MODERN, PATIENCE, Server, http::modern_headers, modern_params};
 
-/// The revision of sessions.
+/// The newest revision with sessions.
 const REVISION: &str = "2025-11-25";
 
-/// A client at an address of its own.
+/// A client at its own address.
 #[derive(Clone, Copy)]
 pub struct Client<'a> {
     server: &'a Server,
@@ -21,7 +21,7 @@ pub struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// The one at 127.0.0.`last`.
+    /// Returns the client at 127.0.0.`last`.
     pub fn at(server: &'a Server, last: u8) -> Self {
         Self { server, address: Ipv4Addr::new(127, 0, 0, last) }
     }
@@ -31,7 +31,7 @@ impl<'a> Client<'a> {
         self.try_send(method, headers, body).await.expect("a connection")
     }
 
-    /// The same, where the server may end the connection meanwhile.
+    /// The same, if the server may close the connection in between.
     pub async fn try_send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> io::Result<Exchange> {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;
@@ -52,7 +52,7 @@ impl<'a> Client<'a> {
         self.try_begin(method, params).await.expect("a connection")
     }
 
-    /// The same, where the server may end the connection meanwhile.
+    /// The same, if the server may close the connection in between.
     pub async fn try_begin(&self, method: &str, params: Value) -> io::Result<Exchange> {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": modern_params(params, json!({})) });
         let headers = modern_headers(&body);
@@ -62,7 +62,7 @@ impl<'a> Client<'a> {
         Ok(exchange)
     }
 
-    /// Begins a session: its id, or the exchange in which it was refused.
+    /// Begins a session. Returns its id, or the exchange in which it was refused.
     pub async fn initialize(&self) -> Result<String, Exchange> {
         let mut exchange = self.try_initialize().await.expect("a connection");
         assert!(exchange.read_head().await);
@@ -84,7 +84,7 @@ impl<'a> Client<'a> {
         self.try_in_session(session, id, method, params).await.expect("a connection")
     }
 
-    /// The same, where the server may end the connection meanwhile.
+    /// The same, if the server may close the connection in between.
     pub async fn try_in_session(&self, session: &str, id: u64, method: &str, params: Value) -> io::Result<Exchange> {
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let mut exchange = self.try_send("POST", &[("Mcp-Session-Id", session)], &body.to_string()).await?;

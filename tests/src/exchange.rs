@@ -1,4 +1,4 @@
-//! The answer to one request of the HTTP client: its head, its JSON body, or its events one by one.
+//! The answer to one request of the HTTP client: its head, and its JSON body or its single events.
 
 use std::collections::VecDeque;
 
@@ -13,39 +13,39 @@ use crate::{MODERN, PATIENCE, schema};
 struct Head {
     status: u16,
     headers: Vec<(String, String)>,
-    /// The length of the body, if it is given and not in chunks.
+    /// The length of the body, if the head states it; `None` for a chunked body.
     length: Option<usize>,
     chunked: bool,
 }
 
-/// One event of a stream as it stands there.
+/// One event of a stream, with its raw fields.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Frame {
     pub event: Option<String>,
     pub id: Option<String>,
     pub retry: Option<u64>,
-    /// `None` if there is no such line; empty if there is one with nothing in it.
+    /// `None` if the event has no such line; empty if the line has no value.
     pub data: Option<String>,
 }
 
-/// A connection of any kind.
+/// A connection over any transport.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// One request and the response to it, which may go on for long. Dropping it closes the connection.
+/// A request and its response, which may be a long stream. Dropping it closes the connection.
 pub struct Exchange {
     stream: Box<dyn Stream>,
-    /// Bytes that are not read yet: before the head is there, of it; then the body, still in chunks.
+    /// Bytes that were received and not parsed: of the head, until it is complete; then of the body, still chunked.
     buffer: Vec<u8>,
     head: Option<Head>,
     events: VecDeque<Frame>,
-    /// The beginning of an event whose end has not come yet.
+    /// The beginning of an incomplete event.
     partial: String,
-    /// The method that was asked for, empty if none, and the revision of the answer.
+    /// The method of the request (empty if it has no method), and the revision of the answer.
     pub(crate) asked: Option<(String, String)>,
     ended: bool,
-    /// What the stream has said of these last.
+    /// The last value of each that the stream has sent.
     pub last_event_id: Option<String>,
     pub retry: Option<u64>,
 }
@@ -65,25 +65,25 @@ impl Exchange {
         }
     }
 
-    /// Reads more bytes. False at the end of the connection.
+    /// Reads more bytes. Returns false at the end of the connection.
     async fn fill(&mut self) -> bool {
         let mut bytes = [0; 16 * 1024];
         let read = timeout(PATIENCE, self.stream.read(&mut bytes)).await.expect("no bytes in time");
-        // A connection that was cut is over as well.
+        // A connection that was reset has ended as well.
         let read = read.unwrap_or(0);
         self.buffer.extend_from_slice(&bytes[..read]);
         read > 0
     }
 
-    /// Sends nothing more, and reads all there is until the connection ends.
+    /// Closes the sending side, and reads until the connection ends.
     pub async fn drain(mut self) -> Vec<u8> {
-        // The other side may have closed already.
+        // The other side may already have closed the connection.
         let _ = self.stream.shutdown().await;
         while self.fill().await {}
         self.buffer
     }
 
-    /// Reads status and headers; false if the connection ends before.
+    /// Reads status and headers. Returns false if the connection ends before.
     pub async fn read_head(&mut self) -> bool {
         let end = loop {
             if let Some(at) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -115,7 +115,7 @@ impl Exchange {
         self.head().status
     }
 
-    /// Whether there was an answer at all.
+    /// Whether there was an answer.
     pub fn answered(&self) -> bool {
         self.head.is_some()
     }
@@ -128,7 +128,7 @@ impl Exchange {
         self.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"))
     }
 
-    /// Takes the next piece of the body; `None` at its end.
+    /// Returns the next chunk of the body; `None` at its end.
     async fn piece(&mut self) -> Option<Vec<u8>> {
         let (length, chunked) = (self.head().length, self.head().chunked);
         if chunked {
@@ -163,7 +163,7 @@ impl Exchange {
         Some(std::mem::take(&mut self.buffer))
     }
 
-    /// The whole body.
+    /// Returns the whole body.
     pub async fn text(&mut self) -> String {
         let mut body = Vec::new();
         while let Some(piece) = self.piece().await {
@@ -179,7 +179,7 @@ impl Exchange {
         match (message.get("method").is_some(), message.get("id").is_some()) {
             (true, true) => schema::check_request(revision, message),
             (true, false) => schema::check_notification(revision, message),
-            // Which revision a handshake settles on is in its result.
+            // The result of a handshake contains the negotiated revision.
             (false, _) if method == Some("initialize") => {
                 let negotiated = message["result"]["protocolVersion"].as_str().unwrap_or(revision);
                 schema::check_response(negotiated, method, message);
@@ -188,7 +188,7 @@ impl Exchange {
         }
     }
 
-    /// The JSON body, checked.
+    /// Returns the JSON body, validated against the schema.
     pub async fn json(&mut self) -> Value {
         assert_eq!(self.header("content-type"), Some("application/json"));
         let text = self.text().await;
@@ -197,9 +197,9 @@ impl Exchange {
         message
     }
 
-    /// The next event of the stream as it is, comments left out; `None` at the stream's end.
+    /// Returns the next event of the stream, without comments; `None` at the stream's end.
     pub async fn frame(&mut self) -> Option<Frame> {
-        // Comments keep a stream alive, but are not what anybody waits for.
+        // Comments only keep a stream alive.
         timeout(PATIENCE, self.next_frame()).await.expect("no event in time")
     }
 
@@ -218,7 +218,7 @@ impl Exchange {
                         "event" => frame.event.replace(value),
                         "id" => frame.id.replace(value),
                         "retry" => frame.retry.replace(value.parse().unwrap()).map(|retry| retry.to_string()),
-                        // Some clients read line by line.
+                        // Some clients read streams line by line.
                         "data" => frame.data.replace(value),
                         _ => panic!("an unexpected line in a stream: {line:?}"),
                     };
@@ -239,7 +239,7 @@ impl Exchange {
         Some(frame)
     }
 
-    /// The next message on the stream, checked; `None` at its end.
+    /// Returns the next message on the stream, validated; `None` at its end.
     pub async fn event(&mut self) -> Option<Value> {
         loop {
             let frame = self.frame().await?;
@@ -251,7 +251,7 @@ impl Exchange {
         }
     }
 
-    /// The next message, be the answer JSON or a stream.
+    /// Returns the next message, whether the answer is JSON or a stream.
     pub async fn message(&mut self) -> Option<Value> {
         if self.is_stream() {
             self.event().await
@@ -262,7 +262,7 @@ impl Exchange {
         }
     }
 
-    /// The response to a request; what comes before it is dropped.
+    /// Returns the response to a request; earlier messages are dropped.
     pub async fn response(&mut self, id: &Value) -> Value {
         loop {
             let message = self.message().await.unwrap_or_else(|| panic!("no response to {id}"));

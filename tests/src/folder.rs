@@ -1,4 +1,4 @@
-//! A folder of a test's own: home, config and plugins of the wharf that it starts. Compiled code is shared by all tests.
+//! A temporary folder of a test: home, config and plugins of the wharf that it starts. All tests share the cache of compiled code.
 
 use std::{
     os::unix::fs::{DirBuilderExt, PermissionsExt},
@@ -11,7 +11,7 @@ use tokio::{process::Command, time::timeout};
 
 use crate::PATIENCE;
 
-/// Goes away with its contents.
+/// Removed with its contents when dropped.
 #[derive(Debug)]
 pub struct Folder {
     _dir: TempDir,
@@ -25,7 +25,7 @@ impl Default for Folder {
 }
 
 impl Folder {
-    /// Has `home/`, `config/` and `plugins/`.
+    /// Creates a folder with `home/`, `config/` and `plugins/`.
     pub fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("wharf-e2e-").tempdir().unwrap();
         let path = std::fs::canonicalize(dir.path()).unwrap();
@@ -43,12 +43,12 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// What wharf takes for the user's home directory.
+    /// The folder that wharf uses as the user's home directory.
     pub fn home(&self) -> PathBuf {
         self.join("home")
     }
 
-    /// Writes a file, with the folders it needs, by renaming it into place.
+    /// Writes a file, with its parent folders, and renames it into place.
     pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
         let path = self.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -59,7 +59,7 @@ impl Folder {
         path
     }
 
-    /// Writes the config that wharf finds without being told: `config/wharf/wharf.toml`. Relative paths in it are
+    /// Writes the config that wharf finds by default: `config/wharf/wharf.toml`. Relative paths in it are
     /// relative to its folder, so plugins of this folder are at `../../plugins/`.
     pub fn config(&self, text: &str) -> PathBuf {
         self.write("config/wharf/wharf.toml", text)
@@ -70,7 +70,7 @@ impl Folder {
         self.plugin_as(name, &format!("plugins/{name}.wasm"))
     }
 
-    /// Copies a plugin of the repository to any place in the folder.
+    /// Copies a plugin of the repository to the given place in the folder.
     pub fn plugin_as(&self, name: &str, to: &str) -> PathBuf {
         self.write(to, std::fs::read(crate::plugin(name)).unwrap())
     }
@@ -79,10 +79,10 @@ impl Folder {
         std::fs::set_permissions(self.join(name), PermissionsExt::from_mode(mode)).unwrap();
     }
 
-    /// A wharf that sees this folder and nothing of the machine's environment but `PATH`.
+    /// Returns a command of wharf that uses this folder; of the machine's environment, it only gets `PATH`.
     pub fn command(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
         let cache = crate::target().join("test-cache");
-        // All tests share it, and the first of them makes it.
+        // All tests share the cache; the first test creates it.
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&cache).unwrap();
         let mut command = Command::new(crate::binary());
         command
@@ -101,7 +101,7 @@ impl Folder {
         command
     }
 
-    /// The same, started by a shell that sets limits first, such as `ulimit -f 300`.
+    /// The same, started by a shell that first sets limits, such as `ulimit -f 300`.
     pub fn limited(&self, limits: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
         let plain = self.command(arguments, environment);
         let plain = plain.as_std();
@@ -120,19 +120,19 @@ impl Folder {
         command
     }
 
-    /// Runs a command of wharf to its end.
+    /// Runs a command of wharf until it exits.
     pub async fn run(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
         let running = self.command(arguments, environment).output();
         timeout(PATIENCE, running).await.unwrap_or_else(|_| panic!("wharf {arguments:?} does not end")).unwrap()
     }
 }
 
-/// What a command wrote to stderr.
+/// The stderr of a command.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What a command wrote to stdout.
+/// The stdout of a command.
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -1,4 +1,4 @@
-//! Whether processes run that a program started, told by a named pipe that they hold open: no process has to be looked for.
+//! Detects whether processes that a program started still run, through a named pipe that they hold open: no process has to be searched for.
 
 use std::{
     fs::File,
@@ -9,7 +9,7 @@ use tokio::{sync::oneshot, time::timeout};
 
 use crate::{Folder, PATIENCE};
 
-/// A process that a script started and that outlives the script if nobody ends it.
+/// A process that is started by a script, and survives the script unless something ends it.
 pub struct Held {
     begun: oneshot::Receiver<()>,
     ended: oneshot::Receiver<()>,
@@ -27,7 +27,7 @@ impl Held {
             let mut pipe = BufReader::new(File::open(pipe).unwrap());
             pipe.read_line(&mut String::new()).unwrap();
             begin.send(()).ok();
-            // It ends when no process has the other end open.
+            // This command ends when no process has the other end open.
             pipe.read_line(&mut String::new()).unwrap();
             end.send(()).ok();
         });
@@ -39,7 +39,7 @@ impl Held {
         timeout(PATIENCE, &mut self.begun).await.expect("it does not begin").unwrap();
     }
 
-    /// Whether it and the script end.
+    /// Whether the process and the script end.
     pub async fn ends(self) -> bool {
         timeout(PATIENCE, self.ended).await.is_ok()
     }

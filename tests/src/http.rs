@@ -1,6 +1,6 @@
-//! wharf on a socket, and an HTTP/1.1 client that can also send what no client should.
+//! wharf on a socket, and an HTTP/1.1 client that can also send invalid requests.
 //!
-//! One connection per request; its answer is an `Exchange`.
+//! Each request has its own connection; its answer is an `Exchange`.
 
 use std::{
     collections::VecDeque,
@@ -25,7 +25,7 @@ use tokio_rustls::{
 
 use crate::{Exchange, Folder, MODERN, PATIENCE, exchange::Stream, log::Log, modern_params, pipe, schema};
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Clone)]
 pub enum Over {
     Tcp,
@@ -33,11 +33,11 @@ pub enum Over {
     Unix(PathBuf),
 }
 
-/// `wharf serve` on a port of its own choosing.
+/// `wharf serve` on a port that it chooses itself.
 pub struct Server {
     child: Child,
     log: Log,
-    /// Of no meaning where it is reached through a Unix socket.
+    /// Not used if the server listens at a Unix socket.
     pub address: SocketAddr,
     pub over: Over,
 }
@@ -48,7 +48,7 @@ impl Server {
         Self::start_with(folder, arguments, &[]).await
     }
 
-    /// The same, once everything is loaded: lists wait for that.
+    /// The same, once everything is loaded: lists wait until then.
     pub async fn loaded(folder: &Folder) -> Self {
         let server = Self::start(folder, &[]).await;
         server.modern("tools/list", json!({}), json!({})).await.unwrap();
@@ -60,7 +60,7 @@ impl Server {
         Self::of(folder.command(&arguments, environment), Over::Tcp).await
     }
 
-    /// Starts a command that serves in this way, and waits until it does.
+    /// Starts a command that prints its address like `wharf serve`, and waits until it does.
     pub async fn of(mut command: Command, over: Over) -> Self {
         let mut child = command.spawn().unwrap();
         let log = Log::of(child.stderr.take().unwrap());
@@ -82,12 +82,12 @@ impl Server {
         self.log.wait_for(text).await
     }
 
-    /// Waits until the log has this text so many times.
+    /// Waits until the log contains this text so many times.
     pub async fn wait_for_nth_log(&self, text: &str, nth: usize) -> String {
         self.log.wait_for_nth(text, nth).await
     }
 
-    /// A new connection.
+    /// Opens a new connection.
     pub async fn open(&self) -> std::io::Result<Box<dyn Stream>> {
         let opened = async {
             Ok::<Box<dyn Stream>, std::io::Error>(match &self.over {
@@ -103,15 +103,15 @@ impl Server {
         timeout(PATIENCE, opened).await.expect("no connection")
     }
 
-    /// Sends bytes as they are on a new connection.
+    /// Sends raw bytes on a new connection.
     pub async fn connect(&self, bytes: &[u8]) -> Exchange {
         let mut stream = self.open().await.unwrap();
-        // A server that has said no already may have stopped reading.
+        // A server that has already refused may have stopped reading.
         let _ = timeout(PATIENCE, stream.write_all(bytes)).await.expect("wharf does not read");
         Exchange::of(stream)
     }
 
-    /// Sends a request with exactly these headers, and `Host` and the length of the body if they are not among them.
+    /// Sends a request with exactly these headers, adding `Host` and the length of the body if they are missing.
     pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Exchange {
         let has = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
@@ -150,7 +150,8 @@ impl Server {
         exchange
     }
 
-    /// POSTs what is answered at once in JSON: status, error code (0: a result) and the answer, which echoes the id.
+    /// POSTs a message that is answered at once in JSON. Returns the status, the error code (0: a result), and the answer, which echoes the
+    /// id.
     pub async fn probe(&self, headers: &[(&str, &str)], body: &Value) -> (u16, i64, Value) {
         let mut exchange = self.post(headers, body).await;
         let answer = exchange.json().await;
@@ -158,7 +159,7 @@ impl Server {
         (exchange.status(), answer["error"]["code"].as_i64().unwrap_or(0), answer)
     }
 
-    /// Sends a modern request with the headers that belong to it.
+    /// Sends a modern request with the headers that it requires.
     pub async fn open_modern(&self, id: Value, method: &str, params: Value, capabilities: Value) -> Exchange {
         let body =
             json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": modern_params(params, capabilities) });
@@ -167,7 +168,7 @@ impl Server {
         self.post(&headers, &body).await
     }
 
-    /// A modern request: its result, or its error object.
+    /// Sends a modern request. Returns its result, or its error object.
     pub async fn modern(&self, method: &str, params: Value, capabilities: Value) -> Result<Value, Value> {
         let mut exchange = self.open_modern(json!(1), method, params, capabilities).await;
         pipe::outcome(exchange.response(&json!(1)).await)
@@ -214,13 +215,13 @@ impl Server {
         pipe::signal(self.pid(), signal);
     }
 
-    /// Sends SIGTERM and waits for the end.
+    /// Sends SIGTERM and waits until wharf exits.
     pub async fn terminate(self) -> (ExitStatus, Duration, String) {
         pipe::signal(self.pid(), rustix::process::Signal::TERM);
         self.terminated().await
     }
 
-    /// Waits for the end: how it ended, after how long, and its log.
+    /// Waits until wharf exits. Returns its exit status, the time it took, and its log.
     pub async fn terminated(mut self) -> (ExitStatus, Duration, String) {
         let started = Instant::now();
         let status = timeout(PATIENCE, self.child.wait()).await.expect("wharf does not end").unwrap();
@@ -256,12 +257,12 @@ pub struct Session<'a> {
     pub initialized: Value,
     next_id: u64,
     handler: Option<pipe::Handler>,
-    /// What came on the streams of requests before their answers.
+    /// Messages that arrived on the streams of requests before their answers.
     pub notifications: VecDeque<Value>,
 }
 
 impl Session<'_> {
-    /// Answers the server's requests from now on, while the test waits for an answer.
+    /// Answers the server's requests from now on, while the test waits for its own answers.
     pub fn answer_with(&mut self, handler: impl FnMut(&str, &Value) -> Option<Value> + Send + 'static) {
         self.handler = Some(Box::new(handler));
     }
@@ -269,7 +270,7 @@ impl Session<'_> {
     /// POSTs one message in this session.
     pub async fn post(&self, body: &Value) -> Exchange {
         let version = [("MCP-Protocol-Version", self.revision.as_str()), ("Mcp-Session-Id", self.id.as_str())];
-        // The header is younger than the first two revisions.
+        // The first two revisions do not have this header.
         let headers = if self.revision.as_str() < "2025-06-18" { &version[1..] } else { &version[..] };
         let mut exchange = self.server.post_to(self.path, headers, body).await;
         if let Some((_, revision)) = &mut exchange.asked {
@@ -278,7 +279,7 @@ impl Session<'_> {
         exchange
     }
 
-    /// Sends a request and returns its id and the exchange that will hold its answer.
+    /// Sends a request. Returns its id, and the exchange that will contain its answer.
     pub async fn begin(&mut self, method: &str, params: Value) -> (Value, Exchange) {
         let id = json!(self.next_id);
         self.next_id += 1;
@@ -286,7 +287,7 @@ impl Session<'_> {
         (id, exchange)
     }
 
-    /// A request: its result, or its error object.
+    /// Sends a request. Returns its result, or its error object.
     pub async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         let (id, mut exchange) = self.begin(method, params).await;
         loop {
@@ -307,12 +308,12 @@ impl Session<'_> {
         }
     }
 
-    /// A call of a tool; returns its result.
+    /// Calls a tool. Returns its result.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await.unwrap()
     }
 
-    /// Opens the stream for messages that belong to no request.
+    /// Opens the standing stream, for messages that belong to no request.
     pub async fn stream(&self) -> Exchange {
         let headers = [("Accept", "text/event-stream"), ("Mcp-Session-Id", self.id.as_str())];
         let mut exchange = self.server.send("GET", self.path, &headers, b"").await;
@@ -320,7 +321,7 @@ impl Session<'_> {
         exchange
     }
 
-    /// Takes up a stream behind one of its events; `method` is that of the request whose answer may come on it.
+    /// Resumes a stream after one of its events; `method` is that of the request whose answer may arrive on it.
     pub async fn resume(&self, event_id: &str, method: &str) -> Exchange {
         let headers =
             [("Accept", "text/event-stream"), ("Mcp-Session-Id", self.id.as_str()), ("Last-Event-ID", event_id)];

@@ -1,7 +1,7 @@
-//! What the tests have in common: a folder to work in, the real wharf on a pipe or a socket, and the official schemas.
+//! Shared code of the tests: a folder to work in, the real wharf on a pipe or a socket, and the official schemas.
 //!
-//! Everything wharf says is checked against the schema of its revision as it is read; what breaks it fails the test. Nothing
-//! here sleeps: each wait is for an event and has a limit.
+//! Every message of wharf is validated against the schema of its revision when it is read; a violation fails the test. This code never
+//! sleeps: each wait is for an event and has a timeout.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(
@@ -33,7 +33,7 @@ pub use pipe::{Ended, Pipe};
 pub use serde_json::{Value, json};
 pub use terminal::Terminal;
 
-/// How long anything may take that is not itself about time.
+/// The timeout of all waits in tests that are not about time.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
@@ -62,8 +62,8 @@ pub fn plugin(name: &str) -> PathBuf {
     path
 }
 
-/// The config of a `badlist` whose one tool, `<id>_t`, is as `described` and does what its arguments say; it may put forms
-/// to the person. `more` are further lines of the plugin's table.
+/// The config of a `badlist` with one tool, `<id>_t`, which is described by `described` and does what its arguments say; it may ask the
+/// user with forms. `more` are further lines of the plugin's table.
 pub fn given(id: &str, described: &Value, more: &str) -> String {
     let described = described.as_object().expect("an object").iter().map(|(key, value)| match value {
         Value::String(text) => format!(", {key} = {text:?}"),
@@ -87,7 +87,7 @@ pub fn hello_and_echo() -> (Folder, Pipe) {
     (folder, pipe)
 }
 
-/// Drives futures side by side until all are done; their outputs in order.
+/// Runs futures concurrently until all are done; returns their outputs in order.
 pub async fn together<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
     std::future::poll_fn(|context| {
@@ -102,14 +102,14 @@ pub async fn together<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F:
     running.into_iter().filter_map(|(_, output)| output).collect()
 }
 
-/// A line of `/proc/<pid>/status`, in KiB: `VmRSS` is the memory in use, `VmHWM` the most there was.
+/// Returns a line of `/proc/<pid>/status`, in KiB: `VmRSS` is the memory in use, `VmHWM` its peak.
 pub fn memory_kib(pid: u32, key: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find(|line| line.starts_with(key)).expect("such a line");
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
 }
 
-/// The same `params` with the `_meta` of a modern request; keys of `_meta` that are there already stay.
+/// Returns `params` with the `_meta` of a modern request; existing keys of `_meta` are preserved.
 pub fn modern_params(params: Value, capabilities: Value) -> Value {
     let mut params = params;
     let meta = params.as_object_mut().expect("params are an object").entry("_meta").or_insert_with(|| json!({}));
@@ -124,7 +124,7 @@ pub fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {result}"))
 }
 
-/// Whether a tool's result says that the call failed.
+/// Whether a tool's result has `isError`.
 pub fn is_error(result: &Value) -> bool {
     result["isError"] == true
 }

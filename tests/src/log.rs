@@ -1,4 +1,4 @@
-//! The lines that a child writes to stderr, and waiting for one of them.
+//! Collects the lines that a child process writes to stderr, and waits for one of them.
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, BufReader},
@@ -8,7 +8,7 @@ use tokio::{
 
 use crate::PATIENCE;
 
-/// Collects lines as they come.
+/// Collects lines as they arrive.
 #[derive(Debug, Clone)]
 pub struct Log(watch::Receiver<Lines>);
 
@@ -39,22 +39,22 @@ impl Log {
         Self(receiver)
     }
 
-    /// All that was said so far.
+    /// Returns everything logged so far.
     pub fn text(&self) -> String {
         self.0.borrow().text.clone()
     }
 
-    /// Waits until a line holds `text`, and returns the first such line.
+    /// Waits until a line contains `text`, and returns the first such line.
     pub async fn wait_for(&self, text: &str) -> String {
         self.wait_for_nth(text, 1).await
     }
 
-    /// Waits until `nth` lines hold `text`, and returns the last of them. Lines come later than what they tell of: whoever
-    /// counts those that are there already, and then waits for one more, may get one that was only late.
+    /// Waits until `nth` lines contain `text`, and returns the last of them. Lines arrive later than the events that they report: a test
+    /// that counts the existing lines and then waits for one more may get a line that was only delayed.
     pub async fn wait_for_nth(&self, text: &str, nth: usize) -> String {
         let found = |lines: &str| lines.lines().filter(|line| line.contains(text)).nth(nth - 1).map(str::to_owned);
         let mut lines = self.0.clone();
-        // What it lends must be given back before the text is borrowed again, or the writer and this wait for each other.
+        // Its borrow must end before the text is borrowed again, otherwise this method and the writer deadlock.
         let waited =
             timeout(PATIENCE, lines.wait_for(|lines| lines.ended || found(&lines.text).is_some())).await.is_ok();
         let all = self.text();
@@ -67,7 +67,7 @@ impl Log {
     /// Waits until stderr is closed, and returns all of it.
     pub async fn whole(&self) -> String {
         let mut lines = self.0.clone();
-        // The writer may be gone already, which is an end as well.
+        // The writer may have exited already, which is also an end.
         let _ = timeout(PATIENCE, lines.wait_for(|lines| lines.ended)).await.expect("stderr stays open");
         self.text()
     }

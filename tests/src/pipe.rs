@@ -1,6 +1,6 @@
 //! wharf on a pipe, as an MCP client starts it.
 //!
-//! Each line is checked when it is read: UTF-8, one JSON object, and the schema of the revision it belongs to.
+//! Each line is validated when it is read: UTF-8, one JSON object, and the schema of its revision.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,14 +18,14 @@ use tokio::{
 
 use crate::{Folder, MODERN, PATIENCE, VERSION_KEY, log::Log, modern_params, schema};
 
-/// Answers requests of the server: the result, or `None` to leave the request to the test.
+/// Answers requests of the server: returns the result, or `None` to leave the request to the test.
 pub type Handler = Box<dyn FnMut(&str, &Value) -> Option<Value> + Send>;
 
 pub struct Pipe {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: mpsc::UnboundedReceiver<Vec<u8>>,
-    /// A line that was begun and not ended.
+    /// The beginning of an incomplete line.
     unfinished: Vec<u8>,
     log: Log,
     /// Method and revision of the requests that have no answer yet, by the text of their id.
@@ -38,11 +38,11 @@ pub struct Pipe {
     next_id: u64,
 }
 
-/// How a wharf ended.
+/// The exit of a wharf.
 #[derive(Debug)]
 pub struct Ended {
     pub status: ExitStatus,
-    /// What it wrote that nobody had read.
+    /// Output that no test had read.
     pub rest: Vec<Value>,
     pub took: Duration,
     pub log: String,
@@ -58,12 +58,12 @@ impl Pipe {
         Self::of(folder.command(arguments, environment))
     }
 
-    /// The same under limits, such as `ulimit -n 1024`.
+    /// The same with limits, such as `ulimit -n 1024`.
     pub fn start_limited(folder: &Folder, limits: &str, arguments: &[&str]) -> Self {
         Self::of(folder.limited(limits, arguments, &[]))
     }
 
-    /// The same by a command of the test's own.
+    /// The same with a command of the test.
     pub fn of_command(command: tokio::process::Command) -> Self {
         Self::of(command)
     }
@@ -107,22 +107,22 @@ impl Pipe {
         self.child.id().expect("it runs")
     }
 
-    /// All of stderr so far.
+    /// Returns everything logged to stderr so far.
     pub fn log(&self) -> String {
         self.log.text()
     }
 
-    /// Waits for a line on stderr that holds `text`, and returns it.
+    /// Waits for a line on stderr that contains `text`, and returns it.
     pub async fn wait_for_log(&self, text: &str) -> String {
         self.log.wait_for(text).await
     }
 
-    /// Waits until `nth` lines on stderr hold `text`, and returns the last of them.
+    /// Waits until `nth` lines on stderr contain `text`, and returns the last of them.
     pub async fn wait_for_nth_log(&self, text: &str, nth: usize) -> String {
         self.log.wait_for_nth(text, nth).await
     }
 
-    /// Writes bytes as they are. Lines that are requests are remembered, so that their answers can be checked.
+    /// Writes raw bytes. Lines that are requests are remembered, so that their answers can be validated.
     pub async fn send_raw(&mut self, bytes: &[u8]) {
         self.unfinished.extend_from_slice(bytes);
         while let Some(end) = self.unfinished.iter().position(|byte| *byte == b'\n') {
@@ -154,7 +154,7 @@ impl Pipe {
         self.asked.entry(id.to_string()).or_default().push_back(asked);
     }
 
-    /// Sends a request under a new id, which it returns.
+    /// Sends a request with a new id, and returns the id.
     pub async fn begin(&mut self, method: &str, params: Value) -> Value {
         let id = json!(self.next_id);
         self.next_id += 1;
@@ -174,7 +174,7 @@ impl Pipe {
         self.notify("notifications/cancelled", json!({ "requestId": id })).await;
     }
 
-    /// The next message from the wire that no handler takes; `None` when there is none in time or stdout is closed.
+    /// Returns the next message that no handler answers; `None` on a timeout, or when stdout is closed.
     async fn read(&mut self, within: Duration) -> Option<Value> {
         let until = Instant::now() + within;
         loop {
@@ -194,7 +194,7 @@ impl Pipe {
         }
     }
 
-    /// Parses a line and checks it.
+    /// Parses a line and validates it.
     fn checked(&mut self, line: &[u8]) -> Value {
         let text = std::str::from_utf8(line).unwrap_or_else(|_| panic!("not UTF-8 on stdout: {line:?}"));
         let text = text.strip_suffix('\n').unwrap_or_else(|| panic!("no end of line on stdout: {text}"));
@@ -214,7 +214,7 @@ impl Pipe {
         match self.revision.as_deref() {
             Some(revision) if !schema::is_tagged(notification) => {
                 let cancelled = notification["method"] == "notifications/cancelled";
-                // On a pipe with both eras, messages about a modern request come without a tag.
+                // On a pipe with both eras, notifications about a modern request do not name their era.
                 let modern = schema::problem(MODERN, "ServerNotification", notification).is_none();
                 if !(modern && (pending_modern || cancelled)) {
                     schema::check_notification(revision, notification);
@@ -229,7 +229,7 @@ impl Pipe {
         let Some(waiting) = id.as_ref().and_then(|id| self.asked.get_mut(id)) else {
             return schema::check_response(&known, None, response);
         };
-        // Requests that share an id are told apart by which of them the answer fits.
+        // Requests with the same id are distinguished by the schema that the answer matches.
         let fits = |(method, revision): &(String, String)| {
             let negotiated = response["result"]["protocolVersion"].as_str().filter(|_| method == "initialize");
             schema::response_problem(negotiated.unwrap_or(revision), Some(method), response)
@@ -237,7 +237,7 @@ impl Pipe {
         let Some(at) = waiting.iter().position(|asked| fits(asked).is_none()) else {
             panic!("{}", waiting.iter().filter_map(fits).collect::<Vec<_>>().join("\n"));
         };
-        // An error fits any of them, so it settles only a single one.
+        // An error matches any of them, so it is only unambiguous if there is a single one.
         if response.get("result").is_some() || waiting.len() == 1 {
             let (method, _) = waiting.remove(at).unwrap();
             if method == "initialize"
@@ -251,14 +251,14 @@ impl Pipe {
         }
     }
 
-    /// The first message, in the inbox or yet to come, that meets a condition. Others stay in the inbox.
+    /// Returns the first message, in the inbox or later, that meets a condition. Other messages stay in the inbox.
     pub async fn find(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.find_within(PATIENCE, &wanted)
             .await
             .unwrap_or_else(|| panic!("{what} does not come; there is {:?}\nstderr:\n{}", self.inbox, self.log.text()))
     }
 
-    /// The same with a limit of its own; `None` if there is no such message in time.
+    /// The same with its own timeout; `None` if there is no such message in time.
     pub async fn find_within(&mut self, within: Duration, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
         if let Some(at) = self.inbox.iter().position(&wanted) {
             return self.inbox.remove(at);
@@ -273,12 +273,12 @@ impl Pipe {
         }
     }
 
-    /// The next message, whatever it is.
+    /// Returns the next message of any kind.
     pub async fn recv(&mut self) -> Value {
         self.find("a message", |_| true).await
     }
 
-    /// The whole response to a request.
+    /// Returns the whole response to a request.
     pub async fn response(&mut self, id: &Value) -> Value {
         self.find(&format!("the response to {id}"), |message| {
             message.get("method").is_none() && message.get("id") == Some(id)
@@ -286,7 +286,7 @@ impl Pipe {
         .await
     }
 
-    /// The result of a request, or its error object.
+    /// Returns the result of a request, or its error object.
     pub async fn answer(&mut self, id: &Value) -> Result<Value, Value> {
         outcome(self.response(id).await)
     }
@@ -320,22 +320,22 @@ impl Pipe {
         result
     }
 
-    /// A legacy call of a tool; returns its result.
+    /// Calls a tool in the legacy era. Returns its result.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await.unwrap()
     }
 
-    /// The next refusal that belongs to no request.
+    /// Returns the next error without a request id.
     pub async fn refusal(&mut self) -> Value {
         self.find("a refusal", |message| message.get("id").is_none() && message.get("error").is_some()).await
     }
 
-    /// The next notification of this method.
+    /// Returns the next notification with this method.
     pub async fn notification(&mut self, method: &str) -> Value {
         self.find(method, |message| message.get("id").is_none() && message["method"] == method).await
     }
 
-    /// The next request of the server with this method, if no handler takes it.
+    /// Returns the next request of the server with this method, if no handler answers it.
     pub async fn server_request(&mut self, method: &str) -> Value {
         self.find(method, |message| message.get("id").is_some() && message["method"] == method).await
     }
@@ -345,12 +345,12 @@ impl Pipe {
         self.send(json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })).await;
     }
 
-    /// Messages that were read and not asked for.
+    /// Returns the messages that were read and not asked for.
     pub fn inbox(&self) -> &VecDeque<Value> {
         &self.inbox
     }
 
-    /// Waits until wharf ends by itself.
+    /// Waits until wharf exits by itself.
     pub async fn wait(mut self) -> Ended {
         let started = Instant::now();
         let mut rest: Vec<Value> = self.inbox.drain(..).collect();
@@ -362,7 +362,7 @@ impl Pipe {
         Ended { status, rest, took: started.elapsed(), log: self.log.whole().await }
     }
 
-    /// Closes stdin and waits for the end.
+    /// Closes stdin and waits until wharf exits.
     pub async fn close(mut self) -> Ended {
         if let Ok(message) = serde_json::from_slice(&std::mem::take(&mut self.unfinished)) {
             self.remember(&message);
@@ -371,7 +371,7 @@ impl Pipe {
         self.wait().await
     }
 
-    /// Sends SIGTERM and waits for the end.
+    /// Sends SIGTERM and waits until wharf exits.
     pub async fn terminate(self) -> Ended {
         signal(self.pid(), rustix::process::Signal::TERM);
         self.wait().await
@@ -384,7 +384,7 @@ pub fn signal(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// Result or error object of a response.
+/// Returns the result or the error object of a response.
 pub fn outcome(mut response: Value) -> Result<Value, Value> {
     match response.get("error") {
         Some(_) => Err(response["error"].take()),

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run (xorshift64*), and damage to messages made of them.
+//! Pseudo-random numbers that are the same in every run (xorshift64*), and random damage to messages.
 
 pub struct Random(u64);
 
@@ -14,7 +14,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `limit`, which is not 0.
+    /// Returns a number below `limit`, which must not be 0.
     pub fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.draw() >> 33).unwrap() % limit
     }
@@ -27,7 +27,7 @@ impl Random {
         (0..length).map(|_| self.draw().to_le_bytes()[3]).collect()
     }
 
-    /// The bytes with a few of them changed, removed, doubled or swapped.
+    /// Returns the bytes with a few of them changed, removed, doubled or swapped.
     pub fn damage(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         for _ in 0..=self.below(4) {

@@ -1,4 +1,4 @@
-//! The official JSON schemas, and which definition each message must meet.
+//! The official JSON schemas, and the definition that each message must match.
 
 use std::{
     collections::HashMap,
@@ -40,7 +40,7 @@ fn validator(revision: &str, definition: &str) -> Arc<Validator> {
     compiled
 }
 
-/// What is wrong with a value, measured by one definition of a revision.
+/// Returns how a value violates a definition of a revision.
 pub fn problem(revision: &str, definition: &str, value: &Value) -> Option<String> {
     let problems: Vec<String> = validator(revision, definition)
         .iter_errors(value)
@@ -49,7 +49,7 @@ pub fn problem(revision: &str, definition: &str, value: &Value) -> Option<String
     (!problems.is_empty()).then(|| format!("not a {definition} of {revision}: {}\n{value}", problems.join("; ")))
 }
 
-/// Fails the test if a value breaks a definition.
+/// Fails the test if a value violates a definition.
 pub fn check(revision: &str, definition: &str, value: &Value) {
     if let Some(problem) = problem(revision, definition, value) {
         panic!("{problem}");
@@ -78,8 +78,8 @@ fn result_definition(method: &str) -> Option<&'static str> {
     })
 }
 
-/// The tasks extension is in no official schema. This is what its text says: `CreateTaskResult` without members that only
-/// `tasks/get` has, and the task of `tasks/get` and `notifications/tasks`, whose members depend on the status.
+/// The definitions of the tasks extension, which is not in the official schemas, from its specification: `CreateTaskResult` without members
+/// that only `tasks/get` has, and the task of `tasks/get` and `notifications/tasks`, whose members depend on the status.
 static TASK: LazyLock<[Validator; 2]> = LazyLock::new(|| {
     let none = |names: &[&str]| -> Value { names.iter().map(|name| json!({ "required": [name] })).collect() };
     let only = |status: &str, member: &str| {
@@ -110,18 +110,18 @@ static TASK: LazyLock<[Validator; 2]> = LazyLock::new(|| {
     [made, detailed].map(|schema| jsonschema::validator_for(&schema).unwrap())
 });
 
-/// What is wrong with a task of the extension.
+/// Returns the problems of a task of the extension.
 fn task_problem(detailed: bool, task: &Value) -> Option<String> {
     let problems: Vec<String> = TASK[usize::from(detailed)].iter_errors(task).map(|error| error.to_string()).collect();
     (!problems.is_empty()).then(|| format!("not a task of the extension: {}\n{task}", problems.join("; ")))
 }
 
-/// What is wrong with a response to a request of this method; without a method, it must be an error.
+/// Returns the problems of a response to a request of this method; without a method, it must be an error.
 pub fn response_problem(revision: &str, method: Option<&str>, response: &Value) -> Option<String> {
     let modern = revision == crate::MODERN;
     let unlike = |problem: &str| Some(format!("{problem} ({revision}): {response}"));
     if let Some(error) = response.get("error") {
-        // No schema before 2025-11-25 has an error without an id, and none has one with a null id.
+        // The schemas before 2025-11-25 have no errors without an id, and no schema has errors with a null id.
         let of = if response.get("id").is_none() && revision < "2025-11-25" { "2025-11-25" } else { revision };
         let definition = match error["code"].as_i64() {
             Some(-32020) if modern => "HeaderMismatchError",
@@ -162,14 +162,14 @@ pub fn response_problem(revision: &str, method: Option<&str>, response: &Value) 
         .or_else(|| definition.and_then(|definition| problem(revision, definition, result)))
 }
 
-/// Fails the test if a response breaks the schema.
+/// Fails the test if a response violates the schema.
 pub fn check_response(revision: &str, method: Option<&str>, response: &Value) {
     if let Some(problem) = response_problem(revision, method, response) {
         panic!("{problem}");
     }
 }
 
-/// Checks a notification of the server.
+/// Validates a notification of the server.
 pub fn check_notification(revision: &str, notification: &Value) {
     check(revision, "JSONRPCMessage", notification);
     if revision == crate::MODERN && notification["method"] == "notifications/tasks" {
@@ -178,14 +178,14 @@ pub fn check_notification(revision: &str, notification: &Value) {
     check(revision, "ServerNotification", notification);
 }
 
-/// Checks a request of the server, which only legacy revisions have.
+/// Validates a request of the server, which only legacy revisions have.
 pub fn check_request(revision: &str, request: &Value) {
     assert_ne!(revision, crate::MODERN, "modern servers send no requests: {request}");
     check(revision, "JSONRPCMessage", request);
     check(revision, "ServerRequest", request);
 }
 
-/// Whether a notification tells by itself that it belongs to the modern era.
+/// Whether a notification itself shows that it belongs to the modern era.
 pub fn is_tagged(notification: &Value) -> bool {
     notification["method"] == "notifications/subscriptions/acknowledged"
         || notification["params"]["_meta"].get(crate::SUBSCRIPTION_KEY).is_some()

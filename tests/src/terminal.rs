@@ -1,5 +1,5 @@
-//! A wharf at a terminal, with a test in the place of the person: what is shown is read from a pseudo-terminal, and lines are typed
-//! into it. stdout is a pipe, as when it is redirected.
+//! A wharf at a terminal, with a test in place of the person: its output is read from a pseudo-terminal, and lines are typed into it.
+//! stdout is a pipe, as when it is redirected.
 
 use std::{
     fs::File,
@@ -19,7 +19,7 @@ pub struct Terminal {
     child: Child,
     keyboard: File,
     screen: mpsc::UnboundedReceiver<Vec<u8>>,
-    /// What was shown and not waited for yet.
+    /// Output that was shown and not waited for yet.
     shown: Vec<u8>,
 }
 
@@ -33,12 +33,12 @@ impl Terminal {
         let side = || Stdio::from(open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
         let mut command = folder.command(arguments, &[]);
         let child = command.stdin(side()).stderr(side()).stdout(Stdio::piped()).spawn().unwrap();
-        // The command holds the other side of the terminal too, which has to end with the child.
+        // The command also holds the other side of the terminal, which has to be closed with the child.
         drop(command);
         let keyboard = File::from(master);
         let mut output = keyboard.try_clone().unwrap();
         let (show, screen) = mpsc::unbounded_channel();
-        // It ends when nobody is at the other side any more, which Linux reports as a failure.
+        // Reading ends when the other side is closed, which Linux reports as an error.
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(length @ 1..) = output.read(&mut bytes) {
@@ -50,7 +50,7 @@ impl Terminal {
         Self { child, keyboard, screen, shown: Vec::new() }
     }
 
-    /// Waits until this is shown, and returns everything since the last wait, up to and including it.
+    /// Waits until this text is shown, and returns everything since the last wait, up to and including it.
     pub async fn until(&mut self, text: &str) -> String {
         loop {
             if let Some(at) = self.shown.windows(text.len()).position(|shown| shown == text.as_bytes()) {
@@ -65,12 +65,12 @@ impl Terminal {
         }
     }
 
-    /// Types a line. The terminal shows it, as terminals do.
+    /// Types a line. The terminal echoes it.
     pub fn types(&mut self, line: &str) {
         self.keyboard.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// Waits for its end: the exit code, what else was shown, and what it wrote to stdout.
+    /// Waits until wharf exits. Returns the exit code, the remaining output, and its stdout.
     pub async fn end(mut self) -> (Option<i32>, String, String) {
         while let Some(more) = timeout(PATIENCE, self.screen.recv()).await.expect("it ends") {
             self.shown.extend(more);

@@ -1,14 +1,14 @@
-//! A plugin that uses all it is allowed, beside one that wants to work: the latter hardly notices, and neither does `ping`.
+//! A plugin that uses all it is allowed to hardly affects another plugin that does ordinary work, or `ping`.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
+#![expect(clippy::print_stdout, reason = "tests print their measurements")]
 
 use std::time::{Duration, Instant};
 
 use e2e::{Folder, Pipe, Value, json, names, plugin, text};
 
-/// What a bystander's p99 may be. The design says 20 ms or three times what it is alone; the rest is for busy machines.
+/// The limit of a bystander's p99. The design requires 20 ms or three times the value when alone; the rest is for busy machines.
 const P99: Duration = Duration::from_millis(100);
 
 async fn started(hostile: &str) -> (Folder, Pipe) {
@@ -44,7 +44,7 @@ impl Latencies {
     }
 }
 
-/// Calls and pings in turn; latencies of each.
+/// Makes calls and pings in turn; returns the latencies of each.
 async fn measure(pipe: &mut Pipe, rounds: usize) -> (Latencies, Latencies) {
     let (mut calls, mut pings) = (Vec::new(), Vec::new());
     for round in 0..rounds {
@@ -149,14 +149,14 @@ async fn open_files_of_one_plugin_leave_some_for_others() {
     shared.write("f", "file");
     let dirs = format!("dirs = [{{ host = {:?}, guest = \"/d\", access = \"read\" }}]", shared.path());
     let (folder, mut pipe) =
-        // The usual limit of a shell or a service, and no way to raise it.
+        // The usual limit of a shell or a service, which cannot be raised.
         started_under("ulimit -n 1024", &format!("[plugins.hostile.limits]\ntimeout_ms = 20000\n[plugins.hostile.grants]\n{dirs}")).await;
     let tools = names(&pipe.request("tools/list", json!({})).await.unwrap(), "tools");
     let held = begin(&mut pipe, 4, "open_many", json!({ "n": 2000, "path": "/d/f", "ms": 15_000 })).await;
     let fds = format!("/proc/{}/fd", pipe.pid());
     let began = Instant::now();
     let mut open = 0;
-    // They wait, holding what they got.
+    // They wait, and hold the places that they got.
     while open < 400 && began.elapsed() < Duration::from_secs(5) {
         open = std::fs::read_dir(&fds).unwrap().count();
         pipe.request("ping", json!({})).await.unwrap();
@@ -164,7 +164,7 @@ async fn open_files_of_one_plugin_leave_some_for_others() {
     println!("{open} files open");
     let read = pipe.call("by_read", json!({ "path": "/d/f" })).await;
     assert_eq!(text(&read), "file", "a plugin that holds many files keeps others from theirs");
-    // Something changes in the plugin folder meanwhile.
+    // The plugin folder changes in the meantime.
     folder.plugin_as("time", "plugins/another.wasm");
     pipe.notification("notifications/tools/list_changed").await;
     let now = names(&pipe.request("tools/list", json!({})).await.unwrap(), "tools");
@@ -196,7 +196,7 @@ async fn plugins_that_hold_every_place_leave_one_for_others() {
     }
     let began = Instant::now();
     let (mut calls, _) = measure(&mut pipe, 50).await;
-    println!("echo beside 64 sleeping calls: p50 {:?}, max {:?}", calls.at(0.5), calls.at(1.0));
+    println!("echo during 64 sleeping calls: p50 {:?}, max {:?}", calls.at(0.5), calls.at(1.0));
     assert!(began.elapsed() < Duration::from_secs(10), "an echo waits for sleepers of other plugins");
     for id in &ids {
         pipe.cancel(id).await;

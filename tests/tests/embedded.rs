@@ -1,7 +1,7 @@
-//! wharf as a part of another program: this one, which has wharfs of its own in one process, on a runtime with one thread, and
-//! never starts the binary. The clients are the official one.
+//! wharf embedded in another program: this one runs several wharfs in one process, on a runtime with one thread, and never starts the
+//! binary. The clients are the official one.
 //!
-//! It has no test harness, because `main` has to expect to be started again as the compiler of plugins.
+//! It has no test harness, because `main` must be able to run as the compiler process of plugins.
 
 #![expect(clippy::disallowed_methods, reason = "a program of its own, which ends with what it spawns")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout, reason = "the whole program is a test")]
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 type Test = fn() -> Pin<Box<dyn Future<Output = Result<()>>>>;
 
-/// A test by its name.
+/// Runs a test by its name.
 macro_rules! tests {
     ($($name:ident),* $(,)?) => {
         [$((stringify!($name), (|| Box::pin($name())) as Test)),*]
@@ -84,7 +84,7 @@ fn bytes(name: &str) -> Vec<u8> {
     std::fs::read(plugin(name)).unwrap()
 }
 
-/// Tells of changes to the list of tools.
+/// Receives notifications of changes to the list of tools.
 struct Told(mpsc::UnboundedSender<()>);
 
 impl ClientHandler for Told {
@@ -99,7 +99,7 @@ impl ClientHandler for Told {
 
 type Client = RunningService<RoleClient, Told>;
 
-/// A client in a session of its own, and what it is told of.
+/// A client in its own session, and the notifications that it received.
 async fn session(
     wharf: &Wharf,
     principal: &str,
@@ -165,7 +165,7 @@ async fn two_wharfs_live_in_one_process() -> Result<()> {
         ensure!(record.principal == Some(Principal::Named(name.into())), "{record:?}");
         ensure!(record.ended == Ended::Done && record.bytes_out == size && record.bytes_in > 10, "{record:?}");
     }
-    // One goes, the other does not notice.
+    // One disconnects, the other does not notice.
     one.stop().await;
     ensure!(text(&call(&ben, "hello_greet", json!({ "name": "Ada" })).await?) == "Hello, Ada!");
     Ok(())
@@ -195,7 +195,7 @@ async fn a_router_serves_behind_a_middleware_of_the_program() -> Result<()> {
         let (told, _hears) = mpsc::unbounded_channel();
         let transport = StreamableHttpClientTransport::from_uri(format!("http://{address}/tools/mcp"));
         let client = Told(told).serve_with_lifecycle(transport, lifecycle).await?;
-        // More than is done beside other work where there is another thread for that.
+        // Runs a call in parallel with other work if there is another thread for it.
         let message = "x".repeat(300_000);
         ensure!(text(&call(&client, "echo_echo", json!({ "message": message })).await?) == message);
         client.cancel().await?;
@@ -216,7 +216,7 @@ async fn a_replaced_plugin_is_told_of_and_a_removed_one_is_gone() -> Result<()> 
     ensure!(wharf.remove("version").await && !wharf.remove("version").await);
     ensure!(tools(&client).await? == ["echo_echo"]);
     ensure!(wharf.plugins().len() == 1);
-    // What stood in the place of a plugin of the config gives it back.
+    // The plugin that replaced one of the config is removed, so the config's plugin is served again.
     let config = format!("[plugins.version]\npath = {:?}\n", plugin("version-a"));
     let wharf = Wharf::builder().config(config).plugin(Plugin::bytes("version", bytes("version-b"))).build().await?;
     let (client, _, _) = session(&wharf, "ann", &[]).await?;
@@ -289,7 +289,7 @@ async fn what_is_wrong_is_said_and_the_last_good_version_serves() -> Result<()> 
     let result = wharf.call("echo_echo", json!({ "message": "x" })).await?;
     ensure!(!result.is_error, "the last good version is gone");
     ensure!(matches!(wharf.replace(Plugin::bytes("no id", bytes("echo"))).await, Err(Error::Config(_))));
-    // What was wrong is no longer said when its cause is gone.
+    // An error is not reported any more when its cause is gone.
     let folder = Folder::new();
     folder.plugin("echo");
     let config = format!("plugin_dir = {:?}", folder.join("plugins"));
@@ -301,14 +301,14 @@ async fn what_is_wrong_is_said_and_the_last_good_version_serves() -> Result<()> 
     Ok(())
 }
 
-/// Signals that end a process, or that others use, keep the handlers they had. wasmtime takes those of faults, which traps are.
+/// Signal handlers for termination, and those that other code uses, are unchanged. wasmtime handles the signals of faults, which traps are.
 async fn what_stops_a_process_is_left_alone() -> Result<()> {
     let caught = || -> Result<u64> {
         let status = std::fs::read_to_string("/proc/self/status")?;
         let line = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).context("no SigCgt")?;
         let all = u64::from_str_radix(line.trim(), 16)?;
         let faults = [4, 5, 7, 8, 11].into_iter().fold(0, |all, signal| all | 1 << (signal - 1));
-        // Tokio's own, for children that end.
+        // Tokio's own handler, for child processes.
         Ok(all & !faults & !(1 << 16))
     };
     let before = caught()?;

@@ -1,9 +1,9 @@
-//! Clients that do not read, that open far too much, and that bring back what is not theirs: memory stays bounded, they get
-//! the answers that are documented, and another client notices nothing.
+//! Clients that do not read, that open far too much, and that use ids of others: memory stays bounded, they get the documented answers, and
+//! another client is not affected.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
+#![expect(clippy::print_stdout, reason = "tests print their measurements")]
 
 use std::{
     process::Stdio,
@@ -21,7 +21,7 @@ use tokio::{
 
 const VERSION: (&str, &str) = ("MCP-Protocol-Version", MODERN);
 
-/// `g` as the flooding client uses it, `hostile` for large results, and `by_echo` for the client beside it.
+/// `g` for the flooding client, `hostile` for large results, and `by_echo` for the other client.
 fn folder(more: &str) -> Folder {
     let folder = Folder::new();
     folder.config(&format!(
@@ -42,7 +42,7 @@ async fn started(more: &str) -> (Folder, Server) {
     (folder, server)
 }
 
-/// What another client sees: an answer, and soon.
+/// Another client gets an answer quickly.
 async fn bystander(server: &Server) {
     let began = Instant::now();
     let call = json!({ "name": "by_echo", "arguments": { "message": "m" } });
@@ -51,7 +51,7 @@ async fn bystander(server: &Server) {
     assert!(began.elapsed() < Duration::from_secs(3), "the bystander waits {:?}", began.elapsed());
 }
 
-/// Fails if more memory than this is in use than was before, now or at any time.
+/// Fails if memory use grew by more than this, now or at any time.
 fn grew_at_most(server: &Server, before: u64, mib: u64, what: &str) {
     let (now, most) = (memory_kib(server.pid(), "VmRSS"), memory_kib(server.pid(), "VmHWM"));
     println!("{what}: {} MiB before, {} MiB now, at most {} MiB", before >> 10, now >> 10, most >> 10);
@@ -85,13 +85,13 @@ async fn streams_that_nobody_reads_cost_no_memory() {
             assert_eq!(reading.event().await.unwrap()["params"]["uri"], "note:///other", "round {round}");
         }
     }
-    // Five streams, fifty thousand events of two kilobytes: 500 MB if they were kept.
+    // Five streams with fifty thousand events of two kilobytes: 500 MB if they were stored.
     grew_at_most(&server, before, 100, "unread streams");
     drop(unread);
     assert_eq!(session.request("ping", json!({})).await.unwrap(), json!({}));
 }
 
-/// The limit on requests at once counts until an answer is read, or the answer must not be kept.
+/// The limit on requests at once counts until an answer is read, or does not have to be stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_nobody_reads_have_a_bound() {
     let (_folder, server) = started("[http]\nin_flight = 32").await;
@@ -108,7 +108,7 @@ async fn answers_that_nobody_reads_have_a_bound() {
     let mut refused = 0;
     for _ in 0..300 {
         let mut exchange = server.connect(request.as_bytes()).await;
-        // The head only: it comes when the answer is there to be read.
+        // Only the head: it arrives when the answer can be read.
         assert!(exchange.read_head().await);
         match exchange.status() {
             200 => unread.push(exchange),
@@ -120,7 +120,7 @@ async fn answers_that_nobody_reads_have_a_bound() {
         }
     }
     println!("{} answers unread, {refused} requests refused", unread.len());
-    // Thirty-two answers of four megabytes, and as much again for those being made.
+    // Thirty-two answers of four megabytes, and the same amount for those being built.
     grew_at_most(&server, before, 400, "unread answers");
     drop(unread);
     let began = Instant::now();
@@ -130,7 +130,7 @@ async fn answers_that_nobody_reads_have_a_bound() {
     bystander(&server).await;
 }
 
-/// BASE-10: a refusal comes before anything is done, and what is done is answered.
+/// BASE-10: a refusal comes before anything runs, and requests that ran are answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_of_more_than_there_are_places_is_served_or_refused_as_a_whole() {
     let (_folder, server) = started("[http]\nin_flight = 8").await;
@@ -183,7 +183,7 @@ async fn a_pipe_that_nobody_reads_stops_its_client_and_no_one_else() {
         }
         stdin
     });
-    // The other client, meanwhile; its calls take their turn with those of the pipe.
+    // The other client, in the meantime; its calls take turns with those of the pipe.
     for round in 0..100 {
         let began = Instant::now();
         assert_eq!(echoed(address, round).await, format!("{round}"));
@@ -192,7 +192,7 @@ async fn a_pipe_that_nobody_reads_stops_its_client_and_no_one_else() {
     let most = memory_kib(pid, "VmHWM");
     println!("{CALLS} results of 1 MiB unread: at most {} MiB", most >> 10);
     assert!(most < 300 << 10, "the server grew to {} MiB", most >> 10);
-    // Then it reads, and nothing was lost.
+    // Then it reads, and no message was lost.
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut open: std::collections::HashSet<u64> = (0..CALLS).collect();
     while !open.is_empty() {
@@ -225,7 +225,7 @@ async fn echoed(address: std::net::SocketAddr, round: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_sessions_are_cheap_and_the_one_in_use_stays() {
-    // Three quarters of them, which are 1,025, are for one client.
+    // One client may have three quarters of them, which are 1,025.
     let (_folder, server) = started("[http]\nsessions = 1366").await;
     let mut used = server.legacy("2025-06-18", json!({})).await;
     let mut first = server.legacy("2025-06-18", json!({})).await;
@@ -242,7 +242,7 @@ async fn a_thousand_sessions_are_cheap_and_the_one_in_use_stays() {
     for session in sessions.iter_mut().step_by(100).chain([&mut first]) {
         assert_eq!(session.request("ping", json!({})).await.unwrap(), json!({}), "there is room for all of them");
     }
-    // Beyond its part of 1,025 the one idle for longest makes room, never the one in use.
+    // Beyond its share of 1,025, the session idle for longest makes room, never the one in use.
     for _ in 0..10 {
         together((0..40).map(|_| server.legacy("2025-11-25", json!({})))).await;
         assert_eq!(text(&used.call("by_echo", json!({ "message": "used" })).await), "used");
@@ -257,7 +257,7 @@ async fn a_thousand_subscriptions_are_cheap_and_have_a_limit() {
     let (_folder, server) = started("[http]\nlistens = 1333").await;
     let before = memory_kib(server.pid(), "VmRSS");
     let filter = json!({ "notifications": { "resourceSubscriptions": ["note:///x"] } });
-    // The part of one client.
+    // The share of one client.
     let mut streams = Vec::new();
     for _ in 0..25 {
         let opened = (0..40).map(|_| server.open_modern(json!(1), "subscriptions/listen", filter.clone(), json!({})));
@@ -349,12 +349,12 @@ async fn state_of_another_call_or_of_another_person_is_refused() {
     let (status, code, answer) = call(&theirs, tokens[1], &good).await;
     assert_eq!((status, code), (200, -32602), "the same key, another principal: {answer}");
     grew_at_most(&mine, before, 50, "replayed states");
-    // Its own call takes it, also after all that.
+    // Its own call still works, also after all that.
     let next = call(&mine, tokens[0], &good).await.2;
     assert!(next["result"]["inputRequests"]["b"].is_object(), "{next}");
 }
 
-/// The contract promises a thousand log records and a thousand reports of each call to who reads them.
+/// The contract promises a thousand log records and a thousand reports of each call to clients that read them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_reads_gets_all_that_a_call_may_say() {
     const STEPS: usize = 900;

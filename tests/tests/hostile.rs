@@ -1,16 +1,16 @@
-//! Guests that misbehave in a call: what the client is told, what the operator reads, what the host spends, and that the
-//! plugin beside them goes on.
+//! Guests that misbehave in a call: the error for the client, the log for the operator, the resources of the host, and that other plugins
+//! still work.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
+#![expect(clippy::print_stdout, reason = "tests print their measurements")]
 
 use std::time::{Duration, Instant};
 
 use e2e::{Folder, PATIENCE, Pipe, Value, is_error, json, plugin, text};
 use tokio::time::timeout;
 
-/// `hostile` and `echo`, with what the operator grants the former.
+/// `hostile` and `echo`, with the operator's grants for the former.
 fn config(folder: &Folder, hostile: &str) {
     folder.config(&format!(
         "[plugins.hostile]\npath = {:?}\nprefix = \"\"\n{hostile}\n[plugins.echo]\npath = {:?}\nprefix = \"by_\"\n",
@@ -102,7 +102,7 @@ async fn each_misdeed_is_one_sentence_and_harms_no_one() {
     assert!(ended.status.success() && ended.took < Duration::from_secs(3), "{ended:?}");
 }
 
-/// Ends when the log holds `text` more than `before` times.
+/// Waits until the log contains `text` more than `before` times.
 async fn logged_again(pipe: &Pipe, text: &str, before: usize) {
     while pipe.log().matches(text).count() <= before {
         tokio::task::yield_now().await;
@@ -156,7 +156,7 @@ async fn nothing_of_the_machine_is_there_without_a_grant() {
 #[tokio::test(flavor = "multi_thread")]
 async fn text_that_deceives_is_defused_where_wharf_speaks() {
     let (_folder, mut pipe) = started(QUICK, json!({})).await;
-    // What the plugin says as its result belongs to the client; JSON makes it safe on the way.
+    // The plugin's own result belongs to the client; JSON makes it safe on the way.
     let result = pipe.call("ansi", json!({})).await;
     assert!(text(&result).contains('\u{1b}'));
     for (tool, arguments) in
@@ -169,7 +169,7 @@ async fn text_that_deceives_is_defused_where_wharf_speaks() {
         };
         assert!(!said.contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{9b}', '\r']), "{tool}: {said:?}");
         if let Err(error) = outcome {
-            // The codes of JSON-RPC itself are not for plugins.
+            // Plugins may not use the codes of JSON-RPC itself.
             assert!(error["code"] == -32602 || error["code"] == -32603, "{error}");
         }
     }
@@ -216,7 +216,7 @@ async fn a_log_that_nobody_reads_stops_no_one() {
     let folder = Folder::new();
     config(&folder, QUICK);
     let mut child = folder.command(&["run"], &[]).stdin(std::process::Stdio::piped()).spawn().unwrap();
-    // Kept open and never read, as by clients that do not care for logs.
+    // Kept open and never read, as by clients that ignore logs.
     let stderr = child.stderr.take();
     let mut stdin = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -228,7 +228,7 @@ async fn a_log_that_nobody_reads_stops_no_one() {
         let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
         stdin.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
-    // One after the other, so that the last of them comes when all calls are long under way.
+    // One after the other, so that the last of them arrives when all calls have been running for long.
     for round in 0..200 {
         let ping = json!({ "jsonrpc": "2.0", "id": format!("ping-{round}"), "method": "ping" }).to_string();
         stdin.write_all(format!("{ping}\n").as_bytes()).await.unwrap();

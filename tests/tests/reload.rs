@@ -1,8 +1,8 @@
-//! Plugins that come, change and go while clients use them: no call is lost, and each change is told once.
+//! Plugins that are added, changed and removed while clients use them: no call is lost, and each change is announced once.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
+#![expect(clippy::print_stdout, reason = "tests print their measurements")]
 
 use std::{
     io::Write,
@@ -14,7 +14,7 @@ use std::{
 use e2e::{Folder, PATIENCE, Pipe, Server, Value, is_error, json, names, plugin, text};
 
 const CHANGED: &str = "notifications/tools/list_changed";
-/// Long enough for anything that is still to come: bursts are told within 250 ms.
+/// Long enough for any message that may still arrive: bursts are announced within 250 ms.
 const SETTLED: Duration = Duration::from_millis(1500);
 
 async fn client(folder: &Folder) -> Pipe {
@@ -51,14 +51,14 @@ async fn serves(pipe: &mut Pipe, wanted: &str) {
     }
 }
 
-/// No more messages about lists come, and there was none.
+/// Checks that no more messages about lists arrive, and that there were no earlier ones.
 async fn silence(pipe: &mut Pipe, what: &str) {
     let is_change = |message: &Value| message["method"].as_str().is_some_and(|method| method.ends_with("list_changed"));
     let more = pipe.find_within(SETTLED, is_change).await;
     assert_eq!(more, None, "{what}");
 }
 
-/// The component with a custom section of this size: other bytes, the same plugin.
+/// The component with a custom section of this size: different bytes, the same plugin.
 fn padded(name: &str, bytes: usize) -> Vec<u8> {
     let mut component = std::fs::read(plugin(name)).unwrap();
     let mut size = bytes;
@@ -105,7 +105,7 @@ async fn two_hundred_replacements_lose_no_call() {
         {
             ids.push(pipe.begin("tools/call", json!({ "name": tool, "arguments": arguments })).await);
         }
-        // The load goes on for as long as the replacing does.
+        // Calls are made as long as the file is being replaced.
         assert!(!is_error(&pipe.call("slow", json!({ "ms": 5 })).await));
     }
     let mut answers = std::collections::BTreeMap::new();
@@ -125,7 +125,7 @@ async fn two_hundred_replacements_lose_no_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_changes_is_told() {
     let (folder, mut pipe) = versioned().await;
-    // The same bytes, then other bytes with the same list.
+    // The same bytes, then different bytes with the same list.
     folder.plugin_as("version-a", "plugins/v.wasm");
     silence(&mut pipe, "the same file again").await;
     folder.write("plugins/v.wasm", padded("version-a", 1000));
@@ -139,7 +139,7 @@ async fn only_what_changes_is_told() {
     pipe.notification(CHANGED).await;
     serves(&mut pipe, "b").await;
     silence(&mut pipe, "one burst").await;
-    // Written in place, in pieces, as a slow copy does.
+    // Written in place, in pieces, like a slow copy.
     let bytes = std::fs::read(plugin("version-a")).unwrap();
     let path = folder.join("plugins/v.wasm");
     std::fs::write(&path, &bytes[..1000]).unwrap();
@@ -164,7 +164,7 @@ async fn plugins_are_dropped_in_and_taken_out() {
     pipe.notification(CHANGED).await;
     assert_eq!(tools(&mut pipe).await, Vec::<String>::new());
     assert!(pipe.request("tools/call", json!({ "name": "other_greet", "arguments": { "name": "x" } })).await.is_err());
-    // The folder itself goes and comes back.
+    // The folder itself is removed and restored.
     std::fs::rename(folder.join("plugins"), folder.join("away")).unwrap();
     pipe.wait_for_log("plugin_dir").await;
     folder.plugin("echo");
@@ -198,10 +198,10 @@ async fn the_config_is_followed() {
     config("z_");
     pipe.notification(CHANGED).await;
     assert_eq!(tools(&mut pipe).await, ["z_version", "z_slow"]);
-    let before = pipe.log().matches("the config was read anew").count();
+    let before = pipe.log().matches("the config was reloaded").count();
     e2e::pipe::signal(pipe.pid(), rustix::process::Signal::HUP);
     let began = Instant::now();
-    while pipe.log().matches("the config was read anew").count() == before {
+    while pipe.log().matches("the config was reloaded").count() == before {
         assert!(began.elapsed() < PATIENCE, "SIGHUP is not followed");
         tokio::task::yield_now().await;
     }
@@ -225,7 +225,7 @@ async fn a_bad_file_leaves_the_last_good_one() {
         folder.write("plugins/v.wasm", bytes);
         let told = pipe.notification("notifications/message").await;
         assert_eq!(told["params"]["level"], "error", "{what}: {told}");
-        // Which it is, and no more: what exactly is wrong is the operator's.
+        // The client learns which plugin failed, and no more: the details are for the operator.
         let problem = told["params"]["data"].as_str().unwrap();
         assert!(problem.contains("`v` does not load (load)") && !problem.contains(says), "{what}: {told}");
         let line = pipe.wait_for_log(says).await;
@@ -262,16 +262,16 @@ async fn links_on_the_way_are_followed() {
     let folder = Folder::new();
     folder.plugin_as("version-a", "releases/1/v.wasm");
     folder.plugin_as("version-b", "releases/2/v.wasm");
-    // As deployments do it: the file is a link into a folder that is a link.
+    // As in deployments: the file is a link into a folder that is a link.
     symlink("1", folder.join("releases/current")).unwrap();
     symlink("../releases/current/v.wasm", folder.join("plugins/v.wasm")).unwrap();
     folder.config("[plugins.v]\npath = \"../../plugins/v.wasm\"\nprefix = \"\"\n");
     let mut pipe = client(&folder).await;
     assert_eq!(version(&mut pipe).await, "a");
     let point = |to: &str, at: &str| {
-        let beside: PathBuf = folder.join("beside");
-        symlink(to, &beside).unwrap();
-        std::fs::rename(beside, folder.join(at)).unwrap();
+        let link: PathBuf = folder.join("link");
+        symlink(to, &link).unwrap();
+        std::fs::rename(link, folder.join(at)).unwrap();
     };
     point("2", "releases/current");
     pipe.notification(CHANGED).await;
@@ -279,7 +279,7 @@ async fn links_on_the_way_are_followed() {
     point("../releases/1/v.wasm", "plugins/v.wasm");
     pipe.notification(CHANGED).await;
     assert_eq!(version(&mut pipe).await, "a");
-    // And the file at the end of the new way.
+    // And when the file at the end of the new path changes.
     folder.plugin_as("version-b", "releases/1/v.wasm");
     pipe.notification(CHANGED).await;
     assert_eq!(version(&mut pipe).await, "b");
@@ -288,9 +288,9 @@ async fn links_on_the_way_are_followed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_others_may_write_is_refused() {
     let (folder, mut pipe) = versioned().await;
-    folder.plugin_as("version-b", "beside.wasm");
-    folder.set_mode("beside.wasm", 0o666);
-    std::fs::rename(folder.join("beside.wasm"), folder.join("plugins/v.wasm")).unwrap();
+    folder.plugin_as("version-b", "next.wasm");
+    folder.set_mode("next.wasm", 0o666);
+    std::fs::rename(folder.join("next.wasm"), folder.join("plugins/v.wasm")).unwrap();
     pipe.wait_for_log("others may write this plugin").await;
     assert_eq!(version(&mut pipe).await, "a");
     folder.set_mode("plugins/v.wasm", 0o644);
@@ -307,7 +307,7 @@ async fn what_the_operator_narrows_counts_for_the_last_good_version_too() {
         folder.write("plugins/v.wasm", "no plugin any more");
         pipe.wait_for_log("its last good version serves").await;
         folder.config(&format!("[plugins.v]\npath = \"../../plugins/v.wasm\"\nprefix = \"\"\n{narrowed}\n"));
-        pipe.wait_for_log("the config was read anew").await;
+        pipe.wait_for_log("the config was reloaded").await;
         pipe.wait_for_log("removed plugin=\"echo\"").await;
         pipe.notification(CHANGED).await;
         let outcome = pipe.request("tools/call", json!({ "name": "version", "arguments": {} })).await;
@@ -330,7 +330,7 @@ async fn lists_follow_a_config_that_came_while_the_file_was_bad() {
     folder.write("plugins/v.wasm", "no plugin any more");
     pipe.wait_for_log("its last good version serves").await;
     folder.config(&config("after"));
-    pipe.wait_for_log("the config was read anew").await;
+    pipe.wait_for_log("the config was reloaded").await;
     pipe.wait_for_log("its last good version serves").await;
     folder.plugin_as("badlist", "plugins/v.wasm");
     pipe.notification(CHANGED).await;
@@ -338,7 +338,7 @@ async fn lists_follow_a_config_that_came_while_the_file_was_bad() {
     assert!(listed["tools"][0]["inputSchema"]["properties"].get("after").is_some(), "{listed}");
 }
 
-/// A config that is written where it lies, its head first, counts when it is whole: the rest may be what keeps something shut.
+/// A config that is written in place, its head first, is used when it is complete: the rest may contain restrictions.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_config_counts_when_it_is_whole() {
     let folder = Folder::new();
@@ -348,13 +348,13 @@ async fn a_config_counts_when_it_is_whole() {
     let config = folder.config(&format!("{head}{tail}"));
     let server = Server::loaded(&folder).await;
     let tools = async || names(&server.modern("tools/list", json!({}), json!({})).await.unwrap(), "tools");
-    // Whoever watches the config has looked at it when another change, which came later, has counted.
+    // When another, later change has taken effect, the watcher of the config has looked at it as well.
     let looked = async |name: &str| {
         folder.plugin_as("echo", &format!("plugins/{name}.wasm"));
         server.wait_for_log(&format!("serving plugin=\"{name}\"")).await;
         let tools = tools().await;
         assert!(!tools.contains(&"version".to_owned()), "{name}: {tools:?}\n{}", server.log());
-        assert!(!server.log().contains("the config was read anew"), "{name}: {}", server.log());
+        assert!(!server.log().contains("the config was reloaded"), "{name}: {}", server.log());
     };
     let mut file = std::fs::File::create(&config).unwrap();
     looked("one").await;
@@ -367,15 +367,15 @@ async fn a_config_counts_when_it_is_whole() {
     looked("four").await;
     file.write_all(b"concurrency = 1\n").unwrap();
     drop(file);
-    server.wait_for_log("the config was read anew").await;
+    server.wait_for_log("the config was reloaded").await;
     let tools = tools().await;
     assert!(!tools.contains(&"version".to_owned()), "{tools:?}");
-    // A file that was emptied says nothing, which is not that everything is to go.
+    // An emptied file does not mean that everything is to be removed.
     std::fs::File::create(&config).unwrap();
-    server.wait_for_log("nothing is written in it").await;
-    // What is renamed into its place is whole, and counts at once.
+    server.wait_for_log("the file contains no settings").await;
+    // A file that is renamed into place is complete, and is used at once.
     folder.config(head);
-    server.wait_for_nth_log("the config was read anew", 2).await;
+    server.wait_for_nth_log("the config was reloaded", 2).await;
     let (_, _, log) = server.terminate().await;
-    assert_eq!(log.matches("the config was read anew").count(), 2, "{log}");
+    assert_eq!(log.matches("the config was reloaded").count(), 2, "{log}");
 }

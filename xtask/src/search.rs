@@ -1,4 +1,4 @@
-//! Looks for tools of other people's servers in the catalog for clients that are better off with few.
+//! `cargo xtask search`: evaluates the tool search, which clients with a limited number of tools use, on the tools of third-party servers.
 
 use std::{path::Path, process::Command};
 

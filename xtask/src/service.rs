@@ -1,5 +1,5 @@
-//! Runs the unit under systemd and the image in a container, with all that shuts them in, on a Debian where this is root: the unit in a
-//! Debian of its own that systemd-nspawn boots. The checks themselves are in tests/service.
+//! `cargo xtask service`: tests the systemd unit and the container image with their hardening. It needs root on Debian. The unit runs in a
+//! separate Debian that systemd-nspawn boots. The checks themselves are in tests/service.
 
 use std::{
     env, fs,
@@ -11,15 +11,15 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{prepare, run, say};
 
-/// What the unit is tried with. Its systemd has to know `Type=notify-reload`.
+/// The Debian release that the unit is tested on. Its systemd has to support `Type=notify-reload`.
 const SUITE: &str = "trixie";
 const PACKAGES: &str = "systemd,systemd-sysv,dbus,libpam-systemd,curl,openssl,gawk,hostname";
 const MIRROR: &str = "http://deb.debian.org/debian";
 
-const NEEDED: [&str; 6] = ["mmdebstrap", "systemd-nspawn", "buildah", "podman", "curl", "unshare"];
+const REQUIRED_PROGRAMS: [&str; 6] = ["mmdebstrap", "systemd-nspawn", "buildah", "podman", "curl", "unshare"];
 
-/// The unit that is booted in place of everything else, and ends the machine with its own status.
-const CHECK: &str = "[Unit]
+/// The systemd unit that runs the checks. It is booted instead of the default target, and shuts the machine down with its own exit status.
+const CHECK_UNIT: &str = "[Unit]
 After=basic.target dbus.service network-online.target
 Requires=basic.target
 SuccessAction=exit-force
@@ -30,10 +30,10 @@ ExecStart=/bin/bash /in/unit.sh
 TimeoutStartSec=300
 ";
 
-/// `--unit` or `--image`: only that. `WHARF_BIN`: that binary, in place of one that is built now.
+/// Runs both tests; with `--unit` or `--image`, only that one. If `WHARF_BIN` is set, that binary is used and none is built.
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     let wants = |what: &str| rest.is_empty() || rest.iter().any(|argument| argument == what);
-    for program in NEEDED {
+    for program in REQUIRED_PROGRAMS {
         let found = Command::new(program).arg("--help").output().is_ok();
         ensure!(found, "{program} is missing: apt-get install mmdebstrap systemd-container buildah podman crun curl");
     }
@@ -66,7 +66,7 @@ fn copy_all(to: &Path, files: &[(PathBuf, &str)]) -> Result<()> {
 fn unit(root: &Path, folder: &Path, binary: &Path) -> Result<()> {
     let (debian, inside, out) = (folder.join("debian"), folder.join("in"), folder.join("out"));
     if !debian.is_dir() {
-        say("making a Debian with systemd, once");
+        say("installing a Debian with systemd, only this time");
         let partial = folder.join("debian.partial");
         if partial.exists() {
             fs::remove_dir_all(&partial)?;
@@ -93,13 +93,13 @@ fn unit(root: &Path, folder: &Path, binary: &Path) -> Result<()> {
         (tests.join("probe.sh"), "probe.sh"),
     ];
     copy_all(&inside, &files)?;
-    fs::write(debian.join("etc/systemd/system/check.service"), CHECK)?;
+    fs::write(debian.join("etc/systemd/system/check.service"), CHECK_UNIT)?;
     let mut nspawn = Command::new("systemd-nspawn");
     nspawn.arg("--quiet").arg("--directory").arg(&debian);
     nspawn.args(["--volatile=overlay", "--private-network", "--console=pipe", "--hostname=wharf-service"]);
     nspawn.arg(format!("--bind-ro={}:/in", inside.display())).arg(format!("--bind={}:/out", out.display()));
     if !Path::new("/run/systemd/system").exists() {
-        // Nobody is there who could be told of it.
+        // Without systemd on this machine, there is no systemd-machined to register with.
         nspawn.args(["--register=no", "--keep-unit"]);
     }
     nspawn.args(["--boot", "--", "systemd.unit=check.service", "systemd.show_status=no"]);
@@ -130,7 +130,7 @@ fn image(root: &Path, folder: &Path, binary: &Path) -> Result<()> {
         (plugins.join("fetch.wasm"), "target/plugins/fetch.wasm"),
     ];
     copy_all(folder, &files)?;
-    // Container engines do not run beside controllers of the first kind: there they get a tree of the second kind, and only that.
+    // Container engines do not run with cgroup v1 controllers, so they get a mount namespace in which only a cgroup v2 tree is mounted.
     let script = "mount -t cgroup2 none /sys/fs/cgroup && exec \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", script, "sh"]).arg(root.join("tests/service/image.sh"));

@@ -1,4 +1,4 @@
-//! `cargo xtask slots`: that nothing of one call reaches the next, whatever ends it, also where memory is swapped out.
+//! `cargo xtask slots`: checks that no data of one call reaches the next, however the call ends, also when memory is swapped out.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use crate::{cargo, guests, run, say};
 
-/// The size of the swap file, in MiB. All calls of the check together have less memory.
+/// The size of the swap file in MiB. It is larger than the memory of all calls of the check together.
 const SWAP_MIB: u64 = 1024;
 
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
@@ -25,9 +25,9 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
 struct Swap(PathBuf);
 
 impl Swap {
-    /// None: the machine has swap already.
+    /// Creates a swap file and turns it on. Returns `None` if the machine has swap already.
     fn on(file: &Path) -> Result<Option<Self>> {
-        let known = fs::read_to_string("/proc/swaps").context("this system does not say what swap it has")?;
+        let known = fs::read_to_string("/proc/swaps").context("cannot read which swap is in use")?;
         if known.lines().count() > 1 {
             return Ok(None);
         }
@@ -37,7 +37,7 @@ impl Swap {
         run(dd.arg(format!("of={}", file.display())))?;
         run(Command::new("chmod").arg("600").arg(file))?;
         run(Command::new("mkswap").arg("--quiet").arg(file))?;
-        run(Command::new("swapon").arg(file)).context("no swap, so nothing can be swapped out")?;
+        run(Command::new("swapon").arg(file)).context("cannot turn on the swap file that `--swap` needs")?;
         Ok(Some(Self(file.to_path_buf())))
     }
 }

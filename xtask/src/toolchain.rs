@@ -1,5 +1,5 @@
-//! The Rust that wharf is compiled with. These commands themselves need less, so on a machine whose Rust is older than
-//! `rust-version` in Cargo.toml they fetch a newer one by rustup, which leaves the machine's default as it is.
+//! Chooses the Rust toolchain that wharf is compiled with. xtask itself compiles with an older Rust than wharf, so if the machine's Rust is
+//! older than `rust-version` in Cargo.toml, xtask installs a newer one with rustup and leaves the machine's default unchanged.
 
 use std::{
     env,
@@ -12,32 +12,34 @@ use cargo_metadata::{MetadataCommand, semver::Version};
 
 use crate::say;
 
-/// Runs this program again with a Rust that can compile wharf. None: this one can.
+/// Runs this program again with a Rust that can compile wharf, and returns its exit code. Returns `None` if the current one can.
 pub fn again_if_too_old(root: &Path) -> Result<Option<ExitCode>> {
     let (needed, found) = (needed(root)?, found()?);
     if found >= needed {
         return Ok(None);
     }
-    // What rustup calls it.
+    // rustup names a toolchain by its version.
     let toolchain = needed.to_string();
     if env::var_os("RUSTUP_TOOLCHAIN").is_some_and(|active| active == *toolchain) {
-        bail!("the toolchain {toolchain} is in use, and its rustc says that it is {found}");
+        bail!("the active toolchain is {toolchain}, but its rustc reports version {found}");
     }
     if !installed(&toolchain) {
-        say(&format!("wharf needs Rust {needed}, and this is {found}: installing the toolchain {toolchain} by rustup"));
+        say(&format!(
+            "wharf needs Rust {needed}, and this is {found}: installing the toolchain {toolchain} with rustup"
+        ));
         let mut install = Command::new("rustup");
         install.args(["toolchain", "install", &toolchain, "--profile", "minimal"]);
         install.args(["--component", "clippy", "--component", "rustfmt"]);
         if !install.status().is_ok_and(|status| status.success()) {
             bail!(
-                "wharf needs Rust {needed}, and this is {found}. Install it, with rustup by `rustup toolchain install {toolchain} \
+                "wharf needs Rust {needed}, and this is {found}. Install it, for example by `rustup toolchain install {toolchain} \
                  --profile minimal --component clippy --component rustfmt`, and run this command again"
             );
         }
     }
     say(&format!("using the toolchain {toolchain}, since the active one is {found}"));
-    let mut again = Command::new(env::current_exe().context("cannot tell which program this is")?);
-    // Cargo names itself to what it runs; rustup's one has to choose the toolchain again.
+    let mut again = Command::new(env::current_exe().context("cannot find the path of this program")?);
+    // Cargo passes its own path to programs that it runs. Without these variables, rustup's proxies choose the toolchain again.
     again.args(env::args_os().skip(1)).env("RUSTUP_TOOLCHAIN", &toolchain).env_remove("CARGO").env_remove("RUSTC");
     let status = again.status().context("cannot run this program again")?;
     Ok(Some(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)))
@@ -51,20 +53,20 @@ pub fn print() -> Result<()> {
     writeln!(std::io::stdout(), "{active}").context("cannot print")
 }
 
-/// What Cargo.toml asks for.
+/// Returns the `rust-version` in Cargo.toml.
 fn needed(root: &Path) -> Result<Version> {
     let metadata = MetadataCommand::new().current_dir(root).no_deps().exec()?;
     let wharf = metadata.packages.into_iter().find(|package| package.name.as_str() == "wharf");
     wharf.and_then(|package| package.rust_version).context("Cargo.toml of host/server has no `rust-version`")
 }
 
-/// The version of the compiler that cargo would use.
+/// Returns the version of the compiler that cargo would use.
 fn found() -> Result<Version> {
     let output = Command::new("rustc").arg("--version").output().context("rustc is not installed")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let version = text.split_whitespace().nth(1).and_then(|version| Version::parse(version).ok());
     let mut version = version.with_context(|| format!("`rustc --version` said {text:?}"))?;
-    // A nightly or beta compiler of a version has what the version has.
+    // A nightly or beta compiler counts as its version.
     version.pre = cargo_metadata::semver::Prerelease::EMPTY;
     Ok(version)
 }

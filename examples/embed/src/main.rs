@@ -1,4 +1,4 @@
-//! A program that wharf is a part of: calls a tool itself, and serves the same plugin to MCP clients over HTTP.
+//! A program that embeds wharf: it calls a tool itself, and serves the same plugin to MCP clients over HTTP.
 //!
 //! `cargo run -p embed -- hello.wasm`, then point a client at http://127.0.0.1:7300/mcp.
 
@@ -22,7 +22,7 @@ async fn serve() -> Result<()> {
 }
 
 fn main() -> ExitCode {
-    // Plugins are compiled by this very program, started again for that.
+    // wharf compiles plugins in a child process that runs this program.
     if let Some(compiled) = wharf::compile_if_asked() {
         return compiled;
     }

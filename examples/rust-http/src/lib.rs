@@ -1,4 +1,4 @@
-//! One tool that asks another server. What it may ask is the operator's to say: `http` in its grants.
+//! One tool that sends an HTTP request. The operator's `http` grants decide which hosts it may reach.
 
 use wharf_sdk::{http, prelude::*};
 

@@ -1,4 +1,4 @@
-//! What clients say they can do, and what wharf says it can.
+//! The capabilities that clients declare, and those that wharf declares.
 
 use serde_json::{Value, json, value::RawValue};
 
@@ -7,30 +7,30 @@ use crate::{Object, revision::Revision};
 /// The extension by which modern servers answer a call with a task.
 pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// The abilities of a client that a server may use, for a session (legacy) or one request (modern).
+/// The capabilities of a client that a server may use, for a session (legacy) or one request (modern).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClientCapabilities {
-    /// The client tells its roots when it is asked for them.
+    /// The client answers requests for its roots.
     pub roots: bool,
-    /// It shows a form to a person and sends back what they fill in.
+    /// The client can show a form to a person and send back the answers.
     pub form: bool,
-    /// It has a person open a page of the web.
+    /// The client can ask a person to open a web page.
     pub url: bool,
-    /// It has its model write something on behalf of the server.
+    /// The client can let its model generate text for the server.
     pub sampling: bool,
-    /// Its model may be given tools while it writes.
+    /// The client's model can use tools during sampling.
     pub sampling_tools: bool,
-    /// It has the tasks extension of modern revisions: a call may be answered with a task.
+    /// The client supports the tasks extension of modern revisions: a call may be answered with a task.
     pub tasks: bool,
-    /// The JSON as sent, for plugins that want more than wharf reads.
+    /// The JSON as it was sent, for plugins that need more than wharf reads.
     pub text: Box<str>,
 }
 
 impl ClientCapabilities {
-    /// Reads what a client declares; `None` if that is not a JSON object.
+    /// Parses what a client declares; `None` if that is not a JSON object.
     ///
-    /// An ability that the revision does not have cannot be used, whatever the client says. Members that wharf does not know
-    /// are ignored, but stay in [`text`](Self::text), since clients may declare more than MCP defines.
+    /// A capability that the revision does not define is not used, even if the client declares it. Members that wharf does not know are
+    /// ignored, but stay in [`text`](Self::text), since clients may declare more than MCP defines.
     pub fn read(raw: &RawValue, revision: Revision) -> Option<Self> {
         let all = Self { text: raw.get().into(), ..Self::read_all(&serde_json::from_str(raw.get()).ok()?) };
         let (elicitation, later) = (revision >= Revision::V2025_06_18, revision >= Revision::V2025_11_25);
@@ -50,8 +50,8 @@ impl ClientCapabilities {
         let url = inside("elicitation", "url");
         Self {
             roots: has("roots"),
-            // An empty `elicitation` object means that the client has forms only. If the object names only `url`, the client
-            // has no forms.
+            // An empty `elicitation` object means that the client supports only forms. If the object contains only `url`, the client does
+            // not support forms.
             form: has("elicitation") && (inside("elicitation", "form") || !url),
             url,
             sampling: has("sampling"),
@@ -62,8 +62,8 @@ impl ClientCapabilities {
     }
 }
 
-/// What wharf declares. It declares everything from the start, whatever plugins are loaded: plugins come and go, and there is
-/// no way to tell a client that the server's capabilities have changed. `tasks` says whether calls may run in the background.
+/// Returns the capabilities that wharf declares. All of them are declared from the start, regardless of the loaded plugins: plugins come
+/// and go, and a client cannot be notified that the server's capabilities have changed. `tasks`: whether calls may run as tasks.
 pub(crate) fn server_capabilities(revision: Revision, tasks: bool) -> Value {
     let mut capabilities = Object::new();
     capabilities.insert("tools".into(), json!({ "listChanged": true }));

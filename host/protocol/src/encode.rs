@@ -1,8 +1,8 @@
-//! Writes results for a revision. The types of `model` are the same for all revisions; the [`Encoder`] knows which member
-//! exists since when. Its methods for questions and tasks are in `question` and `task`.
+//! Writes results for a revision. The types of `model` are the same for all revisions; the [`Encoder`] knows since which revision each
+//! member exists. Its methods for questions and tasks are in `question` and `task`.
 //!
-//! What answers a request is returned as the JSON text of a complete `result`, so that answers that do not change from call to
-//! call, such as lists, can be encoded once and kept.
+//! Answers to requests are returned as the JSON text of a complete `result`, so that those that do not change from call to call, such as
+//! lists, can be encoded once and cached.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -20,31 +20,31 @@ use crate::{
     revision::{Era, Revision},
 };
 
-/// Writes results as one revision has them, in the name of one server. A server makes one for each revision and keeps them.
+/// Writes the results of one server for one revision. A server creates one encoder for each revision and reuses them.
 #[derive(Debug, Clone)]
 pub struct Encoder {
-    /// The revision in which everything is written.
+    /// The revision for which everything is written.
     pub revision: Revision,
     server: ServerInfo,
-    /// Whether calls may run in the background.
+    /// Whether calls may run as tasks.
     pub tasks: bool,
-    /// How long clients may keep lists and the answer to `server/discover`.
+    /// How long clients may cache lists and the answer to `server/discover`.
     lists: CacheHint,
     /// The end of every result that has no `_meta` of its own: the members that every modern result has, and the closing brace.
     ending: Box<str>,
 }
 
-/// How long, and for whom, a client may keep a result.
+/// How long a client may cache a result, and whether it may share it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheHint {
-    /// Milliseconds; with 0 the client asks again each time.
+    /// The time to live in milliseconds; with 0 the client requests the result again each time.
     pub ttl_ms: u64,
-    /// Whether a cache may show it to other clients too.
+    /// Whether a shared cache may return it to other clients too.
     pub public: bool,
 }
 
 impl Encoder {
-    /// `tasks` says whether calls may run in the background, and `lists` how long clients may keep lists.
+    /// Creates an encoder. `tasks`: whether calls may run as tasks. `lists`: how long clients may cache lists.
     pub fn new(revision: Revision, server: ServerInfo, tasks: bool, lists: CacheHint) -> Self {
         let mut encoder = Self { revision, server, tasks, lists, ending: "}".into() };
         if encoder.modern() {
@@ -62,7 +62,7 @@ impl Encoder {
         self.revision >= revision
     }
 
-    /// The short description of the server, which every modern result carries.
+    /// Returns the short description of the server, which every modern result contains.
     fn server_info(&self) -> Object {
         let mut info = Object::new();
         info.insert("name".into(), self.server.name.clone().into());
@@ -73,7 +73,7 @@ impl Encoder {
         info
     }
 
-    /// The full description of the server, for `initialize` and `server/discover`.
+    /// Returns the full description of the server, for `initialize` and `server/discover`.
     fn whole_server_info(&self) -> Value {
         let mut info = self.server_info();
         if self.since(Revision::V2025_11_25) {
@@ -86,7 +86,7 @@ impl Encoder {
         Value::Object(info)
     }
 
-    /// Adds what every modern result carries: its type and the short description of the server.
+    /// Adds the members that every modern result has: its type and the short description of the server.
     pub(crate) fn finish(&self, mut result: Object, result_type: &str) -> String {
         if self.modern() {
             let mut meta = match result.remove("_meta") {
@@ -104,7 +104,7 @@ impl Encoder {
         self.finish(result, "complete")
     }
 
-    /// Adds the caching hints, which modern revisions demand of lists, reads and discovery.
+    /// Adds the caching hints, which modern revisions require in the results of lists, reads and discovery.
     fn cacheable(&self, mut result: Object, hint: CacheHint) -> String {
         if self.modern() {
             result.insert("ttlMs".into(), hint.ttl_ms.into());
@@ -113,13 +113,13 @@ impl Encoder {
         self.complete(result)
     }
 
-    /// An acknowledgement without content.
+    /// Writes an acknowledgement without content.
     pub fn empty(&self) -> String {
         self.complete(Object::new())
     }
 
-    /// The answer to `initialize`, which settles a legacy handshake on this encoder's revision. `instructions` tell the model
-    /// how to use the server.
+    /// Writes the answer to `initialize`, which selects this encoder's revision in a legacy handshake. `instructions` tell the model how to
+    /// use the server.
     pub fn initialize(&self, instructions: Option<&Shown>) -> String {
         let mut result = Object::new();
         result.insert("protocolVersion".into(), self.revision.as_str().into());
@@ -131,7 +131,7 @@ impl Encoder {
         self.complete(result)
     }
 
-    /// The answer to `server/discover`: the modern revisions that are served, and what the server can do.
+    /// Writes the answer to `server/discover`: the modern revisions that are served, and the server's capabilities.
     pub fn discover(&self, instructions: Option<&Shown>) -> String {
         let mut result = Object::new();
         result.insert("supportedVersions".into(), json!(Revision::MODERN.map(Revision::as_str)));
@@ -143,8 +143,8 @@ impl Encoder {
         self.cacheable(result, self.lists)
     }
 
-    /// One page of a list, of which `key` is the member that holds the entries, such as `tools`. Without `next_cursor` it is the
-    /// last page.
+    /// Writes one page of a list. `key` is the name of the member with the entries, such as `tools`. Without `next_cursor` it is the last
+    /// page.
     pub fn page(&self, key: &str, entries: Vec<Value>, next_cursor: Option<&str>) -> String {
         let mut result = Object::new();
         result.insert(key.into(), Value::Array(entries));
@@ -154,7 +154,7 @@ impl Encoder {
         self.cacheable(result, self.lists)
     }
 
-    /// An entry of `tools/list`.
+    /// Writes an entry of `tools/list`.
     pub fn tool(&self, tool: &Tool) -> Value {
         let mut object = Object::new();
         object.insert("name".into(), tool.name.clone().into());
@@ -187,7 +187,7 @@ impl Encoder {
         Value::Object(object)
     }
 
-    /// An entry of `resources/list`.
+    /// Writes an entry of `resources/list`.
     pub fn resource(&self, resource: &Resource) -> Value {
         let mut object = Object::new();
         object.insert("uri".into(), resource.uri.as_str().into());
@@ -198,7 +198,7 @@ impl Encoder {
         Value::Object(object)
     }
 
-    /// An entry of `resources/templates/list`.
+    /// Writes an entry of `resources/templates/list`.
     pub fn template(&self, template: &ResourceTemplate) -> Value {
         let mut object = Object::new();
         object.insert("uriTemplate".into(), template.uri_template.as_str().into());
@@ -209,7 +209,7 @@ impl Encoder {
         Value::Object(object)
     }
 
-    /// An entry of `prompts/list`.
+    /// Writes an entry of `prompts/list`.
     pub fn prompt(&self, prompt: &Prompt) -> Value {
         let mut object = Object::new();
         object.insert("name".into(), prompt.name.clone().into());
@@ -226,8 +226,8 @@ impl Encoder {
         Value::Object(object)
     }
 
-    /// The answer to `tools/call`. Structured content is written as text too where the revision cannot carry it, and where
-    /// there is no other content for clients that do not read it.
+    /// Writes the answer to `tools/call`. Structured content is also written as text if the revision does not support it, or if there is no
+    /// other content for clients that ignore it.
     pub fn tool_result(&self, result: ToolResult) -> String {
         let mut object = Object::new();
         let mut content: Vec<Value> = Vec::with_capacity(result.content.len() + 1);
@@ -235,7 +235,7 @@ impl Encoder {
         let nothing_else = result.content.is_empty();
         content.extend(result.content.into_iter().map(|block| self.content(block)));
         if let Some(structured) = result.structured {
-            // Clients that do not read structured content, or cannot be sent it, find the same in a block of text.
+            // Clients that ignore structured content, or whose revision does not support it, get the same in a block of text.
             if nothing_else || !shown(&structured) {
                 content.push(text_block(structured.to_string()));
             }
@@ -253,8 +253,8 @@ impl Encoder {
         self.complete(object)
     }
 
-    /// The answer to a `tools/call` whose result is one text. It is the most frequent of all answers, so it is written straight
-    /// into its buffer instead of being built as a [`Value`] first.
+    /// Writes the answer to a `tools/call` whose result is one text. This is the most frequent answer, so it is written directly into its
+    /// buffer instead of being built as a [`Value`] first.
     pub fn text_result(&self, text: &str) -> String {
         let start = r#"{"content":[{"type":"text","text":"#;
         let mut json = Vec::with_capacity(start.len() + text.len() + text.len() / 8 + self.ending.len() + 8);
@@ -265,16 +265,16 @@ impl Encoder {
         String::from_utf8(json).unwrap_or_default()
     }
 
-    /// The answer to `resources/read`. Modern clients are told not to keep it.
+    /// Writes the answer to `resources/read`. The caching hints forbid modern clients to cache it.
     pub fn read_result(&self, result: ReadResult) -> String {
         let mut object = Object::new();
         let contents = result.contents.into_iter().map(|contents| self.contents(contents));
         object.insert("contents".into(), contents.collect());
-        // What is read may depend on who asks and may change at any time.
+        // The contents may depend on the client and may change at any time.
         self.cacheable(object, CacheHint::default())
     }
 
-    /// The answer to `prompts/get`.
+    /// Writes the answer to `prompts/get`.
     pub fn prompt_result(&self, result: PromptResult) -> String {
         let mut object = Object::new();
         insert_some(&mut object, "description", result.description.as_deref());
@@ -292,8 +292,8 @@ impl Encoder {
         self.complete(object)
     }
 
-    /// The answer to `completion/complete`. Only the first 100 suggestions are written, which is MCP's limit; if there are
-    /// more, the answer says so.
+    /// Writes the answer to `completion/complete`. Only the first 100 suggestions are written, which is MCP's limit; if there are more, the
+    /// answer says so.
     pub fn completion(&self, completion: Completion) -> String {
         let more_than_fits = completion.values.len() > MAX_COMPLETION_VALUES;
         let values: Vec<Shown> = completion.values.into_iter().take(MAX_COMPLETION_VALUES).collect();
@@ -308,8 +308,8 @@ impl Encoder {
         self.complete(object)
     }
 
-    /// The modern answer by which a server asks questions before it goes on. Each question stands with the key under which the
-    /// client answers it, and the client sends `request_state` back with its answers.
+    /// Writes the modern answer by which a server asks questions before it continues (MRTR). Each question has the key under which the
+    /// client answers it. The client sends `request_state` back with its answers.
     pub fn input_required(&self, questions: &[(String, Question)], request_state: Option<&str>) -> String {
         let mut object = Object::new();
         object.insert("inputRequests".into(), self.input_requests(questions));
@@ -317,7 +317,7 @@ impl Encoder {
         self.finish(object, "input_required")
     }
 
-    /// The questions as modern results hold them: an object with one member for each key.
+    /// Returns the questions in the form of modern results: an object with one member for each key.
     pub(crate) fn input_requests(&self, questions: &[(String, Question)]) -> Value {
         let mut requests = Object::new();
         for (key, question) in questions {
@@ -332,7 +332,7 @@ impl Encoder {
         Value::Object(requests)
     }
 
-    /// The answer to `subscriptions/listen`, which is sent when the subscription ends.
+    /// Writes the answer to `subscriptions/listen`, which is sent when the subscription ends.
     pub fn listen_ended(&self, subscription: &Id) -> String {
         let mut meta = Object::new();
         meta.insert(SUBSCRIPTION_ID.into(), subscription.to_value());
@@ -341,7 +341,7 @@ impl Encoder {
         self.complete(object)
     }
 
-    /// A block of content; what the revision cannot carry becomes text that says so.
+    /// Writes a block of content. If the revision does not support its kind, a text that says so is written instead.
     pub fn content(&self, content: Content) -> Value {
         match content {
             Content::Text(text) => text_block(text),
@@ -349,9 +349,10 @@ impl Encoder {
             Content::Audio { mime_type, data } if self.since(Revision::V2025_03_26) => {
                 media("audio", &mime_type, &data)
             }
-            Content::Audio { mime_type, data } => {
-                text_block(format!("[{} bytes of {mime_type}, which this protocol revision cannot carry]", data.len()))
-            }
+            Content::Audio { mime_type, data } => text_block(format!(
+                "[{} bytes of {mime_type}, which this protocol revision does not support]",
+                data.len()
+            )),
             Content::Link(link) => self.link(link),
             Content::Embedded(contents) => json!({ "type": "resource", "resource": self.contents(contents) }),
             Content::Raw(block) => self.raw_block(block),
@@ -371,8 +372,8 @@ impl Encoder {
         Value::Object(object)
     }
 
-    /// A block that the plugin wrote itself. If the revision does not have its kind, it becomes a text that says so; members that
-    /// the revision does not have are left out.
+    /// Writes a block that the plugin provided as JSON. If the revision does not support its kind, a text that says so is written instead;
+    /// members that the revision does not have are left out.
     fn raw_block(&self, block: Object) -> Value {
         let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
         let known = match kind {
@@ -383,7 +384,7 @@ impl Encoder {
         };
         if !known {
             let text = block.get("uri").and_then(Value::as_str).unwrap_or(kind);
-            return text_block(format!("[{text}: a block that this protocol revision cannot carry]"));
+            return text_block(format!("[{text}: a block that this protocol revision does not support]"));
         }
         let mut object = Object::new();
         self.add_more(&mut object, &block);
@@ -402,7 +403,7 @@ impl Encoder {
         Value::Object(object)
     }
 
-    /// Adds the members that the plugin gave as JSON, without those that the revision does not have.
+    /// Adds the members that the plugin provided as JSON, without those that the revision does not have.
     fn add_more(&self, object: &mut Object, more: &Object) {
         for (key, value) in more {
             let since = match key.as_str() {
@@ -442,7 +443,7 @@ pub(crate) fn insert_some<T: AsRef<str> + ?Sized>(object: &mut Object, key: &str
     }
 }
 
-/// Parses a schema. Each was parsed when its plugin was loaded, so this does not fail and the fallback is never seen.
+/// Parses a schema. Every schema was parsed when its plugin was loaded, so this does not fail and the fallback is never used.
 fn parsed(raw: &str) -> Value {
     serde_json::from_str(raw).unwrap_or_else(|_| json!({ "type": "object" }))
 }

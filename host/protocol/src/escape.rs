@@ -1,7 +1,7 @@
-//! Writes JSON strings as serde_json does, but looks at sixteen bytes at a time. Most bytes of a large text need no escape, and
-//! looking at each of them alone took a fifth of the time of a large answer.
+//! Writes JSON strings as serde_json does, but examines sixteen bytes at a time. Most bytes of a large text need no escape, and examining
+//! each of them alone took a fifth of the time of a large answer.
 
-/// Bytes that are looked at together.
+/// The number of bytes that are examined together.
 const CHUNK: usize = 16;
 
 /// Appends the text as a JSON string.
@@ -27,14 +27,14 @@ pub(crate) fn write_string(json: &mut Vec<u8>, text: &str) {
     json.push(b'"');
 }
 
-/// How many bytes at the beginning need no escape.
+/// Returns how many bytes at the beginning need no escape.
 fn plain_bytes(bytes: &[u8]) -> usize {
     let special = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
-    // A fold that always runs to its end lets the compiler compare all bytes of a chunk with one instruction.
+    // A fold without an early exit lets the compiler compare all bytes of a chunk with one instruction (SIMD).
     let is_plain = |chunk: &&[u8]| !chunk.iter().fold(false, |any, byte| any | special(*byte));
     let chunks = bytes.chunks_exact(CHUNK).take_while(is_plain).count() * CHUNK;
     let rest = bytes.get(chunks..).unwrap_or_default();
-    // What follows is a chunk with a byte to escape in it, or the end of the text, which is less than a chunk.
+    // The rest begins with a chunk that contains a byte to escape, or is shorter than a chunk.
     chunks + rest.iter().position(|byte| special(*byte)).unwrap_or(rest.len())
 }
 
@@ -54,7 +54,7 @@ mod tests {
             (0..0x300).filter_map(char::from_u32).chain(['\u{2028}', '\u{fffd}', '𝄞']).collect();
         let whole: String = characters.iter().collect();
         assert_eq!(written(&whole), serde_json::to_string(&whole).unwrap());
-        // Every character that is special, at every place of two chunks and what is left of a third.
+        // Each special character, at every position of two chunks and of an incomplete third one.
         for character in ['"', '\\', '\n', '\r', '\t', '\u{0}', '\u{8}', '\u{c}', '\u{1f}', '\u{7f}', 'é'] {
             for length in 0..40 {
                 for at in 0..length {

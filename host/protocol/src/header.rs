@@ -1,19 +1,19 @@
-//! Values of the HTTP headers that mirror a modern request's body, and the arguments that a tool wants mirrored.
+//! Parses the HTTP headers that mirror parts of a modern request's body, and finds the arguments that a tool wants mirrored.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use crate::{Object, RpcError};
 
-/// The member of a property's schema that names its header, without the prefix.
+/// The member of a property's schema with the name of its header, without the prefix.
 const ANNOTATION: &str = "x-mcp-header";
-/// The largest integer that every reader of JSON takes for the same number: 2^53 - 1.
+/// The largest integer that all JSON parsers read exactly: 2^53 - 1.
 const SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-/// The text that the value of an `Mcp-Name` or `Mcp-Param-*` header stands for; `None` if the value is malformed.
+/// Decodes the value of an `Mcp-Name` or `Mcp-Param-*` header; `None` if the value is malformed.
 ///
-/// Blanks around the value do not count. A value that begins with `=?base64?` and ends with `?=` holds the base64 of UTF-8 text
-/// between them; one that has only the beginning or only the end is taken literally.
+/// Blanks around the value are ignored. A value that begins with `=?base64?` and ends with `?=` contains the base64 of UTF-8 text in
+/// between; a value with only one of the two is taken literally.
 pub fn decode_value(raw: &[u8]) -> Option<String> {
     let visible = raw.iter().all(|byte| matches!(byte, 0x20..=0x7e | b'\t'));
     let text = std::str::from_utf8(raw).ok().filter(|_| visible)?.trim_matches([' ', '\t']);
@@ -26,9 +26,9 @@ pub fn decode_value(raw: &[u8]) -> Option<String> {
 /// An argument that is mirrored in a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirrored {
-    /// The names of the members that lead to it, from the outermost on.
+    /// The names of the members that lead to the argument, beginning with the outermost.
     pub path: Vec<String>,
-    /// The header's whole name, in lower case.
+    /// The full name of the header, in lower case.
     pub header: String,
 }
 
@@ -40,17 +40,17 @@ pub fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, String> {
     Ok(found)
 }
 
-/// Walks through a schema and everything within it. `path` names the properties that lead to the schema. It is `None` if
-/// anything but `properties` leads there: then the schema must have no annotation.
+/// Walks through a schema and everything within it. `path` contains the names of the properties that lead to the schema. It is `None` if
+/// anything except `properties` leads there: then the schema must not have an annotation.
 fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<Mirrored>) -> Result<(), String> {
     let Value::Object(members) = schema else { return Ok(()) };
     if let Some(name) = members.get(ANNOTATION) {
         let path = path.as_deref().filter(|path| !path.is_empty()).ok_or_else(|| {
-            format!("`{ANNOTATION}` stands where no argument of its own is: only `properties` may lead to it")
+            format!("`{ANNOTATION}` is in a place where it cannot name an argument: only `properties` may lead to it")
         })?;
         let one = annotated(members, name, path)?;
         if found.iter().any(|other| other.header == one.header) {
-            return Err(format!("two arguments share the `{ANNOTATION}` {name}, whose case does not count"));
+            return Err(format!("two arguments share the `{ANNOTATION}` {name}; upper and lower case are the same"));
         }
         found.push(one);
     }
@@ -74,7 +74,7 @@ fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<Mirrored
                     walk(schema, None, found)?;
                 }
             }
-            // These hold data, not schemas.
+            // These contain data, not schemas.
             ("enum" | "const" | "default" | "examples", _) => {}
             (_, Value::Array(schemas)) => {
                 for schema in schemas {
@@ -93,21 +93,25 @@ fn annotated(schema: &Object, name: &Value, path: &[String]) -> Result<Mirrored,
     let name = name
         .as_str()
         .filter(|name| !name.is_empty() && name.bytes().all(is_token))
-        .ok_or_else(|| format!("the `{ANNOTATION}` of `{at}` is no name for a header"))?;
+        .ok_or_else(|| format!("the `{ANNOTATION}` of `{at}` is not a valid header name"))?;
     if !matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
-        return Err(format!("the argument `{at}` has `{ANNOTATION}`, so its type is string, integer or boolean"));
+        return Err(format!(
+            "the argument `{at}` has `{ANNOTATION}`, so its type has to be string, integer or boolean"
+        ));
     }
     for bound in ["minimum", "maximum"] {
         if schema.get(bound).and_then(Value::as_f64).is_some_and(|bound| bound.abs() > SAFE_INTEGER) {
-            return Err(format!("the argument `{at}` has `{ANNOTATION}`, so its `{bound}` lies within ±(2^53 - 1)"));
+            return Err(format!(
+                "the argument `{at}` has `{ANNOTATION}`, so its `{bound}` has to be within ±(2^53 - 1)"
+            ));
         }
     }
     Ok(Mirrored { path: path.to_vec(), header: format!("mcp-param-{}", name.to_ascii_lowercase()) })
 }
 
 impl Mirrored {
-    /// Compares the header with the arguments; `given` are all values that the request has of this header. The error names the
-    /// header and the argument.
+    /// Compares the header with the arguments. `given` are all values of this header in the request. The error names the header and the
+    /// argument.
     pub fn check(&self, arguments: &Value, given: &[&[u8]]) -> Result<(), RpcError> {
         let mut value = Some(arguments);
         for name in &self.path {
@@ -118,12 +122,12 @@ impl Mirrored {
         };
         let header = match (value.unwrap_or(&Value::Null), given) {
             (Value::Null, []) => return Ok(()),
-            (Value::Null, _) => return wrong("stands without the argument"),
-            // An argument of this kind does not fit its schema, which is checked elsewhere and is what the client is told then.
+            (Value::Null, _) => return wrong("is present without the argument"),
+            // An argument of this type does not match its schema. Schemas are checked elsewhere, and the client gets that error.
             (Value::Array(_) | Value::Object(_), _) => return Ok(()),
             (_, []) => return wrong("is missing for the argument"),
             (_, [one]) => decode_value(one),
-            (_, _) => return wrong("stands twice for the argument"),
+            (_, _) => return wrong("is present more than once for the argument"),
         };
         let Some(header) = header else { return wrong("is malformed for the argument") };
         let equal = match value {
@@ -177,7 +181,7 @@ mod tests {
             (r#"{"type":"object"}"#.to_owned(), &[][..]),
             (format!(r#"{{"properties":{{"a":{string}}}}}"#), &["a mcp-param-region"]),
             (format!(r#"{{"properties":{{"a":{{"properties":{{"b":{string}}}}}}}}}"#), &["a.b mcp-param-region"]),
-            // A property of that name is no annotation, nor is data.
+            // A property of that name is not an annotation, and neither is data.
             (r#"{"properties":{"x-mcp-header":{"type":"number"}}}"#.to_owned(), &[]),
             (r#"{"properties":{"a":{"default":{"x-mcp-header":"!"}}}}"#.to_owned(), &[]),
         ] {
@@ -189,9 +193,9 @@ mod tests {
             (format!(r#"{{"$defs":{{"a":{string}}}}}"#), "only `properties`"),
             (string.to_owned(), "only `properties`"),
             (r#"{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}"#.into(), "string, integer or boolean"),
-            (r#"{"properties":{"a":{"type":"string","x-mcp-header":""}}}"#.into(), "no name for a header"),
-            (r#"{"properties":{"a":{"type":"string","x-mcp-header":"a b"}}}"#.into(), "no name for a header"),
-            (r#"{"properties":{"a":{"type":"string","x-mcp-header":7}}}"#.into(), "no name for a header"),
+            (r#"{"properties":{"a":{"type":"string","x-mcp-header":""}}}"#.into(), "not a valid header name"),
+            (r#"{"properties":{"a":{"type":"string","x-mcp-header":"a b"}}}"#.into(), "not a valid header name"),
+            (r#"{"properties":{"a":{"type":"string","x-mcp-header":7}}}"#.into(), "not a valid header name"),
             (r#"{"properties":{"a":{"type":"integer","maximum":1e17,"x-mcp-header":"A"}}}"#.into(), "2^53"),
             (
                 r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}"#

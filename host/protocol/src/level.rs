@@ -1,12 +1,11 @@
-//! Severities of log messages, as RFC 5424 names them.
+//! The severities of log messages, with the names of RFC 5424.
 
-/// How severe a log message is. The mildest level is the least, so a message passes a threshold if its level is greater or
-/// equal.
+/// How severe a log message is. Levels are ordered by severity, so a message passes a threshold if its level is greater or equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For whoever looks for a mistake.
+    /// Details for debugging.
     Debug,
-    /// What happens in the normal course of things.
+    /// Normal operation.
     Info,
     /// Normal, but worth attention.
     Notice,
@@ -14,7 +13,7 @@ pub enum Level {
     Warning,
     /// Something went wrong.
     Error,
-    /// A part of the whole no longer works.
+    /// A component no longer works.
     Critical,
     /// Somebody has to act at once.
     Alert,
@@ -47,7 +46,7 @@ impl Level {
         }
     }
 
-    /// The level of this name, in lower case as MCP writes it.
+    /// Returns the level with this name, in lower case as MCP writes it.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == text)
     }

@@ -1,7 +1,7 @@
 //! The Model Context Protocol as data: messages, revisions, parameters, results and their encodings.
 //!
-//! This crate is not a server: it does no I/O, knows no async runtime and no WebAssembly. Parsing never panics and never
-//! fails a whole connection; every failure is a value that says which JSON-RPC error it becomes.
+//! This crate is not a server: it does no I/O, knows no async runtime and no WebAssembly. Parsing never panics and never fails a whole
+//! connection; every failure is a value that contains the JSON-RPC error to answer with.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -32,5 +32,5 @@ pub use method::Method;
 pub use revision::{Era, Feature, Revision};
 pub use shown::Shown;
 
-/// A JSON object, in the order its author gave it.
+/// A JSON object, with its members in the order in which they were written.
 pub type Object = serde_json::Map<String, serde_json::Value>;

@@ -1,20 +1,20 @@
-//! Finds the id of a request that is too long to be read, so that the client that waits for an answer can be told that the
-//! request is refused. The message is looked through as it arrives, and only its id is kept.
+//! Finds the id of a request that is too long to be parsed, so that the client gets an error response with that id. The message is scanned
+//! as it arrives, and only its id is stored.
 
 use crate::Id;
 
-/// The longest key or id that is looked at, in bytes of JSON.
-const MAX_TEXT: usize = 256;
+/// The maximum length of a key or an id that is examined, in bytes of JSON.
+const MAX_TEXT_BYTES: usize = 256;
 
-/// Looks through a JSON object, piece by piece, for the id of a request.
+/// Searches a JSON object, piece by piece, for the id of a request.
 #[derive(Debug, Default)]
 pub struct IdSearch {
     depth: u32,
     in_string: bool,
     escaped: bool,
-    /// What has passed at the top level since the last comma, colon or bracket.
+    /// The bytes at the top level since the last comma, colon or bracket.
     text: Vec<u8>,
-    /// Whether `text` was longer than [`MAX_TEXT`], so that its end is missing.
+    /// Whether `text` was longer than [`MAX_TEXT_BYTES`], so that its end is missing.
     cut: bool,
     after: Key,
     id: Option<Id>,
@@ -30,14 +30,14 @@ enum Key {
 }
 
 impl IdSearch {
-    /// Takes the next piece.
+    /// Scans the next piece.
     pub fn feed(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.take(*byte);
         }
     }
 
-    /// The id, if what has passed so far is a request with one.
+    /// Returns the id, if the bytes so far are those of a request with one.
     pub fn id(self) -> Option<Id> {
         self.id.filter(|_| self.has_method)
     }
@@ -84,7 +84,7 @@ impl IdSearch {
         if self.depth != 1 {
             return;
         }
-        if self.text.len() < MAX_TEXT { self.text.push(byte) } else { self.cut = true }
+        if self.text.len() < MAX_TEXT_BYTES { self.text.push(byte) } else { self.cut = true }
     }
 
     fn clear(&mut self) {
@@ -92,7 +92,7 @@ impl IdSearch {
         self.cut = false;
     }
 
-    /// Takes note of a member that ends here.
+    /// Evaluates a member that ends here.
     fn end(&mut self) {
         if self.depth == 1 {
             match self.after {

@@ -1,7 +1,7 @@
-//! Reads the messages in one frame of JSON-RPC 2.0, and writes messages as text.
+//! Parses the messages in one frame of JSON-RPC 2.0, and writes messages as text.
 //!
-//! Parameters and results stay raw JSON until the method is known. A frame that cannot be read becomes [`Malformed`],
-//! which carries the error to answer and the id, if one could be read.
+//! Parameters and results stay raw JSON until the method is known. A frame that cannot be parsed becomes [`Malformed`], which contains the
+//! error to answer with and the id, if one could be parsed.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ use serde_json::{Value, value::RawValue};
 use crate::{
     RpcError,
     method::Method,
-    params::{Params, Written},
+    params::{Params, RawParams},
     revision::Revision,
 };
 
-/// The id of a request, or a progress token: a string or an integer, which is written back exactly as it came.
+/// The id of a request, or a progress token: a string or an integer, which is sent back exactly as it was received.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Id {
     /// The digits as they were written, so that no integer loses precision.
@@ -25,17 +25,17 @@ pub enum Id {
 }
 
 impl Id {
-    /// An id for a request of our own that is a number.
+    /// Creates a numeric id, for a request of our own.
     pub fn number(value: i64) -> Self {
         Self::Integer(value.to_string().into())
     }
 
-    /// An id for a request of our own that is a text.
+    /// Creates a string id, for a request of our own.
     pub fn string(value: &str) -> Self {
         Self::String(value.into())
     }
 
-    /// Reads the JSON of an id or a progress token; `None` if it is neither a string nor an integer of at most 40 digits.
+    /// Parses the JSON of an id or a progress token; `None` if it is neither a string nor an integer of at most 40 digits.
     pub fn from_raw(raw: &str) -> Option<Self> {
         if raw.starts_with('"') {
             return serde_json::from_str::<String>(raw).ok().map(|text| Self::String(text.into()));
@@ -45,7 +45,7 @@ impl Id {
         integer.then(|| Self::Integer(raw.into()))
     }
 
-    /// The JSON text.
+    /// Returns the id as JSON text.
     fn to_json(&self) -> String {
         match self {
             Self::Integer(digits) => digits.to_string(),
@@ -53,7 +53,7 @@ impl Id {
         }
     }
 
-    /// The JSON value. An integer beyond 64 bits loses precision here, which [`Display`](fmt::Display) does not.
+    /// Returns the id as a JSON value. An integer beyond 64 bits loses precision here, but not in [`Display`](fmt::Display).
     pub fn to_value(&self) -> Value {
         match self {
             Self::Integer(digits) => serde_json::from_str(digits).unwrap_or(Value::Null),
@@ -71,19 +71,19 @@ impl fmt::Display for Id {
     }
 }
 
-/// A message that wants an answer.
+/// A message that has to be answered.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The answer carries the same id.
+    /// The id, which the answer repeats.
     pub id: Id,
-    /// As it was written: see [`known`](Self::known).
+    /// The method as it was written: see [`known`](Self::known).
     pub method: String,
-    /// `None` if it has none, which is read like an empty object.
+    /// The parameters. `None` is treated like an empty object.
     pub params: Option<Params>,
 }
 
 impl Request {
-    /// The method, if any revision of the protocol has it.
+    /// Returns the method, if any revision of the protocol has it.
     pub fn known(&self) -> Option<Method> {
         Method::parse(&self.method)
     }
@@ -92,53 +92,53 @@ impl Request {
 /// A message that is never answered, not even if it is malformed.
 #[derive(Debug, Clone)]
 pub struct Notification {
-    /// As it was written: see [`known`](Self::known).
+    /// The method as it was written: see [`known`](Self::known).
     pub method: String,
-    /// `None` if it has none, which is read like an empty object.
+    /// The parameters. `None` is treated like an empty object.
     pub params: Option<Params>,
 }
 
 /// The client's answer to a request of ours.
 #[derive(Debug, Clone)]
 pub struct Response {
-    /// The id of our request; `None` if the client answers with an error to something that it could not read.
+    /// The id of our request; `None` if the client answers with an error to something that it could not parse.
     pub id: Option<Id>,
-    /// The JSON of the result, or the error that the client answered with.
+    /// The JSON of the result, or the error with which the client answered.
     pub outcome: Result<Box<RawValue>, RpcError>,
 }
 
 /// One message of JSON-RPC.
 #[derive(Debug, Clone)]
 pub enum Message {
-    /// It wants an answer.
+    /// A request, which has to be answered.
     Request(Request),
-    /// It wants no answer.
+    /// A notification, which is never answered.
     Notification(Notification),
-    /// It answers a request of ours.
+    /// A response to a request of ours.
     Response(Response),
 }
 
-/// What one line or one POST body holds.
+/// The contents of one line or of one POST body.
 #[derive(Debug)]
 pub enum Frame {
-    /// One message by itself, which is what every revision has.
+    /// A single message, which every revision allows.
     One(Message),
-    /// A JSON array of at least one and at most 100 messages, which only 2025-03-26 has. Each is read by itself, so one that is
-    /// malformed does not spoil the others.
+    /// A JSON array of 1 to 100 messages, which only 2025-03-26 allows. Each message is parsed separately, so a malformed one does not
+    /// affect the others.
     Batch(Vec<Result<Message, Malformed>>),
 }
 
-/// What cannot be read as a message: a whole frame, or one item of a batch.
+/// The error for a frame, or for one item of a batch, that cannot be parsed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Malformed {
-    /// The id to answer with, if one could be read.
+    /// The id to answer with, if one could be parsed.
     pub id: Option<Id>,
-    /// What to answer.
+    /// The error to answer with.
     pub error: RpcError,
 }
 
 impl Frame {
-    /// Reads one line of a pipe or the body of one POST. The bytes may be anything.
+    /// Parses one line of a pipe or the body of one POST. The bytes may be anything.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let text = std::str::from_utf8(bytes).map_err(|_| Malformed::parse("the frame is not UTF-8"))?;
         if !text.trim_start_matches(JSON_SPACE).starts_with('[') {
@@ -158,10 +158,10 @@ impl Frame {
     }
 }
 
-/// The most messages that a batch may have.
+/// The maximum number of messages in a batch.
 const MAX_BATCH: usize = 100;
 
-/// The items of a batch. Reading stops at the limit, so that a long array is not built before it is refused.
+/// The items of a batch. Parsing stops at the limit, so that a long array is not built before it is refused.
 struct Items<'a>(Vec<&'a RawValue>);
 
 impl<'de> Deserialize<'de> for Items<'de> {
@@ -202,9 +202,9 @@ impl Message {
             None => None,
             Some(raw) => match Id::from_raw(raw.get()) {
                 Some(id) => Some(id),
-                // JSON-RPC itself lets an error response carry a null id.
+                // JSON-RPC allows a null id in an error response.
                 None if raw.get() == "null" && envelope.method.is_none() => None,
-                None => return Err(Malformed::request(None, "a request id is a string or an integer")),
+                None => return Err(Malformed::request(None, "a request id must be a string or an integer")),
             },
         };
         if envelope.jsonrpc.as_deref() != Some("2.0") {
@@ -213,14 +213,14 @@ impl Message {
         let is_structured = |raw: &RawValue| raw.get().starts_with('{');
         let params = match envelope.params {
             None => None,
-            Some(Written::Members(params)) => Some(params),
-            Some(Written::Other) if envelope.method.is_none() => None,
-            Some(Written::Other) => {
+            Some(RawParams::Members(params)) => Some(params),
+            Some(RawParams::Other) if envelope.method.is_none() => None,
+            Some(RawParams::Other) => {
                 return match id {
                     Some(id) => {
                         Err(Malformed { id: Some(id), error: RpcError::invalid_params("`params` must be an object") })
                     }
-                    // Notifications are never answered, malformed or not. So this one is passed on without its parameters.
+                    // Notifications are never answered, not even malformed ones. So this one is passed on without its parameters.
                     None => Ok(Self::Notification(Notification {
                         method: envelope.method.unwrap_or_default(),
                         params: None,
@@ -259,15 +259,15 @@ impl Malformed {
     }
 }
 
-/// The members of a message. `Deserialize` is derived, because a derived reader refuses a member that is given twice: two
-/// parsers might not agree on which of the two counts.
+/// The members of a message. `Deserialize` is derived, because a derived implementation refuses duplicate members: two parsers might not
+/// agree on which of the two counts.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     jsonrpc: Option<String>,
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     method: Option<String>,
-    params: Option<Written>,
+    params: Option<RawParams>,
     #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -281,17 +281,17 @@ struct ErrorObject {
     data: Option<Value>,
 }
 
-/// Reads a member that is there, even if it is `null`: `"id": null` is not the same as no id.
+/// Deserializes a member that is present, even if it is `null`: `"id": null` is not the same as no id.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// The text of a response up to its result. After the result, one closing brace completes it.
+/// Returns the text of a response up to its result. After the result, one closing brace completes it.
 pub fn result_head(id: &Id) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":", id.to_json())
 }
 
-/// The text of a response with a result that is already encoded.
+/// Returns the text of a response with a result that is already encoded.
 pub fn result_text(id: &Id, result: &str) -> String {
     let mut text = result_head(id);
     text.reserve_exact(result.len() + 1);
@@ -300,7 +300,7 @@ pub fn result_text(id: &Id, result: &str) -> String {
     text
 }
 
-/// The text of an error response. Without an id the member is left out, as the revisions since 2025-11-25 want it.
+/// Returns the text of an error response. Without an id the member is left out, as the revisions since 2025-11-25 require.
 pub fn error_text(id: Option<&Id>, error: &RpcError, revision: Revision) -> String {
     let error = error.to_value(revision);
     match id {
@@ -309,7 +309,7 @@ pub fn error_text(id: Option<&Id>, error: &RpcError, revision: Revision) -> Stri
     }
 }
 
-/// The text of a notification; without parameters the member is left out.
+/// Returns the text of a notification; without parameters the member is left out.
 pub fn notification_text(method: &str, params: Option<&Value>) -> String {
     match params {
         Some(params) => format!("{{\"jsonrpc\":\"2.0\",\"method\":{},\"params\":{params}}}", Value::from(method)),
@@ -317,7 +317,7 @@ pub fn notification_text(method: &str, params: Option<&Value>) -> String {
     }
 }
 
-/// The text of a request from server to client (legacy revisions only).
+/// Returns the text of a request from server to client (legacy revisions only).
 pub fn request_text(id: &Id, method: &str, params: Option<&Value>) -> String {
     let (id, method) = (id.to_json(), Value::from(method));
     match params {

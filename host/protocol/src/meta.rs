@@ -1,4 +1,4 @@
-//! The `_meta` member of request parameters: what a request says of itself.
+//! Reads the `_meta` member of request parameters, in which a request describes itself.
 //!
 //! A request makes a *modern claim* if its `_meta` has the protocol version key, whatever its value; nothing else counts.
 
@@ -7,17 +7,17 @@ use serde_json::value::RawValue;
 
 use crate::{Id, Level, Revision, RpcError, capability::ClientCapabilities, params::Params};
 
-/// The revision of a modern request.
+/// The key of the revision of a modern request.
 const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// What the client of a modern request can do.
+/// The key of the capabilities of a modern request's client.
 const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The mildest log messages that a modern request wants to hear.
+/// The key of the lowest level of log messages that a modern request wants to receive.
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// The description of the server, in modern results.
+/// The key of the description of the server, in modern results.
 pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The key of `_meta` that marks a message as belonging to a task; only 2025-11-25 has it.
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-/// The id of the `subscriptions/listen` request to which a notification belongs.
+/// The key of the id of the `subscriptions/listen` request to which a notification belongs.
 pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// The `_meta` object of one request; empty if it has none.
@@ -29,29 +29,29 @@ pub struct RequestMeta {
     capabilities: Option<Box<RawValue>>,
     client_info: Option<Box<RawValue>>,
     log_level: Option<Box<RawValue>>,
-    /// The token under which the client wants to hear of progress. It is kept as it was written, since it must be sent back with
-    /// exactly the same type.
+    /// The token with which progress is reported to the client. It is stored as it was written, since it must be sent back with exactly the
+    /// same type.
     pub progress_token: Option<Id>,
 }
 
-/// The trace that a request belongs to, as `traceparent` of W3C Trace Context has it.
+/// The trace that a request belongs to, from `traceparent` and `tracestate` of W3C Trace Context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// 32 hexadecimal digits.
+    /// The id of the trace: 32 hexadecimal digits.
     pub trace_id: String,
-    /// 16 hexadecimal digits: the step of the client that made the request.
+    /// The id of the client's span that made the request: 16 hexadecimal digits.
     pub span_id: String,
-    /// Whether the client keeps the trace.
+    /// Whether the client records the trace.
     pub sampled: bool,
-    /// `tracestate`: what other systems have noted of the trace.
+    /// The `tracestate`: data of other systems about the trace.
     pub state: Option<String>,
 }
 
-/// The longest `tracestate` that is passed on.
+/// The maximum length of a `tracestate` that is passed on.
 const MAX_STATE_BYTES: usize = 512;
 
 impl Trace {
-    /// Reads the texts of `traceparent` and `tracestate`. `None` if the first is malformed; a malformed second is left out.
+    /// Parses `traceparent` and `tracestate`. `None` if `traceparent` is malformed; a malformed `tracestate` is left out.
     pub fn parse(traceparent: &str, state: Option<&str>) -> Option<Self> {
         let mut parts = traceparent.split('-');
         let mut part = |digits: usize| {
@@ -73,12 +73,12 @@ impl Trace {
     }
 }
 
-/// What a modern request must say of itself.
+/// The members of `_meta` that every modern request must have.
 #[derive(Debug, Clone)]
 pub struct ModernClaim {
-    /// The text of the revision, which may be one that is not served.
+    /// The date of the revision, which may be one that is not served.
     pub version: String,
-    /// What the client can do in that revision.
+    /// The client's capabilities in that revision.
     pub capabilities: ClientCapabilities,
 }
 
@@ -102,8 +102,8 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<B
 }
 
 impl RequestMeta {
-    /// Reads the `_meta` of a request's parameters. It fails if `_meta` is not an object, or if its progress token is neither a
-    /// string nor an integer; the error is for the client.
+    /// Parses the `_meta` of a request's parameters. Fails if `_meta` is not an object, or if its progress token is neither a string nor an
+    /// integer; the error is for the client.
     pub fn read(params: Option<&Params>) -> Result<Self, RpcError> {
         let Some(text) = params.and_then(|params| params.get("_meta")).filter(|text| text.get() != "null") else {
             return Ok(Self::default());
@@ -117,7 +117,7 @@ impl RequestMeta {
             None => None,
             Some(raw) => Some(
                 Id::from_raw(raw.get())
-                    .ok_or_else(|| RpcError::invalid_params("`_meta.progressToken` is a string or an integer"))?,
+                    .ok_or_else(|| RpcError::invalid_params("`_meta.progressToken` must be a string or an integer"))?,
             ),
         };
         Ok(Self {
@@ -130,17 +130,17 @@ impl RequestMeta {
         })
     }
 
-    /// The JSON of the whole object.
+    /// Returns the JSON of the whole object.
     pub fn text(&self) -> &str {
         self.text.as_ref().map_or("{}", |text| text.get())
     }
 
-    /// The trace that the client says the request belongs to; `None` if it says nothing of the kind.
+    /// Returns the trace to which the request belongs; `None` if `_meta` does not contain a valid one.
     pub fn trace(&self) -> Option<Trace> {
         #[derive(Deserialize)]
         struct Traced {
             traceparent: String,
-            // Whatever it is, it does not make the rest worthless.
+            // A malformed `tracestate` does not invalidate the rest, so any type is accepted.
             tracestate: Option<serde_json::Value>,
         }
         let text = self.text();
@@ -149,13 +149,12 @@ impl RequestMeta {
         Trace::parse(&traced.traceparent, state)
     }
 
-    /// Whether the request claims to be of a modern revision, even if there is no such revision.
+    /// Whether the request claims to use a modern revision, even if there is no such revision.
     pub fn claims_modern(&self) -> bool {
         self.version.is_some()
     }
 
-    /// Reads what a modern request must say of itself. The error names the keys that are missing, or the one whose type is
-    /// wrong.
+    /// Parses the members that every modern request must have. The error names the keys that are missing, or the one whose type is wrong.
     pub fn modern_claim(&self) -> Result<ModernClaim, RpcError> {
         let wrong = |key: &str, kind: &str| RpcError::invalid_params(format!("`_meta` key {key} must be {kind}"));
         let version = match &self.version {
@@ -165,7 +164,7 @@ impl RequestMeta {
             None => return Err(self.missing()),
         };
         let capabilities = match &self.capabilities {
-            // If the version is not served, the caller refuses it; until then the abilities are read like the newest ones.
+            // If the version is not served, the caller refuses it; until then the capabilities are parsed as in the newest revision.
             Some(raw) => ClientCapabilities::read(raw, Revision::parse(&version).unwrap_or(Revision::V2026_07_28))
                 .ok_or_else(|| wrong(CLIENT_CAPABILITIES, "an object"))?,
             None => return Err(self.missing()),
@@ -179,8 +178,8 @@ impl RequestMeta {
         RpcError::invalid_params(format!("missing `_meta` key {}", names.join(", ")))
     }
 
-    /// The mildest level of log messages that a modern request wants to hear; `None` means that it wants none at all. The error
-    /// says that there is no such level.
+    /// Returns the lowest level of log messages that a modern request wants to receive; `None` means that it wants no log messages. The
+    /// error says that there is no such level.
     pub fn log_level(&self) -> Result<Option<Level>, RpcError> {
         match &self.log_level {
             None => Ok(None),
@@ -192,7 +191,7 @@ impl RequestMeta {
         }
     }
 
-    /// The JSON of what the client says of itself, such as its name and version; it is not checked.
+    /// Returns the JSON of the client's description of itself, such as its name and version; it is not validated.
     pub fn client_info(&self) -> Option<&str> {
         self.client_info.as_ref().map(|info| info.get())
     }

@@ -1,5 +1,5 @@
-//! The requests that a client can make. Each has one variant here. Code that handles them matches on every variant, so that the
-//! compiler names each place that has to change when a method is added.
+//! The requests that a client can make. Code that handles them matches on every variant, so that the compiler reports each place that has
+//! to change when a method is added.
 
 use crate::revision::{Era, Revision};
 
@@ -8,35 +8,35 @@ use crate::revision::{Era, Revision};
 pub enum Method {
     /// Begins a legacy session.
     Initialize,
-    /// Asks whether the other side is there; legacy.
+    /// Checks whether the other side responds; legacy.
     Ping,
-    /// Asks which modern revisions are served, and what the server can do.
+    /// Asks which modern revisions are served, and for the server's capabilities.
     Discover,
-    /// Asks for the tools, a page at a time.
+    /// Lists the tools, a page at a time.
     ListTools,
-    /// Runs a tool.
+    /// Calls a tool.
     CallTool,
-    /// Asks for the resources, a page at a time.
+    /// Lists the resources, a page at a time.
     ListResources,
-    /// Asks for the templates of resources, a page at a time.
+    /// Lists the templates of resources, a page at a time.
     ListTemplates,
     /// Reads a resource.
     ReadResource,
-    /// Asks to hear when a resource changes; legacy.
+    /// Subscribes to changes of a resource; legacy.
     Subscribe,
-    /// Ends what `Subscribe` began.
+    /// Ends a subscription to a resource; legacy.
     Unsubscribe,
-    /// Asks for the prompts, a page at a time.
+    /// Lists the prompts, a page at a time.
     ListPrompts,
     /// Fills in a prompt.
     GetPrompt,
     /// Asks for suggestions for an argument that a person is typing.
     Complete,
-    /// Sets the mildest level of log messages that the session wants to hear; legacy.
+    /// Sets the lowest level of log messages that the session receives; legacy.
     SetLevel,
-    /// Asks to hear of changes for as long as the request is open; modern.
+    /// Subscribes to changes for as long as the request is open; modern.
     Listen,
-    /// Asks how a task is.
+    /// Asks for the status of a task.
     GetTask,
     /// Asks to stop a task.
     CancelTask,
@@ -44,7 +44,7 @@ pub enum Method {
     UpdateTask,
     /// Waits for the result of a task; legacy.
     TaskResult,
-    /// Asks for the client's tasks; legacy.
+    /// Lists the client's tasks; legacy.
     ListTasks,
 }
 
@@ -72,7 +72,7 @@ impl Method {
         Self::ListTasks,
     ];
 
-    /// The name of the method, as it stands in a message.
+    /// Returns the name of the method in messages.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Initialize => "initialize",
@@ -98,13 +98,12 @@ impl Method {
         }
     }
 
-    /// The method of that name in any revision.
+    /// Returns the method with this name in any revision.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.as_str() == text)
     }
 
-    /// Whether a revision has this method. `tasks` says whether wharf offers calls in the background at all; if not, no
-    /// revision has their methods.
+    /// Whether a revision has this method. `tasks`: whether wharf offers tasks at all; if not, no revision has their methods.
     pub fn is_in(self, revision: Revision, tasks: bool) -> bool {
         let era = revision.era();
         let tasks = tasks && revision >= Revision::V2025_11_25;
@@ -125,8 +124,8 @@ impl Method {
         }
     }
 
-    /// The member of the parameters that names what the request is about. Over HTTP, modern requests repeat it in the header
-    /// `Mcp-Name`.
+    /// Returns the name of the parameter that identifies the request's tool, prompt, resource or task. Over HTTP, modern requests repeat
+    /// its value in the header `Mcp-Name`.
     pub const fn name_member(self) -> Option<&'static str> {
         match self {
             Self::CallTool | Self::GetPrompt => Some("name"),

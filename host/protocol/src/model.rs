@@ -1,22 +1,23 @@
 //! Tools, resources, prompts and results in their newest, richest form. `encode` writes them for a revision.
 //!
-//! Fields called `more` hold members that the plugin gave as JSON, such as `_meta`, `icons`, `title`, `annotations`, and those that
-//! later revisions may bring. They never replace a member that has a field of its own here.
+//! Fields called `more` contain members that the plugin provided as JSON, such as `_meta`, `icons`, `title`, `annotations`, and those that
+//! later revisions may add. They never replace a member that has a field of its own here.
 //!
-//! What is [`Shown`] was cleaned, or would have been refused. The rest is made by wharf, or data that somebody asked for.
+//! Values of type [`Shown`] have no hidden characters: these were removed, or the value was refused. The other values are made by wharf, or
+//! are data that a client requested.
 
 use serde_json::{Value, value::RawValue};
 
 use crate::{Object, Shown};
 
-/// Something that a model can do.
+/// A tool that a model can call.
 #[derive(Debug, Clone)]
 pub struct Tool {
-    /// The name under which clients call it, the operator's prefix included.
+    /// The name under which clients call it, including the operator's prefix.
     pub name: String,
-    /// What a person is shown instead of the name; since 2025-06-18.
+    /// The title that a person sees instead of the name; since 2025-06-18.
     pub title: Option<Shown>,
-    /// For the model: what the tool does and when to use it.
+    /// The description for the model: what the tool does and when to use it.
     pub description: Shown,
     /// The JSON Schema of its arguments.
     pub input_schema: Shown<Box<RawValue>>,
@@ -24,31 +25,31 @@ pub struct Tool {
     pub output_schema: Option<Shown<Box<RawValue>>>,
     /// Hints on what a call does, such as `readOnlyHint`; since 2025-03-26. They grant nothing.
     pub annotations: Option<Object>,
-    /// Whether its calls may or must run in the background.
+    /// Whether its calls may or must run as tasks.
     pub task: TaskSupport,
     /// Further members: see the top of this file.
     pub more: Shown<Object>,
 }
 
-/// Whether the calls of a tool run in the background.
+/// Whether the calls of a tool run as tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskSupport {
     /// A call is answered with its result, never with a task.
     Forbidden,
-    /// The client may ask for a task, or the server may make one of the call.
+    /// The client may request a task, or the server may turn the call into one.
     Optional,
     /// Every call becomes a task, so clients without tasks cannot call it.
     Required,
 }
 
-/// Something that a client can read under its URI.
+/// A resource that a client can read under its URI.
 #[derive(Debug, Clone)]
 pub struct Resource {
     /// The URI as its plugin published it; it has no prefix.
     pub uri: Shown,
-    /// What a person or a model knows it by.
+    /// The name that a person or a model sees.
     pub name: Shown,
-    /// What it holds.
+    /// What the resource contains.
     pub description: Option<Shown>,
     /// The type of its contents, if it is known beforehand.
     pub mime_type: Option<Shown>,
@@ -61,9 +62,9 @@ pub struct Resource {
 pub struct ResourceTemplate {
     /// A URI template of RFC 6570.
     pub uri_template: Shown,
-    /// What a person or a model knows it by.
+    /// The name that a person or a model sees.
     pub name: Shown,
-    /// What the resources hold that it leads to.
+    /// What the resources of this template contain.
     pub description: Option<Shown>,
     /// The type of their contents, if all of them have the same.
     pub mime_type: Option<Shown>,
@@ -74,22 +75,22 @@ pub struct ResourceTemplate {
 /// Messages that a person can start a conversation with.
 #[derive(Debug, Clone)]
 pub struct Prompt {
-    /// The name under which clients get it, the operator's prefix included.
+    /// The name under which clients get it, including the operator's prefix.
     pub name: String,
-    /// For the person who chooses among prompts.
+    /// A description for the person who chooses among prompts.
     pub description: Option<Shown>,
-    /// The arguments that are filled in before the messages are made.
+    /// The arguments that are filled in before the messages are created.
     pub arguments: Vec<PromptArgument>,
     /// Further members: see the top of this file.
     pub more: Shown<Object>,
 }
 
-/// What a prompt wants to be told.
+/// An argument of a prompt.
 #[derive(Debug, Clone)]
 pub struct PromptArgument {
-    /// The key under which the client gives the value.
+    /// The key under which the client passes the value.
     pub name: Shown,
-    /// For the person who fills it in.
+    /// A description for the person who fills it in.
     pub description: Option<Shown>,
     /// Whether a request without it is refused.
     pub required: bool,
@@ -102,32 +103,32 @@ pub enum Content {
     Text(String),
     /// A picture.
     Image {
-        /// Such as `image/png`.
+        /// The type, such as `image/png`.
         mime_type: String,
-        /// The file itself; base64 is made of it when it is written.
+        /// The bytes of the file; they are encoded as base64 when they are written.
         data: Vec<u8>,
     },
-    /// A sound; since 2025-03-26, before which a text stands in its place.
+    /// A sound; since 2025-03-26. For earlier revisions a text is written in its place.
     Audio {
-        /// Such as `audio/wav`.
+        /// The type, such as `audio/wav`.
         mime_type: String,
-        /// The file itself; base64 is made of it when it is written.
+        /// The bytes of the file; they are encoded as base64 when they are written.
         data: Vec<u8>,
     },
-    /// A resource to read if it is wanted; since 2025-06-18, before which a text stands in its place.
+    /// A link to a resource, which the client may read; since 2025-06-18. For earlier revisions a text is written in its place.
     Link(ResourceLink),
-    /// A resource together with what it holds.
+    /// A resource together with its contents.
     Embedded(ResourceContents),
-    /// A whole block as the plugin wrote it: an object whose `type` is a string.
+    /// A whole block that the plugin provided as JSON: an object whose `type` is a string.
     Raw(Object),
 }
 
-/// Names a resource without its contents.
+/// A link to a resource, without its contents.
 #[derive(Debug, Clone)]
 pub struct ResourceLink {
-    /// Where it can be read.
+    /// The URI under which the resource can be read.
     pub uri: String,
-    /// What a person or a model knows it by.
+    /// The name that a person or a model sees.
     pub name: String,
     /// The type of its contents, if it is known.
     pub mime_type: Option<String>,
@@ -135,14 +136,14 @@ pub struct ResourceLink {
     pub more: Object,
 }
 
-/// What a resource holds, or one piece of it.
+/// The contents of a resource, or one piece of them.
 #[derive(Debug, Clone)]
 pub struct ResourceContents {
     /// The URI that was read, or one below it.
     pub uri: String,
     /// The type of the body, if it is known.
     pub mime_type: Option<String>,
-    /// What was read.
+    /// The body.
     pub body: Body,
     /// Further members: see the top of this file.
     pub more: Object,
@@ -151,18 +152,18 @@ pub struct ResourceContents {
 /// The contents of a resource, as text or as bytes.
 #[derive(Debug, Clone)]
 pub enum Body {
-    /// Written as it is.
+    /// Text, which is written as it is.
     Text(String),
-    /// Written as base64.
+    /// Bytes, which are written as base64.
     Bytes(Vec<u8>),
 }
 
-/// What a call of a tool came to.
+/// The result of a call of a tool.
 #[derive(Debug, Clone, Default)]
 pub struct ToolResult {
-    /// For the model to read, in this order.
+    /// The content that the model reads, in this order.
     pub content: Vec<Content>,
-    /// What a program can use; it fits the tool's output schema, if there is one.
+    /// The content for programs; it matches the tool's output schema, if there is one.
     pub structured: Option<Value>,
     /// Whether the tool failed; the content tells the model how.
     pub is_error: bool,
@@ -171,25 +172,25 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// A failed call, of which the model is told in one text.
+    /// Creates the result of a failed call, with one text for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { content: vec![Content::Text(text.into())], is_error: true, ..Self::default() }
     }
 }
 
-/// What was read under one URI.
+/// The result of reading one URI.
 #[derive(Debug, Clone)]
 pub struct ReadResult {
-    /// Several pieces if the URI leads to several resources, such as a folder; never empty.
+    /// The contents: several pieces if the URI leads to several resources, such as a folder; never empty.
     pub contents: Vec<ResourceContents>,
 }
 
 /// A prompt that was filled in.
 #[derive(Debug, Clone)]
 pub struct PromptResult {
-    /// For the person who chose it.
+    /// A description for the person who chose the prompt.
     pub description: Option<Shown>,
-    /// What the conversation starts with, in this order.
+    /// The messages that start the conversation, in this order.
     pub messages: Vec<PromptMessage>,
     /// The result's `_meta`, if the plugin gave one.
     pub meta: Option<Object>,
@@ -198,13 +199,13 @@ pub struct PromptResult {
 /// One message of a prompt.
 #[derive(Debug, Clone)]
 pub struct PromptMessage {
-    /// Whose message it is.
+    /// The author of the message.
     pub role: Role,
-    /// What is said.
+    /// The content of the message.
     pub content: Shown<Content>,
 }
 
-/// Who speaks in a conversation.
+/// The author of a message in a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The person.
@@ -216,11 +217,11 @@ pub enum Role {
 /// Suggestions for an argument that a person is typing.
 #[derive(Debug, Clone)]
 pub struct Completion {
-    /// Best first. No more than 100 of them reach the client.
+    /// The suggestions, best first. At most 100 of them reach the client.
     pub values: Vec<Shown>,
-    /// How many there are in all, if that is known.
+    /// How many suggestions there are in all, if that is known.
     pub total: Option<u32>,
-    /// Whether there are more than `values`.
+    /// Whether there are more suggestions than `values`.
     pub has_more: bool,
 }
 
@@ -229,16 +230,16 @@ pub struct Completion {
 pub enum Question {
     /// Asks a person to fill in a form.
     Form {
-        /// What the person is asked.
+        /// The text of the question.
         message: Shown,
         /// The JSON Schema of the answer: an object whose properties are the form's fields.
         schema: Shown<Value>,
     },
     /// Asks a person to open a page.
     Page {
-        /// Why they should.
+        /// Why the person should open the page.
         message: Shown,
-        /// Where the page is.
+        /// The address of the page.
         url: Shown,
     },
     /// Asks the client's model to write something; these are the parameters of `sampling/createMessage`.
@@ -247,19 +248,19 @@ pub enum Question {
     Roots,
 }
 
-/// What `server/discover` and `initialize` say of the server.
+/// The description of the server in the answers to `server/discover` and `initialize`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerInfo {
-    /// For programs.
+    /// The name for programs.
     pub name: String,
-    /// For people; since 2025-06-18.
+    /// The name for people; since 2025-06-18.
     pub title: Option<String>,
     /// The version of the server, not of the protocol.
     pub version: String,
-    /// For people; since 2025-11-25.
+    /// A description for people; since 2025-11-25.
     pub description: Option<String>,
-    /// A URL; since 2025-11-25.
+    /// The URL of a website; since 2025-11-25.
     pub website: Option<String>,
-    /// Each with at least its `src`; since 2025-11-25.
+    /// The icons, each with at least its `src`; since 2025-11-25.
     pub icons: Vec<Object>,
 }

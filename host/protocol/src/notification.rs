@@ -1,4 +1,4 @@
-//! Notifications: writes those that a server sends, and recognises those of clients by their names.
+//! Writes the notifications that a server sends, and recognises those of clients by their names.
 
 use serde_json::{Value, json};
 
@@ -12,24 +12,24 @@ use crate::{
     task::related_task,
 };
 
-/// What a client can tell the server by a notification.
+/// The notifications of clients that wharf handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum KnownNotification {
     /// The handshake of a legacy session is over.
     Initialized,
-    /// A request is given up, and its answer is no longer wanted.
+    /// A request is cancelled, and its answer is not wanted any more.
     Cancelled,
     /// The roots of the client have changed.
     RootsChanged,
 }
 
 impl Notification {
-    /// What the notification tells; `None` if it is one that wharf has no use for.
-    pub fn known(&self) -> Option<Told> {
+    /// Returns the notification's kind; `None` if wharf ignores it.
+    pub fn known(&self) -> Option<KnownNotification> {
         match self.method.as_str() {
-            "notifications/initialized" => Some(Told::Initialized),
-            "notifications/cancelled" => Some(Told::Cancelled),
-            "notifications/roots/list_changed" => Some(Told::RootsChanged),
+            "notifications/initialized" => Some(KnownNotification::Initialized),
+            "notifications/cancelled" => Some(KnownNotification::Cancelled),
+            "notifications/roots/list_changed" => Some(KnownNotification::RootsChanged),
             _ => None,
         }
     }
@@ -46,7 +46,8 @@ pub enum Listed {
     Prompts,
 }
 
-/// Tells that a list has changed. `tag` is the id of the subscription that wants to hear of it; only modern revisions have one.
+/// Writes the notification that a list has changed. `tag` is the id of the subscription to which it belongs; only modern revisions have
+/// one.
 pub fn list_changed(list: Listed, tag: Option<&Id>) -> String {
     let method = match list {
         Listed::Tools => "notifications/tools/list_changed",
@@ -56,7 +57,7 @@ pub fn list_changed(list: Listed, tag: Option<&Id>) -> String {
     tagged(method, Object::new(), tag)
 }
 
-/// Tells that a resource has new contents. `tag` is the id of the subscription that wants to hear of it; only modern revisions
+/// Writes the notification that a resource has new contents. `tag` is the id of the subscription to which it belongs; only modern revisions
 /// have one.
 pub fn resource_updated(uri: &str, tag: Option<&Id>) -> String {
     let mut params = Object::new();
@@ -64,26 +65,26 @@ pub fn resource_updated(uri: &str, tag: Option<&Id>) -> String {
     tagged("notifications/resources/updated", params, tag)
 }
 
-/// A log message. `logger` names who says it, and `task` the task on whose behalf it is said.
+/// Writes a log message. `logger` names its source, and `task` is the id of the task to which it belongs.
 pub fn message(level: Level, logger: &str, data: Shown<Value>, task: Option<&str>) -> String {
     let mut params = json!({ "level": level.as_str(), "logger": logger, "data": data.into_inner() });
     mark(&mut params, task);
     notification_text("notifications/message", Some(&params))
 }
 
-/// How far a request is.
+/// The progress of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// Grows from report to report.
+    /// A number that grows from report to report.
     pub done: f64,
     /// The value that `done` has at the end, in the same unit, if it is known.
     pub total: Option<f64>,
-    /// Words for a person; since 2025-03-26.
+    /// A text for a person; since 2025-03-26.
     pub message: Option<&'a Shown>,
 }
 
-/// Tells how far a request has come. `token` is the progress token that the request brought, and `task` the id of the task that
-/// the request has become, if any.
+/// Writes the progress of a request. `token` is the progress token of the request, and `task` the id of the task that the request has
+/// become, if any.
 pub fn progress(revision: Revision, token: &Id, progress: Progress<'_>, task: Option<&str>) -> String {
     let Progress { done, total, message } = progress;
     let mut params = json!({ "progressToken": token.to_value(), "progress": number(done) });
@@ -99,13 +100,13 @@ pub fn progress(revision: Revision, token: &Id, progress: Progress<'_>, task: Op
     notification_text("notifications/progress", Some(&params))
 }
 
-/// Tells that the server gives up one of its own requests, or ends a subscription.
+/// Writes the notification that the server cancels one of its own requests, or ends a subscription.
 pub fn cancelled(id: &Id, reason: &str) -> String {
     let params = json!({ "requestId": id.to_value(), "reason": reason });
     notification_text("notifications/cancelled", Some(&params))
 }
 
-/// Confirms a subscription. `filter` is the part of the client's filter that the server honours.
+/// Writes the confirmation of a subscription. `filter` is the subset of the client's filter that the server honours.
 pub fn acknowledged(id: &Id, filter: &ListenFilter) -> String {
     let mut honoured = Object::new();
     for (key, wanted) in [
@@ -142,7 +143,7 @@ fn mark(params: &mut Value, task: Option<&str>) {
     }
 }
 
-/// Writes a whole number without a fraction, as people do.
+/// Converts a number to JSON. Whole numbers have no fraction.
 fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 { Value::from(value as i64) } else { Value::from(value) }
 }

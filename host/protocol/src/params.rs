@@ -11,19 +11,19 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{Object, RpcError};
 
-/// The members of `params`, each as it was written. The text is walked through once, when the message is read; a method then
-/// reads only the members that it needs.
+/// The members of `params`, each as it was written. The text is scanned once, when the message is parsed; a method then parses only the
+/// members that it needs.
 #[derive(Debug, Clone, Default)]
 pub struct Params(Vec<(Box<str>, Box<RawValue>)>);
 
-/// Reads `params` as `T`; absent parameters are read like `{}`. The error is for the client and names the member that is wrong.
+/// Deserializes `params` as `T`; absent parameters are treated like `{}`. The error is for the client and names the member that is wrong.
 pub fn read<'a, T: Deserialize<'a>>(params: Option<&'a Params>) -> Result<T, RpcError> {
     static NONE: Params = Params(Vec::new());
     T::deserialize(params.unwrap_or(&NONE)).map_err(|error| RpcError::invalid_params(format!("`params`: {error}")))
 }
 
 impl Params {
-    /// The member of this name, as it was written. If the member is given twice, this is the first of the two.
+    /// Returns the member with this name, as it was written. If there are several, the first one is returned.
     pub fn get(&self, key: &str) -> Option<&RawValue> {
         self.0.iter().find(|(name, _)| **name == *key).map(|(_, value)| &**value)
     }
@@ -33,7 +33,7 @@ impl Params {
     }
 }
 
-/// A struct reads only the members that it has fields for; the text of the others is not looked into.
+/// A struct parses only the members that it has fields for; the text of the others is not examined.
 impl<'de> Deserializer<'de> for &'de Params {
     type Error = serde_json::Error;
 
@@ -57,45 +57,45 @@ impl<'de> Deserializer<'de> for &'de Params {
 }
 
 /// The `params` of a message, before its method is known.
-pub(crate) enum Written {
+pub(crate) enum RawParams {
     Members(Params),
-    /// Anything but an object; its contents are of no use.
+    /// Anything but an object; its contents are ignored.
     Other,
 }
 
-impl<'de> Deserialize<'de> for Written {
+impl<'de> Deserialize<'de> for RawParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Walk;
         impl<'de> Visitor<'de> for Walk {
-            type Value = Written;
+            type Value = RawParams;
             fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
                 formatter.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawParams, A::Error> {
                 let mut members = Vec::with_capacity(4);
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(Written::Members(Params(members)))
+                Ok(RawParams::Members(Params(members)))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Written, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<RawParams, A::Error> {
                 while items.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Written::Other)
+                Ok(RawParams::Other)
             }
-            fn visit_bool<E>(self, _: bool) -> Result<Written, E> {
-                Ok(Written::Other)
+            fn visit_bool<E>(self, _: bool) -> Result<RawParams, E> {
+                Ok(RawParams::Other)
             }
-            fn visit_i64<E>(self, _: i64) -> Result<Written, E> {
-                Ok(Written::Other)
+            fn visit_i64<E>(self, _: i64) -> Result<RawParams, E> {
+                Ok(RawParams::Other)
             }
-            fn visit_u64<E>(self, _: u64) -> Result<Written, E> {
-                Ok(Written::Other)
+            fn visit_u64<E>(self, _: u64) -> Result<RawParams, E> {
+                Ok(RawParams::Other)
             }
-            fn visit_f64<E>(self, _: f64) -> Result<Written, E> {
-                Ok(Written::Other)
+            fn visit_f64<E>(self, _: f64) -> Result<RawParams, E> {
+                Ok(RawParams::Other)
             }
-            fn visit_str<E>(self, _: &str) -> Result<Written, E> {
-                Ok(Written::Other)
+            fn visit_str<E>(self, _: &str) -> Result<RawParams, E> {
+                Ok(RawParams::Other)
             }
         }
         deserializer.deserialize_any(Walk)
@@ -106,37 +106,37 @@ impl<'de> Deserialize<'de> for Written {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Initialize {
-    /// The revision that the client offers, which wharf may not know.
+    /// The revision that the client offers, which may be unknown to wharf.
     pub protocol_version: String,
-    /// What the client can do, as it was written.
+    /// The client's capabilities, as they were written.
     #[serde(default)]
     pub capabilities: Option<Box<RawValue>>,
-    /// What the client says of itself, as it was written.
+    /// The client's description of itself, as it was written.
     #[serde(default)]
     pub client_info: Option<Box<RawValue>>,
 }
 
-/// The parameters of all methods that ask for a list.
+/// The parameters of all methods that request a list.
 #[derive(Debug, Deserialize)]
 pub struct List {
-    /// Where the page begins, as the page before it said; `None` for the first.
+    /// The cursor from the previous page; `None` for the first page.
     pub cursor: Option<String>,
 }
 
-/// What a modern request carries besides its own parameters when it is made again to answer the server's questions.
+/// The additional parameters of a modern request that is repeated to answer the server's questions (MRTR).
 #[derive(Debug, Clone, Default)]
 pub struct Retry {
-    /// The answers to what the server asked, by the keys of its questions.
+    /// The answers to the server's questions, by the keys of the questions.
     pub input_responses: Option<Object>,
-    /// What the server gave the client to bring back.
+    /// The state that the server sent with its questions, which the client sends back.
     pub request_state: Option<String>,
 }
 
-/// Gives `take_retry` to the parameters of a request that may be a retry.
+/// Implements `take_retry` for the parameters of a request that may be a retry.
 macro_rules! retried {
     ($params:ty) => {
         impl $params {
-            /// Takes out the members that only a retry has.
+            /// Takes the members that only a retry has.
             pub fn take_retry(&mut self) -> Retry {
                 Retry { input_responses: self.input_responses.take(), request_state: self.request_state.take() }
             }
@@ -148,13 +148,13 @@ retried!(CallTool);
 retried!(ReadResource);
 retried!(GetPrompt);
 
-/// The parameters of `tools/call`, but for its `arguments`, which are taken as they were written: see [`Params::get`].
+/// The parameters of `tools/call`, except its `arguments`, which are used as they were written: see [`Params::get`].
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallTool {
-    /// The tool, the operator's prefix included.
+    /// The name of the tool, including the operator's prefix.
     pub name: String,
-    /// What a call of 2025-11-25 says of the task that it wants to become; other revisions ignore it.
+    /// The client's request in 2025-11-25 that the call becomes a task; other revisions ignore it.
     #[serde(default, deserialize_with = "object_or_null")]
     pub task: Option<TaskTerms>,
     #[serde(default, deserialize_with = "object_if_present")]
@@ -163,18 +163,18 @@ pub struct CallTool {
     request_state: Option<String>,
 }
 
-/// What a client wishes of the task that its call becomes.
+/// The client's requirements for the task that its call becomes.
 #[derive(Debug, Deserialize)]
 pub struct TaskTerms {
-    /// Milliseconds for which the client wants the task to be kept.
+    /// The number of milliseconds for which the client wants the task to be retained.
     pub ttl: Option<u64>,
 }
 
-/// The parameters of all methods that only name a task.
+/// The parameters of all methods that contain only the id of a task.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskId {
-    /// As the server gave it.
+    /// The id that the server assigned.
     pub task_id: String,
 }
 
@@ -182,9 +182,9 @@ pub struct TaskId {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateTask {
-    /// As the server gave it.
+    /// The id that the server assigned.
     pub task_id: String,
-    /// The answers to what the task asked, by the keys of its questions.
+    /// The answers to the task's questions, by the keys of the questions.
     pub input_responses: Object,
 }
 
@@ -192,7 +192,7 @@ pub struct UpdateTask {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadResource {
-    /// Which resource.
+    /// The URI of the resource.
     pub uri: String,
     #[serde(default, deserialize_with = "object_if_present")]
     input_responses: Option<Object>,
@@ -204,9 +204,9 @@ pub struct ReadResource {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GetPrompt {
-    /// The prompt, the operator's prefix included.
+    /// The name of the prompt, including the operator's prefix.
     pub name: String,
-    /// What to fill in; MCP allows texts only.
+    /// The values of the arguments; MCP allows only strings.
     #[serde(default)]
     pub arguments: Option<BTreeMap<String, String>>,
     #[serde(default, deserialize_with = "object_if_present")]
@@ -218,25 +218,25 @@ pub struct GetPrompt {
 /// The parameters of `completion/complete`.
 #[derive(Debug, Deserialize)]
 pub struct Complete {
-    /// The prompt or the template whose argument it is.
+    /// The prompt or the template to which the argument belongs.
     #[serde(rename = "ref", deserialize_with = "object")]
     pub reference: Reference,
     /// The argument that is being typed.
     #[serde(deserialize_with = "object")]
     pub argument: CompleteArgument,
-    /// What has been chosen already.
+    /// The values that have been chosen already.
     #[serde(default, deserialize_with = "object_or_null")]
     pub context: Option<CompleteContext>,
 }
 
-/// A prompt or a template of resources, whose arguments can be completed.
+/// A reference to a prompt or a template of resources, whose arguments can be completed.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type")]
 pub enum Reference {
     /// A prompt.
     #[serde(rename = "ref/prompt")]
     Prompt {
-        /// The prompt, the operator's prefix included.
+        /// The name of the prompt, including the operator's prefix.
         name: String,
     },
     /// A template of resources.
@@ -250,13 +250,13 @@ pub enum Reference {
 /// An argument while it is being typed.
 #[derive(Debug, Deserialize)]
 pub struct CompleteArgument {
-    /// Its name, or that of a variable of the template.
+    /// The name of the argument, or of a variable of the template.
     pub name: String,
     /// What has been typed so far.
     pub value: String,
 }
 
-/// What is known besides the argument that is being typed.
+/// What is known in addition to the argument that is being typed.
 #[derive(Debug, Default, Deserialize)]
 pub struct CompleteContext {
     /// The arguments that have been chosen already, by name.
@@ -267,14 +267,14 @@ pub struct CompleteContext {
 /// The parameters of `logging/setLevel`.
 #[derive(Debug, Deserialize)]
 pub struct SetLevel {
-    /// See [`Level::parse`](crate::Level::parse).
+    /// The name of the level: see [`Level::parse`](crate::Level::parse).
     pub level: String,
 }
 
 /// The parameters of `resources/subscribe` and `resources/unsubscribe`.
 #[derive(Debug, Deserialize)]
 pub struct Subscribe {
-    /// Which resource.
+    /// The URI of the resource.
     pub uri: String,
 }
 
@@ -289,31 +289,31 @@ pub struct Cancelled {
 /// The parameters of `subscriptions/listen`.
 #[derive(Debug, Deserialize)]
 pub struct Listen {
-    /// What the client wants to hear of.
+    /// The notifications that the client subscribes to.
     #[serde(deserialize_with = "object")]
     pub notifications: ListenFilter,
 }
 
-/// What a subscription is about. What is left out is not wanted.
+/// The notifications of a subscription. Members that are left out are not subscribed to.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListenFilter {
-    /// Whether the list of tools changes.
+    /// Changes of the list of tools.
     pub tools_list_changed: Option<bool>,
-    /// Whether the list of prompts changes.
+    /// Changes of the list of prompts.
     pub prompts_list_changed: Option<bool>,
-    /// Whether the list of resources or that of their templates changes.
+    /// Changes of the list of resources or that of their templates.
     pub resources_list_changed: Option<bool>,
-    /// The URIs of the resources whose contents are of interest.
+    /// Changes of the contents of the resources with these URIs.
     pub resource_subscriptions: Option<Vec<String>>,
-    /// The tasks whose changes are of interest; part of the tasks extension.
+    /// Changes of the tasks with these ids; part of the tasks extension.
     pub task_ids: Option<Vec<String>>,
 }
 
 /// The client's answer to `roots/list`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct RootsResult {
-    /// In the client's order.
+    /// The roots, in the client's order.
     #[serde(deserialize_with = "objects")]
     pub roots: Vec<Root>,
 }
@@ -323,13 +323,13 @@ pub struct RootsResult {
 pub struct Root {
     /// A `file:` URI; the caller checks that.
     pub uri: String,
-    /// What a person calls it.
+    /// The name for people.
     #[serde(default)]
     pub name: Option<String>,
 }
 
-/// Reads a value that must be an object. Derived readers would also take an array that holds the members in order, and MCP does
-/// not allow that.
+/// Deserializes a value that must be an object. Derived implementations would also accept an array that contains the members in order,
+/// which MCP does not allow.
 fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
     Object::deserialize(deserializer)
         .and_then(|object| serde_json::from_value(Value::Object(object)).map_err(D::Error::custom))

@@ -1,11 +1,11 @@
-//! Writes questions to the client in the form that each revision has for them.
+//! Writes questions to the client in the form that each revision defines.
 
 use serde_json::{Value, json};
 
 use crate::{Object, Revision, encode::Encoder, model::Question};
 
 impl Encoder {
-    /// Names the part of a question that this revision has no way to ask; `None` if it can be asked.
+    /// Returns the name of the part of a question that this revision does not support; `None` if the question can be asked.
     pub fn cannot_ask(&self, question: &Question) -> Option<&'static str> {
         let Question::Form { schema, .. } = question else { return None };
         let fields = schema.get("properties").and_then(Value::as_object);
@@ -13,7 +13,7 @@ impl Encoder {
         (several && !self.since(Revision::V2025_11_25)).then_some("a choice of several")
     }
 
-    /// The method and the parameters of the request by which this revision asks the question.
+    /// Returns the method and the parameters of the request that asks the question in this revision.
     pub fn question(&self, question: &Question) -> (&'static str, Option<Value>) {
         match question {
             Question::Form { message, schema } => {
@@ -43,7 +43,7 @@ impl Encoder {
     }
 }
 
-/// A form as 2025-06-18 has it: only booleans have defaults, and the titles of choices stand in `enumNames`.
+/// Converts a form for 2025-06-18: only booleans have defaults, and the titles of choices are in `enumNames`.
 fn early_form(schema: &Value) -> Value {
     let mut schema = schema.clone();
     let fields = schema.get_mut("properties").and_then(Value::as_object_mut);

@@ -1,20 +1,20 @@
-//! The revisions of the protocol, and the two eras they fall into.
+//! The revisions of the protocol, and the two eras to which they belong.
 //!
-//! Revisions are compared by their order in [`Revision`], never by the text of their dates, so that wharf never mistakes an
-//! unknown date for a newer revision.
+//! Revisions are compared by their order in [`Revision`], never by the text of their dates, so that an unknown date is never mistaken for a
+//! newer revision.
 
 /// A published revision, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
     /// The first revision.
     V2024_11_05,
-    /// Brought Streamable HTTP, batches, audio and completions as a capability.
+    /// Added Streamable HTTP, batches, audio and completions as a capability.
     V2025_03_26,
-    /// Brought elicitation, structured content and links; took batches away.
+    /// Added elicitation, structured content and links; removed batches.
     V2025_06_18,
-    /// Brought tasks and pages for people to open; the last with a handshake.
+    /// Added tasks and pages for people to open. The last revision with a handshake.
     V2025_11_25,
-    /// The first without a handshake: each request says its revision and what its client can do.
+    /// The first revision without a handshake: each request contains its revision and its client's capabilities.
     V2026_07_28,
 }
 
@@ -23,27 +23,27 @@ pub enum Revision {
 pub enum Era {
     /// A handshake, then a session; the server may send requests.
     Legacy,
-    /// Every request describes itself; the server only answers.
+    /// Every request is self-contained; the server only answers.
     Modern,
 }
 
-/// What some revisions have and others do not, where it is not a method of its own.
+/// A feature that some revisions have and others do not, and that is not a method of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Feature {
-    /// A frame may hold several messages.
+    /// A frame may contain several messages.
     Batches,
-    /// Reports of progress may have a message beside their numbers.
+    /// Reports of progress may have a message in addition to their numbers.
     ProgressMessages,
-    /// Events have ids, with which a client can come back to their stream.
+    /// Server-Sent Events have ids, with which a client can resume their stream.
     EventIds,
-    /// Streams begin with an empty event that has an id. The server may close a stream before it has answered, and the client
-    /// comes back with the last id that it got.
+    /// Streams of Server-Sent Events begin with an empty event that has an id. The server may close a stream before it has answered, and
+    /// the client resumes it with the last id that it got.
     PrimedStreams,
     /// A question that asks a person to open a page has an id of its own.
     PageIds,
-    /// The client says whether a call becomes a task, and is told of the task in its session.
+    /// The client decides whether a call becomes a task, and gets notifications about the task in its session.
     ClientTasks,
-    /// The server says whether a call becomes a task.
+    /// The server decides whether a call becomes a task.
     ServerTasks,
 }
 
@@ -59,17 +59,17 @@ impl Revision {
         }
     }
 
-    /// Oldest first.
+    /// All revisions, oldest first.
     pub const ALL: [Revision; 5] =
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
-    /// The revision with which `initialize` answers an offer that it does not know.
+    /// The revision with which `initialize` answers an unknown one.
     pub const NEWEST_LEGACY: Revision = Self::V2025_11_25;
-    /// The newest of all.
+    /// The newest revision.
     pub const NEWEST: Revision = Self::V2026_07_28;
-    /// The revisions that modern requests may be of.
+    /// The revisions that modern requests may use.
     pub const MODERN: [Revision; 1] = [Self::V2026_07_28];
 
-    /// The date by which messages name it.
+    /// Returns the date that identifies the revision in messages.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -80,12 +80,12 @@ impl Revision {
         }
     }
 
-    /// The revision of this date; `None` if wharf does not know it.
+    /// Returns the revision of this date; `None` if wharf does not know it.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str() == text)
     }
 
-    /// How it treats the connection.
+    /// Returns the era of the revision.
     pub const fn era(self) -> Era {
         match self {
             Self::V2026_07_28 => Era::Modern,
@@ -93,7 +93,7 @@ impl Revision {
         }
     }
 
-    /// The revision that a legacy handshake settles on: the one that the client offers if it is a legacy one, otherwise
+    /// Returns the revision of a legacy session: the one that the client offers if it is a legacy revision, otherwise
     /// [`NEWEST_LEGACY`](Self::NEWEST_LEGACY).
     pub fn negotiate(offered: &str) -> Self {
         match Self::parse(offered) {
@@ -102,8 +102,8 @@ impl Revision {
         }
     }
 
-    /// Whether the value of an `MCP-Protocol-Version` header is of the modern era: a date that is not older than the first
-    /// modern revision. It may name a revision that is not served.
+    /// Whether the value of an `MCP-Protocol-Version` header belongs to the modern era: a date that is not older than the first modern
+    /// revision. The revision may be one that is not served.
     pub fn header_is_modern(value: &str) -> bool {
         let date_like = value.len() == 10
             && value

@@ -1,10 +1,12 @@
-//! What a plugin shows to a person or a model: texts in which nothing is hidden and nothing changes how what stands around it is shown.
+//! Texts of plugins that are shown to a person or a model. They have no hidden characters and none that change how the text around them is
+//! displayed.
 //!
-//! [`Shown`] can only be made by the functions of this file, and the types of `model` hold it wherever a plugin's words are displayed, so
-//! that no member can be forgotten. There are two ways to make one. Prose, such as a description, is cleaned: what may not be in it is
-//! left out. A name, a URI or a choice comes back from the client and is compared, so it is never changed, but refused.
+//! [`Shown`] can only be created by the functions of this file, and the types of `model` use it wherever a plugin's text is displayed, so
+//! that no member can be forgotten. There are two ways to create one. Prose, such as a description, is cleaned: deceptive characters are
+//! removed. A name, a URI or a choice is sent back by the client and compared, so it is never changed; it is refused if it has deceptive
+//! characters.
 //!
-//! The results of tools and the contents of resources are data that somebody asked for. They pass as they are.
+//! The results of tools and the contents of resources are data that the client requested. They are passed on unchanged.
 
 use std::{fmt, ops::Deref};
 
@@ -17,7 +19,7 @@ use crate::{
     text::{clean, in_place, is_layout},
 };
 
-/// Something in which a person sees all that a model reads.
+/// A value without deceptive characters: a person sees everything that a model reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Shown<T = String>(T);
@@ -31,31 +33,31 @@ impl<T> Deref for Shown<T> {
 }
 
 impl<T> Shown<T> {
-    /// The same, for what writes it.
+    /// Returns the inner value, for example to write it.
     pub fn into_inner(self) -> T {
         self.0
     }
 }
 
-/// Why something is not shown: a character that may not be in it, and where it stands.
+/// The error for a value with a deceptive character: the character and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unseen {
+pub struct HiddenCharacter {
     character: char,
-    /// The keys that lead to it.
+    /// The keys that lead to the text with the character.
     at: Vec<String>,
 }
 
-impl Unseen {
+impl HiddenCharacter {
     fn within(mut self, key: impl Into<String>) -> Self {
         self.at.insert(0, key.into());
         self
     }
 }
 
-impl std::error::Error for Unseen {}
+impl std::error::Error for HiddenCharacter {}
 
-/// The beginning of a sentence, which says what to change.
-impl fmt::Display for Unseen {
+/// Says where the character is and what to change.
+impl fmt::Display for HiddenCharacter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let code = u32::from(self.character);
         if !self.at.is_empty() {
@@ -63,7 +65,7 @@ impl fmt::Display for Unseen {
         }
         write!(
             f,
-            "it has the character U+{code:04X}, which cannot be seen or changes how the text around it is shown; leave it out"
+            "it has the character U+{code:04X}, which is invisible or changes how the text around it is displayed; leave it out"
         )
     }
 }
@@ -88,24 +90,24 @@ impl From<String> for Shown {
 }
 
 impl Shown {
-    /// A name or a URI, which is refused rather than changed.
-    pub fn exact(text: &str) -> Result<Self, Unseen> {
+    /// Checks a name or a URI, which is refused if it has deceptive characters.
+    pub fn exact(text: &str) -> Result<Self, HiddenCharacter> {
         match in_place(text).find(|(_, hidden)| *hidden) {
-            Some((character, _)) => Err(Unseen { character, at: Vec::new() }),
+            Some((character, _)) => Err(HiddenCharacter { character, at: Vec::new() }),
             None => Ok(Self(text.to_owned())),
         }
     }
 }
 
 impl Shown<Value> {
-    /// A JSON Schema. Its titles and descriptions are cleaned; its names, choices and all else that clients send back are refused if they
-    /// would have to be.
-    pub fn schema(mut schema: Value) -> Result<Self, Unseen> {
+    /// Cleans the titles and descriptions of a JSON Schema. Refuses it if names, choices or other values that clients send back have
+    /// deceptive characters.
+    pub fn schema(mut schema: Value) -> Result<Self, HiddenCharacter> {
         in_schema(&mut schema)?;
         Ok(Self(schema))
     }
 
-    /// Something that is only looked at, such as what a log message says: all of its texts are cleaned.
+    /// Cleans all texts in data that is only displayed, such as a log message.
     pub fn data(mut data: Value) -> Self {
         clean_all(&mut data);
         Self(data)
@@ -113,24 +115,25 @@ impl Shown<Value> {
 }
 
 impl Shown<Box<RawValue>> {
-    /// A JSON Schema, as text. It stays as its author wrote it if nothing in it has to be cleaned.
+    /// Cleans a JSON Schema in the form of text. The text stays as its author wrote it if nothing in it has to be cleaned.
     pub fn schema_text(text: &str) -> Result<Self, String> {
         let mut schema: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
-        let changed = in_schema(&mut schema).map_err(|unseen| unseen.to_string())?;
+        let changed = in_schema(&mut schema).map_err(|error| error.to_string())?;
         let text = if changed { schema.to_string() } else { text.to_owned() };
         RawValue::from_string(text).map(Self).map_err(|error| format!("it is not JSON: {error}"))
     }
 }
 
 impl Shown<Object> {
-    /// Members of an entry of a list, `_meta` among them. Their texts are cleaned; names of members and URLs of icons are refused.
-    pub fn members(mut members: Object) -> Result<Self, Unseen> {
+    /// Cleans the texts in members of a list entry, including `_meta`. Refuses them if names of members or URLs of icons have deceptive
+    /// characters.
+    pub fn members(mut members: Object) -> Result<Self, HiddenCharacter> {
         in_members(&mut members)?;
         Ok(Self(members))
     }
 
-    /// The parameters of `sampling/createMessage`: what the model is told is cleaned. Results of tools are data.
-    pub fn sampling(mut params: Object) -> Result<Self, Unseen> {
+    /// Cleans the texts for the model in the parameters of `sampling/createMessage`. Results of tools are data and stay unchanged.
+    pub fn sampling(mut params: Object) -> Result<Self, HiddenCharacter> {
         if let Some(Value::String(system)) = params.get_mut("systemPrompt") {
             clean_text(system);
         }
@@ -144,15 +147,15 @@ impl Shown<Object> {
         }
         let tools = params.get_mut("tools").and_then(Value::as_array_mut);
         for (at, tool) in tools.into_iter().flatten().enumerate() {
-            in_schema(tool).map_err(|unseen| unseen.within(at.to_string()).within("tools"))?;
+            in_schema(tool).map_err(|error| error.within(at.to_string()).within("tools"))?;
         }
         Ok(Self(params))
     }
 }
 
 impl Shown<Content> {
-    /// A block of a prompt. What a resource in it holds is data.
-    pub fn message(content: Content) -> Result<Self, Unseen> {
+    /// Cleans a block of a prompt. The contents of an embedded resource are data and stay unchanged.
+    pub fn message(content: Content) -> Result<Self, HiddenCharacter> {
         Ok(Self(match content {
             Content::Text(text) => Content::Text(Shown::from(text).0),
             Content::Link(ResourceLink { uri, name, mime_type, more }) => Content::Link(ResourceLink {
@@ -178,7 +181,7 @@ fn clean_block(block: &mut Object) {
     }
 }
 
-/// Cleans a text where it stands. True if it had to be changed.
+/// Cleans a text in place. Returns whether it was changed.
 fn clean_text(text: &mut String) -> bool {
     let changed = in_place(text).any(|(character, hidden)| hidden && !is_layout(character));
     if changed {
@@ -204,7 +207,7 @@ fn clean_all(value: &mut Value) {
     }
 }
 
-/// The members of a schema that are prose: texts, or lists of texts.
+/// The members of a schema that are prose: strings, or arrays of strings.
 const PROSE: [&str; 8] = [
     "title",
     "description",
@@ -215,26 +218,26 @@ const PROSE: [&str; 8] = [
     "markdownEnumDescriptions",
     "deprecationMessage",
 ];
-/// Those whose keys are names of the author's.
+/// The members of a schema whose keys are chosen by the author.
 const NAMED: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
-/// Those that hold values rather than schemas.
+/// The members of a schema that contain values rather than schemas.
 const VALUES: [&str; 4] = ["const", "default", "enum", "examples"];
 
-/// Goes through a schema. True if something in it was changed.
-fn in_schema(schema: &mut Value) -> Result<bool, Unseen> {
+/// Cleans and checks a schema. Returns whether something in it was changed.
+fn in_schema(schema: &mut Value) -> Result<bool, HiddenCharacter> {
     let mut changed = false;
     match schema {
         Value::String(text) => check_value(text)?,
         Value::Array(all) => {
             for (at, one) in all.iter_mut().enumerate() {
-                changed |= in_schema(one).map_err(|unseen| unseen.within(at.to_string()))?;
+                changed |= in_schema(one).map_err(|error| error.within(at.to_string()))?;
             }
         }
         Value::Object(members) => {
             for (key, member) in members {
                 Shown::exact(key)?;
                 let name = key.as_str();
-                let within = |unseen: Unseen| unseen.within(name);
+                let within = |error: HiddenCharacter| error.within(name);
                 changed |= match member {
                     Value::String(text) if PROSE.contains(&name) => clean_text(text),
                     Value::Array(texts) if PROSE.contains(&name) => {
@@ -248,7 +251,7 @@ fn in_schema(schema: &mut Value) -> Result<bool, Unseen> {
                         let mut changed = false;
                         for (key, one) in named {
                             Shown::exact(key).map_err(within)?;
-                            changed |= in_schema(one).map_err(|unseen| within(unseen.within(key.as_str())))?;
+                            changed |= in_schema(one).map_err(|error| within(error.within(key.as_str())))?;
                         }
                         changed
                     }
@@ -262,12 +265,12 @@ fn in_schema(schema: &mut Value) -> Result<bool, Unseen> {
     Ok(changed)
 }
 
-fn in_members(members: &mut Object) -> Result<(), Unseen> {
+fn in_members(members: &mut Object) -> Result<(), HiddenCharacter> {
     for (key, member) in members {
         Shown::exact(key)?;
-        let within = |unseen: Unseen| unseen.within(key.as_str());
+        let within = |error: HiddenCharacter| error.within(key.as_str());
         match member {
-            // Clients fetch them.
+            // Clients fetch the URLs of icons, so they are not changed.
             icons if key == "icons" => check_values(icons).map_err(within)?,
             Value::Object(inner) => in_members(inner).map_err(within)?,
             other => clean_all(other),
@@ -276,7 +279,7 @@ fn in_members(members: &mut Object) -> Result<(), Unseen> {
     Ok(())
 }
 
-fn check_values(value: &Value) -> Result<(), Unseen> {
+fn check_values(value: &Value) -> Result<(), HiddenCharacter> {
     match value {
         Value::String(text) => check_value(text),
         Value::Array(all) => {
@@ -284,17 +287,17 @@ fn check_values(value: &Value) -> Result<(), Unseen> {
         }
         Value::Object(members) => members.iter().try_for_each(|(key, member)| {
             Shown::exact(key)?;
-            check_values(member).map_err(|unseen| unseen.within(key.as_str()))
+            check_values(member).map_err(|error| error.within(key.as_str()))
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
     }
 }
 
-/// A value may have line breaks, those of Windows among them.
-fn check_value(text: &str) -> Result<(), Unseen> {
+/// Checks a value. Line breaks are allowed, including those of Windows.
+fn check_value(text: &str) -> Result<(), HiddenCharacter> {
     let plain = text.replace("\r\n", "\n");
     let hidden = in_place(&plain).find(|(character, hidden)| *hidden && !is_layout(*character));
-    hidden.map_or(Ok(()), |(character, _)| Err(Unseen { character, at: Vec::new() }))
+    hidden.map_or(Ok(()), |(character, _)| Err(HiddenCharacter { character, at: Vec::new() }))
 }
 
 #[cfg(test)]
@@ -358,7 +361,7 @@ mod tests {
         ] {
             match Shown::members(object(members.clone())) {
                 Ok(shown) => assert!(fits && !json!(shown).to_string().contains("\\u001b"), "{members}"),
-                Err(unseen) => assert!(!fits, "{members}: {unseen}"),
+                Err(error) => assert!(!fits, "{members}: {error}"),
             }
         }
     }

@@ -1,6 +1,5 @@
-//! Tasks: calls that go on after they were answered. The type [`Task`] is the same for all revisions. It is written in two
-//! ways, which share hardly more than the idea: as the core protocol of 2025-11-25 has it, and as the extension of 2026-07-28
-//! does.
+//! Tasks: calls that continue after they were answered. The type [`Task`] is the same for all revisions. It is written in two formats,
+//! which have little in common: that of the core protocol of 2025-11-25, and that of the extension of 2026-07-28.
 
 use std::time::SystemTime;
 
@@ -14,23 +13,23 @@ use crate::{
     model::Question,
 };
 
-/// Where a task stands.
+/// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskStatus {
-    /// The call is under way.
+    /// The call is running.
     Working,
-    /// It waits for answers of the client.
+    /// The task waits for answers from the client.
     InputRequired,
-    /// It has a result.
+    /// The task has a result.
     Completed,
-    /// It ended without a result, or, in legacy revisions, with one that is an error.
+    /// The task ended without a result or, in legacy revisions, with a result that is an error.
     Failed,
     /// The client or the server stopped it.
     Cancelled,
 }
 
 impl TaskStatus {
-    /// The name that messages have for it.
+    /// Returns the name of the status in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Working => "working",
@@ -50,29 +49,28 @@ impl TaskStatus {
 /// A task at one moment, without its questions or its result.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// The id by which the client asks for the task.
+    /// The id with which the client requests the task.
     pub id: String,
     /// The status since `updated`.
     pub status: TaskStatus,
-    /// What a person may be told about the status, in words.
+    /// A description of the status for people.
     pub message: Option<String>,
     /// When the call was made.
     pub created: SystemTime,
     /// When the status last changed.
     pub updated: SystemTime,
-    /// Milliseconds from `created` on for which it is kept; then nobody can ask for it any more.
+    /// The time to live in milliseconds, counted from `created`; after that the task can no longer be requested.
     pub ttl_ms: u64,
-    /// Milliseconds that a client should wait between two requests for it.
+    /// The number of milliseconds that a client should wait between two requests for the task.
     pub poll_ms: u64,
 }
 
-/// What a client is told besides the task itself; which of these it is follows from the status. Only the extension of
-/// 2026-07-28 writes it.
+/// The data that a client gets in addition to the task itself, depending on the status. Only the extension of 2026-07-28 includes it.
 #[derive(Debug, Clone, Copy)]
 pub enum Detail<'a> {
-    /// Nothing but the task itself.
+    /// Only the task itself.
     None,
-    /// The questions that the client is to answer, with the keys under which it does.
+    /// The questions that the client has to answer, with the keys for the answers.
     Questions(&'a [(String, Question)]),
     /// The JSON of the result of the call.
     Result(&'a str),
@@ -94,7 +92,7 @@ impl Encoder {
         object
     }
 
-    /// The members of a task, and the `detail` that belongs to its status if the revision has a place for it.
+    /// Returns the members of a task, including the `detail` that belongs to its status if the revision supports it.
     fn detailed(&self, task: &Task, detail: Detail) -> Object {
         let mut object = self.task_members(task);
         if self.modern() {
@@ -104,7 +102,7 @@ impl Encoder {
                     object.insert("inputRequests".into(), self.input_requests(questions));
                 }
                 Detail::Result(result) => {
-                    // An encoder wrote it, so it is JSON.
+                    // The result was written by an encoder, so it is valid JSON.
                     object.insert("result".into(), serde_json::from_str(result).unwrap_or(Value::Null));
                 }
                 Detail::Error(error) => {
@@ -115,7 +113,7 @@ impl Encoder {
         object
     }
 
-    /// The answer to a call that has become a task.
+    /// Writes the answer to a call that has become a task.
     pub fn task_created(&self, task: &Task) -> String {
         let members = self.task_members(task);
         if self.modern() {
@@ -125,12 +123,12 @@ impl Encoder {
         }
     }
 
-    /// The answer to `tasks/get`, and to `tasks/cancel` of 2025-11-25.
+    /// Writes the answer to `tasks/get`, and to `tasks/cancel` of 2025-11-25.
     pub fn task(&self, task: &Task, detail: Detail) -> String {
         self.complete(self.detailed(task, detail))
     }
 
-    /// A page of `tasks/list`, which only 2025-11-25 has.
+    /// Writes a page of `tasks/list`, which only 2025-11-25 has.
     pub fn tasks(&self, tasks: &[Task], next_cursor: Option<&str>) -> String {
         let mut object = Object::new();
         let tasks = tasks.iter().map(|task| Value::Object(self.task_members(task)));
@@ -139,7 +137,7 @@ impl Encoder {
         self.complete(object)
     }
 
-    /// The answer to `tasks/result` of 2025-11-25: the result of the call, marked with its task.
+    /// Writes the answer to `tasks/result` of 2025-11-25: the result of the call, marked with its task.
     pub fn task_result(&self, result: &str, task_id: &str) -> String {
         let mut object: Object = serde_json::from_str(result).unwrap_or_default();
         let meta = object.entry("_meta").or_insert_with(|| json!({}));
@@ -149,7 +147,7 @@ impl Encoder {
         Value::Object(object).to_string()
     }
 
-    /// Tells that a task has another status. `tag` is the id of the subscription that wants to hear of it; only modern
+    /// Writes the notification that a task's status has changed. `tag` is the id of the subscription to which it belongs; only modern
     /// revisions have one.
     pub fn task_changed(&self, task: &Task, detail: Detail, tag: Option<&Id>) -> String {
         let mut params = self.detailed(task, detail);
@@ -161,7 +159,7 @@ impl Encoder {
     }
 }
 
-/// The value that stands under [`RELATED_TASK`] in the `_meta` of what belongs to a task.
+/// Returns the value of [`RELATED_TASK`] in the `_meta` of messages that belong to a task.
 pub fn related_task(task_id: &str) -> Value {
     json!({ "taskId": task_id })
 }

@@ -1,9 +1,9 @@
-//! Which characters a text may have that a person is shown, so that nothing in it is hidden and nothing changes how what stands around
-//! it is shown.
+//! Finds and removes deceptive characters in texts that are shown to people: invisible characters, and characters that change how the text
+//! around them is displayed.
 
-/// Whether a character can change how the text around it is shown, or is invisible, wherever it stands: control characters, unusual line
-/// separators, marks that change a text's direction, and characters without a shape, which a model reads all the same. Characters
-/// that some scripts and emoji need count only where they do nothing: see [`in_place`].
+/// Whether a character is invisible, or can change how the text around it is displayed, regardless of its position: control characters,
+/// unusual line separators, marks that change a text's direction, and characters without a glyph, which a model reads nevertheless.
+/// Characters that some scripts and emoji need are deceptive only in positions where they have no effect: see [`in_place`].
 pub fn is_deceptive(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -16,13 +16,13 @@ pub fn is_deceptive(character: char) -> bool {
         )
 }
 
-/// The line break and the tab, which prose may have.
+/// Whether a character is a line break or a tab, which are allowed in prose.
 pub(crate) fn is_layout(character: char) -> bool {
     matches!(character, '\n' | '\t')
 }
 
-/// The characters of a text, each with whether it is deceptive where it stands. The joiners (U+200C and U+200D) are not between letters
-/// of scripts that join, and the second one between emoji; nor is the selector of emoji (U+FE0E and U+FE0F) behind one.
+/// Returns the characters of a text, each with whether it is deceptive in its position. The joiners (U+200C and U+200D) are allowed between
+/// letters of scripts that join, and U+200D between emoji. The variation selectors (U+FE0E and U+FE0F) are allowed after an emoji.
 pub fn in_place(text: &str) -> impl Iterator<Item = (char, bool)> {
     let mut before: Option<char> = None;
     let mut rest = text.chars().peekable();
@@ -45,7 +45,7 @@ fn joins(before: char, joiner: char, next: Option<char>) -> bool {
     if is_pictured(before) || before == '\u{fe0f}' {
         return joiner == '\u{200d}' && next.is_some_and(is_pictured);
     }
-    // In the scripts of India a joiner also stands at the end of a word.
+    // In the scripts of India a joiner may also be at the end of a word.
     is_joining(before)
         && next.is_none_or(|next| is_joining(next) || is_of_india(before))
         && (next.is_some() || is_of_india(before))
@@ -60,7 +60,7 @@ fn selects(before: char, next: Option<char>) -> bool {
     }
 }
 
-/// Symbols and emoji, with the tones of skin.
+/// Whether a character is a symbol, an emoji or a skin tone modifier.
 fn is_pictured(character: char) -> bool {
     matches!(character, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
 }
@@ -69,7 +69,8 @@ fn is_of_india(character: char) -> bool {
     matches!(character, '\u{900}'..='\u{dff}')
 }
 
-/// Letters and marks of scripts in which joiners have a meaning: from Arabic to those of India, of South-East Asia, and Mongolian.
+/// Whether a character is a letter or a mark of a script in which joiners have a meaning: from Arabic to those of India, of South-East
+/// Asia, and Mongolian.
 fn is_joining(character: char) -> bool {
     is_of_india(character)
         || matches!(
@@ -81,7 +82,7 @@ fn is_joining(character: char) -> bool {
         )
 }
 
-/// For descriptions and questions: removes what is deceptive, but keeps line breaks and tabs.
+/// Removes deceptive characters, except line breaks and tabs. For descriptions and questions.
 pub fn clean(text: &str) -> String {
     in_place(text)
         .filter(|(character, hidden)| !hidden || is_layout(*character))
@@ -153,7 +154,7 @@ mod tests {
             assert_eq!(clean(needed), needed, "{}", needed.escape_unicode());
         }
         for (text, expected) in [
-            // A row of joiners or selectors says something that nobody sees.
+            // A sequence of joiners or selectors could encode a hidden message.
             ("می\u{200c}\u{200c}\u{200d}خ", "می\u{200d}خ"),
             ("❤\u{fe0f}\u{fe0f}\u{fe0e}", "❤\u{fe0f}"),
             ("a\u{200d}🚀\u{200d}", "a🚀"),

@@ -1,18 +1,18 @@
-//! Work that may block, on threads meant for that.
+//! Runs blocking work on threads that are meant for it.
 
 use std::panic::resume_unwind;
 
 use tokio_util::task::AbortOnDropHandle;
 
-/// Runs work that may block on a thread meant for that, and waits for it. If the caller is dropped before the work has begun, it
-/// never begins. A panic of the work is the caller's.
+/// Runs blocking work on a thread that is meant for it, and waits for the result. If the future is dropped before the work has begun, the
+/// work never begins. A panic of the work is resumed in the caller.
 #[expect(clippy::disallowed_methods, reason = "waits for what it spawns")]
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match AbortOnDropHandle::new(tokio::task::spawn_blocking(work)).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
-            // Only a runtime that ends cancels the work, and it drops the caller too. There is no result to go on with until then.
+            // Only the shutdown of the runtime cancels the work, and it drops the caller too. Until then there is no result to return.
             Err(_) => std::future::pending().await,
         },
     }

@@ -1,9 +1,9 @@
-//! Keeps compiled code on disk, and checks everything that it finds there before using it.
+//! Caches compiled code on disk, and verifies every file before using it.
 //!
-//! An artifact is native code: whoever can write here can run anything. So the directory belongs to wharf's user, is closed to
-//! others and is not a symbolic link itself; and the header of each file holds a SHA-256 of the rest, which is checked in
-//! memory before a byte of it is used. A file that does not match is deleted, and its component compiled again. A failure here
-//! costs no more than a warning and a compilation.
+//! An artifact is native code, so write access to the directory means that any code can be run. Therefore the directory has to belong to
+//! wharf's user, be closed to others and not be a symbolic link itself. The header of each file holds a SHA-256 of the rest, which is
+//! checked in memory before a byte of it is used, so that no check is separated from its use (TOCTOU). A file that does not match is
+//! deleted, and its component is compiled again. A failure here costs only a warning and a compilation.
 
 use std::{
     hash::{Hash, Hasher},
@@ -21,11 +21,11 @@ use wasmtime::Engine;
 
 use crate::compile::Artifact;
 
-/// The number is raised as well when components are made of core modules in another way, which the key does not know.
+/// The number must also be raised when core modules are wrapped into components in another way, because the cache key does not cover that.
 const MAGIC: &[u8; 16] = b"wharf artifact 4";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
-/// The suffix has the number of the format in it, so that two versions of wharf that share a directory do not take each other's
-/// files for damaged ones.
+/// The suffix contains the number of the format, so that two versions of wharf that share a directory do not treat each other's files as
+/// damaged.
 const SUFFIX: &str = ".4.artifact";
 /// The size of the whole directory above which the oldest artifacts are removed.
 const MAX_BYTES: u64 = 2 << 30;
@@ -36,12 +36,11 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Opens the directory; if it is missing, makes it and the folders above it. The error tells the operator why it cannot be
-    /// used.
+    /// Opens the directory; if it is missing, creates it and its parents. The error tells the operator why it cannot be used.
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
         let unusable = |why: &str| std::io::Error::other(format!("{}: {why}", path.display()));
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(unusable("not a directory to keep files in"));
+            return Err(unusable("not the path of a directory"));
         };
         let parent = match Dir::open_ambient_dir(parent, ambient_authority()) {
             Ok(parent) => parent,
@@ -62,7 +61,7 @@ impl Cache {
             return Err(unusable("not a directory, or a symbolic link; remove it"));
         }
         if metadata.uid() != geteuid().as_raw() {
-            return Err(unusable("belongs to another user; it holds native code, so only your own will do"));
+            return Err(unusable("belongs to another user; it holds native code, so it must be your own"));
         }
         if metadata.permissions().mode() & 0o077 != 0 {
             return Err(unusable("others have access; run chmod 700 on it"));
@@ -77,16 +76,16 @@ impl Cache {
         Ok(cache)
     }
 
-    /// The artifact for a component, if there is one and it is intact.
+    /// Returns the artifact for a component, if there is one and it is intact.
     pub(crate) fn get(&self, key: &str) -> Option<Artifact> {
         let name = format!("{key}{SUFFIX}");
         let mut bytes = Vec::new();
-        // A file is opened beneath the directory, so no symbolic link leads out of it.
+        // The file is opened relative to the directory, so no symbolic link leads out of it (path traversal).
         self.directory.open(&name).and_then(|mut file| file.read_to_end(&mut bytes)).ok()?;
         match checked(key, &bytes) {
             Some(_) => Artifact::read(bytes.split_off(HEADER_BYTES)),
             None => {
-                tracing::warn!("a cached artifact is damaged; compiling anew");
+                tracing::warn!("a cached artifact is damaged; its component is compiled again");
                 // If it cannot be removed, it will be refused again the next time.
                 self.directory.remove_file(&name).ok();
                 None
@@ -94,7 +93,7 @@ impl Cache {
         }
     }
 
-    /// Keeps an artifact. It appears under its name only when it is complete.
+    /// Stores an artifact. The file gets its final name only when it is complete.
     pub(crate) fn put(&self, key: &str, artifact: &Artifact) {
         let temporary = format!("{key}.{}.partial", std::process::id());
         let written = self
@@ -117,7 +116,7 @@ impl Cache {
         file.write_all(&artifact.code)
     }
 
-    /// Removes files that a killed process left half written, and the oldest artifacts if all of them together are too large.
+    /// Removes incomplete files of killed processes, and the oldest artifacts if all of them together are too large.
     fn tidy(&self) {
         let Ok(entries) = self.directory.entries() else { return };
         let mut artifacts = Vec::new();
@@ -143,21 +142,21 @@ impl Cache {
     }
 }
 
-/// The digest of an artifact together with the key it was made for, so that no artifact can take another's place.
+/// Returns the digest of an artifact and of its key, so that one artifact cannot be substituted for another.
 fn digest(key: &str, parts: &[&[u8]]) -> [u8; 32] {
     let keyed = Sha256::new().chain_update(key);
     parts.iter().fold(keyed, |sha, part| sha.chain_update(part)).finalize().into()
 }
 
-/// What follows the header, if the header is right for it.
+/// Returns what follows the header, if the header matches it.
 fn checked<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
     let (magic, expected) = header.split_at_checked(MAGIC.len())?;
     (magic == MAGIC && digest(key, &[body]).as_slice() == expected).then_some(body)
 }
 
-/// The name of the artifact that `engine` makes of the component with this digest. Artifacts of engines with another version or
-/// other settings have other names.
+/// Returns the cache key of the artifact that `engine` makes of the component with this digest. It depends on wasmtime's version and the
+/// engine's settings.
 pub(crate) fn key(engine: &Engine, component: &[u8; 32]) -> String {
     struct Sha(Sha256);
     impl Hasher for Sha {
@@ -174,7 +173,7 @@ pub(crate) fn key(engine: &Engine, component: &[u8; 32]) -> String {
     format!("{}-{}", hex(component), hex(engine.get(..8).unwrap_or_default()))
 }
 
-/// Lower-case hexadecimal.
+/// Formats bytes in lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,5 +1,5 @@
-//! Runs one operation of a plugin, within one deadline. It runs in a fresh instance that is dropped afterwards or, if the
-//! operator chose so, in one that the same client has used before and may use again.
+//! Runs one operation of a plugin within one deadline. The operation runs in a fresh instance that is dropped afterwards or, if the
+//! operator enabled that, in one that the same client has used before and may use again.
 
 use std::{
     sync::{
@@ -29,52 +29,51 @@ use crate::{
     warm::Key,
 };
 
-/// How much text a worker for I/O searches for what is to be hidden. It takes about a millisecond.
-const SEARCHED_BYTES: usize = 64 << 10;
+/// The largest outcome that is searched for secrets on an I/O worker. The search takes about a millisecond.
+const MAX_INLINE_MASK_BYTES: usize = 64 << 10;
 
-/// How a call ended, and what else there is to know about it.
+/// The report on a finished call: its outcome, and what was recorded about it.
 #[derive(Debug)]
 pub struct Report<T> {
-    /// The outcome, or why there is none.
+    /// The outcome, or the error that took its place.
     pub result: Result<T, CallError>,
-    /// What the guest tried and was not allowed: each thing once, at most 16.
+    /// The attempts of the guest that were refused, without duplicates: the first 16, and any further ones with a secret's placeholder.
     pub denials: Vec<Denial>,
-    /// The last 16 KiB of what the guest printed. It may hold control characters; the caller escapes it for wherever it goes.
+    /// The last 16 KiB of what the guest printed. It may contain control characters, which the caller has to escape.
     pub printed: String,
-    /// From the moment the call was made, so including any wait for its turn.
+    /// The time since the call was made, including the wait for its turn.
     pub took: Duration,
-    /// How much of that it waited for its turn. `None`: its turn did not come.
+    /// How long of that the call waited for its turn. `None`: its turn did not come.
     pub waited: Option<Duration>,
-    /// About how many bytes of the limit on output the outcome takes. `None` if there is no outcome, or if it is questions,
-    /// which have limits of their own.
+    /// The approximate number of bytes that the outcome counts towards the output limit. `None` if there is no outcome, or if it consists
+    /// of questions, which have limits of their own.
     pub bytes: Option<usize>,
-    /// The HTTP requests that were made, refused ones among them: the first 128.
+    /// The first 128 HTTP requests, including refused ones.
     pub requests: Vec<HttpUse>,
-    /// Whether the outcome is an answer that says itself that the operation failed.
+    /// Whether the plugin answered that the operation failed.
     pub says_failed: bool,
 }
 
-/// What a plugin is to do, for which client, and within which limits.
+/// An operation for a plugin to perform, with its client and its limits.
 pub struct Call<O> {
-    /// What to do.
+    /// The operation.
     pub operation: O,
-    /// What it may touch.
+    /// What the call may access.
     pub scope: Scope,
-    /// Receives what the guest says while it runs.
+    /// Receives the guest's log records, progress reports and notifications.
     pub events: Arc<dyn Events>,
-    /// How long it may take in all. `None`: as long as the operation itself prescribes or, if it prescribes nothing, as the
-    /// plugin's limits say.
+    /// How long the call may take in all. `None`: the operation's own timeout or, if it has none, the one in the plugin's limits.
     pub timeout: Option<Duration>,
-    /// The client for whom the instance is kept afterwards, and who may have one from an earlier call. `None`: the call gets a
-    /// fresh instance, which is dropped.
+    /// The client for whom the instance is retained afterwards, and who may get one from an earlier call. `None`: the call gets a fresh
+    /// instance, which is dropped afterwards.
     pub client: Option<Arc<str>>,
-    /// Whose part of the places to run in it takes.
+    /// The party to which the call's places and memory are counted.
     pub party: Party,
 }
 
 impl Plugin {
-    /// Runs a call. It may wait for its turn first, within its deadline. Dropping the future stops the call, at the latest 5 ms
-    /// of computing later.
+    /// Runs a call. It may wait for its turn first, within its deadline. Dropping the future stops the call after at most 5 ms of
+    /// computing.
     pub async fn call<O: Operation>(&self, call: Call<O>) -> Report<O::Outcome> {
         let Call { operation, scope, events, timeout, client, party } = call;
         let limits = &self.0.spec.limits;
@@ -128,8 +127,8 @@ impl Plugin {
         }
     }
 
-    /// The call itself, from its wait for a turn to its outcome. It owns everything it needs, so that it can move to another
-    /// thread while it runs.
+    /// Runs the call from its wait for a turn to its outcome. The future owns everything it needs, so that it can move to another thread
+    /// while it runs.
     async fn run<O: Operation>(
         self,
         operation: O,
@@ -140,7 +139,7 @@ impl Plugin {
     ) -> Result<O::Outcome, CallError> {
         let code = &self.0.code.0;
         let about = self.0.about();
-        // A command runs once and ends.
+        // A command runs once and exits, so its instance cannot be used again.
         let client = client.filter(|_| self.0.served != Served::Command);
         // Waiting ends with a place or with the deadline. Places are declared before the instance, so that the instance is dropped before
         // they are given back.
@@ -155,13 +154,13 @@ impl Plugin {
         call.begin();
         let Sandbox { warm, memory, handles, .. } = &*code.sandbox;
         let key = client.zip(scope.reach()).map(|(client, reach)| Key { plugin: self.0.number, client, reach });
-        let part = handles.take();
-        let kept = key.as_ref().and_then(|key| warm.take(key)).filter(|kept| part.covers(kept.handles_limit()));
-        // What a guest hands to the host exists twice for a while: in its memory and in the host's.
+        let share = handles.take();
+        let kept = key.as_ref().and_then(|key| warm.take(key)).filter(|kept| share.covers(kept.handles_limit()));
+        // Data that a guest passes to the host exists twice for a while: in the guest's memory and in the host's.
         let transfer = self.0.spec.limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES);
         let needed = if kept.is_some() { transfer } else { transfer.saturating_add(self.0.spec.limits.memory_bytes) };
-        // Instances that are only kept for later calls make room for one that runs: those of all clients if there is no memory, and those
-        // that its own party keeps if that has used up its part.
+        // Idle instances that are retained for later calls make room for a running one: those of all clients if memory is short for all,
+        // and those of its own party if that party's share is used up.
         if memory.whole().left() < needed {
             warm.clear();
         } else if !own_memory.has_room(needed) {
@@ -171,20 +170,20 @@ impl Plugin {
         let reused = kept.is_some();
         let mut instance = match kept {
             Some(mut instance) => {
-                instance.renew(|state| state.renew(part, call));
+                instance.renew(|state| state.renew(share, call));
                 instance
             }
             None => {
                 let process = operation.process(&about)?;
                 let plugin = (&self.0.spec, &self.0.settings);
-                let state = State::new(scope, plugin, &own_memory, process, part, call);
+                let state = State::new(scope, plugin, &own_memory, process, share, call);
                 Instance::start(&code.linked, &self.0.spec.limits, state).await?
             }
         };
         tracing::debug!(reused, "runs in an instance");
         let result = operation.perform(&mut instance, &about).await;
-        // An instance is kept only if the plugin gave an answer, be it a failure. After a trap, or a result that is too large,
-        // it is dropped.
+        // An instance is retained only if the plugin answered, even with a failure. After a trap, or a result that is too large, it is
+        // dropped.
         let limit = self.0.spec.limits.output_bytes;
         let result = match result {
             Ok(outcome) if O::bytes(&outcome).is_some_and(|bytes| bytes > limit) => {
@@ -202,7 +201,7 @@ impl Plugin {
     }
 }
 
-/// Runs a call, and hides in its outcome what only its network should know.
+/// Runs a call, and masks the network's secrets in its outcome.
 async fn masked<O: Operation>(
     run: impl Future<Output = Result<O::Outcome, CallError>>,
     network: Option<Arc<dyn Network>>,
@@ -210,8 +209,8 @@ async fn masked<O: Operation>(
 ) -> Result<O::Outcome, CallError> {
     let mut result = run.await;
     if let Some(network) = network.filter(|network| network.hides()) {
-        // To search much text takes longer than a worker for I/O should be held up.
-        if result.as_ref().is_ok_and(|outcome| O::bytes(outcome).is_none_or(|bytes| bytes > SEARCHED_BYTES)) {
+        // Searching a long text would block an I/O worker for too long, so the call moves to a guest thread first.
+        if result.as_ref().is_ok_and(|outcome| O::bytes(outcome).is_none_or(|bytes| bytes > MAX_INLINE_MASK_BYTES)) {
             pace.overrun();
             tokio::task::yield_now().await;
         }
@@ -224,7 +223,7 @@ async fn masked<O: Operation>(
     result
 }
 
-/// Counts a call among the running ones of its plugin until it is dropped.
+/// Counts a call as a running one of its plugin until dropped.
 struct Running<'a>(&'a AtomicUsize);
 
 impl<'a> Running<'a> {
@@ -240,8 +239,8 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Makes an error more exact with what the traces of the call tell: a guest that crashed after it was refused memory ran out of
-/// memory. And wasmtime's error about too much output does not know the limit, so it is added here.
+/// Refines an error with the traces of the call: a guest that crashed after it was refused memory ran out of memory. wasmtime's error about
+/// too much output does not contain the limit, so it is added here.
 fn explain(error: CallError, traces: &Traces, limits: &Limits) -> CallError {
     match (error, traces.refused()) {
         (CallError::Output(_), _) => CallError::Output(limits.output_bytes),

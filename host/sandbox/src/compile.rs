@@ -1,11 +1,11 @@
-//! Compiles components, each in a process of its own. A component that makes the compiler take all memory, run for ever or crash
-//! ends nothing but that process.
+//! Compiles each component in a child process. A component that makes the compiler exhaust its memory, run for ever or crash affects only
+//! that process.
 //!
-//! The same binary is started again with [`FLAG`] as its first argument, so every program that makes a [`Sandbox`] begins its
-//! `main` with [`compile_if_asked`]. The child gets the component as its standard input, and little else: no environment but
-//! one setting of its allocator, no other open file, no right to write one. It checks what the component would instantiate
-//! before it compiles it, and hands the code back through its standard output. The server decides what it keeps of that, and
-//! where.
+//! The parent starts its own binary again with [`COMPILE_ARGUMENT`] as the first argument, so every program that creates a [`Sandbox`]
+//! begins its `main` with [`compile_if_asked`]. The child is confined by rlimits and Landlock. It gets the component as its standard input,
+//! no environment except one setting of its allocator, no other open file, and no right to write one. It checks what the component would
+//! instantiate before it compiles it, and returns the code through its standard output. The parent decides whether and where to store the
+//! code.
 //!
 //! [`Sandbox`]: crate::Sandbox
 
@@ -45,35 +45,35 @@ use crate::{
 };
 
 /// The first argument of the child.
-const FLAG: &str = "compile-one-component";
+const COMPILE_ARGUMENT: &str = "compile-one-component";
 
-/// The first byte that the child writes. `MADE`: the compiled code follows. `REFUSED`: the reason follows why it does not
-/// compile the component.
+/// The first byte of the child's reply. After `MADE` follows the compiled code, after `REFUSED` the reason why the component is not
+/// compiled.
 const MADE: u8 = b'+';
 const REFUSED: u8 = b'-';
-/// The longest reason that is taken from a child.
+/// The maximum length of a reason that is read from a child.
 const MAX_REASON_BYTES: u64 = 4096;
 
-/// Address space that any compilation gets, in MiB. Measured: a component of some hundred kilobytes takes less than 256.
-const FLOOR_MIB: usize = 512;
-/// Further address space for each MiB of the component, in MiB.
-const MIB_FOR_A_MIB: usize = 48;
-/// How large compiled code may be, as a multiple of its component's size.
-const MAX_GROWTH: u64 = 12;
-/// Compiled code may be this large however small its component is.
+/// The address space that every compilation gets, in MiB. Measured: a component of some hundred kilobytes takes less than 256.
+const MIN_ADDRESS_SPACE_MIB: usize = 512;
+/// The additional address space for each MiB of the component, in MiB.
+const ADDRESS_SPACE_MIB_PER_MIB: usize = 48;
+/// The maximum size of compiled code, as a multiple of its component's size.
+const MAX_ARTIFACT_GROWTH: u64 = 12;
+/// The size that compiled code may always have, however small its component is.
 const MIN_ARTIFACT_BYTES: u64 = 16 << 20;
 /// How often the CPU time of a child is checked.
-const LOOK: Duration = Duration::from_millis(100);
-/// After this much CPU time a compilation counts as slow. The time on the clock would also depend on how busy the machine is.
-const SLOW: Duration = Duration::from_secs(3);
-/// What is added to `SLOW` for each MiB of the component.
-const SLOW_FOR_A_MIB: Duration = Duration::from_secs(4);
+const CPU_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// The CPU time after which a compilation counts as slow. Wall-clock time would also depend on how busy the machine is.
+const SLOW_CPU_TIME: Duration = Duration::from_secs(3);
+/// The time that is added to `SLOW_CPU_TIME` for each MiB of the component.
+const SLOW_CPU_TIME_PER_MIB: Duration = Duration::from_secs(4);
 
 /// Whether this program's `main` has called [`compile_if_asked`]. Without that, a child would run the whole program again
 /// instead of compiling.
 static PREPARED: AtomicBool = AtomicBool::new(false);
 
-/// Which program compiles.
+/// The program that is started to compile components.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// This program; its `main` begins with [`compile_if_asked`].
@@ -83,13 +83,13 @@ pub enum Program {
 }
 
 impl Program {
-    /// The file to start. `None` if this program is to compile but cannot: its `main` did not begin with [`compile_if_asked`],
-    /// or the system does not tell its path.
+    /// Returns the file to start. `None` if this program should compile but cannot: its `main` did not begin with [`compile_if_asked`], or
+    /// the system does not reveal its path.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         match self {
             Self::At(path) => Some(path.clone()),
             Self::This if !PREPARED.load(Ordering::Relaxed) => None,
-            // This is the program of this very process, even if its file has been replaced since.
+            // This path leads to the running program even if its file has been replaced since.
             Self::This if cfg!(target_os = "linux") => Some("/proc/self/exe".into()),
             Self::This => std::env::current_exe().ok(),
         }
@@ -107,28 +107,28 @@ pub struct CompilerConfig {
     pub timeout: Duration,
 }
 
-/// What a child has made of a component.
+/// The result of compiling a component.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Artifact {
     /// The digest of the component that was compiled.
     pub(crate) digest: [u8; 32],
-    /// How many bytes the host keeps for each instance besides its memory.
+    /// The number of bytes that the host allocates for each instance in addition to its memory.
     pub(crate) instance_bytes: u64,
-    /// It was a core module, and was made into a component first.
+    /// Whether the file was a core module, which was wrapped into a component first.
     pub(crate) wrapped: bool,
-    /// What the plugin says about itself.
+    /// The sections in which the plugin describes itself.
     pub(crate) sections: Sections,
     pub(crate) code: Vec<u8>,
 }
 
 impl Artifact {
-    /// What is written before the code, to the server's pipe and to the cache.
+    /// Returns the header that precedes the code, in the child's reply and in the cache.
     pub(crate) fn head(&self) -> Vec<u8> {
         let wrapped = [u8::from(self.wrapped)];
         [&self.digest[..], &self.instance_bytes.to_le_bytes(), &wrapped, &self.sections.write()].concat()
     }
 
-    /// Reads what was written, a head and the code after it; `None` if it is shorter than a head.
+    /// Parses a header and the code after it. `None` if the header is malformed.
     pub(crate) fn read(mut bytes: Vec<u8>) -> Option<Self> {
         let (digest, rest) = bytes.split_first_chunk::<32>()?;
         let (instance_bytes, rest) = rest.split_first_chunk()?;
@@ -141,7 +141,7 @@ impl Artifact {
     }
 }
 
-/// Starts the processes that compile, as many at a time as there is memory for.
+/// Starts compiler processes, as many at a time as the memory limit allows.
 pub(crate) struct Compilers {
     program: PathBuf,
     config: CompilerConfig,
@@ -152,11 +152,11 @@ pub(crate) struct Compilers {
 }
 
 impl Compilers {
-    /// `images` says whether the server's engines can use images of initial memories: code is compiled either with them or
-    /// without.
+    /// `images`: whether the engines of the parent use copy-on-write images of initial memories. Code has to be compiled for the same
+    /// setting.
     pub(crate) fn new(config: CompilerConfig, images: bool) -> Result<Self, EngineError> {
         let program = config.program.path().ok_or(EngineError::Unprepared)?;
-        let total_mib = (config.memory_bytes >> 20).max(FLOOR_MIB);
+        let total_mib = (config.memory_bytes >> 20).max(MIN_ADDRESS_SPACE_MIB);
         Ok(Self {
             program,
             config,
@@ -167,7 +167,7 @@ impl Compilers {
         })
     }
 
-    /// The lock that is held while the component with this digest is compiled.
+    /// Returns the lock that is held while the component with this digest is compiled.
     pub(crate) fn turn(&self, digest: [u8; 32]) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self.turns.lock();
         turns.retain(|_, turn| turn.strong_count() > 0);
@@ -179,21 +179,26 @@ impl Compilers {
         turn
     }
 
-    /// Compiles a file of so many bytes. `slow` is called once if it takes long. Dropping the future ends the child.
+    /// Compiles a file of `bytes` bytes. `slow` is called once if that takes long. Dropping the future kills the child.
     pub(crate) async fn compile(&self, component: File, bytes: u64, slow: impl Fn()) -> Result<Artifact, LoadError> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let wanted = FLOOR_MIB.saturating_add((bytes >> 20).saturating_mul(MIB_FOR_A_MIB));
+        let wanted = MIN_ADDRESS_SPACE_MIB.saturating_add((bytes >> 20).saturating_mul(ADDRESS_SPACE_MIB_PER_MIB));
         let mib = wanted.min(self.total_mib);
-        // The semaphore is never closed, so there is always a permit in the end.
+        // The semaphore is never closed, so this does not fail.
         let _turn = self.mib.acquire_many(u32::try_from(mib).unwrap_or(u32::MAX)).await;
         let seconds = self.config.timeout.as_secs().max(1);
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let limits = Limits { mib: mib as u64, seconds: seconds.saturating_mul(cores) };
         let failed = |error: std::io::Error| LoadError::Compiler(format!("it cannot be started: {error}"));
         let mut child = Command::new(&self.program)
-            .args([FLAG, &limits.mib.to_string(), &limits.seconds.to_string(), &u8::from(self.images).to_string()])
+            .args([
+                COMPILE_ARGUMENT,
+                &limits.mib.to_string(),
+                &limits.seconds.to_string(),
+                &u8::from(self.images).to_string(),
+            ])
             .env_clear()
-            // A background thread of the allocator would take address space, which the limit counts.
+            // A background thread of the allocator would need address space, which is limited.
             .env("_RJEM_MALLOC_CONF", "background_thread:false")
             .current_dir("/")
             .stdin(Stdio::from(component))
@@ -202,13 +207,14 @@ impl Compilers {
             .kill_on_drop(true)
             .spawn()
             .map_err(failed)?;
-        let most = MIN_ARTIFACT_BYTES.max((bytes as u64).saturating_mul(MAX_GROWTH));
+        let most = MIN_ARTIFACT_BYTES.max((bytes as u64).saturating_mul(MAX_ARTIFACT_GROWTH));
         let output = child.stdout.take();
+        let slow_after = SLOW_CPU_TIME + SLOW_CPU_TIME_PER_MIB.mul_f64(bytes as f64 / (1 << 20) as f64);
         let said = async {
             tokio::select! {
-                said = said(output, most) => said,
-                // `watch` never ends by itself.
-                () = watch(child.id(), SLOW + SLOW_FOR_A_MIB.mul_f64(bytes as f64 / (1 << 20) as f64), slow) => Err(LoadError::Compiler(String::new())),
+                said = read_reply(output, most) => said,
+                // `watch` never returns.
+                () = watch(child.id(), slow_after, slow) => Err(LoadError::Compiler(String::new())),
             }
         };
         let said = timeout(self.config.timeout, said).await;
@@ -223,13 +229,13 @@ impl Compilers {
     }
 }
 
-/// Calls `slow` once the child has used `long` of CPU time, and then waits for ever.
+/// Calls `slow` once the child has used `long` of CPU time. Never returns.
 async fn watch(child: Option<u32>, long: Duration, slow: impl Fn()) {
     let mut looks = 0_u32;
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CPU_CHECK_INTERVAL).await;
         looks = looks.saturating_add(1);
-        let used = child.and_then(cpu_time).unwrap_or(LOOK * looks);
+        let used = child.and_then(cpu_time).unwrap_or(CPU_CHECK_INTERVAL * looks);
         if used >= long {
             break;
         }
@@ -238,8 +244,8 @@ async fn watch(child: Option<u32>, long: Duration, slow: impl Fn()) {
     std::future::pending().await
 }
 
-/// How much CPU time a process has used, if the system tells.
-#[expect(clippy::disallowed_methods, reason = "/proc is no file of anybody's")]
+/// Returns the CPU time that a process has used, if the system reveals it.
+#[expect(clippy::disallowed_methods, reason = "/proc is not a file of any plugin or client")]
 fn cpu_time(pid: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The fields of interest come after the program's name, which may itself hold anything, even parentheses.
@@ -250,11 +256,11 @@ fn cpu_time(pid: u32) -> Option<Duration> {
     Some(Duration::from_millis(ticks * 10))
 }
 
-/// Reads what the child writes: an artifact of at most `most` bytes, or why there is none. An error without text means that the
-/// child stopped early, so that how it ended tells more.
-async fn said(output: Option<ChildStdout>, most: u64) -> Result<Artifact, LoadError> {
+/// Reads the child's reply: an artifact of at most `most` bytes, or the reason for a refusal. An error with an empty text means that the
+/// child stopped early; its exit status then says more.
+async fn read_reply(output: Option<ChildStdout>, most: u64) -> Result<Artifact, LoadError> {
     let broken = |_| LoadError::Compiler(String::new());
-    let Some(mut output) = output else { return Err(LoadError::Compiler("it has no output".into())) };
+    let Some(mut output) = output else { return Err(LoadError::Compiler("its output cannot be read".into())) };
     match output.read_u8().await.map_err(broken)? {
         MADE => {}
         REFUSED => {
@@ -262,18 +268,17 @@ async fn said(output: Option<ChildStdout>, most: u64) -> Result<Artifact, LoadEr
             output.take(MAX_REASON_BYTES).read_to_string(&mut reason).await.map_err(broken)?;
             return Err(LoadError::Refused(reason));
         }
-        _ => return Err(LoadError::Compiler("it said something else".into())),
+        _ => return Err(LoadError::Compiler("unexpected reply from the compiler process".into())),
     }
     let mut bytes = Vec::new();
     output.take(most + 1).read_to_end(&mut bytes).await.map_err(broken)?;
     if bytes.len() as u64 > most {
         return Err(LoadError::Refused(format!("the compiled code has more than {most} bytes")));
     }
-    Artifact::read(bytes).ok_or(LoadError::Compiler("it stopped in mid-sentence".into()))
+    Artifact::read(bytes).ok_or(LoadError::Compiler("its reply is incomplete".into()))
 }
 
-/// Waits for the child to end, and decides whether what it wrote counts. A child that failed has made nothing, whatever it
-/// wrote before.
+/// Waits for the child to exit and checks its status. The reply of a child that failed is ignored.
 async fn ended(mut child: Child, said: Result<Artifact, LoadError>, mib: usize) -> Result<Artifact, LoadError> {
     match &said {
         Err(LoadError::Compiler(why)) if !why.is_empty() => {
@@ -284,24 +289,24 @@ async fn ended(mut child: Child, said: Result<Artifact, LoadError>, mib: usize) 
     }
     let status = match timeout(Duration::from_secs(5), child.wait()).await {
         Ok(Ok(status)) => status,
-        _ => return Err(LoadError::Compiler("it does not end".into())),
+        _ => return Err(LoadError::Compiler("it does not exit".into())),
     };
     use std::os::unix::process::ExitStatusExt;
     match (status.success(), status.signal(), said) {
         (true, _, said @ (Ok(_) | Err(LoadError::Refused(_)))) => said,
         (_, Some(signal), _) if signal == rustix::process::Signal::XCPU.as_raw() => {
-            Err(LoadError::Compiler("it computed for longer than compile_timeout_ms allows".into()))
+            Err(LoadError::Compiler("it used more CPU time than compile_timeout_ms allows".into()))
         }
-        // A Rust program aborts when it is refused memory.
+        // A Rust program aborts when an allocation fails.
         (_, Some(signal), _) if signal == rustix::process::Signal::ABORT.as_raw() => Err(LoadError::Compiler(format!(
-            "it was refused more than {mib} MiB of memory, or crashed; compile_memory_mib bounds what all may take"
+            "it needed more than {mib} MiB of memory, or crashed; compile_memory_mib limits all compilations together"
         ))),
-        (_, Some(signal), _) => Err(LoadError::Compiler(format!("it was ended by signal {signal}"))),
+        (_, Some(signal), _) => Err(LoadError::Compiler(format!("it was killed by signal {signal}"))),
         (_, None, _) => Err(LoadError::Compiler(format!("it ended with {status}"))),
     }
 }
 
-/// How much a child may use.
+/// The resource limits of a child.
 struct Limits {
     mib: u64,
     seconds: u64,
@@ -312,7 +317,7 @@ struct Limits {
 pub fn compile_if_asked() -> Option<ExitCode> {
     PREPARED.store(true, Ordering::Relaxed);
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_none_or(|first| first != FLAG) {
+    if arguments.next().is_none_or(|first| first != COMPILE_ARGUMENT) {
         return None;
     }
     let mut number = || arguments.next()?.to_str()?.parse::<u64>().ok();
@@ -338,8 +343,8 @@ pub fn compile_if_asked() -> Option<ExitCode> {
     Some(if flushed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Takes from this process everything that compiling does not need.
-#[expect(clippy::disallowed_methods, reason = "/proc is no file of anybody's")]
+/// Drops the rights and resources that compiling does not need.
+#[expect(clippy::disallowed_methods, reason = "/proc is not a file of any plugin or client")]
 fn confine(limits: &Limits) -> std::io::Result<()> {
     let set = |resource, most: u64| {
         let current = rustix::process::getrlimit(resource);
@@ -351,23 +356,23 @@ fn confine(limits: &Limits) -> std::io::Result<()> {
     set(Resource::Core, 0)?;
     set(Resource::Fsize, 0)?;
     set(Resource::Nofile, 16)?;
-    // Processes that serve clients take precedence. If the system refuses this, they are only slower.
+    // Processes that serve clients take precedence. If the system refuses this, compiling still works.
     rustix::process::nice(5).ok();
-    // If the machine runs out of memory, the kernel should end this process before any other.
+    // If the machine runs out of memory, the kernel should kill this process before any other.
     if let Ok(mut score) = std::fs::OpenOptions::new().write(true).open("/proc/self/oom_score_adj") {
         score.write_all(b"1000").ok();
     }
-    // An old kernel or a container may refuse this; the limits above hold all the same.
-    shut_in().ok();
+    // An old kernel or a container may refuse this; the limits above still apply.
+    deny_ambient_access().ok();
     Ok(())
 }
 
-/// Takes the file system, the network and other processes away from this thread and from those that it starts later, as far as the
-/// system can do that.
+/// Denies this thread, and those that it starts later, access to the file system, the network and other processes, as far as the kernel
+/// supports that (Landlock).
 #[cfg(target_os = "linux")]
-fn shut_in() -> std::io::Result<()> {
+fn deny_ambient_access() -> std::io::Result<()> {
     use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, Scope};
-    // What an older kernel does not know is left out.
+    // Rules that an older kernel does not know are left out.
     let abi = ABI::V6;
     Ruleset::default()
         .handle_access(AccessFs::from_all(abi))
@@ -380,25 +385,25 @@ fn shut_in() -> std::io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn shut_in() -> std::io::Result<()> {
+fn deny_ambient_access() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Ends this process when nobody is left to read what it makes.
+/// Kills this process once its standard output is closed at the other end, which means that the parent is gone.
 fn end_with_parent() -> std::io::Result<()> {
     std::thread::Builder::new().stack_size(64 << 10).spawn(|| {
         let out = std::io::stdout();
         let out = out.as_fd();
         let mut ends = [PollFd::from_borrowed_fd(out, PollFlags::empty())];
-        // `poll` is asked for no event, so it returns only for an error, and the only error is that the other end was closed.
+        // `poll` waits for no event, so it returns only for an error condition, and the only one is that the other end was closed.
         while poll(&mut ends, None).is_err() {}
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).ok();
     })?;
     Ok(())
 }
 
-/// Reads a component from standard input, looks at what it would instantiate, and compiles it. A core module is made into a
-/// component first.
+/// Reads a component from standard input, checks what it would instantiate, and compiles it. A core module is wrapped into a component
+/// first.
 fn compile(engine: wasmtime::Result<Engine>) -> Result<Artifact, LoadError> {
     let unreadable = |error: std::io::Error| LoadError::Compile(format!("it cannot be read: {error}"));
     let mut bytes = Vec::new();
@@ -432,9 +437,9 @@ mod tests {
         let had = File::open("/proc/self/status").unwrap();
         // The restriction holds for the thread that asks for it, and cannot be lifted.
         let seen = std::thread::spawn(move || {
-            shut_in().unwrap();
+            deny_ambient_access().unwrap();
             let status = std::io::read_to_string(had).unwrap();
-            assert!(status.contains("Threads:"), "what was open stays open");
+            assert!(status.contains("Threads:"), "an open file stays usable");
             let denied = |result: std::io::Result<()>| result.err().map(|error| error.kind());
             [
                 denied(File::open("/etc/passwd").map(drop)),
@@ -447,6 +452,6 @@ mod tests {
         .join()
         .unwrap();
         assert_eq!(seen, [Some(ErrorKind::PermissionDenied); 5]);
-        assert!(File::open("/etc/passwd").is_ok(), "other threads go on");
+        assert!(File::open("/etc/passwd").is_ok(), "other threads are not restricted");
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     store::State,
 };
 
-/// The package of the contract, and the beginning of the versions that wharf knows.
+/// The package of the contract, and the prefix of the versions that wharf supports.
 pub(crate) const PACKAGE: &str = "wharf:plugin/";
 pub(crate) const VERSION: &str = "0.1.";
 
@@ -26,16 +26,16 @@ pub struct Exports {
     pub completions: bool,
 }
 
-/// What instances of a component are made from.
+/// A linked component, from which instances are created.
 pub struct Linked {
     pub(crate) pre: InstancePre<State>,
     pub(crate) tools: Option<tools::GuestIndices>,
     pub(crate) resources: Option<resources::GuestIndices>,
     pub(crate) prompts: Option<prompts::GuestIndices>,
     pub(crate) completions: Option<completions::GuestIndices>,
-    /// What it exports besides, if it exports nothing of the contract.
+    /// Its other exports, if it exports nothing of the contract.
     pub(crate) foreign: Foreign,
-    /// How many bytes the host keeps for each instance besides its memory.
+    /// The number of bytes that the host allocates for each instance in addition to its memory.
     pub(crate) instance_bytes: usize,
 }
 

@@ -1,5 +1,5 @@
-//! `wasi:config/store`, in the draft that components in the wild import: the texts of the plugin's own config. It shows nothing that
-//! `wharf:plugin/host.config` would not show.
+//! Implements `wasi:config/store`, in the draft version that existing components import, with the strings of the plugin's own config. It
+//! reveals nothing that `wharf:plugin/host.config` does not.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::store::State;
 
 const STORE: &str = "wasi:config/store@0.2.0-draft";
 
-/// Why a value cannot be read; here, every value can.
+/// The error type of the interface. It is never returned, because every value can be read.
 #[derive(Debug, ComponentType, Lift, Lower)]
 #[component(variant)]
 enum Error {
@@ -33,9 +33,9 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     })
 }
 
-/// The members of a config that are texts.
+/// Returns the members of a config whose values are strings.
 pub(crate) fn texts(config: &str) -> BTreeMap<String, String> {
-    // Whoever makes a plugin gives an object; anything else has no texts.
+    // The config of a plugin is always an object; anything else has no strings.
     let members: BTreeMap<String, Value> = serde_json::from_str(config).unwrap_or_default();
     let text = |(key, value)| match value {
         Value::String(text) => Some((key, text)),

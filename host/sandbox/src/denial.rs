@@ -1,22 +1,22 @@
-//! What guests try and are not allowed, and what they do that goes on record.
+//! Records of the attempts of guests that were refused, and of their HTTP requests.
 
-/// Something that a guest tried and was not allowed, as far as the host could see it.
+/// An attempt of a guest that the host refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
-    /// It made an HTTP request that was refused.
+    /// The guest made an HTTP request that was refused.
     Http(HttpDenial),
-    /// It asked for directories, and none is open to it.
+    /// The guest asked for its directories, but has no access to any.
     NoDirectory,
 }
 
-/// A request that a guest tried and was not allowed.
+/// An HTTP request that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpDenial {
-    /// The method, of which at most 255 bytes are kept.
+    /// The method, cut to 255 bytes.
     pub method: String,
-    /// The URL without its query, of which at most 255 bytes are kept.
+    /// The URL without its query, cut to 255 bytes.
     pub url: String,
-    /// Why it was not allowed.
+    /// Why the request was refused.
     pub why: HttpRefusal,
 }
 
@@ -25,19 +25,20 @@ pub struct HttpDenial {
 pub enum HttpRefusal {
     /// No rule of the operator allows it.
     NoRule,
-    /// A rule allows the name, but it leads to this address, which is private or otherwise not for plugins.
+    /// A rule allows the host name, but it resolves to this address, which is private or otherwise closed to plugins. This prevents SSRF
+    /// and DNS rebinding.
     Address(String),
     /// This limit, named as in the config, is used up.
     Limit(&'static str),
-    /// The request is malformed, or has something in it that could mean two things; this says what.
+    /// The request is malformed or ambiguous; this says how.
     Malformed(&'static str),
-    /// It carries the placeholder of this secret to where the secret does not belong.
+    /// The request contains the placeholder of this secret, but its destination may not receive the secret.
     Placeholder(String),
-    /// The response could have shown a secret in a form in which it cannot be masked; this says why.
+    /// The response could have contained a secret in a form in which it cannot be masked; this says why.
     Unreadable(&'static str),
 }
 
-/// One request of a call, for the record.
+/// The record of one HTTP request of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpUse {
     /// The method.
@@ -46,9 +47,9 @@ pub struct HttpUse {
     pub authority: String,
     /// The status of the response, if there was one.
     pub status: Option<u16>,
-    /// Bytes of the request's body that were sent.
+    /// The bytes of the request's body that were sent.
     pub bytes_out: u64,
-    /// Bytes of the response's body that were received.
+    /// The bytes of the response's body that were received.
     pub bytes_in: u64,
     /// Whether it was refused, by the operator's rules or limits.
     pub denied: bool,

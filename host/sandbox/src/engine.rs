@@ -1,5 +1,5 @@
-//! The engines: one with a pool of prepared slots, which is what makes a fresh sandbox per call cheap, and one that
-//! allocates on demand for components that exceed a slot. An artifact compiled for one runs on the other.
+//! The wasmtime engines: one with a pool of prepared slots, which makes a fresh sandbox per call cheap, and one that allocates on demand,
+//! for components that exceed a slot. An artifact compiled for one runs on the other.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 
 use crate::{linker::link, runtime::Ticks, store::State};
 
-/// How often running guests are interrupted to let others run. It is also the longest time for which a guest holds a thread
-/// that does I/O.
-pub(crate) const TICK: Duration = Duration::from_millis(5);
+/// The interval of epoch interruption: how often running guests yield to others. It is also the longest time for which a guest occupies an
+/// I/O thread.
+pub(crate) const TICK_INTERVAL: Duration = Duration::from_millis(5);
 
-// The most that an instance in a slot of the pool may have. Rust guests need 3 core instances and 2 tables, JavaScript 4 and 2
-// (7,722 elements), Python 14 and 2. QuickJS brings a second memory, which is empty: what it had for the build. A component that
-// has more is made on demand, which takes 2.6 times as long.
+// The limits of an instance in a slot of the pool. Rust guests need 3 core instances and 2 tables, JavaScript guests 4 and 2 (7,722
+// elements), Python guests 14 and 2. QuickJS has a second memory, which is empty and left over from its build. An instance that needs more
+// is allocated on demand, which takes 2.6 times as long.
 const CORE_INSTANCES_PER_SLOT: u32 = 32;
 pub(crate) const MEMORIES_PER_SLOT: u32 = 2;
 const TABLES_PER_SLOT: u32 = 4;
 const TABLE_ELEMENTS: usize = 20_000;
 const SLOT_MEMORY_BYTES: usize = 1 << 32;
-const TABLE_KEEP_RESIDENT: usize = 64 << 10;
+const TABLE_KEEP_RESIDENT_BYTES: usize = 64 << 10;
 
-/// One engine and everything linked for it.
+/// An engine, and the linker with all host functions for it.
 pub(crate) struct Linkable {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<State>,
@@ -35,8 +35,8 @@ impl Linkable {
     }
 }
 
-/// Advances the epoch of the engines at every tick until all of them are gone; it does not keep them alive. It runs on a thread
-/// of its own, because a timer of the async runtime would depend on the very workers that guests are holding.
+/// Advances the epoch of the engines at every tick until all of them are gone, without keeping them alive. Runs on a dedicated thread,
+/// because a timer of the async runtime would depend on the very workers that guests occupy.
 #[expect(clippy::disallowed_methods, reason = "its whole work is to wait for time to pass")]
 pub(crate) fn tick(engines: &[wasmtime::EngineWeak], ticks: &Ticks) {
     let count = |engine: wasmtime::Engine| {
@@ -44,18 +44,18 @@ pub(crate) fn tick(engines: &[wasmtime::EngineWeak], ticks: &Ticks) {
         engine.increment_epoch();
     };
     while engines.iter().filter_map(wasmtime::EngineWeak::upgrade).map(count).count() > 0 {
-        std::thread::sleep(TICK);
+        std::thread::sleep(TICK_INTERVAL);
     }
 }
 
-/// The engine of a process that only compiles.
+/// Creates the engine of a process that only compiles.
 pub(crate) fn compiler(images: bool) -> wasmtime::Result<Engine> {
     let mut config = base_config(images);
     config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
     Engine::new(&config)
 }
 
-/// The settings that both engines share, so that an artifact runs on either.
+/// Returns the settings that both engines share, so that an artifact runs on either.
 pub(crate) fn base_config(images: bool) -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true).memory_reservation(SLOT_MEMORY_BYTES as u64);
@@ -63,7 +63,7 @@ pub(crate) fn base_config(images: bool) -> Config {
     config
 }
 
-/// A pool of `slots` slots, each of which keeps `keep` bytes of each of its memories between calls.
+/// Configures a pool of `slots` slots, each of which keeps `keep` bytes of each of its memories resident between calls.
 pub(crate) fn pool(slots: usize, keep: usize) -> PoolingAllocationConfig {
     let slots = u32::try_from(slots).unwrap_or(u32::MAX / CORE_INSTANCES_PER_SLOT);
     let mut pool = PoolingAllocationConfig::new();
@@ -80,7 +80,7 @@ pub(crate) fn pool(slots: usize, keep: usize) -> PoolingAllocationConfig {
         .max_memory_size(SLOT_MEMORY_BYTES)
         .max_unused_warm_slots(slots)
         .linear_memory_keep_resident(keep)
-        .table_keep_resident(TABLE_KEEP_RESIDENT)
+        .table_keep_resident(TABLE_KEEP_RESIDENT_BYTES)
         .pagemap_scan(Enabled::Auto);
     pool
 }

@@ -1,14 +1,14 @@
-//! Replaces the functions of WASI's file system with which a guest could harm the host: those that open things that are neither
-//! files nor folders, and those that read folders of any size.
+//! Replaces the functions of WASI's file system with which a guest could harm the host: those that open special files such as pipes and
+//! devices, and those that read directories of any size.
 //!
-//! Opening a pipe waits for its other end, on a thread that cannot be interrupted. A few hundred such pipes would leave no
-//! thread for anybody's files. So each path is first looked at without opening it, then opened in a way that never waits, then
-//! looked at again. Even if somebody puts a pipe in its place in between, nothing waits. A folder is read a few entries at a
-//! time, as the guest asks for them, so that the host never holds all of its entries.
+//! Opening a pipe blocks until its other end is opened, on a thread that cannot be interrupted. A few hundred such pipes would occupy all
+//! threads for blocking work. So each path is first examined without opening it, then opened with `O_NONBLOCK`, then examined again. Even
+//! if the file is replaced by a pipe in between (TOCTOU), nothing blocks. A directory is read a few entries at a time, as the guest asks
+//! for them, so that the host never holds all of its entries.
 //!
-//! After each entry of a folder a guest's C library asks for the identity of that file. It is known from reading the folder, so
-//! it is answered without asking the system again. A guest may read an absolute link only if it leads into a directory that is
-//! open to it, because other links would tell it about the host.
+//! After each entry of a directory, a guest's C library asks for the identity of that file. It is known from reading the directory, so it
+//! is answered without another system call. A guest may read an absolute symbolic link only if it leads into a directory that is open to
+//! the guest, because other links would reveal paths of the host.
 //!
 //! Guests cannot see or set the modes of files. But programs often replace a file by renaming a new one over it, so that
 //! readers see either the old contents or the new ones. The new file then gets the mode and the owner of the one that it
@@ -48,13 +48,13 @@ use crate::{
     store::{Listed, State},
 };
 
-/// The interface with exactly the version that wasmtime links. With another version these functions would stand beside wasmtime's
-/// own instead of replacing them; a test with a hostile guest notices that.
+/// The interface with exactly the version that wasmtime links. With another version these functions would be added next to wasmtime's own
+/// instead of replacing them; a test with a hostile guest notices that.
 const TYPES: &str = "wasi:filesystem/types@0.2.12";
-/// How many entries of folders may be held for one instance, over all folders that it reads. Each read takes as many as are
-/// left of these, but at least `LEAST_AHEAD`.
-const READ_AHEAD: usize = 1024;
-const LEAST_AHEAD: usize = 16;
+/// The maximum number of directory entries that are buffered for one instance, over all directories that it reads. Each read takes as many
+/// as are left of these, but at least `MIN_READ_AHEAD`.
+const MAX_READ_AHEAD: usize = 1024;
+const MIN_READ_AHEAD: usize = 16;
 
 type Answer<T> = wasmtime::Result<(Result<T, ErrorCode>,)>;
 type OpenAt = (Resource<Descriptor>, PathFlags, String, OpenFlags, DescriptorFlags);
@@ -63,9 +63,9 @@ type ReadlinkAt = (Resource<Descriptor>, String);
 type RenameAt = (Resource<Descriptor>, String, Resource<Descriptor>, String);
 type SetTimesAt = (Resource<Descriptor>, PathFlags, String, NewTimestamp, NewTimestamp);
 
-/// A folder that a guest is reading.
+/// A directory that a guest is reading.
 struct Entries {
-    /// The guest's own handle of it, which is not kept open for this.
+    /// The guest's own handle of the directory, which this does not keep open.
     base: Weak<fs::File>,
     /// `None` once all entries have been read.
     directory: Option<rustix::fs::Dir>,
@@ -129,7 +129,7 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     })
 }
 
-/// Opens another stream of a file, if the memory budget has room for what the stream may hold.
+/// Opens another stream of a file, if the memory budget has room for what the stream may buffer.
 fn stream<T>(state: &mut State, open: impl FnOnce(&mut WasiFilesystemCtxView<'_>) -> FsResult<T>) -> Answer<T> {
     if !has_room_for_stream(state) {
         return Ok((Err(ErrorCode::InsufficientMemory),));
@@ -137,7 +137,7 @@ fn stream<T>(state: &mut State, open: impl FnOnce(&mut WasiFilesystemCtxView<'_>
     answer(open(&mut state.filesystem()))
 }
 
-/// Charges for one more stream, of a file or of a folder's entries, if there is room for what it may hold.
+/// Charges for one more stream, of a file or of a directory's entries, if there is room for what it may buffer.
 fn has_room_for_stream(state: &mut State) -> bool {
     let is_stream = |entry: &(dyn std::any::Any + Send)| {
         entry.is::<DynInputStream>() || entry.is::<DynOutputStream>() || entry.is::<Entries>()
@@ -168,7 +168,7 @@ fn begin(base: &fs::File) -> io::Result<rustix::fs::Dir> {
 }
 
 async fn next(state: &mut State, stream: Resource<Entries>) -> Answer<Option<DirectoryEntry>> {
-    let most = READ_AHEAD.saturating_sub(state.read_ahead).max(LEAST_AHEAD);
+    let most = MAX_READ_AHEAD.saturating_sub(state.read_ahead).max(MIN_READ_AHEAD);
     let entries = state.filesystem().table.get_mut(&stream)?;
     if entries.read.is_empty()
         && let Some(mut own) = entries.directory.take()
@@ -185,7 +185,7 @@ async fn next(state: &mut State, stream: Resource<Entries>) -> Answer<Option<Dir
     let entries = state.filesystem().table.get_mut(&stream)?;
     let (next, base) = (entries.read.pop_front(), Weak::clone(&entries.base));
     if entries.read.len() < entries.read.capacity() / 4 {
-        // A queue keeps the room it once had.
+        // A queue does not shrink by itself.
         entries.read.shrink_to_fit();
     }
     state.read_ahead -= usize::from(next.is_some());
@@ -202,13 +202,14 @@ async fn next(state: &mut State, stream: Resource<Entries>) -> Answer<Option<Dir
 
 fn more(own: &mut rustix::fs::Dir, most: usize) -> VecDeque<Result<Entry, ErrorCode>> {
     let device = own.stat().map(|stat| identity_of(&stat).0);
-    // Whether listings say the numbers that files have: layered file systems say others. The first file of each chunk shows it.
-    let mut says_numbers = None;
+    // Whether directory entries have the inode numbers that `stat` returns: overlay file systems list others. The first file of each chunk
+    // shows it.
+    let mut has_stat_numbers = None;
     let mut read = VecDeque::new();
     while read.len() < most {
         let entry = match own.read() {
             None => break,
-            // The next read after an error gives nothing, so this ends.
+            // The next read after an error returns no entry, so the loop ends.
             Some(Err(error)) => {
                 read.push_back(Err(io::Error::from(error).into()));
                 continue;
@@ -216,11 +217,10 @@ fn more(own: &mut rustix::fs::Dir, most: usize) -> VecDeque<Result<Entry, ErrorC
             Some(Ok(entry)) => entry,
         };
         let name = entry.file_name();
-        // WASI cannot express a name that is not UTF-8. It is left out: an error in its place would hide the rest of the
-        // folder.
+        // WASI cannot express a name that is not UTF-8. It is left out: an error in its place would hide the rest of the directory.
         if name != c"." && name != c".." && name.to_str().is_ok() {
             read.push_back(match device {
-                Ok(device) => describe(own, name, entry.file_type(), (device, entry.ino()), &mut says_numbers),
+                Ok(device) => describe(own, name, entry.file_type(), (device, entry.ino()), &mut has_stat_numbers),
                 Err(error) => Err(io::Error::from(error).into()),
             });
         }
@@ -233,22 +233,22 @@ fn describe(
     name: &std::ffi::CStr,
     mut kind: FileType,
     mut identity: Identity,
-    says_numbers: &mut Option<bool>,
+    has_stat_numbers: &mut Option<bool>,
 ) -> Result<Entry, ErrorCode> {
-    // Some file systems do not tell the type along with the name. And if something is mounted on a folder, its identity is not
-    // the one that the parent folder lists.
-    if matches!(kind, FileType::Unknown | FileType::Directory) || *says_numbers != Some(true) {
+    // Some file systems do not return the type along with the name. If something is mounted on a directory, its identity differs from the
+    // one that the parent directory lists.
+    if matches!(kind, FileType::Unknown | FileType::Directory) || *has_stat_numbers != Some(true) {
         match own.fd().and_then(|fd| statat(fd, name, AtFlags::SYMLINK_NOFOLLOW)) {
             Ok(stat) => {
                 kind = FileType::from_raw_mode(stat.st_mode);
                 let own = identity_of(&stat);
-                if kind != FileType::Directory && says_numbers.is_none() {
-                    *says_numbers = Some(own == identity);
+                if kind != FileType::Directory && has_stat_numbers.is_none() {
+                    *has_stat_numbers = Some(own == identity);
                 }
                 identity = own;
             }
             Err(error) if kind == FileType::Unknown => return Err(io::Error::from(error).into()),
-            // The folder may be gone by now. The guest finds that out when it opens it.
+            // The directory may be gone by now. The guest gets the error when it opens the directory.
             Err(_) => {}
         }
     }
@@ -258,15 +258,15 @@ fn describe(
         FileType::Symlink => DescriptorType::SymbolicLink,
         FileType::CharacterDevice => DescriptorType::CharacterDevice,
         FileType::BlockDevice => DescriptorType::BlockDevice,
-        // Pipes and sockets are unknown to WASI's own function too.
+        // WASI's own function reports pipes and sockets as unknown too.
         _ => DescriptorType::Unknown,
     };
     let name = name.to_str().map_err(|_| ErrorCode::IllegalByteSequence)?.to_owned();
     Ok(Entry { entry: DirectoryEntry { type_, name }, identity })
 }
 
-/// Answers at once for the entry that the guest has just been given by reading a folder. WASI's own function, which would give
-/// the same answer, is called for everything else.
+/// Answers from memory for the entry that the guest has just read from a directory. For everything else, WASI's own function is called; it
+/// would give the same answer.
 async fn metadata_hash_at(
     state: &mut State,
     (directory, path_flags, path): MetadataHashAt,
@@ -282,7 +282,7 @@ async fn metadata_hash_at(
     answer(state.filesystem().metadata_hash_at(directory, path_flags, path).await)
 }
 
-/// The hash that wasmtime's own function makes of the same identity. The two must agree, because guests compare files by it; a
+/// Returns the hash that wasmtime's own function computes for the same identity. The two must agree, because guests compare files by it; a
 /// test with a guest checks that.
 fn hash(identity: Identity) -> MetadataHashValue {
     let mut hasher = DefaultHasher::new();
@@ -291,8 +291,8 @@ fn hash(identity: Identity) -> MetadataHashValue {
     MetadataHashValue { lower, upper: lower ^ 4_614_256_656_552_045_848 }
 }
 
-/// Reads a link as WASI's own function does, and besides one that is absolute and leads into a directory of the guest. Links are
-/// written in the host's names, so that counts only where the guest knows the directory by the same name.
+/// Reads a symbolic link as WASI's own function does. Besides, it reads an absolute link that leads into a directory of the guest. Links
+/// contain paths of the host, so the guest has to know that directory by its path on the host.
 async fn readlink_at(state: &mut State, (directory, path): ReadlinkAt) -> Answer<String> {
     let base = match state.filesystem().table.get(&directory)? {
         Descriptor::Dir(base) => Arc::clone(&base.dir),
@@ -379,7 +379,7 @@ fn options(
     Ok((options, mode))
 }
 
-/// The open file, and whether it is a directory.
+/// Opens a file. Returns it, and whether it is a directory.
 fn open_file(
     base: &fs::File,
     path: &Path,
@@ -387,7 +387,7 @@ fn open_file(
     options: &OpenOptions,
     directory: bool,
 ) -> Result<(fs::File, bool), ErrorCode> {
-    // If there is no such file, the open below makes it or gives the error.
+    // If there is no such file, the open below creates it or returns the error.
     if let Ok(seen) = cap_primitives::fs::stat(base, path, follow) {
         let kind = seen.file_type();
         if !(kind.is_file() || kind.is_dir() || kind.is_symlink()) {
@@ -395,7 +395,7 @@ fn open_file(
         }
     }
     let file = match cap_primitives::fs::open(base, path, options) {
-        // This is a pipe that nobody reads, or a socket.
+        // This is a pipe without a reader, or a socket.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => return Err(ErrorCode::Unsupported),
         opened => opened?,
     };
@@ -424,7 +424,7 @@ async fn rename_at(state: &mut State, (from, old, to, new): RenameAt) -> Answer<
     {
         let (source, target) = (Arc::clone(&source.dir), Arc::clone(&target.dir));
         let (old, new) = (old.clone(), new.clone());
-        // If this fails, the new file keeps its own mode or owner. Whether it may be renamed at all, the rename itself decides.
+        // If this fails, the new file keeps its own mode or owner. The rename itself checks whether the file may be renamed.
         blocking(move || keep_mode(&source, old.as_ref(), &target, new.as_ref()).ok()).await;
     }
     answer(state.filesystem().rename_at(from, old, to, new).await)
@@ -445,18 +445,18 @@ fn keep_mode(source: &fs::File, old: &Path, target: &fs::File, new: &Path) -> io
     }
     let (uid, gid) = (MetadataExt::uid(&replaced), MetadataExt::gid(&replaced));
     if (std::os::unix::fs::MetadataExt::uid(&own), std::os::unix::fs::MetadataExt::gid(&own)) != (uid, gid) {
-        // The system may not allow this; then the file stays with the user who wrote it.
+        // The system may not allow this; then the file keeps its owner.
         fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).ok();
     }
-    // Set-user-ID and similar bits are left out: a file that a guest wrote must not run with the rights of its owner.
+    // Set-user-ID and similar bits are not copied: a file that a guest wrote must not run with the rights of its owner.
     file.set_permissions(fs::Permissions::from_mode(MetadataExt::mode(&replaced) & 0o777))
 }
 
-/// Sets the times of the file that a link leads to, which is opened with `open_at`: WASI's own function would open anything,
-/// even a pipe.
+/// Sets the times of a file. If links are followed, the file is opened with `open_at`: WASI's own function would open anything, even a
+/// pipe.
 async fn set_times_at(state: &mut State, (directory, path_flags, path, accessed, modified): SetTimesAt) -> Answer<()> {
     if !path_flags.contains(PathFlags::SYMLINK_FOLLOW) {
-        // If links are not followed, WASI's own function opens nothing but folders.
+        // If links are not followed, WASI's own function opens only directories.
         return answer(state.filesystem().set_times_at(directory, path_flags, path, accessed, modified).await);
     }
     let mut opened = Err(ErrorCode::Access);

@@ -1,4 +1,4 @@
-//! Time and chance as a test decides them, so that a guest says the same in every run.
+//! A fixed clock and seeded random numbers for tests, so that a guest behaves the same in every run.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,19 +8,19 @@ use wasmtime_wasi::{
     clocks::{HostWallClock, MonotonicClock},
 };
 
-/// What a test decides in place of the machine. The default decides nothing, and nobody but a test ever decides anything: with a
-/// seed, what a guest takes for random is known to everybody.
+/// The clock and the random numbers that a test prescribes. The default prescribes nothing. Only tests may prescribe anything: with a seed,
+/// everybody can predict the guest's random numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fixed {
-    /// What the wall clock shows, all the time. The monotonic clock then begins at zero with each instance, but goes on, because guests
-    /// that sleep wait for it.
+    /// The constant time of the wall clock. The monotonic clock then begins at zero with each instance, but advances, because guests that
+    /// sleep wait for it.
     pub now: Option<SystemTime>,
-    /// What all randomness is made of.
+    /// The seed of all random numbers.
     pub seed: Option<u64>,
 }
 
 impl Fixed {
-    /// Whether nothing is decided.
+    /// Whether nothing is prescribed.
     pub(crate) fn is_nothing(self) -> bool {
         self == Self::default()
     }
@@ -31,7 +31,7 @@ impl Fixed {
             wasi.wall_clock(Standing(since)).monotonic_clock(MonotonicClock::new());
         }
         if let Some(seed) = self.seed {
-            // Three streams, so that what a guest takes from one does not change the others. This generator gives the same everywhere
+            // Three streams, so that reading from one does not change the others. This generator yields the same numbers on every platform
             // and in every version.
             let stream = |number| {
                 let mut random = ChaCha8Rng::seed_from_u64(seed);

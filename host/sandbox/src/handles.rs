@@ -1,5 +1,5 @@
-//! Divides the file descriptors of the process among calls. Each call takes only a part of those that are left, so that even a
-//! call that opens as many as it can leaves some for the next one.
+//! Divides the file descriptors of the process among calls. Each call gets only a quarter of those that are left, so that even a call that
+//! opens as many as it can leaves some for the next one.
 
 use std::sync::{
     Arc,
@@ -8,20 +8,20 @@ use std::sync::{
 
 use rustix::process::{Resource, getrlimit};
 
-/// Descriptors that wharf itself needs for sockets, pipes, watches and the cache, and for connections of plugins.
-const OWN: usize = 320;
-/// The most that one call gets, however many are left.
-const MOST: usize = 1024;
-/// The least that each call may open, even if fewer are left: with less, the runtimes of some languages do not start.
-const LEAST: usize = 64;
+/// The number of descriptors that are reserved for wharf itself (sockets, pipes, file watches, the cache) and for connections of plugins.
+const RESERVED_HANDLES: usize = 320;
+/// The maximum for one call, however many are left.
+const MAX_HANDLES_PER_CALL: usize = 1024;
+/// The minimum for each call, even if fewer are left: with less, some language runtimes do not start.
+const MIN_HANDLES_PER_CALL: usize = 64;
 
-/// The descriptors that are left to give to calls.
+/// The descriptors that are still available to calls.
 #[derive(Clone)]
 pub(crate) struct Handles {
     left: Arc<AtomicUsize>,
 }
 
-/// One call's part; given back when dropped.
+/// The share of one call. This is an RAII guard: dropping it gives the descriptors back.
 pub(crate) struct Share {
     left: Arc<AtomicUsize>,
     count: usize,
@@ -32,14 +32,14 @@ impl Handles {
         let limit = getrlimit(Resource::Nofile)
             .current
             .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        Self { left: Arc::new(AtomicUsize::new(limit.saturating_sub(OWN))) }
+        Self { left: Arc::new(AtomicUsize::new(limit.saturating_sub(RESERVED_HANDLES))) }
     }
 
-    /// A quarter of what is left, within the bounds above.
+    /// Takes a quarter of what is left, within the bounds above.
     pub(crate) fn take(&self) -> Share {
-        let mut count = LEAST;
+        let mut count = MIN_HANDLES_PER_CALL;
         let take = |left: usize| {
-            count = (left / 4).clamp(LEAST, MOST).min(left);
+            count = (left / 4).clamp(MIN_HANDLES_PER_CALL, MAX_HANDLES_PER_CALL).min(left);
             Some(left - count)
         };
         // The update never fails; if nothing is left, it takes nothing.
@@ -49,15 +49,15 @@ impl Handles {
 }
 
 impl Share {
-    /// Whether this part is enough for an instance that has had room for `limit` handles. An instance that is used again never
-    /// gives up room that it once had.
+    /// Whether this share is enough for an instance whose handle table had room for `limit` handles. The table of an instance that is used
+    /// again never shrinks.
     pub(crate) fn covers(&self, limit: usize) -> bool {
         self.limit() >= limit
     }
 
-    /// How many handles the call may have.
+    /// Returns the number of handles that the call may have.
     pub(crate) fn limit(&self) -> usize {
-        self.count.max(LEAST)
+        self.count.max(MIN_HANDLES_PER_CALL)
     }
 
     /// Gives back all but `to`, while the instance waits for its next call and opens nothing.
@@ -84,7 +84,7 @@ mod tests {
         let parts: Vec<Share> = (0..8).map(|_| handles.take()).collect();
         let counts: Vec<usize> = parts.iter().map(|part| part.count).collect();
         assert_eq!(counts, [192, 144, 108, 81, 64, 64, 64, 51]);
-        assert!(parts.iter().all(|part| part.limit() >= LEAST));
+        assert!(parts.iter().all(|part| part.limit() >= MIN_HANDLES_PER_CALL));
         drop(parts);
         assert_eq!(handles.left.load(Ordering::Relaxed), 768);
         let mut part = handles.take();
@@ -92,6 +92,6 @@ mod tests {
         assert_eq!(handles.left.load(Ordering::Relaxed), 763);
         drop(part);
         assert_eq!(handles.left.load(Ordering::Relaxed), 768);
-        assert_eq!(Handles { left: Arc::new(AtomicUsize::new(usize::MAX)) }.take().count, MOST);
+        assert_eq!(Handles { left: Arc::new(AtomicUsize::new(usize::MAX)) }.take().count, MAX_HANDLES_PER_CALL);
     }
 }

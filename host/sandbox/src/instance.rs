@@ -27,10 +27,10 @@ use crate::{
     store::State,
 };
 
-/// What a guest may hand to the host besides the result itself: names, lengths, the sizes of records in lists.
+/// The number of bytes that a guest may pass to the host in addition to the result itself: names, lengths, the sizes of records in lists.
 pub(crate) const TRANSFER_SLACK_BYTES: usize = 256 * 1024;
 
-/// What an operation has to know of its plugin.
+/// What an operation needs to know about its plugin.
 pub struct About<'a> {
     pub(crate) linked: &'a Linked,
     pub(crate) spec: &'a PluginSpec,
@@ -38,7 +38,7 @@ pub struct About<'a> {
     pub(crate) total_memory: &'a Account,
 }
 
-/// How long a plugin may take to say what it offers.
+/// How long a plugin may take to list what it offers.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A component with memory of its own, ready to be called.
@@ -49,11 +49,11 @@ pub struct Instance {
     resources: Option<resources::Guest>,
     prompts: Option<prompts::Guest>,
     completions: Option<completions::Guest>,
-    /// The bytes of memory that it had when it was new.
+    /// The bytes of memory that the instance had right after its start.
     base_bytes: usize,
 }
 
-/// The exports of one interface, which are looked up at the first use.
+/// Returns the exports of one interface, which are looked up at the first use.
 macro_rules! guest {
     ($self:ident, $plugin:ident, $interface:ident) => {{
         if $self.$interface.is_none() {
@@ -89,7 +89,7 @@ impl Instance {
         Ok(Self { store, instance, tools: None, resources: None, prompts: None, completions: None, base_bytes })
     }
 
-    /// The most handles that it has ever had room for.
+    /// Returns the largest number of handles that the instance has ever had room for.
     pub(crate) fn handles_limit(&self) -> usize {
         self.store.data().handles_limit()
     }
@@ -100,8 +100,8 @@ impl Instance {
         self.store.set_epoch_deadline(1);
     }
 
-    /// Ends the call. Returns how many bytes of memory the instance holds, or `None` if it cannot be used again, because it
-    /// holds too much or something is still under way.
+    /// Ends the call. Returns how many bytes of memory the instance holds, or `None` if it cannot be used again, because it holds too much
+    /// or something in it is still running.
     pub(crate) fn rest(&mut self) -> Option<usize> {
         let state = self.store.data_mut();
         let kept = state.rest();
@@ -160,7 +160,7 @@ impl Instance {
         function.call(&mut self.store, &self.instance, &call.args, bounds).await
     }
 
-    /// Runs a command to its end.
+    /// Runs a command until it exits.
     async fn run(&mut self, plugin: &About<'_>, tool: &str) -> Result<ToolAnswer, CallError> {
         let tool = command(plugin, tool)?;
         let run = plugin.linked.foreign.run.ok_or(CallError::NoInterface("run"))?;
@@ -179,7 +179,7 @@ impl Instance {
     }
 }
 
-/// The tool of a command that the operator gave this name.
+/// Returns the tool of a command with this name.
 fn command<'a>(plugin: &About<'a>, name: &str) -> Result<&'a CommandTool, CallError> {
     plugin.spec.adapter.tools().find(|tool| tool.name == name).ok_or_else(|| unknown(name))
 }
@@ -189,7 +189,7 @@ fn unknown(name: &str) -> CallError {
     CallError::Failed(Failure { message, code: Some(-32602), data: None })
 }
 
-/// Something that a plugin can be made to do: [`List`], [`CallTool`], [`ReadResource`], [`GetPrompt`] or [`Complete`].
+/// An operation that a plugin can perform: [`List`], [`CallTool`], [`ReadResource`], [`GetPrompt`] or [`Complete`].
 pub trait Operation: sealed::Perform {}
 
 impl<O: sealed::Perform> Operation for O {}
@@ -200,10 +200,9 @@ pub(crate) mod sealed {
     use super::{About, Instance};
     use crate::{adapter::command::Process, ledger::Charge, masked::Masked, operation::CallError};
 
-    /// How an operation is performed. Other crates cannot name this trait, so the operations of this crate remain the only
-    /// ones.
+    /// Performs an operation. This trait is sealed: other crates cannot name it, so the operations of this crate remain the only ones.
     pub trait Perform: Send + 'static {
-        /// What the operation results in.
+        /// The result of the operation.
         type Outcome: Masked + Send + 'static;
 
         /// How long it may take; `None` if the plugin's own limit holds.
@@ -216,13 +215,14 @@ pub(crate) mod sealed {
             plugin: &About<'_>,
         ) -> impl Future<Output = Result<Self::Outcome, CallError>> + Send;
 
-        /// What the instance is started with, if the plugin is a command and this runs it, and what was charged for that.
+        /// Returns the arguments and the input of the command that this operation runs, and the charge for them. `None` if it does not run
+        /// a command.
         fn process(&self, _: &About<'_>) -> Result<Option<(Process, Charge)>, CallError> {
             Ok(None)
         }
 
-        /// About how many bytes of the plugin's limit on output an outcome takes. `None` if it is questions, which have limits
-        /// of their own.
+        /// Returns approximately how many bytes an outcome counts towards the plugin's output limit. `None` for questions, which have
+        /// limits of their own.
         fn bytes(outcome: &Self::Outcome) -> Option<usize>;
 
         /// Whether the outcome is an answer that says that the operation failed.
@@ -241,7 +241,7 @@ impl sealed::Perform for List {
         instance.list(plugin).await
     }
 
-    /// Lists are already bounded by the limit on what a guest hands to the host.
+    /// Lists are already bounded by the limit on what a guest passes to the host.
     fn bytes(_: &Listing) -> Option<usize> {
         Some(0)
     }

@@ -1,13 +1,12 @@
-//! Counts memory. Every byte that a guest or a client makes the host keep is charged to an account before it is kept, and given
-//! back when what it was charged for is dropped.
+//! Memory accounting. Every byte that a guest or a client makes the host store is charged to an account beforehand, and released when the
+//! [`Charge`], an RAII guard, is dropped.
 //!
-//! Accounts are nested: what is charged to one is also charged to the account around it, and so on up to the outermost. A
-//! charge that does not fit into all of them changes none. Nobody waits for room here: the caller is told at once that there is
-//! none.
+//! Accounts are nested: a charge to one also counts in its parent, and so on up to the root. A charge that does not fit into all of them
+//! changes none of them. Charging never waits for memory to become free: it fails at once.
 //!
-//! An account lies in another either as a share, which has a limit of its own, or as a part. A part may hold at most so many times as
-//! many bytes as are free around it once it holds them. With once as many, one part alone holds a half, and two hold a third each, so
-//! that as much as one of them holds is free for others. The last eighth is only for parts that hold few bytes. It is the rule of
+//! A child account is either a share, which has a fixed limit, or a dynamic share: it may hold at most `n` times as many bytes as remain
+//! free in its parent. With `n` = 1, a single dynamic share can hold half of the parent, and two can hold a third each; as many bytes as
+//! each of them holds stay free. The last eighth of the parent is only for dynamic shares that hold few bytes. The rule is the same as in
 //! [`crate::places`].
 
 use std::sync::{
@@ -15,9 +14,9 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use crate::places::{FEW, FOR_SMALL_TAKERS};
+use crate::places::{FEW_DIVISOR, RESERVE_DIVISOR};
 
-/// Somebody's share of memory. Clones are the same account.
+/// A memory account. Clones refer to the same account.
 #[derive(Clone, Debug)]
 pub struct Account(Arc<Share>);
 
@@ -25,29 +24,29 @@ pub struct Account(Arc<Share>);
 struct Share {
     limit: usize,
     used: AtomicUsize,
-    around: Option<Account>,
-    /// How many times as much as is free around it it may hold, if that bounds it.
+    parent: Option<Account>,
+    /// For a dynamic share: the multiple of the parent's free bytes that it may hold.
     times_free: Option<usize>,
 }
 
 /// Why a charge was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
-    /// It would not fit even if the account held nothing else, so it is of no use to try again.
-    #[error("{wanted} bytes are more than the {limit} there are for one")]
+    /// The charge would not fit even into the empty account, so retrying is useless.
+    #[error("{wanted} bytes exceed the limit of {limit} bytes")]
     TooLarge {
         /// The bytes that were to be charged.
         wanted: usize,
         /// The bytes that the account may hold.
         limit: usize,
     },
-    /// The account holds too much already; there is room again when its owner gives something back.
+    /// The account already holds too much. There is room again once its owner releases something.
     #[error("its share of {limit} bytes is used up")]
     Share {
-        /// The bytes that the account may hold, as long as the others hold what they do.
+        /// The bytes that the account may hold while the other accounts hold what they hold now.
         limit: usize,
     },
-    /// The others hold too much.
+    /// The other accounts hold too much.
     #[error("all {limit} bytes are used up")]
     Whole {
         /// The bytes that all accounts may hold together.
@@ -56,98 +55,99 @@ pub enum Full {
 }
 
 impl Account {
-    /// An account that lies in no other, of `limit` bytes.
+    /// Creates a root account of `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), around: None, times_free: None }))
+        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), parent: None, times_free: None }))
     }
 
-    /// An account within this one. It may hold `limit` bytes, if this one has room for them when they are charged.
+    /// Creates a child account that may hold `limit` bytes, provided that this account has room for them when they are charged.
     pub fn share(&self, limit: usize) -> Self {
-        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), around: Some(self.clone()), times_free: None }))
+        Self(Arc::new(Share { limit, used: AtomicUsize::new(0), parent: Some(self.clone()), times_free: None }))
     }
 
-    /// An account within this one. It may hold `times_free` times as many bytes as are still free in this one when it holds them.
-    pub fn part(&self, times_free: usize) -> Self {
+    /// Creates a child account that may hold at most `times_free` times the bytes that remain free in this account.
+    pub fn dynamic_share(&self, times_free: usize) -> Self {
         let limit = self.limit() / (times_free + 1) * times_free;
-        let (used, around) = (AtomicUsize::new(0), Some(self.clone()));
-        Self(Arc::new(Share { limit, used, around, times_free: Some(times_free) }))
+        let (used, parent) = (AtomicUsize::new(0), Some(self.clone()));
+        Self(Arc::new(Share { limit, used, parent, times_free: Some(times_free) }))
     }
 
-    /// Whether it is of no use to keep this handle: it holds nothing, and nobody else has another one.
+    /// Whether the account holds nothing and this is its only handle, so that it can be dropped.
     pub(crate) fn is_idle(&self) -> bool {
         self.used() == 0 && Arc::strong_count(&self.0) == 1
     }
 
-    /// How many bytes it may hold.
+    /// Returns the number of bytes that the account may hold.
     pub fn limit(&self) -> usize {
         self.0.limit
     }
 
-    /// How many bytes it holds, those of accounts within it included.
+    /// Returns the number of bytes that the account holds, including those of its child accounts.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// How many bytes are free at the moment, here and around it; others may take them before the caller does.
+    /// Returns the number of bytes that are free at the moment in this account and in all its ancestors. Other threads may take them before
+    /// the caller does.
     pub fn left(&self) -> usize {
         let own = self.0.limit.saturating_sub(self.used());
-        self.0.around.as_ref().map_or(own, |around| own.min(around.left()))
+        self.0.parent.as_ref().map_or(own, |parent| own.min(parent.left()))
     }
 
-    /// Whether a charge of so many bytes would fit at the moment.
+    /// Whether a charge of this many bytes would fit at the moment.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
-        let fits = self.sum(self.used(), bytes, self.free_around()).is_some();
-        fits && self.0.around.as_ref().is_none_or(|around| around.has_room(bytes))
+        let fits = self.sum(self.used(), bytes, self.free_in_parent()).is_some();
+        fits && self.0.parent.as_ref().is_none_or(|parent| parent.has_room(bytes))
     }
 
-    /// For a part, what bounds it.
-    fn free_around(&self) -> Option<Free> {
-        let (around, times) = self.0.around.as_ref().zip(self.0.times_free)?;
-        Some(Free { bytes: around.left(), whole: around.limit(), times })
+    /// Returns what bounds a dynamic share, and `None` for other accounts.
+    fn free_in_parent(&self) -> Option<Free> {
+        let (parent, times) = self.0.parent.as_ref().zip(self.0.times_free)?;
+        Some(Free { bytes: parent.left(), whole: parent.limit(), times })
     }
 
-    /// What it would hold with so many bytes more than `used`, if it may hold that.
+    /// Returns `used + bytes` if the account may hold that much.
     fn sum(&self, used: usize, bytes: usize, free: Option<Free>) -> Option<usize> {
         let sum = used.checked_add(bytes).filter(|sum| *sum <= self.0.limit)?;
         free.is_none_or(|free| free.allows(sum, bytes)).then_some(sum)
     }
 
-    /// Charges this many bytes, which are given back when the charge is dropped.
+    /// Charges this many bytes, which are released when the charge is dropped.
     pub fn charge(&self, bytes: usize) -> Result<Charge, Full> {
         self.take(bytes)?;
         Ok(Charge { account: self.clone(), bytes })
     }
 
-    /// A charge of nothing, for something that will grow.
+    /// Returns a charge of zero bytes, to be grown later.
     pub fn open(&self) -> Charge {
         Charge { account: self.clone(), bytes: 0 }
     }
 
     fn take(&self, bytes: usize) -> Result<(), Full> {
-        let Share { limit, used, around, times_free: _ } = &*self.0;
-        // What is free around it may change meanwhile. Then a part gets a charge more or less than it should, but all parts together
-        // never more than there is.
-        let free = self.free_around();
+        let Share { limit, used, parent, times_free: _ } = &*self.0;
+        // The free bytes of the parent may change in between. Then a dynamic share gets a charge more or less than it should, but the limit
+        // of the parent still holds.
+        let free = self.free_in_parent();
         let within = |used: usize| self.sum(used, bytes, free);
         if let Err(used) = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within) {
             if bytes > *limit {
                 return Err(Full::TooLarge { wanted: bytes, limit: *limit });
             }
-            return Err(match (around, free) {
+            return Err(match (parent, free) {
                 (None, _) => Full::Whole { limit: *limit },
                 (Some(_), None) => Full::Share { limit: *limit },
-                (Some(around), Some(free)) => {
+                (Some(parent), Some(free)) => {
                     let share = free.share(used);
-                    // If it would not get these bytes even if it held none, the others hold too much.
+                    // If these bytes would not fit even into an empty account, the other accounts hold too much.
                     if bytes > share {
-                        Full::Whole { limit: around.limit() }
+                        Full::Whole { limit: parent.limit() }
                     } else {
                         Full::Share { limit: share.min(*limit) }
                     }
                 }
             });
         }
-        let taken = around.as_ref().map_or(Ok(()), |around| around.take(bytes));
+        let taken = parent.as_ref().map_or(Ok(()), |parent| parent.take(bytes));
         if taken.is_err() {
             used.fetch_sub(bytes, Ordering::Relaxed);
         }
@@ -156,40 +156,40 @@ impl Account {
 
     fn give(&self, bytes: usize) {
         self.0.used.fetch_sub(bytes, Ordering::Relaxed);
-        if let Some(around) = &self.0.around {
-            around.give(bytes);
+        if let Some(parent) = &self.0.parent {
+            parent.give(bytes);
         }
     }
 }
 
-/// What bounds a part.
+/// What bounds a dynamic share.
 #[derive(Clone, Copy)]
 struct Free {
-    /// How many bytes are free around it.
+    /// The number of bytes that are free in the parent.
     bytes: usize,
-    /// How many there are in all.
+    /// The number of bytes of the parent in all.
     whole: usize,
-    /// How many times as many as are free it may hold.
+    /// The multiple of the free bytes that the dynamic share may hold.
     times: usize,
 }
 
 impl Free {
-    /// Whether a part may hold `sum` bytes, of which it does not hold the last `more` yet.
+    /// Whether a dynamic share may hold `sum` bytes, of which the last `more` are not charged yet.
     fn allows(self, sum: usize, more: usize) -> bool {
         let left = self.bytes.saturating_sub(more);
-        let is_few = sum <= self.whole / FEW;
-        sum <= left.saturating_mul(self.times) && (is_few || left >= self.whole / FOR_SMALL_TAKERS)
+        let is_few = sum <= self.whole / FEW_DIVISOR;
+        sum <= left.saturating_mul(self.times) && (is_few || left >= self.whole / RESERVE_DIVISOR)
     }
 
-    /// The most that a part which holds `used` bytes may hold, if the others keep what they hold.
+    /// Returns the maximum for a dynamic share that holds `used` bytes, if the other accounts keep what they hold.
     fn share(self, used: usize) -> usize {
         let left = self.bytes + used;
-        let above_reserve = left.saturating_sub(self.whole / FOR_SMALL_TAKERS);
-        (left / (self.times + 1) * self.times).min(above_reserve.max(self.whole / FEW))
+        let above_reserve = left.saturating_sub(self.whole / RESERVE_DIVISOR);
+        (left / (self.times + 1) * self.times).min(above_reserve.max(self.whole / FEW_DIVISOR))
     }
 }
 
-/// Bytes that are charged for as long as this lives.
+/// Charged bytes. This is an RAII guard: dropping it releases them.
 #[derive(Debug)]
 pub struct Charge {
     account: Account,
@@ -197,7 +197,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// How many bytes are charged.
+    /// Returns the number of charged bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -214,7 +214,7 @@ impl Charge {
         self.grow(bytes.saturating_sub(self.bytes))
     }
 
-    /// Gives back all but `to` bytes; a smaller charge stays as it is.
+    /// Releases all but `to` bytes; a smaller charge stays as it is.
     pub fn shrink(&mut self, to: usize) {
         let excess = self.bytes.saturating_sub(to);
         self.bytes -= excess;
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(one.charge(61).unwrap_err(), Full::TooLarge { wanted: 61, limit: 60 });
         assert_eq!(one.charge(11).unwrap_err(), Full::Share { limit: 60 });
         assert_eq!(other.charge(51).unwrap_err(), Full::Whole { limit: 100 });
-        assert_eq!((one.used(), other.used(), whole.used()), (50, 0, 50), "what is refused takes nothing");
+        assert_eq!((one.used(), other.used(), whole.used()), (50, 0, 50), "a refused charge takes nothing");
         let second = other.charge(50).unwrap();
         assert_eq!(first.grow(1).unwrap_err(), Full::Whole { limit: 100 });
         drop(second);
@@ -258,7 +258,7 @@ mod tests {
     fn parts_leave_as_much_free_as_each_holds() {
         for greedy in [1, 2, 3, 10, 100] {
             let whole = Account::new(1 << 20);
-            let parts: Vec<Account> = (0..greedy).map(|_| whole.part(1)).collect();
+            let parts: Vec<Account> = (0..greedy).map(|_| whole.dynamic_share(1)).collect();
             let mut held = Vec::new();
             loop {
                 let before = held.len();
@@ -267,25 +267,25 @@ mod tests {
                     break;
                 }
             }
-            // The last eighth is only for parts that hold few bytes, as each of a hundred does.
-            let few = (1 << 20) / FEW;
+            // The last eighth is only for accounts that hold few bytes, as each of a hundred does.
+            let few = (1 << 20) / FEW_DIVISOR;
             let each = ((1 << 20) / (greedy + 1)).min(((1 << 20) / 8 * 7 / greedy).max(few));
             for part in &parts {
                 assert!(part.used().abs_diff(each) <= 128, "{greedy} parts: {} of {each}", part.used());
             }
             let error = parts[0].charge(64).unwrap_err();
             assert!(matches!(error, Full::Share { limit } if limit.abs_diff(each) <= 128), "{greedy} parts: {error}");
-            let other = if greedy < FOR_SMALL_TAKERS { each } else { each.min(few) };
-            assert!(whole.part(1).charge(other / 2 - 128).is_ok(), "{greedy} parts leave room for another");
+            let other = if greedy < RESERVE_DIVISOR { each } else { each.min(few) };
+            assert!(whole.dynamic_share(1).charge(other / 2 - 128).is_ok(), "{greedy} parts leave room for another");
         }
     }
 
     #[test]
     fn parts_that_come_one_after_the_other_leave_room_for_small_ones() {
         let whole = Account::new(1 << 20);
-        let greedy: Vec<Account> = (0..100).map(|_| whole.part(3)).collect();
-        let few = (1 << 20) / FEW;
-        // The first takes all that it can get, then the second, and so on. None of them is content with few bytes.
+        let greedy: Vec<Account> = (0..100).map(|_| whole.dynamic_share(3)).collect();
+        let few = (1 << 20) / FEW_DIVISOR;
+        // The first account takes all that it can get, then the second, and so on. Each takes more than few bytes.
         let held: Vec<Charge> = greedy
             .iter()
             .filter_map(|part| {
@@ -295,11 +295,12 @@ mod tests {
             })
             .collect();
         assert!(held.len() > 1);
-        assert!(whole.left() >= (1 << 20) / FOR_SMALL_TAKERS);
-        let mut small: Vec<Charge> = (1..FEW / FOR_SMALL_TAKERS).map(|_| whole.part(3).charge(few).unwrap()).collect();
-        assert!(matches!(whole.part(3).charge(few + 1), Err(Full::Whole { .. })));
-        // Of what is left then, each leaves a part to the next as well.
-        small.extend((0..5).map(|_| whole.part(3).charge(whole.left() / 2).unwrap()));
+        assert!(whole.left() >= (1 << 20) / RESERVE_DIVISOR);
+        let mut small: Vec<Charge> =
+            (1..FEW_DIVISOR / RESERVE_DIVISOR).map(|_| whole.dynamic_share(3).charge(few).unwrap()).collect();
+        assert!(matches!(whole.dynamic_share(3).charge(few + 1), Err(Full::Whole { .. })));
+        // Each account leaves some of the rest to the next one.
+        small.extend((0..5).map(|_| whole.dynamic_share(3).charge(whole.left() / 2).unwrap()));
         assert!(whole.left() > 0);
     }
 
@@ -314,16 +315,20 @@ mod tests {
     #[test]
     fn who_is_to_blame_is_told() {
         let whole = Account::new(1000);
-        let (one, other) = (whole.part(1), whole.part(1));
+        let (one, other) = (whole.dynamic_share(1), whole.dynamic_share(1));
         assert_eq!(one.charge(501).unwrap_err(), Full::TooLarge { wanted: 501, limit: 500 });
         let held = one.charge(500).unwrap();
         assert_eq!(one.charge(1).unwrap_err(), Full::Share { limit: 500 });
-        assert_eq!(other.charge(251).unwrap_err(), Full::Whole { limit: 1000 }, "it holds nothing itself");
+        assert_eq!(other.charge(251).unwrap_err(), Full::Whole { limit: 1000 }, "`other` holds nothing itself");
         let some = other.charge(200).unwrap();
         assert_eq!(other.charge(60).unwrap_err(), Full::Share { limit: 250 });
-        assert_eq!((one.used(), other.used(), whole.used()), (500, 200, 700), "what is refused takes nothing");
+        assert_eq!((one.used(), other.used(), whole.used()), (500, 200, 700), "a refused charge takes nothing");
         let within = one.share(400);
-        assert_eq!(within.charge(1).unwrap_err(), Full::Share { limit: 400 }, "what lies in a part is the part's");
+        assert_eq!(
+            within.charge(1).unwrap_err(),
+            Full::Share { limit: 400 },
+            "bytes of a child account count for its parent"
+        );
         assert_eq!((within.used(), one.used()), (0, 500));
         drop((held, some));
         assert!(within.charge(400).is_ok());
@@ -335,7 +340,7 @@ mod tests {
         let whole = Account::new(1000);
         std::thread::scope(|scope| {
             for number in 0..4 {
-                let share = if number % 2 == 0 { whole.share(400) } else { whole.part(1) };
+                let share = if number % 2 == 0 { whole.share(400) } else { whole.dynamic_share(1) };
                 let whole = &whole;
                 scope.spawn(move || {
                     for round in 0..2000 {

@@ -1,12 +1,12 @@
 //! Runs wharf plugins: compiles components, and makes each call in one instance, under one scope and one deadline.
 //!
-//! This crate knows tools, resources, prompts and completions as the plugin contract defines them. It knows nothing of
-//! JSON-RPC, nor of any files on disk but those of its own cache. The caller says with a [`Scope`] what a call may touch, and
-//! learns from a [`Report`] how the call ended.
+//! This crate knows tools, resources, prompts and completions as the plugin contract defines them. It knows nothing of JSON-RPC, nor of any
+//! files on disk except those of its own cache. The caller states in a [`Scope`] what a call may access, and gets a [`Report`] of how the
+//! call ended.
 //!
-//! Everything here serves one invariant: nothing that a guest does outlives its call, and nothing of one call is visible to
-//! another. There is one exception, which the operator has to choose: if a plugin's instances are kept, what a call leaves in its
-//! instance is visible to later calls of the same client that may touch exactly the same.
+//! This crate maintains one invariant: nothing that a guest does outlives its call, and no call can see anything of another. The one
+//! exception is opt-in: if the operator lets a plugin's instances be reused, what a call leaves in its instance is visible to later calls
+//! of the same client that have exactly the same access.
 
 #![deny(missing_docs)]
 
@@ -72,5 +72,5 @@ pub use outside::{Outside, with_section};
 pub use sandbox::{Sandbox, SandboxConfig};
 pub use scope::{Directory, Events, Limits, NoEvents, PluginSpec, Scope, Wait};
 
-/// The bounded places of the sandbox, for the table of limits.
+/// The rules of the sandbox's bounded pools, for the table of limits in the documentation.
 pub static RULES: [&places::Rule; 3] = [&load::CALLS, &sandbox::SLOTS, &sandbox::FIRST];

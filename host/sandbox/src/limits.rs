@@ -1,4 +1,4 @@
-//! The memory budget of one call, and of all calls together.
+//! The memory budget of one call. It is also charged to the accounts that all calls share.
 //!
 //! wasmtime has a limit for each memory, but a component may have several memories, so this limit is on their sum. A guest whose
 //! memory may not grow mostly panics, which looks like any other panic; [`MemoryBudget::refused`] tells them apart.
@@ -7,9 +7,9 @@ use wasmtime::ResourceLimiter;
 
 use crate::ledger::{Account, Charge};
 
-/// How many bytes of a file a stream can hold: what was read ahead, or what is still to be written.
+/// How many bytes of a file a stream can buffer: bytes that were read ahead, or are still to be written.
 const STREAM_BYTES: usize = 64 << 10;
-/// How many streams every instance may have without being charged for them.
+/// How many streams an instance may have without being charged for them.
 const FREE_STREAMS: usize = 16;
 
 /// About how many bytes the host needs for a header field besides its name and value.
@@ -21,13 +21,13 @@ const TABLE_ELEMENT_BYTES: usize = 16;
 /// Why memory was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// The call's own budget.
+    /// The call's own budget is used up.
     Own,
-    /// The budget of all calls.
+    /// The budget of all calls is used up.
     Total,
 }
 
-/// How much memory one instance may hold and holds. All of it is charged to the budget of all instances as well.
+/// The memory limit and the memory use of one instance. Everything is also charged to an account that the instances share.
 pub(crate) struct MemoryBudget {
     limit: usize,
     used: Charge,
@@ -41,12 +41,12 @@ impl MemoryBudget {
         Self { limit, used: total.open(), streams: total.open(), refused: None }
     }
 
-    /// Why the current call was last refused memory, if it was.
+    /// Returns why the current call was last refused memory, if it was.
     pub(crate) fn refused(&self) -> Option<Refused> {
         self.refused
     }
 
-    /// How many bytes the instance holds, without those of streams.
+    /// Returns how many bytes the instance holds, without those of streams.
     pub(crate) fn used(&self) -> usize {
         self.used.bytes()
     }
@@ -57,8 +57,8 @@ impl MemoryBudget {
         self.used().saturating_sub(base) > self.limit.saturating_sub(base) / 2
     }
 
-    /// Charges for what `count` open streams may hold, and gives back what was charged for streams beyond that. False if the
-    /// charge does not fit.
+    /// Charges for what `count` open streams may hold, and gives back what was charged for streams beyond that. Returns false if the charge
+    /// does not fit.
     pub(crate) fn hold_streams(&mut self, count: usize) -> bool {
         let bytes = count.saturating_sub(FREE_STREAMS) * STREAM_BYTES;
         self.streams.shrink(bytes);
@@ -70,12 +70,12 @@ impl MemoryBudget {
         refused.is_none()
     }
 
-    /// Forgets what the last call was refused, for the next one.
+    /// Resets the refusal of the last call before the next one.
     pub(crate) fn renew(&mut self) {
         self.refused = None;
     }
 
-    /// Charges this many more bytes of the guest's own memory, or of what the host keeps for it. False if they do not fit.
+    /// Charges this many more bytes of the guest's own memory, or of what the host stores for it. Returns false if they do not fit.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let held = self.used().saturating_add(self.streams.bytes());
         let refused = match held.checked_add(bytes) {
@@ -90,8 +90,8 @@ impl MemoryBudget {
     }
 }
 
-// If the system refuses a growth that was granted here, the growth stays charged until the instance is gone. It cannot be given
-// back, because wasmtime also reports failures of growths for which it never asked, and does not tell which is which.
+// If the system refuses a growth that was granted here, the growth stays charged until the instance is gone. It cannot be given back,
+// because wasmtime also reports failures of growths that it never requested here, and does not distinguish the two.
 impl ResourceLimiter for MemoryBudget {
     fn memory_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
         Ok(most.is_none_or(|most| desired <= most) && self.grow(desired.saturating_sub(current)))
@@ -133,10 +133,10 @@ mod tests {
         assert_eq!(two.refused(), Some(Refused::Total));
         drop(one);
         assert!(two.memory_growing(0, 95, None).unwrap());
-        assert!(!two.memory_growing(0, 2, Some(1)).unwrap(), "beyond what the memory itself allows");
+        assert!(!two.memory_growing(0, 2, Some(1)).unwrap(), "beyond the maximum of the memory itself");
         two.memory_grow_failed(wasmtime::Error::msg("no")).unwrap();
         two.table_grow_failed(wasmtime::Error::msg("a table that was never asked about")).unwrap();
-        assert_eq!(two.used(), 95, "what failed is not taken for what was granted");
+        assert_eq!(two.used(), 95, "a failed growth is not mistaken for a granted one");
         assert!(!two.table_growing(0, 6, None).unwrap());
         assert_eq!(total.left(), 55);
         drop(two);

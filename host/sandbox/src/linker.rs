@@ -5,8 +5,8 @@ use wasmtime_wasi::p2::bindings::filesystem::preopens;
 
 use crate::{bindings::host, config_store, files, retained, store::State};
 
-/// Links WASI 0.2, HTTP, the draft of its config, and the contract. Every component gets all of it, because the runtimes of some languages import
-/// everything whether their author uses it or not. Whatever a plugin is not granted is refused when the plugin uses it.
+/// Links WASI 0.2, WASI HTTP, the draft of `wasi:config`, and wharf's own contract. Every component gets all of them, because some language
+/// runtimes import everything, used or not. Access that a plugin was not granted is refused when the plugin uses it.
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;

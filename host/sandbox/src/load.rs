@@ -1,5 +1,5 @@
-//! Makes a component in a file callable: gets its compiled code from the cache or from a process that compiles it, links it, and
-//! finds out what it exports.
+//! Makes a component in a file callable: gets its compiled code from the cache or from a compiler process, links it, and determines what it
+//! exports.
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +36,7 @@ use crate::{
     sections::Sections,
 };
 
-/// Running calls of one plugin.
+/// The rule for running calls of one plugin.
 pub static CALLS: Rule = Rule {
     of: "running calls of one plugin",
     number: "`concurrency` in [limits] or [plugins.ID.limits]",
@@ -71,7 +71,7 @@ pub(crate) struct PluginInner {
     pub(crate) code: Code,
     pub(crate) spec: PluginSpec,
     pub(crate) served: Served,
-    /// The texts of its config by their keys, for guests that read them through WASI.
+    /// The strings of its config by their keys, for guests that read them through WASI.
     pub(crate) settings: Arc<BTreeMap<String, String>>,
     /// A number that no other plugin has or had, not even one that was loaded from the same file.
     pub(crate) number: u64,
@@ -94,8 +94,8 @@ impl Drop for PluginInner {
 }
 
 impl Sandbox {
-    /// Loads the component in a file: finds its code in the cache, or has it compiled by a process of its own. `slow` is called once
-    /// if compiling takes long. Dropping the future ends that process.
+    /// Loads the component in a file: finds its code in the cache, or compiles it in a child process. `slow` is called once if compiling
+    /// takes long. Dropping the future kills that process.
     pub async fn load(self: &Arc<Self>, file: File, slow: impl Fn()) -> Result<Code, LoadError> {
         let unreadable = |error: std::io::Error| LoadError::Unreadable(error.to_string());
         let length = file.metadata().map_err(unreadable)?.len();
@@ -127,14 +127,14 @@ impl Sandbox {
         .await
     }
 
-    /// The code from the cache, if it is there and can be used.
+    /// Returns the code from the cache, if it is there and can be used.
     async fn cached(self: &Arc<Self>, digest: [u8; 32], key: String) -> Result<Option<Code>, LoadError> {
         let sandbox = Arc::clone(self);
         blocking(move || {
             let cached = sandbox.cache.as_ref().and_then(|cache| cache.get(&key));
             match cached.map(|artifact| sandbox.instate(&artifact, digest)).transpose() {
-                // The code may come from a run of wharf with other system limits, such as the one on the size of files. It is
-                // compiled anew.
+                // The code may come from a run of wharf with other system limits, such as the one on the size of files. It is compiled
+                // again.
                 Err(LoadError::Compile(_)) => Ok(None),
                 code => code,
             }
@@ -154,7 +154,7 @@ impl Sandbox {
         for one in self.pooled.iter().chain([&self.on_demand]) {
             match deserialize(one, &artifact.code) {
                 Ok(component) => return self.link(one, &component, artifact, digest, charge),
-                // A component that does not fit into a slot of the pool is taken by the next engine, which allocates on demand.
+                // A component that does not fit into a slot of the pool is loaded into the next engine, which allocates on demand.
                 Err(error) => refused = Some(error),
             }
         }
@@ -170,7 +170,7 @@ impl Sandbox {
         mut charge: Charge,
     ) -> Result<Code, LoadError> {
         let ty = component.component_type();
-        // Types alone are nothing that anybody would have to offer.
+        // Imports that consist only of types do not have to be provided.
         let imports = ty.imports(&one.engine).filter(|(_, item)| !adapter::only_types(&one.engine, &item.ty));
         let imports: Vec<String> = imports.map(|(name, _)| name.to_owned()).collect();
         let exports: Vec<String> = ty.exports(&one.engine).map(|(name, _)| name.to_owned()).collect();
@@ -190,7 +190,7 @@ impl Sandbox {
         charge
             .grow(types)
             .map_err(|full| LoadError::NoRoom(format!("there is no room for {types} bytes of types: {full}")))?;
-        // What the docs say is in the tools by now.
+        // The docs are in the descriptions of the tools by now.
         let sections = Sections { docs: None, ..artifact.sections.clone() };
         let (sandbox, wrapped) = (Arc::clone(self), artifact.wrapped);
         Ok(Code(Arc::new(CodeInner { sandbox, digest, linked, imports, sections, wrapped, _charge: charge })))
@@ -198,48 +198,48 @@ impl Sandbox {
 }
 
 impl Code {
-    /// SHA-256 of the component.
+    /// Returns the SHA-256 of the component.
     pub fn digest(&self) -> &[u8; 32] {
         &self.0.digest
     }
 
-    /// SHA-256 of the component in lower-case hexadecimal.
+    /// Returns the SHA-256 of the component in lower-case hexadecimal.
     pub fn digest_hex(&self) -> String {
         cache::hex(&self.0.digest)
     }
 
-    /// Which interfaces of the contract it has.
+    /// Returns which interfaces of the contract the component exports.
     pub fn exports(&self) -> Exports {
         self.0.linked.exports()
     }
 
-    /// Why functions that it exports are no tools, a sentence for each.
+    /// Returns why exported functions are not tools, a sentence for each.
     pub fn refused_functions(&self) -> &[String] {
         &self.0.linked.foreign.functions.refused
     }
 
-    /// Whether its file is a core module, which was made into a component to be loaded.
+    /// Whether its file is a core module, which was wrapped into a component to be loaded.
     pub fn was_core_module(&self) -> bool {
         self.0.wrapped
     }
 
-    /// The names of the interfaces that the component imports, with their versions.
+    /// Returns the names of the interfaces that the component imports, with their versions.
     pub fn imports(&self) -> &[String] {
         &self.0.imports
     }
 
-    /// What the plugin says about itself.
+    /// Returns the sections in which the plugin describes itself.
     pub fn sections(&self) -> &Sections {
         &self.0.sections
     }
 }
 
 impl Plugin {
-    /// A plugin of its own, even if there is another with the same code: neither its running calls nor its kept instances are
+    /// Creates a plugin. It is separate from other plugins with the same code: neither its running calls nor its retained instances are
     /// shared.
     ///
     /// # Errors
-    /// If the spec says that it is served as something that it is not.
+    /// If the adapter in the spec does not match what the component exports.
     pub fn new(code: Code, spec: PluginSpec) -> Result<Self, LoadError> {
         let served = adapter::served(code.exports() != Exports::default(), &code.0.linked.foreign, &spec.adapter)?;
         let settings = Arc::new(config_store::texts(&spec.config));
@@ -251,28 +251,28 @@ impl Plugin {
         Ok(Self(Arc::new(PluginInner { code, spec, served, settings, number, admission, running, turns })))
     }
 
-    /// The code that it runs.
+    /// Returns the code that the plugin runs.
     pub fn code(&self) -> &Code {
         &self.0.code
     }
 
-    /// How it is served.
+    /// Returns how the plugin is served.
     pub fn served(&self) -> Served {
         self.0.served
     }
 
-    /// How many of its calls run at this moment.
+    /// Returns how many of its calls run at this moment.
     pub fn running(&self) -> usize {
         self.0.running.load(Ordering::Relaxed)
     }
 
-    /// How many of its instances are kept for later calls.
+    /// Returns how many of its instances are retained for later calls.
     pub fn kept(&self) -> usize {
         self.0.code.0.sandbox.warm.count(self.0.number)
     }
 }
 
-/// The SHA-256 of a file, and the file itself, back at its beginning. It is read piece by piece, since it may be large.
+/// Returns the SHA-256 of a file, and the file itself, rewound to its beginning. The file is read piece by piece, since it may be large.
 fn digest(mut file: File) -> std::io::Result<(File, [u8; 32])> {
     let mut sha = Sha256::new();
     let mut piece = vec![0; 256 << 10];

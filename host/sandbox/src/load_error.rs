@@ -6,59 +6,57 @@ pub(crate) const MAX_COMPONENT_BYTES: usize = 64 << 20;
 /// Why a sandbox cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The system refuses what every sandbox needs, such as a thread or address space.
+    /// The system refuses a resource that every sandbox needs, such as a thread or address space.
     #[error("the WebAssembly engine does not start: {0}")]
     Engine(String),
-    /// Components are compiled by starting this program again, but its `main` is not prepared for that.
+    /// This program starts itself again to compile components, but its `main` does not begin with `compile_if_asked`.
     #[error(
-        "`main` does not begin with `compile_if_asked`, and plugins are compiled by this program, started again for that"
+        "`main` has to begin with a call of `compile_if_asked`: this program starts itself again to compile plugins"
     )]
     Unprepared,
 }
 
-/// Why a file cannot be loaded as a plugin. The text is for the operator or the plugin's author, and says what they can do.
+/// Why a file cannot be loaded as a plugin. The text tells the operator or the plugin's author what they can do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// It does not begin as WebAssembly does.
+    /// The file does not begin like WebAssembly.
     #[error("not WebAssembly: the file does not start with `\\0asm`")]
     NotWasm,
-    /// It is a core module rather than a component, and this is why it cannot be taken for one.
+    /// The file is a core module that cannot be wrapped into a component, for this reason.
     #[error("{0}")]
     CoreModule(String),
-    /// It is native code that some wasmtime compiled.
+    /// The file is native code that was compiled by wasmtime.
     #[error("precompiled native code is never loaded; give the .wasm file")]
     Precompiled,
-    /// The file has so many bytes.
+    /// The file is too large: it has this many bytes.
     #[error("{0} bytes are more than the {MAX_COMPONENT_BYTES} a plugin may have")]
     TooLarge(u64),
     #[error(
         "the component exports nothing that can be called: no interface of wharf:plugin 0.1, no functions that could be tools, and \
          no wasi:cli/run, as a command does"
     )]
-    /// It has no exports that wharf could do anything with.
+    /// The component has no exports that wharf can use.
     NoExport,
-    /// It exports functions, and none of them can be a tool.
+    /// The component exports functions, but none of them can be a tool.
     #[error("none of the functions that the component exports can be a tool: {0}")]
     NotServed(String),
-    /// The operator wants it served as what it is not.
+    /// The plugin's `adapter` or `tools` in the config do not match what the component exports.
     #[error("{0}")]
     Adapter(String),
-    /// This interface of the contract is of a version that wharf does not have.
+    /// This interface of the contract has a version that wharf does not support.
     #[error("the component was built for {0}, and this wharf knows wharf:plugin 0.1; rebuild it with a matching SDK")]
     UnknownVersion(String),
-    /// This import is neither of the contract nor of WASI 0.2.
+    /// This import belongs neither to the contract nor to WASI 0.2.
     #[error("the component imports {0}, which wharf does not offer; it offers wharf:plugin/host and WASI 0.2")]
     UnknownImport(String),
-    /// This interface has functions or types that are not those of the contract.
+    /// This interface has functions or types that differ from those of the contract.
     #[error("{0} does not have the type that wharf:plugin 0.1 gives it; rebuild the plugin with the published WIT")]
     WrongType(String),
-    /// The component is malformed, or beyond what the compiler can do.
+    /// The component is malformed, or needs something that the compiler does not support.
     #[error("the component does not compile: {0}")]
     Compile(String),
-    #[error(
-        "the component comes to {number} {what} when all it nests is written out; {most} are the most a plugin may have"
-    )]
-    /// One instance would have more of something than is allowed.
+    #[error("the component has {number} {what}, including everything nested in it; a plugin may have at most {most}")]
+    /// One instance would exceed a limit.
     TooMuch {
         /// What is counted, in the plural, such as `memories`.
         what: &'static str,
@@ -67,10 +65,12 @@ pub enum LoadError {
         /// How many there may be.
         most: u64,
     },
-    /// How much one instance would come to cannot be counted before the component is compiled.
-    #[error("the component instantiates a module or component that it is handed, so what it comes to cannot be told")]
+    /// The size of an instance cannot be determined before the component is compiled.
+    #[error(
+        "the component instantiates a module or component that it gets at run time, so the size of an instance is unknown"
+    )]
     Unknowable,
-    /// A section in which the plugin speaks of itself is malformed.
+    /// A section in which the plugin describes itself is malformed.
     #[error("the section {name}: {problem}")]
     Section {
         /// The section.
@@ -78,13 +78,13 @@ pub enum LoadError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The process that compiles refused the component, in these words.
+    /// The compiler process refused the component, for this reason.
     #[error("{0}")]
     Refused(String),
-    /// The process that compiles failed, was stopped, or never started.
+    /// The compiler process failed, was stopped, or never started.
     #[error("the compiler did not finish{}{}", if .0.is_empty() { "" } else { ": " }, .0)]
     Compiler(String),
-    /// The file could not be read, or changed meanwhile.
+    /// The file could not be read, or changed while it was read.
     #[error("the file cannot be read: {0}")]
     Unreadable(String),
     /// The host has no memory left for the compiled code. Another attempt may succeed.
@@ -96,14 +96,14 @@ pub enum LoadError {
     List(String),
 }
 
-/// What a file of WebAssembly holds.
+/// The kind of a WebAssembly file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Component,
     Module,
 }
 
-/// Refuses what is not a component, by its size and its first bytes.
+/// Returns an error if the bytes are not a component, judged by their number and the first of them.
 pub(crate) fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
     match kind(bytes)? {
         Kind::Component => Ok(()),
@@ -113,7 +113,7 @@ pub(crate) fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
     }
 }
 
-/// Tells by size and first bytes what a file holds. Refuses what is neither a component nor a core module.
+/// Determines from the size and the first bytes what a file holds. Returns an error if it is neither a component nor a core module.
 pub(crate) fn kind(bytes: &[u8]) -> Result<Kind, LoadError> {
     if bytes.len() > MAX_COMPONENT_BYTES {
         return Err(LoadError::TooLarge(bytes.len() as u64));
@@ -128,7 +128,7 @@ pub(crate) fn kind(bytes: &[u8]) -> Result<Kind, LoadError> {
     }
 }
 
-/// The whole chain of an error in one line.
+/// Formats the whole chain of an error in one line.
 pub(crate) fn one_line(error: &wasmtime::Error) -> String {
     format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,9 +1,10 @@
-//! Looks at a component before it is compiled and counts how much one instance of it would come to, every nested component
-//! included as often as it is instantiated. It reads only the headers and lists of the file's sections, which is cheap.
+//! Measures a component before it is compiled, as a defence against something like zip bombs: counts what one instance of it would contain,
+//! with every nested component counted as often as it is instantiated. Only the headers and lists of the file's sections are read, which is
+//! cheap.
 //!
-//! A file of a few kilobytes can ask for a million instances, and the compiler would take gigabytes of memory for them before
-//! it could be asked how many there are. So they are counted here first, in time that grows with the file and not with what it
-//! asks for. This is no validation: a malformed file is left for the compiler to describe.
+//! A file of a few kilobytes can instantiate a million modules, and the compiler would take gigabytes of memory for them before it could
+//! report their number. So they are counted here first, in time that grows with the size of the file and not with the number of instances.
+//! This does not validate the file: what is wrong with a malformed file is left for the compiler to describe.
 
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, DataKind, ElementItems,
@@ -12,21 +13,21 @@ use wasmparser::{
 
 use crate::{load_error::LoadError, sections::Sections};
 
-/// What a component comes to when it is instantiated once. Each number has a limit in [`LIMITS`].
+/// The size of one instance of a component. Each number has a limit in [`LIMITS`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// Core modules and components that are instantiated.
+    /// The number of core modules and components that are instantiated.
     pub(crate) instances: u64,
     pub(crate) memories: u64,
     pub(crate) tables: u64,
     pub(crate) globals: u64,
-    /// About how many bytes the host keeps for the instances besides memories and tables.
+    /// The approximate number of bytes that the host allocates for the instances in addition to memories and tables.
     pub(crate) data_bytes: u64,
-    /// Bytes and table elements that are copied at the start. The copying cannot be interrupted.
+    /// The number of bytes and table elements that are copied at the start. The copying cannot be interrupted.
     pub(crate) copied: u64,
 }
 
-/// The most of each. For comparison: guests in Rust come to 3 instances, in JavaScript to 4, in Python to 14.
+/// The maximum of each. For comparison: guests in Rust have 3 instances, in JavaScript 4, in Python 14.
 pub(crate) const LIMITS: Extent =
     Extent { instances: 500, memories: 16, tables: 64, globals: 100_000, data_bytes: 8 << 20, copied: 256 << 20 };
 
@@ -50,7 +51,7 @@ impl Extent {
         }
     }
 
-    /// Refuses what exceeds a limit; the error names the first that is exceeded.
+    /// Checks the limits; the error names the first that is exceeded.
     pub(crate) fn check(&self) -> Result<(), LoadError> {
         for (what, number, most) in [
             ("instances", self.instances, LIMITS.instances),
@@ -68,8 +69,8 @@ impl Extent {
     }
 }
 
-/// What one instance of a module or a component comes to. `None` if it is imported, or exported by an instance, so that this
-/// cannot be known.
+/// The size of one instance of a module or a component. `None` if the definition is imported, or exported by an instance, so that its size
+/// is unknown.
 type Definition = Option<Extent>;
 
 /// A component that is being read.
@@ -86,14 +87,14 @@ enum Frame {
     Module(Extent),
 }
 
-/// Checks whether one instance of the component would be within the limits; the error says which limit it exceeds. This only
-/// looks at the file's sections and is no validation. The bytes may be anything.
+/// Checks whether one instance of the component would be within the limits; the error says which limit it exceeds. This only reads the
+/// file's sections and does not validate them. The bytes may be anything.
 pub fn would_instantiate(component: &[u8]) -> Result<(), LoadError> {
     look(component).map(|_| ())
 }
 
-/// Counts what the component in `bytes` comes to, and refuses what exceeds a limit. Collects what the plugin says about itself on
-/// the way.
+/// Measures the component in `bytes`, and returns an error if it exceeds a limit. Also collects the sections in which the plugin describes
+/// itself.
 pub(crate) fn look(bytes: &[u8]) -> Result<(Extent, Sections), LoadError> {
     let malformed = |error: wasmparser::BinaryReaderError| LoadError::Compile(error.to_string());
     let mut stack: Vec<Frame> = Vec::new();
@@ -137,7 +138,7 @@ pub(crate) fn look(bytes: &[u8]) -> Result<(Extent, Sections), LoadError> {
             }
             Payload::CustomSection(section) => {
                 let own = matches!(stack.as_slice(), [Frame::Component(_)]);
-                // A core module that is a file of its own becomes the one inside a component.
+                // A core module that is the whole file will be wrapped, and is then the one inside a component.
                 if own || matches!(stack.as_slice(), [Frame::Module(_)] | [Frame::Component(_), Frame::Module(_)]) {
                     sections.take(section.name(), section.data(), own)?;
                 }
@@ -152,7 +153,7 @@ pub(crate) fn look(bytes: &[u8]) -> Result<(Extent, Sections), LoadError> {
     Err(LoadError::Compile("the file ends too early".into()))
 }
 
-// What wasmtime keeps of an instance, rounded up.
+// The bytes that wasmtime allocates for the parts of an instance, rounded up.
 const BASE_BYTES: u64 = 1024;
 const FUNCTION_BYTES: u64 = 64;
 const GLOBAL_BYTES: u64 = 32;
@@ -173,7 +174,7 @@ fn module_section(extent: &mut Extent, payload: Payload) -> Result<(), wasmparse
                 };
             }
         }
-        // The host keeps something for each function that is referred to, and any function may be referred to.
+        // The host allocates memory for each function that is referred to, and any function may be referred to.
         Payload::FunctionSection(functions) => extent.data_bytes += u64::from(functions.count()) * FUNCTION_BYTES,
         Payload::TableSection(tables) => {
             extent.tables += u64::from(tables.count());
@@ -197,7 +198,7 @@ fn module_section(extent: &mut Extent, payload: Payload) -> Result<(), wasmparse
                 };
                 extent.data_bytes += SEGMENT_BYTES;
                 if !matches!(element.kind, ElementKind::Declared) {
-                    // Copying an element takes about as long as copying this many bytes.
+                    // Copying an element takes about as long as copying 16 bytes.
                     extent.copied += u64::from(items) * 16;
                 }
             }
@@ -219,7 +220,7 @@ fn module_section(extent: &mut Extent, payload: Payload) -> Result<(), wasmparse
 /// Adds what one section of the innermost component instantiates or defines.
 fn component_section(stack: &mut [Frame], payload: Payload) -> Result<(), LoadError> {
     let malformed = |error: wasmparser::BinaryReaderError| LoadError::Compile(error.to_string());
-    // Finds what an outer alias refers to: `count` components further out, under this index.
+    // Finds the definition that an outer alias refers to: `count` components further out, under this index.
     let outer = |stack: &[Frame], module: bool, count: u32, index: u32| -> Definition {
         let at = stack.len().checked_sub(1)?.checked_sub(usize::try_from(count).ok()?)?;
         let Frame::Component(open) = stack.get(at)? else { return None };
@@ -289,7 +290,7 @@ fn define(stack: &mut [Frame], module: bool, definition: Definition) {
     }
 }
 
-/// Adds what one instantiation comes to.
+/// Adds the size of one instantiation.
 fn instantiate(stack: &mut [Frame], module: bool, index: u32) -> Result<(), LoadError> {
     let Some(Frame::Component(open)) = stack.last_mut() else { return Ok(()) };
     let space = if module { &open.modules } else { &open.components };
@@ -301,9 +302,9 @@ fn instantiate(stack: &mut [Frame], module: bool, index: u32) -> Result<(), Load
             }
             Ok(())
         }
-        // The definition comes from elsewhere, so what its instances come to cannot be known here.
+        // The definition comes from elsewhere, so the size of its instances is unknown here.
         Some(None) => Err(LoadError::Unknowable),
-        None => Err(LoadError::Compile("it instantiates what is not there".into())),
+        None => Err(LoadError::Compile("it instantiates a definition that does not exist".into())),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Hides what only the network of a call knows in everything that its plugin says, whatever it says it with: answers, questions,
-//! failures, and what it logs.
+//! Masks the secrets of a call's network (see [`crate::network`]) in everything that its plugin returns: answers, questions, failures and
+//! log records.
 
 use crate::{
     bindings::completions::Completion,
@@ -11,12 +11,12 @@ use crate::{
     operation::{CallError, Listing, Outcome, PromptAnswer, ReadAnswer, ToolAnswer},
 };
 
-/// Changes bytes in place, and not how many there are.
+/// Masks secrets in place, without changing the number of bytes.
 pub type Hide<'a> = &'a dyn Fn(&mut [u8]);
 
-/// Something that a plugin says.
+/// A value from a plugin in which secrets can be masked.
 pub trait Masked {
-    /// Hides in it what is to be hidden.
+    /// Masks all secrets in the value with `hide`.
     fn mask(&mut self, hide: Hide<'_>);
 }
 
@@ -62,8 +62,8 @@ impl<T: Masked> Masked for Outcome<T> {
     }
 }
 
-/// Masks the fields of a record that hold texts; the others are named too. A field that is added does not compile before it is in
-/// one of the two lists, of which the second follows a bar.
+/// Implements [`Masked`] for records. The fields before the bar are masked; those after it hold no text. A new field does not compile until
+/// it is in one of the two lists.
 macro_rules! fields {
     ($($type:ident: $($field:ident),+ $(| $($other:ident),+)?;)+) => {
         $(impl Masked for $type {

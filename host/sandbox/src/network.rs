@@ -1,4 +1,4 @@
-//! How requests of plugins leave: the [`Network`] of a call's scope sends them. What a call may do with it is bounded in `traffic`.
+//! Sends the HTTP requests of plugins: each call's scope has a [`Network`] that does so. The limits of a call are enforced in `traffic`.
 
 use std::pin::Pin;
 
@@ -9,18 +9,18 @@ pub use crate::denial::{HttpDenial, HttpRefusal, HttpUse};
 /// A request that is being sent.
 pub type Sending = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Unsent>> + Send>>;
 
-/// Sends the requests of a plugin's calls, as far as the operator allows them.
+/// Sends the requests of a plugin's calls that the operator's rules allow.
 pub trait Network: Send + Sync {
-    /// Sends a request. Dropping the future ends the request.
+    /// Sends a request. Dropping the future aborts the request.
     fn send(&self, request: http::Request<Body>) -> Sending;
 
-    /// Whether there is anything to hide.
+    /// Whether there are secrets to mask.
     fn hides(&self) -> bool;
 
-    /// Hides in what a plugin says what only the network should know, without changing its length.
+    /// Masks, in bytes that a plugin returned, the secrets that only the network may know. The length stays the same.
     fn hide(&self, bytes: &mut [u8]);
 
-    /// A number that no other network has, not even one that allows the same.
+    /// Returns a number that no other network has, not even one with the same rules.
     fn number(&self) -> u64;
 }
 
@@ -29,19 +29,19 @@ pub trait Network: Send + Sync {
 pub enum Unsent {
     /// The request is not allowed.
     Denied(HttpRefusal),
-    /// It is allowed, but failed.
+    /// The request is allowed, but failed.
     Failed(Error),
 }
 
 /// How much one call may do over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// How many requests it may make.
+    /// The number of requests that the call may make.
     pub requests: usize,
-    /// How many of them may be under way at once. Further ones wait up to 10 s.
+    /// The number of requests that may be in flight at once. Further ones wait up to 10 s.
     pub at_once: usize,
-    /// Bytes of all bodies that it may receive.
+    /// The bytes of response headers and bodies that the call may receive in all.
     pub in_bytes: u64,
-    /// Bytes of all bodies that it may send.
+    /// The bytes of request bodies that the call may send in all.
     pub out_bytes: u64,
 }

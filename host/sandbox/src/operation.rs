@@ -13,43 +13,43 @@ use crate::bindings::{
     types::{Body, Content, Context, Failure, ResourceContents, Round},
 };
 
-/// Asks a plugin for everything that it offers. It takes at most five seconds, whatever the plugin's limits say.
+/// Lists everything that a plugin offers. It takes at most five seconds, whatever the plugin's limits say.
 #[derive(Debug)]
 pub struct List;
 
-/// Has a plugin run a tool.
+/// Calls a tool of a plugin.
 #[derive(Debug)]
 pub struct CallTool {
-    /// By the name that the plugin gives it.
+    /// The tool's name, as the plugin gives it.
     pub name: String,
-    /// A JSON object that fits the tool's input schema; the caller has checked that. It is shared, because a tool that asks questions
-    /// is called again with the same arguments.
+    /// A JSON object that matches the tool's input schema; the caller has checked that. It is shared, because a tool that asks questions is
+    /// called again with the same arguments.
     pub args: Arc<String>,
-    /// What the call is told of its client, and answers to earlier questions.
+    /// What the plugin may know about the client, and the client's answers to earlier questions.
     pub context: Context,
 }
 
-/// Has a plugin read a resource.
+/// Reads a resource of a plugin.
 #[derive(Debug)]
 pub struct ReadResource {
-    /// As the client wrote it.
+    /// The URI as the client wrote it.
     pub uri: String,
-    /// What the call is told of its client, and answers to earlier questions.
+    /// What the plugin may know about the client, and the client's answers to earlier questions.
     pub context: Context,
 }
 
-/// Has a plugin fill in a prompt.
+/// Fills in a prompt of a plugin.
 #[derive(Debug)]
 pub struct GetPrompt {
-    /// By the name that the plugin gives it.
+    /// The prompt's name, as the plugin gives it.
     pub name: String,
     /// The arguments by name.
     pub args: Vec<(String, String)>,
-    /// What the call is told of its client, and answers to earlier questions.
+    /// What the plugin may know about the client, and the client's answers to earlier questions.
     pub context: Context,
 }
 
-/// Has a plugin suggest values for an argument that a person is typing.
+/// Asks a plugin to suggest values for an argument that a person is typing.
 #[derive(Debug)]
 pub struct Complete {
     /// The prompt or the template whose argument it is.
@@ -65,14 +65,14 @@ pub struct Complete {
 /// The outcome of an operation in which a plugin may ask questions instead of answering.
 #[derive(Debug)]
 pub enum Outcome<T> {
-    /// It has answered.
+    /// The plugin has answered.
     Done(T),
-    /// It asks questions instead, and wants to be called again with the answers.
+    /// The plugin asks questions instead, and has to be called again with the answers (MRTR).
     Ask(Round),
 }
 
 impl<T> Outcome<T> {
-    /// How many bytes count towards the limit on output. `None` for questions, because they have limits of their own.
+    /// Returns how many bytes count towards the output limit. `None` for questions, because they have limits of their own.
     pub(crate) fn bytes(&self, of_done: impl FnOnce(&T) -> usize) -> Option<usize> {
         match self {
             Self::Done(done) => Some(of_done(done)),
@@ -88,14 +88,14 @@ pub enum ToolAnswer {
     Text(String),
     /// The JSON of structured content.
     Structured(String),
-    /// Content and whatever else a result can have.
+    /// Content and the other members of a result.
     Result(ToolResult),
 }
 
-/// What a resource holds.
+/// The contents of a resource.
 #[derive(Debug)]
 pub enum ReadAnswer {
-    /// One text, under the URI that was asked for.
+    /// One text, under the requested URI.
     Text(String),
     /// One or several pieces, each with its URI.
     Contents(Vec<ResourceContents>),
@@ -106,7 +106,7 @@ pub enum ReadAnswer {
 pub enum PromptAnswer {
     /// One message of the user.
     Text(String),
-    /// Messages and whatever else a prompt can have.
+    /// Messages and the other members of a prompt.
     Result(PromptResult),
 }
 
@@ -144,7 +144,7 @@ impl From<PromptOutcome> for Outcome<PromptAnswer> {
 /// Everything a plugin offers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Listing {
-    /// In the order that the plugin gives them, like the other lists.
+    /// The tools, in the plugin's order, like the other lists.
     pub tools: Vec<Tool>,
     /// The resources that it lists; it may have others under its templates.
     pub resources: Vec<ResourceEntry>,
@@ -157,7 +157,7 @@ pub struct Listing {
 /// Why a call has no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The plugin says itself that it failed, and why.
+    /// The plugin reported that it failed, and why.
     #[error("{}", .0.message)]
     Failed(Failure),
     /// It did not answer within this time.
@@ -175,7 +175,7 @@ pub enum CallError {
     /// The component does not export what the operation needs.
     #[error("it has no `{0}` interface")]
     NoInterface(&'static str),
-    /// It ended with this code.
+    /// It exited with this code.
     #[error("it ended its process with code {0} instead of answering")]
     Exit(i32),
     /// It crashed, or wharf itself did while running it.
@@ -186,12 +186,12 @@ pub enum CallError {
         /// The whole chain of errors with the backtrace of the guest, for the operator alone.
         detail: String,
     },
-    /// It was stopped from outside, as when wharf ends.
+    /// It was stopped from outside, for example because wharf shuts down.
     #[error("stopped")]
     Stopped,
 }
 
-/// What an error of wasmtime means, as far as the error alone tells.
+/// Converts an error of wasmtime, as far as the error alone shows its cause.
 pub(crate) fn call_error(error: &wasmtime::Error) -> CallError {
     if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
         return CallError::Exit(*code);
@@ -209,7 +209,7 @@ pub(crate) fn call_error(error: &wasmtime::Error) -> CallError {
     CallError::Trap { message, detail: demangled(&format!("{error:?}")) }
 }
 
-/// A backtrace with the names of functions as they stand in Rust. Each follows the name of its component and a `!`.
+/// Returns a backtrace with demangled Rust names. Each name follows the name of its component and a `!`.
 fn demangled(backtrace: &str) -> String {
     let line = |line: &str| match line.split_once('!') {
         Some((before, name)) => format!("{before}!{:#}", rustc_demangle::demangle(name)),
@@ -219,7 +219,7 @@ fn demangled(backtrace: &str) -> String {
 }
 
 impl ToolAnswer {
-    /// About how many bytes it takes.
+    /// Returns approximately how many bytes the answer takes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) | Self::Structured(text) => text.len(),

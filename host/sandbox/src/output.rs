@@ -1,8 +1,8 @@
-//! Captures what a guest prints: the last 16 KiB of stdout and stderr together. Printing never fails and never waits. Of a command,
-//! the output is collected instead, whole and within a limit.
+//! Captures what a guest prints: the last 16 KiB of stdout and stderr together. Printing never fails and never waits. A command's stdout is
+//! collected instead: all of it, up to a limit.
 //!
-//! If the stream failed, Rust guests would panic in `println!`; if it blocked, they would hang. So output beyond the limit is
-//! dropped, and the oldest goes first, because the message that explains a panic comes last.
+//! If the stream failed, Rust guests would panic in `println!`; if it blocked, they would hang. So output beyond the limit is dropped,
+//! oldest first, because the message that explains a panic comes last.
 
 use std::{
     collections::VecDeque,
@@ -19,9 +19,9 @@ use wasmtime_wasi::{
     p2::{OutputStream, Pollable, StreamError, StreamResult},
 };
 
-/// How many bytes are kept, counted from the end of what a guest printed.
-const KEPT_BYTES: usize = 16 * 1024;
-/// How much a guest may hand over at once.
+/// The number of bytes that are retained of what a guest printed, counted from its end.
+const MAX_CAPTURED_BYTES: usize = 16 * 1024;
+/// The number of bytes that a guest may write at once.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 #[derive(Clone, Default)]
@@ -30,19 +30,19 @@ pub(crate) struct Capture(Arc<Mutex<VecDeque<u8>>>);
 impl Capture {
     fn put(&self, bytes: &[u8]) {
         let mut kept = self.0.lock();
-        let fresh = bytes.get(bytes.len().saturating_sub(KEPT_BYTES)..).unwrap_or_default();
-        let excess = (kept.len() + fresh.len()).saturating_sub(KEPT_BYTES);
+        let fresh = bytes.get(bytes.len().saturating_sub(MAX_CAPTURED_BYTES)..).unwrap_or_default();
+        let excess = (kept.len() + fresh.len()).saturating_sub(MAX_CAPTURED_BYTES);
         let forgotten = excess.min(kept.len());
         kept.drain(..forgotten);
         kept.extend(fresh);
     }
 
-    /// Forgets what was printed, for the next call.
+    /// Discards what was printed, before the next call.
     pub(crate) fn clear(&self) {
         self.0.lock().clear();
     }
 
-    /// What was printed, as text; the caller escapes it for wherever it goes.
+    /// Returns what was printed as text. It is not escaped: callers escape it for the place where they show it.
     pub(crate) fn text(&self) -> String {
         let kept = self.0.lock();
         let bytes: Vec<u8> = kept.iter().copied().collect();
@@ -102,7 +102,8 @@ impl AsyncWrite for Capture {
     }
 }
 
-/// What a command writes as its output: all of it, up to a limit. Whoever writes more is ended, since half an output is none.
+/// Collects the stdout of a command: all of it, up to a limit. A command that writes more is stopped, because truncated output is of no
+/// use.
 #[derive(Clone)]
 pub(crate) struct Collected(Arc<Mutex<Vec<u8>>>, usize);
 
@@ -111,13 +112,13 @@ impl Collected {
         Self(Arc::default(), most)
     }
 
-    /// Takes all that was written. `None` if it was too much.
+    /// Takes everything that was written, or returns `None` if it exceeded the limit.
     pub(crate) fn take(&self) -> Option<Vec<u8>> {
         let kept = std::mem::take(&mut *self.0.lock());
         (kept.len() <= self.1).then_some(kept)
     }
 
-    /// False if it is too much.
+    /// Adds bytes. Returns false once the limit is exceeded.
     fn put(&self, bytes: &[u8]) -> bool {
         let mut kept = self.0.lock();
         let room = (self.1 + 1).saturating_sub(kept.len());
@@ -150,7 +151,7 @@ impl Pollable for Collected {
 #[async_trait]
 impl OutputStream for Collected {
     fn write(&mut self, bytes: bytes::Bytes) -> StreamResult<()> {
-        if self.put(&bytes) { Ok(()) } else { Err(StreamError::trap("it writes more than it may")) }
+        if self.put(&bytes) { Ok(()) } else { Err(StreamError::trap("its output exceeds the limit")) }
     }
 
     fn flush(&mut self) -> StreamResult<()> {
@@ -165,7 +166,7 @@ impl OutputStream for Collected {
 impl AsyncWrite for Collected {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
         let fits = self.put(bytes);
-        Poll::Ready(if fits { Ok(bytes.len()) } else { Err(std::io::Error::other("it writes more than it may")) })
+        Poll::Ready(if fits { Ok(bytes.len()) } else { Err(std::io::Error::other("its output exceeds the limit")) })
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
@@ -184,10 +185,10 @@ mod tests {
     #[test]
     fn keeps_the_end() {
         let capture = Capture::default();
-        capture.put(&[b'a'; 3 * KEPT_BYTES]);
+        capture.put(&[b'a'; 3 * MAX_CAPTURED_BYTES]);
         capture.put(b"the end");
         let text = capture.text();
-        assert_eq!(text.len(), KEPT_BYTES);
+        assert_eq!(text.len(), MAX_CAPTURED_BYTES);
         assert!(text.ends_with("athe end"));
     }
 
@@ -197,7 +198,7 @@ mod tests {
         assert!(collected.put(b"abc") && collected.put(b"de"));
         assert_eq!(collected.take().as_deref(), Some(&b"abcde"[..]));
         assert!(!collected.put(&[b'f'; 1000]));
-        assert_eq!(collected.0.lock().len(), 6, "what is too much is not kept");
+        assert_eq!(collected.0.lock().len(), 6, "bytes beyond the limit are not stored");
         assert_eq!(collected.take(), None);
     }
 }

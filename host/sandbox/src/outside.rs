@@ -1,5 +1,5 @@
-//! What can be told about a component from outside, without compiling it, and how a section is put into one. Only the sections of
-//! the component itself are walked, and nothing in them is changed.
+//! Inspects a component without compiling it, and adds custom sections to one. Only the component's own top-level sections are read; they
+//! are copied unchanged.
 
 use sha2::{Digest, Sha256};
 use wasmparser::{BinaryReader, BinaryReaderError, ComponentImportSectionReader};
@@ -11,28 +11,29 @@ use crate::{
     sections::Sections,
 };
 
-/// How many bytes stand before the first section.
+/// The number of bytes before the first section: the magic number and the version.
 const HEADER_BYTES: usize = 8;
 /// The ids of sections of a component.
 const CUSTOM: u8 = 0;
 const IMPORTS: u8 = 10;
 
-/// A component as it is seen from outside.
+/// What can be learned about a component without compiling it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outside {
     /// SHA-256 of the file in lower-case hexadecimal.
     pub sha256: String,
-    /// The interfaces that it imports or, if it is a core module, that a component made of it could import.
+    /// The interfaces that the component imports or, for a core module, those that the component made from it could import.
     pub imports: Vec<String>,
-    /// What the plugin says about itself.
+    /// The sections in which the plugin describes itself.
     pub sections: Sections,
 }
 
 impl Outside {
-    /// Reads what a component says of itself. That it has the right header and is no bomb is checked; that it is valid is not.
+    /// Inspects a component. Checks its header and how many instances it expands to, as a defence against something like a zip bomb, but
+    /// does not validate it.
     ///
     /// # Errors
-    /// If it is no component, or one that would not be loaded for what it instantiates or says of itself.
+    /// If the bytes are not a component, or if loading them would be refused because of what they instantiate or of their custom sections.
     pub fn of(component: &[u8]) -> Result<Self, LoadError> {
         let kind = kind(component)?;
         let (_, sections) = look(component)?;
@@ -52,11 +53,11 @@ impl Outside {
     }
 }
 
-/// The component with this text as its own section of that name, in place of those that it has. Sections of modules inside stay,
-/// since the component's own takes precedence.
+/// Returns the component with a custom section `name` that holds `text`. The section replaces the component's own sections of that name.
+/// Sections of inner modules stay, because the component's own takes precedence.
 ///
 /// # Errors
-/// If it is no component, or if it could not be loaded with that text.
+/// If the bytes are not a component, or if it could not be loaded with that text.
 pub fn with_section(component: &[u8], name: &str, text: &str) -> Result<Vec<u8>, LoadError> {
     check_header(component)?;
     let mut written = component.get(..HEADER_BYTES).unwrap_or_default().to_vec();
@@ -74,10 +75,10 @@ pub fn with_section(component: &[u8], name: &str, text: &str) -> Result<Vec<u8>,
     Ok(written)
 }
 
-/// A section of the component itself.
+/// A top-level section of a component.
 struct Section<'a> {
     id: u8,
-    /// With its id and its length.
+    /// The section with its id and its length.
     whole: &'a [u8],
     body: &'a [u8],
 }
@@ -107,7 +108,7 @@ fn malformed(error: BinaryReaderError) -> LoadError {
     LoadError::Compile(error.to_string())
 }
 
-/// Writes a length as WebAssembly does: seven bits in each byte, the lowest first.
+/// Writes a length in LEB128, as WebAssembly encodes integers.
 fn write_number(to: &mut Vec<u8>, mut number: usize) {
     while number >= 0x80 {
         to.push((number & 0x7f) as u8 | 0x80);

@@ -1,5 +1,5 @@
-//! The part of the guests' memory that the calls of each client have. Without it, a few calls of one client that fill their memory would
-//! take all there is, and calls of others would end for want of it.
+//! Divides the guests' memory among clients. Without this, a few calls of one client that fill their memory would take all of it, and calls
+//! of other clients would fail for lack of memory.
 
 use std::collections::HashMap;
 
@@ -7,28 +7,29 @@ use parking_lot::Mutex;
 
 use crate::{ledger::Account, places::Party};
 
-/// How many times as much memory as is free the calls of one client may hold: alone three quarters, as of all places.
+/// The calls of one client may hold at most this many times the memory that is still free, so one client alone can hold three quarters.
+/// [`crate::places`] uses the same factor.
 const TIMES_FREE: usize = 3;
-/// From how many clients on those are looked for that hold nothing.
+/// The number of clients above which accounts that hold nothing are removed.
 const SWEEP_ABOVE_CLIENTS: usize = 1024;
 
-/// The accounts of all clients.
-pub(crate) struct Parts {
+/// The memory accounts of all clients.
+pub(crate) struct ClientAccounts {
     whole: Account,
     clients: Mutex<HashMap<Party, Account>>,
 }
 
-impl Parts {
+impl ClientAccounts {
     pub(crate) fn new(whole: Account) -> Self {
         Self { whole, clients: Mutex::default() }
     }
 
-    /// The memory of all calls together.
+    /// Returns the account of all calls together.
     pub(crate) fn whole(&self) -> &Account {
         &self.whole
     }
 
-    /// The memory of a client's calls.
+    /// Returns the account of one client's calls.
     pub(crate) fn of(&self, party: Party) -> Account {
         if party == Party::SOLE {
             return self.whole.clone();
@@ -37,7 +38,7 @@ impl Parts {
         if clients.len() > SWEEP_ABOVE_CLIENTS {
             clients.retain(|_, account| !account.is_idle());
         }
-        clients.entry(party).or_insert_with(|| self.whole.part(TIMES_FREE)).clone()
+        clients.entry(party).or_insert_with(|| self.whole.dynamic_share(TIMES_FREE)).clone()
     }
 }
 
@@ -47,18 +48,18 @@ mod tests {
 
     #[test]
     fn calls_of_one_client_leave_memory_for_those_of_others() {
-        let parts = Parts::new(Account::new(64 << 20));
+        let parts = ClientAccounts::new(Account::new(64 << 20));
         let (ann, ben) = (Party::of(1), Party::of(2));
         let held: Vec<_> = std::iter::from_fn(|| parts.of(ann).charge(1 << 20).ok()).collect();
         assert_eq!(held.len(), 48);
         assert!(parts.of(ben).charge(8 << 20).is_ok());
         drop(held);
-        assert!(parts.of(Party::SOLE).charge(64 << 20).is_ok(), "the only taker may have everything");
+        assert!(parts.of(Party::SOLE).charge(64 << 20).is_ok(), "a sole client may use everything");
     }
 
     #[test]
     fn clients_that_hold_nothing_are_forgotten() {
-        let parts = Parts::new(Account::new(1 << 20));
+        let parts = ClientAccounts::new(Account::new(1 << 20));
         let kept = parts.of(Party::of(7));
         let charge = parts.of(Party::of(8)).charge(1).unwrap();
         for number in 100..=(100 + SWEEP_ABOVE_CLIENTS as u64) {

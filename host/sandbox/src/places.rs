@@ -1,15 +1,17 @@
-//! Bounded places, and how many of them one taker may hold.
+//! Pools with a bounded number of places, which are shared fairly among parties.
 //!
-//! A pool without a part for each taker belongs to the first one that fills it. So one rule holds for all pools: a taker that holds
-//! `n` places gets another one only while `n` is less than three times the number of free places. A single taker can hold three quarters
-//! of a pool, two greedy ones three sevenths each, and ten greedy ones together leave one place in 31 free, which only takers that hold
-//! few can get. Switches share their buffers between ports by the same rule ("dynamic thresholds"). A pool of fewer than four places
-//! keeps nothing for others; its takers get their turns by how much they hold, and those that hold the same by turns.
+//! A place is a permit, like that of a semaphore, for example for a running call, a connection or a session. A party is the unit by which
+//! places are counted: a client, a network address or a plugin. Without a limit per party, a pool would belong to the first party that
+//! fills it. So one rule holds for all pools: a party that holds `n` places gets another one only while `n` is less than three times the
+//! number of free places. A single party can hold three quarters of a pool, two greedy ones three sevenths each, and ten greedy ones
+//! together leave one place in 31 free, which only parties that hold few places can get. Network switches share buffers between ports by
+//! the same rule ("dynamic thresholds"). A pool of fewer than four places reserves nothing: among waiting parties, the one that holds the
+//! fewest places is served first, and those that hold equally many take turns.
 //!
-//! A place can have an occupant that may be ended for another taker, such as an idle session. An occupant is ended only for a taker that
-//! holds fewer places than the occupant's own taker, or once it has been idle for long.
+//! A place can have an occupant that may be evicted, such as an idle session. An occupant is evicted only for a party that holds fewer
+//! places than the occupant's own party, or for any party once it has been idle for long.
 //!
-//! This module does not know what the places are for, nor who the takers are.
+//! This module does not know what the places are for, nor who the parties are.
 
 use std::{
     cmp::Reverse,
@@ -22,95 +24,97 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// How many times as many places as are free one taker may hold.
+/// A party may hold at most this many times the number of free places.
 const TIMES_FREE: usize = 3;
 
-/// The part of a pool that only takers get that hold few: an eighth. Without it, takers that come one after the other, each for all that it
-/// can have, would leave nothing.
-pub(crate) const FOR_SMALL_TAKERS: usize = 8;
-/// Which part of a pool is few: one in 64, and one place at least.
-pub(crate) const FEW: usize = 64;
+/// The size of a pool divided by this is the number of places that are reserved for parties that hold few: an eighth. Without the reserve,
+/// parties that come one after the other and take all that they can get would leave nothing.
+pub(crate) const RESERVE_DIVISOR: usize = 8;
+/// The size of a pool divided by this is the number of places that count as few; it is at least one place.
+pub(crate) const FEW_DIVISOR: usize = 64;
 
-/// Whether a taker that holds so many places may have another one, while so many of `whole` are free.
-pub fn has_part(held: usize, free: usize, whole: usize) -> bool {
-    if held < (whole / FEW).max(1) {
+/// Whether a party that holds `held` of `whole` places may take another one while `free` places are free.
+pub fn may_take(held: usize, free: usize, whole: usize) -> bool {
+    if held < (whole / FEW_DIVISOR).max(1) {
         return free > 0;
     }
-    held < free.saturating_mul(TIMES_FREE) && free > whole / FOR_SMALL_TAKERS
+    held < free.saturating_mul(TIMES_FREE) && free > whole / RESERVE_DIVISOR
 }
 
-/// What one kind of place is for, and what becomes of it. There is no default, so a pool cannot be made without saying all of this.
-/// The table of limits in the documentation is made from these.
+/// Describes one kind of place. There is no default, so a pool cannot be created without stating all of this. The table of limits in the
+/// documentation is generated from these rules.
 #[derive(Debug)]
 pub struct Rule {
     /// What takes a place, in the plural: "calls under way".
     pub of: &'static str,
-    /// What decides how many places there are: a key of the config, or a fixed number.
+    /// What sets the number of places: a key of the config, or a fixed number.
     pub number: &'static str,
-    /// Who counts as one taker: "client", "address", "plugin".
+    /// What counts as one party: "client", "address", "plugin".
     pub taker: &'static str,
     /// When a place is given back.
     pub until: &'static str,
-    /// What becomes of the place while a person is asked something.
+    /// What happens to the place while a person is asked something.
     pub asking: &'static str,
-    /// What becomes of the place when its client is gone.
+    /// What happens to the place when its client has disconnected.
     pub gone: &'static str,
-    /// Which occupants are ended to make room, and for whom.
+    /// Which occupants are evicted to make room, and for which parties.
     pub gives_way: &'static str,
-    /// An occupant that may be ended and has been idle for so long is ended for any taker, not only for one that holds fewer places.
+    /// The idle time after which an evictable occupant is evicted for any party, not only for one that holds fewer places.
     pub old: Duration,
 }
 
-/// A taker of places, by a number that nobody can choose or foresee.
+/// A party that takes places, identified by a number that clients can neither choose nor predict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Party(u64);
 
 impl Party {
-    /// The only taker there can ever be, which may take all places.
+    /// The party of a pool that has only one. It may take all places.
     pub const SOLE: Self = Self(0);
 
-    /// A party by the hash of its name. The hash has to be keyed with a secret of this process, so that nobody can choose a name that
-    /// makes it another party.
+    /// Identifies a party by the hash of its name. The hash must be keyed with a secret of this process, so that nobody can choose a name
+    /// that collides with that of another party.
     pub fn of(hash: u64) -> Self {
         Self(hash.max(1))
     }
 }
 
-/// For whom an occupant may be ended.
+/// The parties for which an occupant may be evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GivesWay {
-    /// For any taker: it has shown no right to its place.
+    /// Any party: the occupant has not shown a right to its place.
     ToAnyone {
-        /// For how long that has been so.
+        /// How long that has been so.
         idle: Duration,
     },
-    /// For takers that hold fewer places, and for any taker once it has been idle for long.
+    /// Parties that hold fewer places, and any party once the occupant has been idle for long.
     ToSmaller {
-        /// For how long it has been idle.
+        /// How long the occupant has been idle.
         idle: Duration,
     },
-    /// The same, but never for its own taker, which would only ask for a place again, and end another one of its own for it.
+    /// The same as `ToSmaller`, but never the occupant's own party, which would only request a place again and evict another of its own
+    /// occupants for it.
     ToOthers {
-        /// For how long it has been idle.
+        /// How long the occupant has been idle.
         idle: Duration,
     },
 }
 
-/// What holds a place and can be ended.
+/// A holder of a place that can be evicted.
 pub trait Occupant: Send + Sync {
-    /// Whether it may be ended, and for whom. `now` is the same for all occupants that are compared. It must not use the pool.
+    /// Returns the parties for which the occupant may be evicted; `None` if it may not be. `now` is the same for all occupants that are
+    /// compared. Must not use the pool, whose lock is held.
     fn gives_way(&self, now: Instant) -> Option<GivesWay>;
 
-    /// Ends it. Its place counts as free already, although it may take a moment to go.
+    /// Evicts the occupant. Its place already counts as free, although the occupant may take a moment to stop.
     fn end(&self);
 }
 
-/// Why a taker gets no place.
+/// The error of a party that gets no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full {
-    /// How many places there are in all.
+    /// The number of places in the pool.
     pub whole: usize,
-    /// How many the taker holds.
+    /// The number of places that the party holds.
     pub held: usize,
     rule: &'static Rule,
 }
@@ -130,7 +134,7 @@ impl fmt::Display for Full {
             0 => write!(f, "all {whole} places for {of} are taken ({number})"),
             _ => write!(
                 f,
-                "this {taker} holds {held} of the {whole} places for {of}, and the others are kept for other {taker}s ({number})"
+                "this {taker} holds {held} of the {whole} places for {of}, and the others are reserved for other {taker}s ({number})"
             ),
         }
     }
@@ -149,9 +153,9 @@ pub struct Places {
 struct State {
     taken: usize,
     held: HashMap<Party, usize>,
-    /// In the order in which they came.
+    /// In order of arrival.
     waiting: Vec<Waiting>,
-    /// The turn of the one that waited and was served last.
+    /// The turn of the waiter that was served last.
     turn: u64,
     occupants: HashMap<u64, (Party, Arc<dyn Occupant>)>,
     last: u64,
@@ -159,15 +163,15 @@ struct State {
 
 struct Waiting {
     party: Party,
-    /// One after the turn that was served last when it came, or after that of the one of its party before it. So a party that waits
-    /// once does not wait behind all of a party that waits often.
+    /// The round in which the waiter is served: one after the turn that was served last when the waiter came or, if later, one after that
+    /// of its party's previous waiter. So a party with one waiter does not queue behind all waiters of another party.
     turn: u64,
-    /// What will hold the place, if it can be ended.
+    /// The future occupant of the place, if it can be evicted.
     occupant: Option<Arc<dyn Occupant>>,
     given: oneshot::Sender<Place>,
 }
 
-/// What became of those that waited: places that were given, and occupants whose places they are. Both are told outside of the lock.
+/// The result of serving waiters: places that were given, and occupants that were evicted for them. Both are notified outside the lock.
 #[derive(Default)]
 struct Served {
     given: Vec<(oneshot::Sender<Place>, Place)>,
@@ -180,18 +184,18 @@ impl Served {
             occupant.end();
         }
         for (given, place) in self.given {
-            // If the taker has stopped waiting in this moment, the place is dropped here and goes to the next.
+            // If the waiter has just stopped waiting, the place is dropped here and goes to the next waiter.
             drop(given.send(place));
         }
     }
 }
 
-/// A place, which is free again when this is dropped.
+/// A place in a pool. This is an RAII guard: dropping it frees the place.
 #[must_use = "the place is given back when this is dropped"]
 pub struct Place {
     all: Arc<Places>,
     party: Party,
-    /// The number of its occupant, if that can be ended.
+    /// The number of its occupant, if that can be evicted.
     occupant: Option<u64>,
 }
 
@@ -208,7 +212,7 @@ impl State {
 
     fn fits(&self, party: Party, whole: usize) -> bool {
         let free = whole.saturating_sub(self.taken);
-        has_part(self.held(party), free, whole) || (free > 0 && party == Party::SOLE)
+        may_take(self.held(party), free, whole) || (free > 0 && party == Party::SOLE)
     }
 
     fn count(&mut self, party: Party) {
@@ -226,9 +230,9 @@ impl State {
         }
     }
 
-    /// The occupant that is ended for a new one of `party`. `is_full`: no place is free. While places are free, the party lacks one because
-    /// of what it holds itself: then only its own occupants are ended, and those of takers that hold more and do not use what they hold.
-    fn to_end(&self, party: Party, is_full: bool, rule: &Rule) -> Option<u64> {
+    /// Selects the occupant to evict for `party`. `is_full`: no place is free. While places are free, the party gets none because of what
+    /// it holds itself; then only its own occupants can be evicted, and idle ones of parties that hold more.
+    fn to_evict(&self, party: Party, is_full: bool, rule: &Rule) -> Option<u64> {
         let (wants, now) = (self.held(party), Instant::now());
         let candidates = self.occupants.iter().filter_map(|(number, (other, occupant))| {
             let (holds, own) = (self.held(*other), *other == party);
@@ -244,14 +248,14 @@ impl State {
         candidates.max_by_key(|(order, _)| *order).map(|(_, number)| number)
     }
 
-    /// Takes the place of an occupant away for a new one of `party`. The occupant has to be ended outside of the lock.
+    /// Takes the place of an occupant away for `party`, and returns the occupant. The caller has to end it outside the lock.
     fn make_room(&mut self, party: Party, is_full: bool, rule: &Rule) -> Option<Arc<dyn Occupant>> {
-        let (other, occupant) = self.occupants.remove(&self.to_end(party, is_full, rule)?)?;
+        let (other, occupant) = self.occupants.remove(&self.to_evict(party, is_full, rule)?)?;
         self.give_back(other);
         Some(occupant)
     }
 
-    /// Which of those that wait is next, and whether an occupant has to be ended for it.
+    /// Returns the index of the next waiter to serve, and whether an occupant has to be evicted for it.
     fn next(&self, rule: &Rule, whole: usize) -> Option<(usize, bool)> {
         let order = |(at, waiting): &(usize, &Waiting)| (self.held(waiting.party), waiting.turn, *at);
         let fit = self.waiting.iter().enumerate().filter(|(_, waiting)| self.fits(waiting.party, whole));
@@ -263,26 +267,26 @@ impl State {
         }
         let mut rest: Vec<(usize, &Waiting)> = self.waiting.iter().enumerate().collect();
         rest.sort_by_key(order);
-        // The answer is the same for all that wait for one taker.
+        // The answer is the same for all waiters of one party.
         let mut asked = HashSet::new();
         rest.retain(|(_, waiting)| asked.insert(waiting.party));
         let is_full = self.taken >= whole;
-        rest.into_iter().find(|(_, one)| self.to_end(one.party, is_full, rule).is_some()).map(|(at, _)| (at, true))
+        rest.into_iter().find(|(_, one)| self.to_evict(one.party, is_full, rule).is_some()).map(|(at, _)| (at, true))
     }
 }
 
 impl Places {
-    /// A pool of `whole` places.
+    /// Creates a pool of `whole` places.
     pub fn new(rule: &'static Rule, whole: usize) -> Arc<Self> {
         Arc::new(Self { rule, whole, state: Mutex::default() })
     }
 
-    /// How many places are taken.
+    /// Returns the number of taken places.
     pub fn taken(&self) -> usize {
         self.state.lock().taken
     }
 
-    /// Takes a place at once, and ends an occupant for it if necessary.
+    /// Takes a place at once, and evicts an occupant for it if necessary.
     pub fn take(self: &Arc<Self>, party: Party) -> Result<Place, Full> {
         self.take_or_end(party).map(|(place, _)| place)
     }
@@ -305,20 +309,20 @@ impl Places {
         Ok((place, ended.is_some()))
     }
 
-    /// Takes a place at once for something that can be ended later, and ends another occupant for it if necessary. True: one was ended.
+    /// Takes a place at once for an occupant that can be evicted later. Returns also whether another occupant was evicted for it.
     pub fn take_for(self: &Arc<Self>, party: Party, occupant: Arc<dyn Occupant>) -> Result<(Place, bool), Full> {
         let (mut place, ended) = self.take_or_end(party)?;
         place.give_way(occupant);
         Ok((place, ended))
     }
 
-    /// Waits for a place. Of those that wait, the one whose party holds the fewest places is next; of several parties, each has its turn.
-    /// The caller bounds how long it waits, and how many wait.
+    /// Waits for a place. The waiter whose party holds the fewest places is served first; parties that hold equally many take turns. The
+    /// caller bounds the waiting time and the number of waiters.
     pub async fn wait(self: &Arc<Self>, party: Party) -> Place {
         self.wait_in(party, None).await
     }
 
-    /// The same for something that can be ended later.
+    /// Waits for a place for an occupant that can be evicted later.
     pub async fn wait_for(self: &Arc<Self>, party: Party, occupant: Arc<dyn Occupant>) -> Place {
         self.wait_in(party, Some(occupant)).await
     }
@@ -326,7 +330,7 @@ impl Places {
     async fn wait_in(self: &Arc<Self>, party: Party, occupant: Option<Arc<dyn Occupant>>) -> Place {
         let (given, served) = {
             let mut state = self.state.lock();
-            // Those that have stopped waiting take no room here, however long no place comes free.
+            // Waiters that have gone are removed, so that they do not accumulate while no place becomes free.
             state.waiting.retain(|waiting| !waiting.given.is_closed());
             if state.waiting.is_empty() && state.fits(party, self.whole) {
                 return self.place(&mut state, party, occupant);
@@ -335,18 +339,18 @@ impl Places {
             let own = state.waiting.iter().filter(|waiting| waiting.party == party).map(|waiting| waiting.turn).max();
             let turn = own.unwrap_or(0).max(state.turn) + 1;
             state.waiting.push(Waiting { party, turn, occupant, given: give });
-            // It may be the next that gets one, or one that is made free.
+            // The new waiter may get a place at once: a free one, or that of an occupant that is evicted.
             (given, self.serve(&mut state))
         };
         served.tell();
         match given.await {
             Ok(place) => place,
-            // The sender is in the pool, which lives as long as this future, and it is dropped only after it has sent.
+            // Not reached: the pool lives as long as this future, and drops the sender only after it has sent.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Has to be called when an occupant may be ended from now on, so that those that wait get its place.
+    /// Serves waiters again. Must be called when an occupant becomes evictable, so that a waiter gets its place.
     pub fn reconsider(self: &Arc<Self>) {
         let served = self.serve(&mut self.state.lock());
         served.tell();
@@ -363,7 +367,7 @@ impl Places {
         Place { all: Arc::clone(self), party, occupant }
     }
 
-    /// Finds out which of those that wait get the free places, and those that can be made free.
+    /// Gives waiters the free places, and the places of occupants that can be evicted.
     fn serve(self: &Arc<Self>, state: &mut State) -> Served {
         let mut served = Served::default();
         if state.waiting.is_empty() {
@@ -388,11 +392,11 @@ impl Places {
 }
 
 impl Place {
-    /// From now on the place has an occupant that can be ended for another taker.
+    /// Sets the occupant of the place. It can be evicted for another party from now on.
     pub fn give_way(&mut self, occupant: Arc<dyn Occupant>) {
         let mut state = self.all.state.lock();
         let number = match self.occupant {
-            // One that was ended has no place any more.
+            // An occupant that was evicted has no place any more.
             Some(number) if !state.occupants.contains_key(&number) => return,
             Some(number) => number,
             None => {
@@ -413,13 +417,13 @@ impl Drop for Place {
         let (served, occupant) = {
             let mut state = all.state.lock();
             let occupant = self.occupant.map(|number| state.occupants.remove(&number));
-            // An occupant that was ended has given its place back already.
+            // The place of an evicted occupant has been given back already.
             if occupant.as_ref().is_none_or(Option::is_some) {
                 state.give_back(self.party);
             }
             (all.serve(&mut state), occupant)
         };
-        // Outside of the lock, since it may hold the last of something that uses the pool.
+        // Dropped outside the lock, because the occupant's destructor may use the pool.
         drop(occupant);
         served.tell();
     }

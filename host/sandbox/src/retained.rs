@@ -1,9 +1,8 @@
-//! Limits what a guest can make the host keep for it through WASI. Some things have a fixed limit, the others are charged to
-//! the guest's memory.
+//! Limits the memory that a guest can make the host allocate through WASI. Some values have a fixed limit; the others are charged to the
+//! guest's memory budget.
 //!
-//! The number of handles is limited elsewhere. But without these functions, what the host keeps behind one handle could be as
-//! large as the guest likes: the name of a method, an authority, the bytes of one write. What is charged here stays charged
-//! until the instance is gone.
+//! The number of handles is limited elsewhere. Without these functions, the data behind one handle would be unbounded: the name of an HTTP
+//! method, an authority, the bytes of one write. Charges made here last until the instance is dropped.
 
 use wasmtime::{
     StoreContextMut,
@@ -27,13 +26,13 @@ use wasmtime_wasi_http::{
 
 use crate::{limits::FIELD_BYTES, store::State};
 
-// The versions must be exactly those that wasmtime links, for the reason that `files` gives.
+// These versions must be exactly the ones that wasmtime links; `files::TYPES` explains why.
 const HTTP: &str = "wasi:http/types@0.2.12";
 const STREAMS: &str = "wasi:io/streams@0.2.12";
 
-/// The longest method and the longest authority.
+/// The maximum length of a method and of an authority.
 const MAX_TEXT_BYTES: usize = 1024;
-/// A guest that keeps to WASI never writes more at once, because no stream offers to take more.
+/// The maximum size of one write. A guest that follows WASI never writes more, because no stream offers to accept more.
 const MAX_WRITE_BYTES: usize = 64 << 10;
 
 /// Charges the guest's memory; the error ends the call.
@@ -41,7 +40,7 @@ fn charge(store: &mut StoreContextMut<'_, State>, bytes: usize) -> wasmtime::Res
     if store.data_mut().budget.grow(bytes) {
         return Ok(());
     }
-    Err(wasmtime::Error::msg("what the host would keep for it exceeds its memory"))
+    Err(wasmtime::Error::msg("the data that the host stores for it exceeds its memory limit"))
 }
 
 fn answer<T>(result: HeaderResult<T>) -> wasmtime::Result<(Result<T, HeaderError>,)> {
@@ -51,7 +50,7 @@ fn answer<T>(result: HeaderResult<T>) -> wasmtime::Result<(Result<T, HeaderError
     }
 }
 
-/// Replaces the functions of WASI that keep what a guest gives them. The linker must allow shadowing.
+/// Replaces the WASI functions that store data from the guest. The linker must allow shadowing.
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     let mut http = linker.instance(HTTP)?;
     http.func_wrap(
@@ -109,7 +108,7 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         "[method]output-stream.write",
         |mut store, (stream, bytes): (Resource<DynOutputStream>, Vec<u8>)| {
             if bytes.len() > MAX_WRITE_BYTES {
-                return Err(wasmtime::Error::msg("it wrote more at once than a stream takes"));
+                return Err(wasmtime::Error::msg("it wrote more than 64 KiB to a stream at once"));
             }
             let table = store.data_mut().ctx().table;
             match HostOutputStream::write(&mut *table, stream, bytes) {

@@ -1,12 +1,13 @@
-//! Decides on which thread a guest runs: at first on the worker that took the call, and after its first tick on threads that are
-//! only for guests.
+//! Decides which thread a guest runs on: first the I/O worker that accepted the call, and after its first tick a pool of threads that is
+//! only for guests. A tick is the interval of epoch interruption.
 //!
-//! A guest that computes returns from `poll` only at a tick. If it stayed on a worker that does I/O, two such guests would delay
-//! every timer and socket of a machine with two cores. If all guests ran elsewhere, every short call would pay for two changes of
-//! threads. So a call moves once it has outlived a tick, and new calls of a plugin that has such calls running begin there.
+//! A guest that computes returns from `poll` only at a tick. On I/O workers, two such guests would delay every timer and socket of a
+//! machine with two cores. If all guests ran on the guest threads, every short call would pay for two thread switches. So a call moves once
+//! it has computed through a tick, and while a plugin has such long calls running, its new calls start on the guest threads.
 //!
-//! On those threads all plugins are treated alike: each plugin has as many turns as there are threads, a call needs one of them
-//! to run, and gives it back at every tick. So a plugin with many running calls does not crowd out one with few.
+//! Scheduling on the guest threads is fair between plugins: each plugin has a semaphore with as many permits, called turns, as there are
+//! threads. A call needs a turn to run and returns it at every tick, so that a plugin with many running calls does not crowd out one with
+//! few.
 
 use std::{
     pin::Pin,
@@ -22,10 +23,10 @@ use tokio::{runtime::Handle, sync::Semaphore, task::JoinError};
 use tokio_util::{sync::PollSemaphore, task::AbortOnDropHandle};
 use tracing::Instrument as _;
 
-/// The threads for guests that have outlived a tick.
+/// The thread pool for guests that have computed through a tick.
 pub(crate) struct GuestRuntime {
-    /// It is shut down without waiting when the sandbox is dropped, since a guest in the middle of a tick must not hold up the end
-    /// of the process.
+    /// Shut down without waiting when the sandbox is dropped, so that a guest in the middle of a tick does not delay the exit of the
+    /// process.
     runtime: Option<tokio::runtime::Runtime>,
     threads: usize,
 }
@@ -41,7 +42,7 @@ impl GuestRuntime {
         Ok(Self { runtime: Some(runtime), threads })
     }
 
-    /// Does `work` on `kept` once in each period, until everybody else has dropped `kept`.
+    /// Calls `work` on `kept` once per period until all other references to `kept` are gone.
     pub(crate) fn every<T: Send + Sync + 'static>(&self, period: Duration, kept: &Arc<T>, work: fn(&T)) {
         let kept = Arc::downgrade(kept);
         let Some(runtime) = &self.runtime else { return };
@@ -57,13 +58,12 @@ impl GuestRuntime {
         });
     }
 
-    /// Makes the turns for a new plugin.
+    /// Creates the turns of a new plugin.
     pub(crate) fn turns(&self) -> Turns {
         Turns { gate: Arc::new(Semaphore::new(self.threads)), long_calls: Arc::default() }
     }
 
-    /// Runs a call. Its store tells `pace` of each tick; once the call has computed through one, it moves to the threads for
-    /// guests.
+    /// Runs a call. The call's store reports each tick to `pace`; once the call has computed through one, it moves to the guest threads.
     pub(crate) fn run<T, F>(&self, call: F, turns: &Turns, pace: Arc<Pace>) -> Run<T>
     where
         T: Send + 'static,
@@ -87,23 +87,23 @@ impl Drop for GuestRuntime {
     }
 }
 
-/// How many ticks there have been.
+/// Counts ticks.
 #[derive(Default)]
 pub(crate) struct Ticks(AtomicU64);
 
 impl Ticks {
-    /// Called before the engines are told of a tick, so that no guest learns of it earlier.
+    /// Counts a tick. Called before the engines' epoch is advanced, so that no guest sees a tick that is not counted yet.
     pub(crate) fn advance(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Whether a call has computed through a tick. A tick that passed while the call waited, such as for a server, does not count: the
-/// engine reports it all the same, when the guest goes on.
+/// Records whether a call has computed through a tick. Ticks that pass while the call waits, for example for a server, do not count,
+/// although the engine reports them when the guest resumes.
 #[derive(Default)]
 pub(crate) struct Pace {
     ticks: Arc<Ticks>,
-    /// The number of ticks when the call last went on.
+    /// The number of ticks when the call was last resumed.
     resumed: AtomicU64,
     overran: AtomicBool,
 }
@@ -113,19 +113,19 @@ impl Pace {
         Self { ticks: Arc::clone(ticks), ..Self::default() }
     }
 
-    /// The call goes on.
+    /// Notes that the call is resumed.
     fn resume(&self) {
         self.resumed.store(self.ticks.0.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// The engine reports a tick.
+    /// Notes that the engine has reported a tick.
     pub(crate) fn tick(&self) {
         if self.ticks.0.load(Ordering::Relaxed) > self.resumed.load(Ordering::Relaxed) {
             self.overran.store(true, Ordering::Relaxed);
         }
     }
 
-    /// What follows takes longer than a tick.
+    /// Marks the call as one that computes for longer than a tick.
     pub(crate) fn overrun(&self) {
         self.overran.store(true, Ordering::Relaxed);
     }
@@ -135,14 +135,14 @@ impl Pace {
     }
 }
 
-/// The turns that the calls of one plugin take on the threads for guests.
+/// The turns that the calls of one plugin take on the guest threads.
 #[derive(Clone)]
 pub(crate) struct Turns {
     gate: Arc<Semaphore>,
     long_calls: Arc<AtomicUsize>,
 }
 
-/// A call under way. Dropping it stops the call, at the latest at its next tick.
+/// A running call. Dropping it stops the call, at the latest at its next tick.
 pub(crate) struct Run<T> {
     stage: Stage<T>,
     handle: Option<Handle>,
@@ -153,7 +153,7 @@ pub(crate) struct Run<T> {
 enum Stage<T> {
     /// The call runs on the worker that took it.
     Here(Pin<Box<dyn Future<Output = T> + Send>>),
-    /// The call runs on the threads for guests.
+    /// The call runs on the guest threads.
     Elsewhere(AbortOnDropHandle<T>),
     Done,
 }
@@ -163,7 +163,7 @@ enum Stage<T> {
 pub(crate) struct Stopped(pub(crate) JoinError);
 
 impl<T: Send + 'static> Run<T> {
-    /// Moves the call to the threads for guests.
+    /// Moves the call to the guest threads.
     fn leave(&mut self) {
         let Some(handle) = &self.handle else { return };
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
@@ -171,7 +171,7 @@ impl<T: Send + 'static> Run<T> {
             Stage::Here(call) => {
                 let mut call = InTurns::new(call, &self.turns, &self.pace);
                 call.count_if_long();
-                // What is logged of it there belongs to the caller's span as well.
+                // Log records of the call stay in the caller's span.
                 Stage::Elsewhere(AbortOnDropHandle::new(handle.spawn(call.in_current_span())))
             }
             other => other,
@@ -198,19 +198,19 @@ impl<T: Send + 'static> Future for Run<T> {
         }
         match &mut self.stage {
             Stage::Elsewhere(task) => Pin::new(task).poll(cx).map_err(Stopped),
-            // This is not reached, since a future that is done is not polled again.
+            // Not reached: a completed future is not polled again.
             Stage::Here(_) | Stage::Done => Poll::Pending,
         }
     }
 }
 
-/// Counts a call among its plugin's long ones until it is dropped. Only a call that computed through a tick itself is one: if those
-/// counted too that merely followed a long call to the threads for guests, calls that overlap would keep each other there.
+/// Counts a call as one of its plugin's long calls until dropped. Only calls that computed through a tick themselves count. If calls
+/// counted that were only started on the guest threads because of a long call, overlapping short calls would keep each other there.
 struct LongCall(Arc<AtomicUsize>);
 
 impl LongCall {
     fn new(turns: &Turns) -> Self {
-        tracing::debug!("a call computes through a tick, so it goes on with the threads for guests");
+        tracing::debug!("a call has computed through a tick and moves to the guest threads");
         turns.long_calls.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(&turns.long_calls))
     }
@@ -266,20 +266,20 @@ mod tests {
         let ticks: Arc<Ticks> = Arc::default();
         let pace = Pace::new(&ticks);
         pace.resume();
-        // It waits, and is told of the ticks meanwhile when it goes on.
+        // The call waits, and the engine reports the ticks when it resumes.
         for _ in 0..10 {
             ticks.advance();
         }
         pace.resume();
         pace.tick();
         assert!(!pace.overran());
-        // It computes through one.
+        // The call computes through a tick.
         ticks.advance();
         pace.tick();
         assert!(pace.overran());
     }
 
-    /// A call that gives way once, and before it computes through a tick if it is to.
+    /// A call that yields once. If `computes`, it computes through a tick before that.
     async fn call(ticks: Arc<Ticks>, pace: Arc<Pace>, computes: bool, end: Arc<tokio::sync::Notify>) {
         if computes {
             ticks.advance();
@@ -300,10 +300,10 @@ mod tests {
             (run, end)
         };
         let (mut first, end_first) = begin(true);
-        // It is polled where it begins, and leaves.
+        // The first poll runs the call on this thread; then the call moves.
         let polled = std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut first).poll(cx))).await;
         assert!(polled.is_pending() && long() == 1);
-        // These two begin on the threads for guests. The one that computes there counts too.
+        // These two start on the guest threads. The one that computes there counts as a long call too.
         let (follower, end_follower) = begin(false);
         let (second, end_second) = begin(true);
         while long() < 2 {
@@ -314,7 +314,7 @@ mod tests {
         first.await.unwrap();
         second.await.unwrap();
         assert_eq!(long(), 0, "the follower is still under way");
-        // So the next call stays where it begins.
+        // So the next call stays on this thread.
         let pace = Arc::new(Pace::new(&ticks));
         let next = runtime.run(std::future::ready(()), &turns, pace);
         assert!(matches!(next.stage, Stage::Here(_)));

@@ -1,4 +1,4 @@
-//! What all plugins share: the engines, the cache, the places to run in, and the memory.
+//! The state that all plugins share: the engines, the cache, the places for running calls, and the memory.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -13,16 +13,16 @@ use crate::{
     instance::Instance,
     ledger::Account,
     load_error::EngineError,
-    parts::Parts,
+    parts::ClientAccounts,
     places::{Places, Rule},
     runtime::{GuestRuntime, Ticks},
     warm::{Bounds, Warm},
 };
 
-/// How many further slots there are for plugins that have no call running, for when all others are taken.
+/// The number of extra slots for plugins that have no call running, used when all other slots are taken.
 const FIRST_SLOTS: usize = 16;
 
-/// Calls of all plugins that run.
+/// The rule for running calls of all plugins.
 pub static SLOTS: Rule = Rule {
     of: "running calls of all plugins",
     number: "`total_concurrency` in [limits]",
@@ -34,7 +34,7 @@ pub static SLOTS: Rule = Rule {
     old: Duration::MAX,
 };
 
-/// Running calls of plugins that had none running when the call began.
+/// The rule for calls of plugins that had no other call running when the call began.
 pub static FIRST: Rule = Rule {
     of: "first calls of plugins while all other places are taken",
     number: "16, fixed",
@@ -46,25 +46,25 @@ pub static FIRST: Rule = Rule {
     old: Duration::MAX,
 };
 
-/// How long an instance that nobody uses is kept.
-const IDLE: Duration = Duration::from_secs(60);
+/// How long an idle instance is retained.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How many bytes of each of its memories a slot keeps at most between calls instead of giving them back to the kernel. Measured: a
-/// call takes 12.7 us with this, and 27 us without.
-const MEMORY_KEEP_RESIDENT: usize = 1 << 20;
-/// If all instances together may have less than this, which is enough for a handful of them, what idle slots keep is not
-/// subtracted from it: running calls may use all of it.
-const LITTLE: usize = 256 << 20;
+/// The maximum number of bytes that a slot keeps resident of each of its memories between calls, instead of giving them back to the kernel.
+/// Measured: a call takes 12.7 us with this, and 27 us without.
+const MEMORY_KEEP_RESIDENT_BYTES: usize = 1 << 20;
+/// If the limit on the memory of all instances is below this, what idle slots keep is not subtracted from it: running calls may use all of
+/// it. This much is enough for a handful of instances.
+const LOW_MEMORY_BYTES: usize = 256 << 20;
 
-/// What the operator decides about all plugins together.
+/// The operator's settings for all plugins together.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
-    /// How many calls run at once, of all plugins together. At most as many instances are kept between calls. A plugin that has no
-    /// call running may get one of 16 places beside these.
+    /// How many calls of all plugins together run at once. At most as many instances are retained between calls. A plugin that has no call
+    /// running may get one of 16 places in addition to these.
     pub total_concurrency: usize,
-    /// How many bytes of memory all instances may hold together. Those that are only kept between calls may hold a quarter of it.
+    /// How many bytes of memory all instances may hold together. Instances that are retained between calls may hold a quarter of it.
     pub total_memory_bytes: usize,
-    /// The directory in which compiled code is kept. It must be closed to other users, or it is not used. Without one, every start
+    /// The directory in which compiled code is cached. It must be closed to other users, or it is not used. Without one, every start
     /// compiles every plugin.
     pub cache_dir: Option<PathBuf>,
     /// How components are compiled.
@@ -83,10 +83,10 @@ pub struct Sandbox {
     /// Further slots, for plugins that have no call running, so that they need not wait when other plugins have taken all of
     /// `slots`.
     pub(crate) first_slots: Arc<Places>,
-    /// Instances that are kept from one call of a client to the next.
+    /// Idle instances that are retained from one call of a client to the next.
     pub(crate) warm: Arc<Warm<Instance>>,
-    /// The memory of guests, with a part for each client.
-    pub(crate) memory: Parts,
+    /// The memory of guests, with an account for each client.
+    pub(crate) memory: ClientAccounts,
     /// The account to which compiled code is charged.
     pub(crate) host_memory: Account,
     pub(crate) handles: Handles,
@@ -96,29 +96,28 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Starts the engines and the threads for guests. If there is no room for a pool, or the cache cannot be trusted, the
-    /// sandbox does without it and warns the operator.
+    /// Starts the engines and the guest threads. If there is no room for a pool, or the cache cannot be trusted, the sandbox works without
+    /// it and warns the operator.
     pub fn new(config: SandboxConfig) -> Result<Arc<Self>, EngineError> {
         let failed = |error: wasmtime::Error| EngineError::Engine(format!("{error:#}"));
         let slots = config.total_concurrency.max(1);
-        // Images of initial memories are files that exist only in memory, but the system's limit on the size of files applies
+        // Copy-on-write images of initial memories are files that exist only in memory, but the system's limit on the size of files applies
         // to them too.
         let images = getrlimit(Resource::Fsize).current.is_none();
         let base = base_config(images);
         let mut pooled = base.clone();
         let all_slots = slots + FIRST_SLOTS + slots;
-        // What slots keep between calls is memory in use, so running calls get only the rest. If the limit is low, slots keep
-        // less.
+        // What slots keep between calls is memory in use, so running calls get only the rest. If the limit is low, slots keep less of it.
         let memories = all_slots.saturating_mul(MEMORIES_PER_SLOT as usize);
-        let kept = MEMORY_KEEP_RESIDENT.saturating_mul(memories).min(config.total_memory_bytes / 4);
+        let kept = MEMORY_KEEP_RESIDENT_BYTES.saturating_mul(memories).min(config.total_memory_bytes / 4);
         let keep = kept / memories;
-        let resting = if config.total_memory_bytes < LITTLE { 0 } else { kept };
+        let resting = if config.total_memory_bytes < LOW_MEMORY_BYTES { 0 } else { kept };
         pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(all_slots, keep)));
         let pooled = match Engine::new(&pooled) {
             Ok(engine) => Some(Linkable::new(engine).map_err(failed)?),
             Err(error) => {
                 tracing::warn!(
-                    "no room for a pool of {slots} sandboxes, so each is made on demand, which is slower: {error:#}"
+                    "no room for a pool of {slots} sandboxes, so each is created on demand, which is slower: {error:#}"
                 );
                 None
             }
@@ -138,13 +137,14 @@ impl Sandbox {
         let cache = config.cache_dir.and_then(|directory| match Cache::open(&directory) {
             Ok(cache) => Some(cache),
             Err(error) => {
-                tracing::warn!("compiled plugins are not cached, every start compiles anew: {error}");
+                tracing::warn!("compiled plugins are not cached, so every start compiles them again: {error}");
                 None
             }
         });
         let runtime = GuestRuntime::new().map_err(|error| EngineError::Engine(error.to_string()))?;
-        let warm = Arc::new(Warm::new(Bounds { count: slots, bytes: config.total_memory_bytes / 4, idle: IDLE }));
-        runtime.every(IDLE / 10, &warm, Warm::retire);
+        let warm =
+            Arc::new(Warm::new(Bounds { count: slots, bytes: config.total_memory_bytes / 4, idle: IDLE_TIMEOUT }));
+        runtime.every(IDLE_TIMEOUT / 10, &warm, Warm::retire);
         Ok(Arc::new(Self {
             pooled,
             on_demand,
@@ -152,7 +152,7 @@ impl Sandbox {
             slots: Places::new(&SLOTS, slots),
             first_slots: Places::new(&FIRST, FIRST_SLOTS),
             warm,
-            memory: Parts::new(Account::new(config.total_memory_bytes - resting)),
+            memory: ClientAccounts::new(Account::new(config.total_memory_bytes - resting)),
             host_memory: config.host_memory,
             handles: Handles::new(),
             runtime,
@@ -161,12 +161,12 @@ impl Sandbox {
         }))
     }
 
-    /// The memory of all guests together.
+    /// Returns the account of all guests' memory together.
     pub fn guest_memory(&self) -> &Account {
         self.memory.whole()
     }
 
-    /// The engine for which artifacts are compiled; both engines accept them.
+    /// Returns the engine for which artifacts are compiled; both engines accept them.
     pub(crate) fn compiler(&self) -> &Engine {
         self.pooled.as_ref().map_or(&self.on_demand.engine, |one| &one.engine)
     }

@@ -1,4 +1,4 @@
-//! What one call may touch, and how much of everything it may use. All of it is plain data, decided elsewhere before the call starts.
+//! What one call may access, and its limits. All of it is plain data, decided elsewhere before the call starts.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     network::{HttpLimits, Network},
 };
 
-/// A future that ends when there is no need to wait any more.
+/// A future that completes when there is no need to wait any more.
 pub type Wait<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// Everything a call may reach beyond its own memory. The default is nothing.
@@ -23,11 +23,11 @@ pub struct Scope {
     pub environment: Vec<(String, String)>,
     /// Sends its HTTP requests. `None`: all of them are refused.
     pub network: Option<Arc<dyn Network>>,
-    /// What a test decides in place of the machine: by default nothing.
+    /// The clock and the random numbers that a test prescribes.
     pub fixed: Fixed,
 }
 
-/// A scope in a form that can be compared. A directory is the same if it is the same on disk, not if its path is.
+/// A scope in a form that can be compared. Directories are compared by their identity on disk, not by their path on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reach {
     /// For each directory: the guest's path, its identity, and whether the guest may write.
@@ -38,8 +38,8 @@ pub(crate) struct Reach {
 }
 
 impl Scope {
-    /// `None` if the identity of a directory cannot be found out, or in a test, whose instances begin anew; then the scope equals no
-    /// other.
+    /// Returns the scope in comparable form. `None` if the identity of a directory is unknown, or if a test prescribes the clock or random
+    /// numbers; then no instance is used again.
     pub(crate) fn reach(&self) -> Option<Reach> {
         if !self.fixed.is_nothing() {
             return None;
@@ -59,9 +59,9 @@ impl Scope {
 /// The device number and the inode number of a file.
 pub(crate) type Identity = (u64, u64);
 
-/// The identity in what the system says about a file.
+/// Returns the identity of a file from its `stat`.
 pub(crate) fn identity_of(stat: &rustix::fs::Stat) -> Identity {
-    // macOS numbers devices with an `i32`. WASI's own functions widen it as this does, and guests compare the two.
+    // macOS numbers devices with an `i32`. WASI's own functions widen it in the same way, and guests compare the results of both.
     #[cfg(target_vendor = "apple")]
     let device = i64::from(stat.st_dev).cast_unsigned();
     #[cfg(not(target_vendor = "apple"))]
@@ -77,7 +77,7 @@ pub struct Directory {
     /// Whether files in it can be changed, added and removed.
     pub writable: bool,
     identity: Option<Identity>,
-    /// The host knows it by the same path.
+    /// Whether the directory has the same path on the host.
     pub(crate) under_own_name: bool,
     pub(crate) handle: wasmtime_wasi::filesystem::Dir,
 }
@@ -91,7 +91,7 @@ impl Directory {
         } else {
             (FsPerms::ReadOnly, OpenMode::READ)
         };
-        // While the handle is open, the system does not give the directory's numbers to another one.
+        // While the handle is open, the system does not reuse the directory's numbers for another one.
         let identity = rustix::fs::fstat(&handle).ok().map(|stat| identity_of(&stat));
         let guest_path = guest_path.into();
         let named = rustix::fs::stat(&guest_path).ok().map(|stat| identity_of(&stat));
@@ -101,14 +101,14 @@ impl Directory {
     }
 }
 
-/// How much a plugin may use. All limits but the number of calls apply to each call by itself.
+/// The limits of a plugin. All except `concurrency` apply to each call separately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// How many calls of this plugin run at once; at least one. Further ones wait for their turn within their deadline.
     pub concurrency: usize,
-    /// Bytes of all memories and tables of one instance together, and of what the host keeps for it.
+    /// The bytes of all memories and tables of one instance together, and of what the host stores for it.
     pub memory_bytes: usize,
-    /// How long a call may take from the moment it is made, so including any wait for its turn.
+    /// How long a call may take from the moment it is made, including the wait for its turn.
     pub timeout: Duration,
     /// How many bytes the answer to a call may have.
     pub output_bytes: usize,
@@ -116,31 +116,31 @@ pub struct Limits {
     pub http: HttpLimits,
 }
 
-/// Receives what a guest says while it runs. The methods are called on the guest's thread, so they must not block. Each kind of
-/// event is passed on at most 1,000 times in a call, except changes of lists.
+/// Receives the events of a guest while it runs. The methods are called on the guest's thread, so they must not block. Each kind of event
+/// is passed on at most 1,000 times in a call, except changes of lists.
 pub trait Events: Send + Sync {
-    /// The guest logs something. `data` is JSON, for clients to see in place of the message. Each is at most 16 KiB: a longer message
-    /// is cut off, longer data are left out.
+    /// The guest logs something. `data` is JSON that clients get in place of the message. Each is at most 16 KiB: a longer message is cut,
+    /// and longer `data` is left out.
     fn log(&self, level: Level, message: String, data: Option<String>);
-    /// The guest says how far it has come. `done` is finite and grows from report to report; `total` is in the same unit.
+    /// The guest reports its progress. `done` is finite and grows from report to report; `total` is in the same unit.
     fn progress(&self, done: f64, total: Option<f64>, message: Option<String>);
-    /// Called when the call could begin. If this returns a future, for example because the client does not read its earlier
-    /// answers, the call waits for that future and other calls may have its turn meanwhile. Then this is called again.
+    /// Called when the call could begin. If this returns a future, for example because the client does not read its earlier answers
+    /// (backpressure), the call waits for that future while other calls may take its turn. Then this is called again.
     fn wait_to_run(&self) -> Option<Wait<'_>> {
         None
     }
-    /// Called before the guest logs something or reports progress. If this returns a future, because what the guest said before
-    /// has not been read yet, the guest waits for that future, but in all no longer than a second in a call.
+    /// Called before the guest logs something or reports progress. If this returns a future, because earlier events have not been read yet,
+    /// the guest waits for that future, for at most a second per call in all.
     fn wait_to_speak(&self) -> Option<Wait<'_>> {
         None
     }
     /// One of the guest's lists has changed.
     fn list_changed(&self, kind: Kind);
-    /// A resource has new contents, or so the guest says. The URI is at most 8 KiB long, and may be that of another plugin.
+    /// The guest reports that a resource has new contents. The URI is at most 8 KiB long, and may be that of another plugin.
     fn resource_updated(&self, uri: String);
 }
 
-/// The events of calls to which nobody listens.
+/// Ignores all events.
 pub struct NoEvents;
 
 impl Events for NoEvents {
@@ -150,15 +150,15 @@ impl Events for NoEvents {
     fn resource_updated(&self, _: String) {}
 }
 
-/// What the operator decides about a plugin, beside its code.
+/// The operator's settings for a plugin.
 #[derive(Debug, Clone)]
 pub struct PluginSpec {
-    /// The plugin's name in the operator's file.
+    /// The plugin's ID in the config.
     pub id: String,
-    /// What it may use.
+    /// The plugin's limits.
     pub limits: Limits,
-    /// The plugin's own table from the operator's file, as a JSON object. The plugin can read it.
+    /// The plugin's own table of the config, as a JSON object. The plugin can read it.
     pub config: Arc<str>,
-    /// How it is served if it was not made for wharf.
+    /// How the plugin is served if it was not made for wharf.
     pub adapter: Arc<Adapter>,
 }

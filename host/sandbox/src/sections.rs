@@ -1,24 +1,23 @@
-//! What a plugin says about itself in custom sections of its file, where it can be read without running anything: a paragraph of
+//! The custom sections of a file in which a plugin describes itself. They can be read without running anything. They hold a paragraph of
 //! instructions for the model, and what the plugin wants to be granted.
 //!
-//! A section may stand in the component itself, where `wharf embed` puts it, or in a core module directly inside, where a compiler
-//! puts it. The component's own takes precedence. Both are claims of the plugin's author and grant nothing.
+//! A section may be in the component itself, where `wharf embed` puts it, or in a core module directly inside the component, where a
+//! compiler puts it. The component's own takes precedence. Both are claims of the plugin's author and grant nothing.
 
 use crate::load_error::LoadError;
 
-/// The section in which tools for WIT keep documentation, and how much of it is read. It begins with a byte that says of which
-/// version it is.
-const DOCS: &str = "package-docs";
+/// The section in which WIT tools store documentation, and the maximum size that is read. Its first byte is its version.
+const DOCS_SECTION: &str = "package-docs";
 const MAX_DOCS_BYTES: usize = 256 << 10;
 
-/// The names of the sections.
+/// The name of the section with instructions for the model.
 pub const INSTRUCTIONS: &str = "wharf:instructions";
-/// See [`INSTRUCTIONS`].
+/// The name of the section with what the plugin wants to be granted.
 pub const WANTS: &str = "wharf:wants";
 
-/// The longest instructions of one plugin, in bytes.
+/// The maximum length of the instructions of one plugin.
 pub const MAX_PARAGRAPH_BYTES: usize = 2 << 10;
-/// The longest wants, in bytes.
+/// The maximum length of what a plugin wants.
 pub const MAX_WANTS_BYTES: usize = 16 << 10;
 
 /// The texts of the sections; `None` where there is no such section, or an empty one.
@@ -33,13 +32,13 @@ pub struct Sections {
 }
 
 impl Sections {
-    /// Takes in a section, if it is one of wharf's. `own`: it stands in the component itself.
+    /// Stores the contents of a section, if it is one that wharf reads. `own`: whether the section is in the component itself.
     pub(crate) fn take(&mut self, name: &str, bytes: &[u8], own: bool) -> Result<(), LoadError> {
         let (name, place, most) = match name {
             INSTRUCTIONS => (INSTRUCTIONS, &mut self.instructions, MAX_PARAGRAPH_BYTES),
             WANTS => (WANTS, &mut self.wants, MAX_WANTS_BYTES),
-            // It was written for others, so what is odd about it is no reason to refuse the component.
-            DOCS if own && bytes.len() <= MAX_DOCS_BYTES => {
+            // This section is written by other tools, so the component is not refused if the section is malformed.
+            DOCS_SECTION if own && bytes.len() <= MAX_DOCS_BYTES => {
                 let text = bytes.get(1..).and_then(|text| std::str::from_utf8(text).ok());
                 self.docs = text.filter(|text| !text.is_empty()).map(str::to_owned);
                 return Ok(());
@@ -57,7 +56,7 @@ impl Sections {
         Ok(())
     }
 
-    /// The texts as they are kept beside compiled code: each with its length before it.
+    /// Encodes the texts for storage with compiled code: each with its length before it.
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for text in [&self.instructions, &self.wants, &self.docs] {
@@ -68,7 +67,8 @@ impl Sections {
         bytes
     }
 
-    /// Reads what [`Sections::write`] wrote, and how many bytes that were. `None` if it is something else.
+    /// Decodes what [`Sections::write`] wrote. Returns the sections and the number of bytes that were read, or `None` if the bytes are
+    /// malformed.
     pub(crate) fn read(bytes: &[u8]) -> Option<(Self, usize)> {
         let mut rest = bytes;
         let mut next = || {
@@ -97,9 +97,9 @@ mod tests {
         assert_eq!(sections.instructions.as_deref(), Some("own"));
         sections.take(WANTS, b" ", true).unwrap();
         assert_eq!(sections.wants, None);
-        sections.take(DOCS, b"\0{}", true).unwrap();
-        sections.take(DOCS, b"\0inner", false).unwrap();
-        sections.take(DOCS, &vec![b'x'; 300_000], true).unwrap();
+        sections.take(DOCS_SECTION, b"\0{}", true).unwrap();
+        sections.take(DOCS_SECTION, b"\0inner", false).unwrap();
+        sections.take(DOCS_SECTION, &vec![b'x'; 300_000], true).unwrap();
         assert_eq!(sections.docs.as_deref(), Some("{}"));
     }
 

@@ -33,13 +33,13 @@ use crate::{
     traffic::{Traffic, denied},
 };
 
-/// How many log records a call may make, and as many reports of progress and updates of resources.
+/// The maximum number of log records of a call, and also that of progress reports and of resource updates.
 const MAX_EVENTS: u32 = 1000;
-/// How long a call waits, in all, for a client that reads more slowly than the guest talks.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// The longest text of one event.
+/// How long a call waits, in all, for a client that reads events more slowly than the guest sends them (backpressure).
+const SLOW_CLIENT_GRACE: Duration = Duration::from_secs(1);
+/// The maximum length of a text in one event.
 const MAX_EVENT_BYTES: usize = 16 * 1024;
-/// The longest URI of an update.
+/// The maximum length of the URI of an update.
 const MAX_URI_BYTES: usize = 8 * 1024;
 /// How many random bytes a guest may ask for at once.
 const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
@@ -49,7 +49,7 @@ const MAX_FIELDS_BYTES: usize = 8 << 10;
 /// The size of the pieces of an outgoing body. A handle can hold two of them.
 const BODY_PIECE_BYTES: usize = 4096;
 
-/// What an instance knows of the call that it serves.
+/// The state of the call that an instance serves.
 pub(crate) struct CallState {
     events: Arc<dyn Events>,
     traces: Traces,
@@ -66,12 +66,12 @@ struct Counts {
     updates: u32,
     last_progress: Option<f64>,
     /// How long the call may still wait for its client to read.
-    patience: Duration,
+    grace: Duration,
 }
 
 impl CallState {
     pub(crate) fn new(events: Arc<dyn Events>, traces: Traces, pace: Arc<Pace>, traffic: Option<Traffic>) -> Self {
-        Self { events, traces, pace, traffic, counts: Counts { patience: PATIENCE, ..Counts::default() } }
+        Self { events, traces, pace, traffic, counts: Counts { grace: SLOW_CLIENT_GRACE, ..Counts::default() } }
     }
 
     /// Notes that the turn of the call has come.
@@ -79,7 +79,7 @@ impl CallState {
         self.traces.begin();
     }
 
-    /// What the call is to wait for before it runs, if anything.
+    /// Returns a future that the call has to wait for before it runs, if any.
     pub(crate) fn wait_to_run(&self) -> Option<Wait<'_>> {
         self.events.wait_to_run()
     }
@@ -89,30 +89,30 @@ impl CallState {
         self.pace.tick();
     }
 
-    /// Hides in what the plugin says what only its network should know.
+    /// Masks the network's secrets in a value from the plugin.
     fn mask(&self, said: &mut impl Masked) {
         if let Some(traffic) = &self.traffic {
             traffic.mask(said);
         }
     }
 
-    /// The same for a text of which only the beginning is passed on: what is cut off is not searched either, but for as much as may
-    /// belong to something that is hidden at the end of the rest.
+    /// Masks a text and cuts it to the length of an event. The text is cut to four times that length before it is searched: that bounds the
+    /// search, and still finds a secret that lies across the final cut.
     fn shorten(&self, text: &mut String) {
         text.truncate(text.floor_char_boundary(4 * MAX_EVENT_BYTES));
         self.mask(text);
         truncate(text);
     }
 
-    /// Ends the HTTP requests that are under way.
+    /// Aborts the HTTP requests that are in flight.
     fn end(&self) {
         if let Some(traffic) = &self.traffic {
             traffic.end();
         }
     }
 
-    /// The state of an instance between its calls, when nobody listens to it.
-    fn nobody() -> Self {
+    /// Returns the state of an instance between its calls. It ignores all events.
+    fn idle() -> Self {
         Self::new(Arc::new(NoEvents), Traces::default(), Arc::default(), None)
     }
 }
@@ -123,21 +123,21 @@ impl Drop for CallState {
     }
 }
 
-/// What the store of an instance holds.
+/// The data in the store of an instance.
 pub(crate) struct State {
     wasi: WasiCtx,
     http: WasiHttpCtx,
     table: ResourceTable,
     directories: Vec<Directory>,
     pub(crate) listed: Option<Listed>,
-    /// How many entries of folders have been read, but not yet passed on to the guest.
+    /// How many entries of directories have been read, but not yet passed on to the guest.
     pub(crate) read_ahead: usize,
     config: Arc<str>,
     settings: Arc<BTreeMap<String, String>>,
     printed: Capture,
-    /// What a command writes as its output. `None` if the instance is no command that runs.
+    /// The standard output of a command. `None` if the instance does not run a command.
     output: Option<Collected>,
-    /// What the arguments and the input of a command take.
+    /// The charge for the arguments and the input of a command.
     _started_with: Option<Charge>,
     pub(crate) call: CallState,
     pub(crate) budget: MemoryBudget,
@@ -146,16 +146,17 @@ pub(crate) struct State {
     handles: Share,
 }
 
-/// The entry of a folder that was passed on to the guest last.
+/// The directory entry that was passed on to the guest last.
 pub(crate) struct Listed {
-    /// The guest's own handle of the folder, which is not kept open for this.
+    /// The guest's own handle of the directory, which this does not keep open.
     pub(crate) base: Weak<std::fs::File>,
     pub(crate) name: String,
     pub(crate) identity: Identity,
 }
 
 impl State {
-    /// `settings`: the texts of the plugin's config. `process`: what a command is started with.
+    /// Creates the state of a new instance. `settings`: the strings of the plugin's config. `process`: the arguments and the input of a
+    /// command.
     pub(crate) fn new(
         scope: Scope,
         (spec, settings): (&PluginSpec, &Arc<BTreeMap<String, String>>),
@@ -205,36 +206,36 @@ impl State {
         &self.directories
     }
 
-    /// The texts of the plugin's config by their keys.
+    /// Returns the strings of the plugin's config by their keys.
     pub(crate) fn settings(&self) -> &BTreeMap<String, String> {
         &self.settings
     }
 
-    /// Takes what a command has written as its output. `None` if it wrote more than it may.
+    /// Takes what a command has written to its standard output. `None` if it exceeded the limit.
     pub(crate) fn take_written(&self) -> Option<Vec<u8>> {
         self.output.as_ref().map_or(Some(Vec::new()), Collected::take)
     }
 
-    /// The end of what was printed.
+    /// Returns the end of what was printed.
     pub(crate) fn printed(&self) -> String {
         self.printed.text()
     }
 
-    /// The most handles that the instance has ever had room for.
+    /// Returns the largest number of handles that the instance has ever had room for.
     pub(crate) fn handles_limit(&self) -> usize {
         self.handles_limit
     }
 
-    /// Ends the call. Until the next one the instance holds only as many handles as are open. False if it cannot be kept, because
-    /// something that began in the call is still under way.
+    /// Ends the call. Until the next one, the instance holds only as many handles as are open. Returns false if the instance cannot be used
+    /// again, because something that began in the call is still running, or because its memory is used up.
     pub(crate) fn rest(&mut self) -> bool {
         self.settle();
         let traffic = self.call.traffic.as_ref();
         let idle = traffic.is_none_or(Traffic::is_idle);
-        // The guest may still hold these.
+        // The guest may still hold these header fields.
         let charged = self.budget.grow(traffic.map_or(0, Traffic::header_bytes));
         self.listed = None;
-        self.call = CallState::nobody();
+        self.call = CallState::idle();
         self.handles.shrink(self.table.iter_mut().count());
         idle && charged
     }
@@ -250,7 +251,7 @@ impl State {
         self.call = call;
     }
 
-    /// Copies into the traces what only the state knows.
+    /// Copies into the traces why memory was refused.
     fn settle(&self) {
         self.call.traces.settle(self.budget.refused());
     }
@@ -258,7 +259,7 @@ impl State {
 
 impl Drop for State {
     fn drop(&mut self) {
-        // Before the fields are dropped: what the guest has open must not look as if it had finished it.
+        // This comes before the fields are dropped: a request body that the guest has not finished must not look complete.
         self.call.end();
         self.settle();
     }
@@ -287,7 +288,7 @@ impl preopens::Host for State {
             let descriptor = self.table.push(Descriptor::Dir(directory.handle.clone()))?;
             open.push((descriptor, directory.guest_path.clone()));
         }
-        // The paths that a command is given may be relative, as they would be in a shell.
+        // The paths in a command's arguments may be relative, as in a shell.
         if let Some(first) = self.directories.first().filter(|_| self.output.is_some()) {
             let descriptor = self.table.push(Descriptor::Dir(first.handle.clone()))?;
             open.push((descriptor, ".".into()));
@@ -311,16 +312,16 @@ impl WasiHttpHooks for CallState {
             return Box::new(async { Err(error) });
         };
         let sent = traffic.send(request, options);
-        // Connections are driven by the network itself, so there is nothing to be done beside the response.
+        // The network itself drives its connections, so the second future has nothing to do.
         Box::new(async { Ok((sent.await?, Box::new(async { Ok(()) }) as HttpFuture<()>)) })
     }
 
-    // The network takes away what is not the guest's to say. To refuse it here would break the runtimes that always say it.
+    // Headers a guest may not set are stripped by the network layer; refusing them here would break runtimes that always send them.
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
         Arc::new(|_| false)
     }
 
-    // The network names the host itself, in the form in which it was judged.
+    // The network sets the `Host` header itself, from the host to which it applied its rules.
     fn set_host_header(&mut self) -> bool {
         false
     }
@@ -331,13 +332,13 @@ impl WasiHttpHooks for CallState {
 }
 
 impl CallState {
-    /// Waits a little for a client that reads more slowly than the guest talks, but no longer than [`PATIENCE`] in all.
+    /// Waits for a client that reads events more slowly than the guest sends them, for at most [`SLOW_CLIENT_GRACE`] in all.
     async fn make_room(&mut self) {
         let Some(unread) = self.events.wait_to_speak() else { return };
         let began = Instant::now();
-        // If there is still no room then, what the guest says is dropped.
-        tokio::time::timeout(self.counts.patience, unread).await.ok();
-        self.counts.patience = self.counts.patience.saturating_sub(began.elapsed());
+        // If there is still no room then, the event is dropped.
+        tokio::time::timeout(self.counts.grace, unread).await.ok();
+        self.counts.grace = self.counts.grace.saturating_sub(began.elapsed());
     }
 }
 
@@ -384,8 +385,8 @@ impl host::Host for State {
             self.call.counts.updates += 1;
             self.call.mask(&mut uri);
             self.call.events.resource_updated(uri);
-            // It takes a moment to find out whose resource this is, and a guest may call this function in a loop. So other
-            // tasks get a chance in between.
+            // Finding the owner of the resource takes a moment, and a guest may call this function in a loop. Yielding lets other tasks run
+            // in between.
             tokio::task::yield_now().await;
         }
         Ok(())

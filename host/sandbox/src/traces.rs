@@ -1,4 +1,4 @@
-//! What is known of a call besides its outcome: what it printed, what it was refused, which requests it made.
+//! Records about a call besides its outcome: what it printed, what it was refused, and which HTTP requests it made.
 
 use std::{
     sync::{
@@ -16,19 +16,19 @@ use crate::{
     output::Capture,
 };
 
-/// How many different denials are remembered of a call.
+/// The maximum number of distinct denials that are recorded of a call.
 const MAX_DENIALS: usize = 16;
-/// How many requests of a call are remembered for its report.
-const MAX_REMEMBERED: usize = 128;
+/// The maximum number of HTTP requests that are recorded of a call.
+const MAX_EXCHANGES: usize = 128;
 
-/// What is still known of a call when its instance is gone or serves another call.
+/// The records of a call. They are still available when its instance is gone or serves another call.
 #[derive(Clone, Default)]
 pub(crate) struct Traces(Arc<Seen>);
 
 #[derive(Default)]
 struct Seen {
     began: OnceLock<Instant>,
-    /// The output that the instance captures as long as it lives; empty until there is an instance.
+    /// The output that the instance captures; empty until there is an instance.
     printed: OnceLock<Capture>,
     denials: Mutex<Vec<Denial>>,
     refused: Mutex<Option<Refused>>,
@@ -41,17 +41,17 @@ impl Traces {
         self.0.began.set(Instant::now()).ok();
     }
 
-    /// When the turn of the call came.
+    /// Returns when the turn of the call came.
     pub(crate) fn began(&self) -> Option<Instant> {
         self.0.began.get().copied()
     }
 
-    /// The call runs in an instance whose output is captured here.
+    /// Sets the output of the instance in which the call runs.
     pub(crate) fn capture(&self, printed: &Capture) {
         self.0.printed.set(printed.clone()).ok();
     }
 
-    /// Notes which memory the call was refused.
+    /// Records why the call was refused memory, if it was.
     pub(crate) fn settle(&self, refused: Option<Refused>) {
         *self.0.refused.lock() = refused;
     }
@@ -60,12 +60,12 @@ impl Traces {
         *self.0.refused.lock()
     }
 
-    /// Remembers what was refused.
+    /// Records a denial.
     pub(crate) fn deny(&self, denial: Denial) {
         let mut denials = self.0.denials.lock();
-        // A secret that was nearly given away is never missed. There are only so many secrets.
-        let grave = matches!(&denial, Denial::Http(HttpDenial { why: HttpRefusal::Placeholder(_), .. }));
-        if (grave || denials.len() < MAX_DENIALS) && !denials.contains(&denial) && denials.len() < 4 * MAX_DENIALS {
+        // A denial that kept a secret from leaking is recorded beyond the usual limit.
+        let is_leak = matches!(&denial, Denial::Http(HttpDenial { why: HttpRefusal::Placeholder(_), .. }));
+        if (is_leak || denials.len() < MAX_DENIALS) && !denials.contains(&denial) && denials.len() < 4 * MAX_DENIALS {
             denials.push(denial);
         }
     }
@@ -74,7 +74,7 @@ impl Traces {
         self.0.denials.lock().clone()
     }
 
-    /// The HTTP requests that were made.
+    /// Returns the HTTP requests that were made.
     pub(crate) fn exchanges(&self) -> &Exchanges {
         &self.0.exchanges
     }
@@ -84,7 +84,7 @@ impl Traces {
     }
 }
 
-/// What is known about one request while it is under way.
+/// The record of one HTTP request, updated while it is in flight.
 #[derive(Default)]
 pub(crate) struct Exchange {
     pub(crate) method: String,
@@ -110,14 +110,14 @@ impl Exchange {
     }
 }
 
-/// The requests of a call that are remembered.
+/// The recorded HTTP requests of a call.
 #[derive(Default)]
 pub(crate) struct Exchanges(Mutex<Vec<Arc<Exchange>>>);
 
 impl Exchanges {
     pub(crate) fn add(&self, exchange: &Arc<Exchange>) {
         let mut all = self.0.lock();
-        if all.len() < MAX_REMEMBERED {
+        if all.len() < MAX_EXCHANGES {
             all.push(Arc::clone(exchange));
         }
     }

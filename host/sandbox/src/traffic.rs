@@ -1,9 +1,9 @@
-//! The HTTP requests that a call makes: counted, bounded, and ended with the call. Where they may go and how they get there is
-//! decided outside of this crate, by the [`Network`] of the call's scope.
+//! The HTTP requests of a call: counted, limited, and aborted when the call ends. Which destinations are allowed is decided outside this
+//! crate, by the [`Network`] of the call's scope, which also sends the requests.
 //!
-//! A body that a call leaves unfinished ends in an error, never like a complete one. wasmtime ends the body of a request cleanly
-//! when the guest that was writing it is dropped, and a connection that is kept would then deliver half an upload as a whole one.
-//! So every body asks, at its end, whether its call is still alive.
+//! A body that a call leaves unfinished ends with an error, never like a complete one. wasmtime ends a request body cleanly when the guest
+//! that was writing it is dropped; on a keep-alive connection, half an upload would then look complete. So every body checks at its end
+//! whether its call is still running.
 
 use std::{
     pin::Pin,
@@ -34,12 +34,11 @@ use crate::{
     traces::{Exchange, Traces},
 };
 
-/// What the host keeps at most for one request that is under way: what has been read but not passed on yet, what is to be written,
-/// and the connection.
+/// The memory that is charged for one request in flight: the buffers for reading and writing, and the connection.
 const REQUEST_BYTES: usize = 160 << 10;
-/// How long a request waits for one of the call's other requests to end, if there are too many at once.
-const TURN: Duration = Duration::from_secs(10);
-/// How much of a text of the guest is remembered: a method, or an address.
+/// How long a request waits for one of the call's other requests to finish, if the limit of requests at once is reached.
+const TURN_TIMEOUT: Duration = Duration::from_secs(10);
+/// The number of bytes of a method, an authority or a URL that are recorded.
 const MAX_TEXT_BYTES: usize = 255;
 
 /// The HTTP requests of one call.
@@ -48,9 +47,9 @@ pub(crate) struct Traffic(Arc<Shared>);
 struct Shared {
     network: Arc<dyn Network>,
     limits: HttpLimits,
-    /// Cancelled when the call is over. Nothing that is still under way then counts as complete.
+    /// Cancelled when the call is over. Bodies that are still in flight then end with an error.
     over: CancellationToken,
-    /// Bytes of headers of responses, which the guest may keep for as long as its instance lives.
+    /// The bytes of response headers, which the guest may hold for as long as its instance lives.
     header_bytes: AtomicUsize,
     made: AtomicUsize,
     turns: Arc<Semaphore>,
@@ -68,7 +67,7 @@ impl Traffic {
         Self(Arc::new(Shared { network, limits, over, header_bytes, made, turns, bytes_in, bytes_out, memory, traces }))
     }
 
-    /// Ends everything that is under way.
+    /// Aborts all requests in flight.
     pub(crate) fn end(&self) {
         self.0.over.cancel();
     }
@@ -78,12 +77,12 @@ impl Traffic {
         self.0.turns.available_permits() >= self.0.limits.at_once.max(1)
     }
 
-    /// How many bytes of headers the guest may still hold.
+    /// Returns the number of bytes of response headers that the guest may still hold.
     pub(crate) fn header_bytes(&self) -> usize {
         self.0.header_bytes.load(Ordering::Relaxed)
     }
 
-    /// Hides in what the plugin says what only the network should know.
+    /// Masks the network's secrets in a value from the plugin.
     pub(crate) fn mask(&self, said: &mut impl Masked) {
         said.mask(&|bytes| self.0.network.hide(bytes));
     }
@@ -111,7 +110,7 @@ impl Traffic {
     }
 }
 
-/// What a request is remembered by.
+/// Returns the record of a request.
 fn exchange<B>(request: &http::Request<B>) -> Exchange {
     let clip = |mut text: String| {
         text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
@@ -119,7 +118,7 @@ fn exchange<B>(request: &http::Request<B>) -> Exchange {
     };
     let uri = request.uri();
     let authority = uri.authority().map_or("", http::uri::Authority::as_str);
-    // What comes before the host could be a password.
+    // The userinfo before the host may contain a password.
     let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     Exchange {
         method: clip(request.method().to_string()),
@@ -129,14 +128,14 @@ fn exchange<B>(request: &http::Request<B>) -> Exchange {
     }
 }
 
-/// The refusal of a guest that may make no requests at all.
+/// Records and refuses a request of a guest that may make no requests at all.
 pub(crate) fn denied(traces: &Traces, request: &http::Request<Body>) -> Error {
     let exchange = Arc::new(exchange(request));
     traces.exchanges().add(&exchange);
     deny(traces, &exchange, HttpRefusal::NoRule)
 }
 
-/// Notes that a request was refused.
+/// Records that a request was refused, and returns the error for the guest.
 fn deny(traces: &Traces, exchange: &Exchange, why: HttpRefusal) -> Error {
     let error = error_of(&why);
     exchange.denied.store(true, Ordering::Relaxed);
@@ -160,19 +159,20 @@ impl Shared {
         if self.made.fetch_add(1, Ordering::Relaxed) >= self.limits.requests {
             return Err(limit("http_requests"));
         }
-        let turn = match timeout(TURN, Arc::clone(&self.turns).acquire_owned()).await {
+        let turn = match timeout(TURN_TIMEOUT, Arc::clone(&self.turns).acquire_owned()).await {
             Ok(turn) => turn.ok(),
             Err(_) => return Err(limit("http_at_once")),
         };
         let no_room = |_| Unsent::Failed(Error::InternalError(Some("the memory of all calls is used up".into())));
         let charge = self.memory.charge(REQUEST_BYTES).map_err(no_room)?;
-        let part = |outgoing| Part { shared: Arc::clone(self), exchange: Arc::clone(exchange), outgoing };
-        let request = request.map(|body| Upload { inner: body, part: part(true) }.boxed_unsync());
-        // The time that the guest allows for connecting is part of the time until the first byte.
-        let patience = options.first_byte_timeout.map(|first| first + options.connect_timeout.unwrap_or_default());
+        let meter = |outgoing| Meter { shared: Arc::clone(self), exchange: Arc::clone(exchange), outgoing };
+        let request = request.map(|body| Upload { inner: body, meter: meter(true) }.boxed_unsync());
+        // The time until the first byte includes the time for connecting.
+        let first_byte_timeout =
+            options.first_byte_timeout.map(|first| first + options.connect_timeout.unwrap_or_default());
         let sending = self.network.send(request);
-        let response = match patience {
-            Some(patience) => match timeout(patience, sending).await {
+        let response = match first_byte_timeout {
+            Some(wait) => match timeout(wait, sending).await {
                 Ok(sent) => sent?,
                 Err(_) => return Err(Unsent::Failed(Error::HttpResponseTimeout)),
             },
@@ -189,26 +189,26 @@ impl Shared {
         exchange.status.store(response.status().as_u16().into(), Ordering::Relaxed);
         Ok(response.map(|body| {
             let held = Some((turn, charge));
-            let patience = options.between_bytes_timeout;
-            Download { inner: body, part: part(false), patience, waited: None, held }.boxed_unsync()
+            let frame_timeout = options.between_bytes_timeout;
+            Download { inner: body, meter: meter(false), frame_timeout, waited: None, held }.boxed_unsync()
         }))
     }
 }
 
-/// A body, seen as a part of its call.
-struct Part {
+/// Counts the bytes of a body towards the limits of its call.
+struct Meter {
     shared: Arc<Shared>,
     exchange: Arc<Exchange>,
-    /// The guest sends it.
+    /// Whether the guest sends the body.
     outgoing: bool,
 }
 
-impl Part {
+impl Meter {
     fn is_alive(&self) -> bool {
         !self.shared.over.is_cancelled()
     }
 
-    /// Judges what a body gives next.
+    /// Counts the next frame of a body. Returns an error in its place if the call is over or a limit is exceeded.
     fn take(&self, frame: Option<Result<Frame<Bytes>, Error>>) -> Option<Result<Frame<Bytes>, Error>> {
         let Shared { bytes_in, bytes_out, limits, .. } = &*self.shared;
         if !self.is_alive() {
@@ -235,10 +235,10 @@ impl Part {
     }
 }
 
-/// The body of a request. It is complete only if the guest finished it while its call was alive.
+/// The body of a request. It is complete only if the guest finished it while its call was running.
 struct Upload {
     inner: Body,
-    part: Part,
+    meter: Meter,
 }
 
 impl http_body::Body for Upload {
@@ -247,11 +247,11 @@ impl http_body::Body for Upload {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let frame = std::task::ready!(Pin::new(&mut self.inner).poll_frame(cx));
-        Poll::Ready(self.part.take(frame))
+        Poll::Ready(self.meter.take(frame))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream() && self.part.is_alive()
+        self.inner.is_end_stream() && self.meter.is_alive()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -262,11 +262,11 @@ impl http_body::Body for Upload {
 /// The body of a response.
 struct Download {
     inner: Body,
-    part: Part,
-    /// How long the guest waits between two pieces.
-    patience: Option<Duration>,
+    meter: Meter,
+    /// How long the guest waits between two frames.
+    frame_timeout: Option<Duration>,
     waited: Option<Pin<Box<Sleep>>>,
-    /// The turn and the memory of the request, given back when the body has ended.
+    /// The turn and the memory of the request, released when the body has ended.
     held: Option<(Option<OwnedSemaphorePermit>, Charge)>,
 }
 
@@ -276,12 +276,12 @@ impl http_body::Body for Download {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) else {
-            let Some(patience) = self.patience else { return Poll::Pending };
-            let waited = self.waited.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+            let Some(limit) = self.frame_timeout else { return Poll::Pending };
+            let waited = self.waited.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
             return waited.as_mut().poll(cx).map(|()| Some(Err(Error::ConnectionReadTimeout)));
         };
         self.waited = None;
-        let frame = self.part.take(frame);
+        let frame = self.meter.take(frame);
         if !matches!(frame, Some(Ok(_))) {
             self.held = None;
         }
@@ -297,7 +297,7 @@ impl http_body::Body for Download {
     }
 }
 
-/// What the guest is told.
+/// Returns the error that the guest gets for a refusal.
 fn error_of(why: &HttpRefusal) -> Error {
     match why {
         HttpRefusal::NoRule | HttpRefusal::Placeholder(_) => Error::HttpRequestDenied,

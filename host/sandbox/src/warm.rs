@@ -1,9 +1,9 @@
-//! Instances that are kept between the calls of one client, for plugins whose operator chose so.
+//! Retains idle instances between the calls of one client, for plugins for which the operator enabled it.
 //!
-//! A kept instance belongs to one loaded plugin, to one client, and to exactly what the client's calls in it could reach; none
-//! of the three ever changes. The number of kept instances, their memory and their idle time are limited. To make room, the oldest
-//! instance of the client that keeps the most memory is dropped, so that a client with many instances costs no other one its own. They
-//! are dropped outside the lock, because dropping an instance takes a while.
+//! A retained instance belongs to one loaded plugin, to one client, and to one reach: exactly what the client's calls in it could access.
+//! None of the three ever changes. The number of retained instances, their memory and their idle time are limited. To make room, the oldest
+//! instance of the client whose instances hold the most memory is dropped, so that a client with many instances does not displace those of
+//! others. Instances are dropped outside the lock, because that takes a while.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::{places::Party, scope::Reach};
 
-/// To whom an instance belongs, and what it can reach.
+/// The owner of an instance, and what the instance can access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
     /// A number that no other plugin has or had.
@@ -24,7 +24,7 @@ pub(crate) struct Key {
     pub(crate) reach: Reach,
 }
 
-/// How much is kept, and for how long.
+/// The limits on retained instances.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) count: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Bounds {
 
 struct Kept<T> {
     key: Key,
-    /// Whose part of the memory it takes.
+    /// The party to which the instance's memory is counted.
     party: Party,
     since: Instant,
     bytes: usize,
@@ -52,8 +52,8 @@ impl<T> Warm<T> {
         Self { bounds, kept: Mutex::default() }
     }
 
-    /// Takes the instance that was used last under this key. Instances of the same plugin and client that can reach something else
-    /// are dropped, so that access that was taken away is not kept for later.
+    /// Takes the instance that was used last under this key. Instances of the same plugin and client with another reach are dropped, so
+    /// that revoked access does not live on in them.
     pub(crate) fn take(&self, key: &Key) -> Option<T> {
         let mut kept = self.kept.lock();
         let found = kept.iter().rposition(|one| one.key == *key).and_then(|at| kept.remove(at));
@@ -65,8 +65,8 @@ impl<T> Warm<T> {
         found.map(|one| one.instance)
     }
 
-    /// Keeps an instance that holds `bytes` of memory. If there is no room for it, the oldest ones are dropped of the client that keeps
-    /// the most.
+    /// Retains an instance that holds `bytes` of memory. If there is no room for it, the oldest instances of the client that holds the most
+    /// memory are dropped.
     pub(crate) fn put(&self, (key, party): (Key, Party), bytes: usize, instance: T) {
         let mut gone = Vec::new();
         let mut kept = self.kept.lock();
@@ -96,7 +96,7 @@ impl<T> Warm<T> {
         drop(gone);
     }
 
-    /// Drops what calls of this party have left, because its own calls need the memory.
+    /// Drops the instances of this party, because its own calls need the memory.
     pub(crate) fn clear_of(&self, party: Party) {
         let mut kept = self.kept.lock();
         let gone = split(&mut kept, |one| one.party == party);
@@ -104,7 +104,7 @@ impl<T> Warm<T> {
         drop(gone);
     }
 
-    /// How many instances of a plugin are kept.
+    /// Returns the number of retained instances of a plugin.
     pub(crate) fn count(&self, plugin: u64) -> usize {
         self.kept.lock().iter().filter(|one| one.key.plugin == plugin).count()
     }
@@ -118,7 +118,7 @@ impl<T> Warm<T> {
     }
 }
 
-/// Where the oldest instance is of the client that keeps the most memory.
+/// Returns the index of the oldest instance of the client that holds the most memory.
 fn largest<T>(kept: &VecDeque<Kept<T>>) -> Option<usize> {
     let mut sums: HashMap<Party, usize> = HashMap::new();
     for one in kept {
@@ -128,7 +128,7 @@ fn largest<T>(kept: &VecDeque<Kept<T>>) -> Option<usize> {
     kept.iter().position(|one| sums.get(&one.party) == Some(most))
 }
 
-/// Takes out the instances that fit and leaves the rest in order. Mostly none fits, and then nothing is moved.
+/// Removes the instances for which `fits` is true, and leaves the rest in order. Usually no instance fits, and then nothing is moved.
 fn split<T>(kept: &mut VecDeque<Kept<T>>, fits: impl Fn(&Kept<T>) -> bool) -> Vec<Kept<T>> {
     if !kept.iter().any(&fits) {
         return Vec::new();
@@ -162,12 +162,12 @@ mod tests {
         assert_eq!(warm.take(&key(2, "a", "x")), None);
         assert_eq!(warm.take(&key(1, "b", "x")), None);
         assert_eq!(warm.take(&key(1, "a", "x")), Some(7));
-        assert_eq!(warm.take(&key(1, "a", "x")), None, "taken is taken");
+        assert_eq!(warm.take(&key(1, "a", "x")), None, "an instance is taken only once");
         warm.put((key(1, "a", "x"), party("a")), 10, 7);
         warm.put((key(1, "b", "x"), party("b")), 10, 8);
         assert_eq!(warm.take(&key(1, "a", "y")), None);
-        assert_eq!(warm.take(&key(1, "a", "x")), None, "access that has changed is not kept for later");
-        assert_eq!(warm.take(&key(1, "b", "x")), Some(8), "others keep theirs");
+        assert_eq!(warm.take(&key(1, "a", "x")), None, "an instance with another reach is dropped");
+        assert_eq!(warm.take(&key(1, "b", "x")), Some(8), "instances of other clients stay");
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
         warm.put((key(1, "a", "x"), party("a")), 85, 5);
         assert_eq!(warm.kept.lock().iter().map(|one| one.instance).collect::<Vec<_>>(), [4, 5]);
         warm.put((key(1, "a", "x"), party("a")), 101, 6);
-        assert!(warm.kept.lock().is_empty(), "what is too large by itself is not kept");
+        assert!(warm.kept.lock().is_empty(), "an instance that exceeds the limit by itself is not retained");
     }
 
     #[test]
@@ -195,21 +195,21 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_for_ever() {
-        let patient = warm(Duration::MAX);
-        patient.put((key(1, "a", "x"), party("a")), 10, 1);
-        patient.retire();
-        assert_eq!(patient.take(&key(1, "a", "x")), Some(1));
+        let unlimited = warm(Duration::MAX);
+        unlimited.put((key(1, "a", "x"), party("a")), 10, 1);
+        unlimited.retire();
+        assert_eq!(unlimited.take(&key(1, "a", "x")), Some(1));
         let hasty = warm(Duration::ZERO);
         hasty.put((key(1, "a", "x"), party("a")), 10, 1);
         hasty.retire();
         assert_eq!(hasty.take(&key(1, "a", "x")), None);
-        patient.put((key(1, "a", "x"), party("a")), 10, 1);
-        patient.put((key(2, "a", "x"), party("a")), 10, 2);
-        assert_eq!((patient.count(1), patient.count(2), patient.count(3)), (1, 1, 0));
-        patient.forget(1);
-        assert_eq!((patient.take(&key(1, "a", "x")), patient.take(&key(2, "a", "x"))), (None, Some(2)));
-        patient.put((key(2, "a", "x"), party("a")), 10, 2);
-        patient.clear();
-        assert_eq!(patient.take(&key(2, "a", "x")), None);
+        unlimited.put((key(1, "a", "x"), party("a")), 10, 1);
+        unlimited.put((key(2, "a", "x"), party("a")), 10, 2);
+        assert_eq!((unlimited.count(1), unlimited.count(2), unlimited.count(3)), (1, 1, 0));
+        unlimited.forget(1);
+        assert_eq!((unlimited.take(&key(1, "a", "x")), unlimited.take(&key(2, "a", "x"))), (None, Some(2)));
+        unlimited.put((key(2, "a", "x"), party("a")), 10, 2);
+        unlimited.clear();
+        assert_eq!(unlimited.take(&key(2, "a", "x")), None);
     }
 }

@@ -14,7 +14,7 @@
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
-//!     // Plugins are compiled by this program, started again for that.
+//!     // Plugins are compiled in a child process: this program, started again.
 //!     if let Some(compiled) = wharf::compile_if_asked() {
 //!         return compiled;
 //!     }
@@ -40,14 +40,14 @@
 //! client       sessions, the context of a request, notifications
 //! telemetry    metrics
 //! plugins      files, loading, lists, the catalog
-//! bridge       what plugins say becomes MCP, what clients say becomes the contract
+//! bridge       translates between MCP and the contract of plugins
 //! audit        the log of all runs and changes, and its files
 //! approvals    which calls a person approved, and what a person is asked
-//! observe      the record of each run, and who is told
+//! observe      the record of each run, and its receivers
 //! profiles     named parts of the catalog
-//! roles        who may use what
-//! auth         access tokens of identity providers, and what clients are told of them
-//! tasks        calls that go on in the background
+//! roles        which callers may use what
+//! auth         checks access tokens, and tells clients where to get them
+//! tasks        calls that run in the background
 //! config       the operator's file
 //! access       each kind of grant; grants and roots become the scope of a call
 //! egress       what plugins send over HTTP: rules, connections, secrets
@@ -55,18 +55,18 @@
 //! base         text, paths, counted memory
 //! ```
 //!
-//! The way of a call through the modules:
+//! The path of a call through the modules:
 //!
 //! 1. `transport` turns bytes into a message, and decides whether it belongs to a session or is a modern request, which needs
-//!    none;
-//! 2. `client::context` is what is known about the request: revision, capabilities, who makes it, where messages about it go;
+//!    no session;
+//! 2. `client::context` has what is known about the request: revision, capabilities, caller, and the queue for messages about it;
 //! 3. `methods::router` calls the function for the method; `methods::call` has those that need a plugin;
 //! 4. `plugins::catalog` says which plugin; `access` says what it may touch;
-//! 5. the sandbox crate runs one operation in one instance, made for it or kept for its client;
+//! 5. the sandbox crate runs one operation in one instance, which is new or reused for the same client;
 //! 6. `bridge` turns the outcome into MCP, the context's encoder writes it for the revision, and `methods::response` makes it a
 //!    response.
 //!
-//! A call that goes on as a task takes the same way; `tasks` keeps its result. Independently of calls, `plugins::watcher`
+//! A call that goes on as a task takes the same path; `tasks` stores its result. Independently of calls, `plugins::watcher`
 //! notices changed files, `plugins::library` turns them into the next catalog, and `client::notifier` tells clients.
 
 #![forbid(unsafe_code)]

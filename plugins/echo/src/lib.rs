@@ -1,4 +1,4 @@
-//! Answers its message unchanged: the plugin that measurements and tests call.
+//! A plugin that returns its message unchanged, for measurements and tests.
 
 use wharf_sdk::prelude::*;
 

@@ -1,12 +1,12 @@
-//! The text of an answer: in the encoding that its header names, else that of its mark of byte order, else the one that a page
-//! names itself, else UTF-8. What is wrong in it becomes a replacement character.
+//! Decodes the text of a response. The encoding is the one in its header, otherwise that of its byte order mark, otherwise the one in a
+//! page's `meta` element, otherwise UTF-8. Invalid bytes become replacement characters.
 
 use encoding_rs::{Encoding, UTF_8};
 
-/// How far into a page its encoding is looked for, as browsers do.
+/// The number of bytes at the start of a page in which its encoding is looked for, as in browsers.
 const NAMED_WITHIN: usize = 1024;
 
-/// The text of a body under a content type.
+/// Decodes a body with a content type.
 pub fn text(body: &[u8], content_type: &str) -> String {
     let encoding = parameter(content_type, "charset")
         .and_then(|label| Encoding::for_label(label.as_bytes()))
@@ -17,7 +17,7 @@ pub fn text(body: &[u8], content_type: &str) -> String {
     text.into_owned()
 }
 
-/// A parameter of a header such as `text/html; charset=utf-8`.
+/// Returns a parameter of a header such as `text/html; charset=utf-8`.
 fn parameter<'a>(header: &'a str, name: &str) -> Option<&'a str> {
     header.split(';').skip(1).find_map(|part| {
         let (key, value) = part.split_once('=')?;
@@ -25,7 +25,7 @@ fn parameter<'a>(header: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// The encoding that a page names in a `meta` element.
+/// Returns the encoding that a page names in a `meta` element.
 fn named(body: &[u8]) -> Option<&'static Encoding> {
     let start = body.get(..NAMED_WITHIN).unwrap_or(body);
     let start = String::from_utf8_lossy(start).to_ascii_lowercase();
@@ -35,7 +35,7 @@ fn named(body: &[u8]) -> Option<&'static Encoding> {
         let value = value.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
         let label = value.split(|end: char| end.is_whitespace() || matches!(end, '"' | '\'' | ';' | '/')).next()?;
         let encoding = Encoding::for_label(label.as_bytes())?;
-        // A name that can be read as ASCII is not in UTF-16.
+        // A page whose encoding name is readable as ASCII cannot be in UTF-16.
         Some(if encoding.is_ascii_compatible() { encoding } else { UTF_8 })
     })
 }

@@ -1,4 +1,4 @@
-//! Pages that are made to be much work. None takes much longer than an ordinary page of the same size.
+//! Tests with pages that are designed to cause much work. None may take much longer than an ordinary page of the same size.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use wharf_sdk::http::Response;
 
 use crate::page;
 
-/// How large each page is. What is more than linear shows at less too, where the compiler does not optimise.
+/// The size of each page. Unoptimised builds use a smaller size, at which superlinear time is visible too.
 const BYTES: usize = if cfg!(debug_assertions) { 400_000 } else { 1_500_000 };
-/// How many times as long as the ordinary page any other may take.
-const RATIO: u32 = 10;
+/// The maximum time of a page, as a multiple of the time of the ordinary page.
+const MAX_RATIO: u32 = 10;
 
 fn repeated(unit: &str) -> String {
     unit.repeat(BYTES / unit.len())
@@ -27,12 +27,12 @@ fn numbered(unit: impl Fn(usize) -> String) -> String {
     all
 }
 
-/// The processor time that this thread has had. Other programs on the machine do not change it.
+/// Returns the CPU time of this thread, which does not depend on other programs on the machine.
 fn thread_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().expect("never negative")
 }
 
-/// How long it takes to simplify a page, or to see that it is too much work.
+/// Returns the time to simplify a page or to reject it, and whether it was rejected as too much work.
 fn took(html: &str) -> (Duration, bool) {
     let headers = vec![("content-type".to_owned(), b"text/html".to_vec())];
     let response = Response { status: 200, headers, body: html.into() };
@@ -52,7 +52,7 @@ fn no_page_takes_much_longer_than_an_ordinary_one() {
     let fonts = |count: usize| (0..count).map(|number| format!("<font a={number}>")).collect::<String>();
     let deep = format!("{}x{}", "<div>".repeat(390), "</div>".repeat(390));
     let mut pages = vec![
-        // A few elements, or many pieces of a page in one.
+        // Few elements with much content.
         ("deep text", within("<div>", 390, "some text, ")),
         ("deep paragraphs", within("<div>", 390, "<p>some text, and more of it, a sentence.")),
         ("deep and wide", deep.repeat(60)),
@@ -135,8 +135,8 @@ fn no_page_takes_much_longer_than_an_ordinary_one() {
         pages.push((unit, repeated(unit)));
     }
     for (name, html) in pages {
-        // A processor that others use as well may be slow for a moment, so a page that seems slow is read again.
-        let fast = (0..3).any(|_| took(&html).0 < ordinary * RATIO);
-        assert!(fast, "{name} took more than {RATIO} times as long as the ordinary page, which took {ordinary:?}");
+        // A shared processor may be slow for a moment, so a page that seems slow is measured again.
+        let fast = (0..3).any(|_| took(&html).0 < ordinary * MAX_RATIO);
+        assert!(fast, "{name} took more than {MAX_RATIO} times as long as the ordinary page, which took {ordinary:?}");
     }
 }

@@ -1,8 +1,8 @@
-//! Pages of the web for a model, under the names, arguments and texts of the reference fetch server, so that prompts and settings
-//! written for it keep working.
+//! Fetches web pages for a model. Names, arguments and texts are those of the reference fetch server, so that prompts and settings written
+//! for it keep working.
 //!
-//! The plugin enforces no rule about where it may go: the operator's rules are put to every request, outside of the sandbox. What
-//! it checks itself is what sites ask of robots, and what it needs to answer in words that a model can act on.
+//! The plugin enforces no rules about which hosts it may access: wharf applies the operator's rules to every request, outside of the
+//! sandbox. The plugin itself only obeys `robots.txt`, and makes checks that let it answer with messages that a model can act on.
 
 use url::Url;
 use wharf_sdk::{Content, Message, PromptResult, Role, http, prelude::*};
@@ -19,7 +19,7 @@ mod weight;
 
 use visit::Visit;
 
-// Where it goes is for the operator to say, so there is no rule of HTTP that it could want.
+// The plugin requests no HTTP rules, because the operator decides which hosts it may access.
 wants! {
     settings = [
         { key = "ignore_robots_txt", type = "boolean", why = "pages that robots are asked to stay away from are fetched too" },
@@ -27,12 +27,12 @@ wants! {
     ]
 }
 
-/// How the reference server names itself when a model asks.
+/// The reference server's user agent for requests of a model.
 const AUTONOMOUS: &str = "ModelContextProtocol/1.0 (Autonomous; +https://github.com/modelcontextprotocol/servers)";
-/// How it names itself when a person asks.
+/// The reference server's user agent for requests of a user.
 const MANUAL: &str = "ModelContextProtocol/1.0 (User-Specified; +https://github.com/modelcontextprotocol/servers)";
 
-/// The arguments as the reference server lists them.
+/// The schema of the arguments, as in the reference server.
 const SCHEMA: &str = r#"{
   "properties": {
     "url": { "description": "URL to fetch", "format": "uri", "minLength": 1, "title": "Url", "type": "string" },
@@ -65,7 +65,7 @@ struct Wanted {
     raw: Option<bool>,
 }
 
-/// The table of this plugin in the operator's file.
+/// The plugin's table in the operator's config file.
 #[derive(Deserialize, Default)]
 #[serde(crate = "wharf_sdk::serde", default, deny_unknown_fields)]
 struct Config {
@@ -114,7 +114,7 @@ impl Fetch {
     ) -> Result<PromptResult> {
         let config = Config::read()?;
         let agent = config.user_agent.as_deref().unwrap_or(MANUAL);
-        // The person asked, so robots are not what the site's rules speak of, and what went wrong is for the person to read.
+        // A user asked, not a robot, so `robots.txt` does not apply, and errors are shown to the user as the prompt's text.
         let text = match for_person(&url, agent) {
             Ok(page) => format!("{}{}", page.prefix, page.content),
             Err(Error::Failed(problem)) => problem,

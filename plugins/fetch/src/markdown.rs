@@ -1,40 +1,40 @@
-//! HTML as Markdown, with the blanks and marks of `markdownify`, which the reference server uses: prompts that count on its texts,
-//! and indices into them, keep working.
+//! Converts HTML to Markdown exactly like `markdownify`, which the reference server uses, so that prompts that rely on its texts, and
+//! indices into them, keep working.
 //!
-//! It walks the tree once. Of what stands around an element, its conversion sees no more than a [`Place`], so that the work does not
-//! grow with how elements are nested, except for cells of tables within tables.
+//! The conversion walks the tree once. The conversion of an element depends on its surroundings only through a [`Place`], so the work does
+//! not grow with the nesting depth, except for cells of nested tables.
 
 use std::{cell::RefCell, collections::HashMap};
 
 use dom_query::{NodeId, NodeRef};
 use url::Url;
 
-/// What there is around an element that changes how it is written.
+/// The surroundings of an element that affect its conversion.
 #[derive(Clone, Copy)]
 struct Place<'a> {
-    /// Within a heading or a cell, where nothing may begin a line.
+    /// Whether the element is in a heading or a cell, which have no line breaks.
     inline: bool,
-    /// Within code, where characters stand for themselves.
+    /// Whether the element is in code, where characters are not escaped.
     verbatim: bool,
-    /// Within `pre`, where blanks stand for themselves too.
+    /// Whether the element is in `pre`, where whitespace is preserved.
     pre: bool,
-    /// Within a list item.
+    /// Whether the element is in a list item.
     item: bool,
-    /// How many unordered lists are around it.
+    /// The number of unordered lists around the element.
     lists: usize,
-    /// How many list items stand before it in its list.
+    /// The number of list items before the element in its list.
     earlier: u64,
     heads: &'a Heads,
 }
 
-/// All that is in a tree as Markdown. The walk needs a piece of the stack for each level, so the caller sees to it that there are few.
+/// Converts a tree to Markdown. The walk is recursive, so the caller must limit the depth of the tree.
 pub fn from_tree(root: &NodeRef) -> String {
     let heads = Heads::default();
     let place = Place { inline: false, verbatim: false, pre: false, item: false, lists: 0, earlier: 0, heads: &heads };
     element(root, place).trim_matches('\n').to_owned()
 }
 
-/// Which tables have a head, as far as somebody has asked: each of their bodies does.
+/// A cache of which tables have a head, because each body of a table asks.
 #[derive(Default)]
 struct Heads(RefCell<HashMap<NodeId, bool>>);
 
@@ -45,7 +45,7 @@ impl Heads {
     }
 }
 
-/// An element with all that is in it.
+/// Converts an element with its content.
 fn element(node: &NodeRef, place: Place) -> String {
     let name = name(node);
     let inner = Place {
@@ -61,8 +61,7 @@ fn element(node: &NodeRef, place: Place) -> String {
     convert(node, &name, text, place)
 }
 
-/// The text of all children, one after the other, with the line ends between two of them as many as the one or the other wants, but
-/// two at most.
+/// Converts all children and joins them. Between two of them are as many line breaks as the one or the other requires, at most two.
 fn children(node: &NodeRef, own: &str, mut inner: Place) -> String {
     let trims = trims_inside(own);
     let mut all = String::new();
@@ -96,26 +95,27 @@ fn children(node: &NodeRef, own: &str, mut inner: Place) -> String {
     all
 }
 
-/// A text node, without the blanks that HTML does not show.
+/// Converts a text node, without the whitespace that HTML does not show.
 fn text(node: &NodeRef, trims: bool, place: Place) -> String {
     let raw = node.text();
     let (before, after) = (node.prev_sibling(), node.next_sibling());
-    let beside = [&before, &after].map(|sibling| sibling.as_ref().is_some_and(|node| trims_outside(&name(node))));
+    let next_to_block =
+        [&before, &after].map(|sibling| sibling.as_ref().is_some_and(|node| trims_outside(&name(node))));
     let at_edge = [trims && before.is_none(), trims && after.is_none()];
-    if raw.trim().is_empty() && (beside.contains(&true) || at_edge.contains(&true)) {
+    if raw.trim().is_empty() && (next_to_block.contains(&true) || at_edge.contains(&true)) {
         return String::new();
     }
     let mut text = if place.pre { raw.to_string() } else { single_blanks(&raw) };
     if !place.verbatim {
         text = text.replace('*', "\\*").replace('_', "\\_");
     }
-    let [trim_start, trim_end] = [beside[0] || at_edge[0], beside[1] || at_edge[1]];
+    let [trim_start, trim_end] = [next_to_block[0] || at_edge[0], next_to_block[1] || at_edge[1]];
     let trimmed = if trim_start { text.trim_start_matches([' ', '\t', '\r', '\n']) } else { &text };
     let trimmed = if trim_end { trimmed.trim_end() } else { trimmed };
     trimmed.to_owned()
 }
 
-/// Each run of blanks as one: a line end if there is one in it.
+/// Collapses each run of whitespace to one character: a line break if the run has one, otherwise a blank.
 fn single_blanks(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut blank: Option<char> = None;
@@ -133,7 +133,7 @@ fn single_blanks(text: &str) -> String {
     out
 }
 
-/// The Markdown of an element whose children are written already.
+/// Converts an element whose children are already converted to `text`.
 fn convert(node: &NodeRef, name: &str, text: String, place: Place) -> String {
     match name {
         "a" => link(node, text, place),
@@ -175,7 +175,7 @@ fn is_heading(name: &str) -> bool {
     name.strip_prefix('h').is_some_and(|level| level.starts_with(|digit: char| digit.is_ascii_digit()))
 }
 
-/// Blanks at the edges inside of these are not shown.
+/// Whether whitespace at the edges inside of an element is not shown.
 fn trims_inside(name: &str) -> bool {
     is_heading(name)
         || matches!(
@@ -204,12 +204,12 @@ fn trims_outside(name: &str) -> bool {
     trims_inside(name) || name == "pre"
 }
 
-/// An attribute that is there and not empty.
+/// Returns an attribute that exists and is not empty.
 fn attribute(node: &NodeRef, name: &str) -> Option<String> {
     node.attr(name).map(|value| value.to_string()).filter(|value| !value.is_empty())
 }
 
-/// An address as a browser writes it, if it stands by itself.
+/// Returns the address in an attribute. An absolute URL is normalized like in a browser.
 fn address(node: &NodeRef, name: &str) -> Option<String> {
     let value = attribute(node, name)?;
     Some(Url::parse(&value).map_or(value, Into::into))
@@ -219,7 +219,7 @@ fn title(node: &NodeRef) -> String {
     attribute(node, "title").map(|title| format!(" \"{}\"", title.replace('"', "\\\""))).unwrap_or_default()
 }
 
-/// The text within the marks of an inline element, with the blanks at its edges outside of them.
+/// Puts the text between the marks of an inline element, with the blanks at its edges outside of them.
 fn within(text: &str, mark: impl FnOnce(&str) -> String) -> String {
     let inner = text.trim();
     if inner.is_empty() {
@@ -258,7 +258,7 @@ fn link(node: &NodeRef, text: String, place: Place) -> String {
     }
     match href {
         Some(href) => within(&text, |inner| format!("[{inner}]({href}{title})")),
-        // A link to nowhere is its text.
+        // A link without a target is written as its text.
         None => text.trim().to_owned(),
     }
 }
@@ -302,7 +302,7 @@ fn heading(name: &str, text: String, place: Place) -> String {
     format!("\n\n{} {}\n\n", "#".repeat(level), one_line(text.trim()))
 }
 
-/// Each run of blanks and line ends as one blank.
+/// Collapses each run of blanks and line breaks to one blank.
 fn one_line(text: &str) -> String {
     single_blanks(text).replace('\n', " ")
 }
@@ -357,13 +357,13 @@ fn item(node: &NodeRef, text: &str, place: Place) -> String {
             let start = attribute(&list, "start").and_then(|start| start.parse::<u64>().ok()).unwrap_or(1);
             format!("{}. ", start.saturating_add(place.earlier))
         }
-        // An item outside of any list is written as in the third.
+        // An item outside of any list is written as in a list of the third level.
         None => format!("{} ", ['-', '*', '+'].get(place.lists % 3).unwrap_or(&'*')),
     };
     format!("{}\n", hanging(&bullet, text))
 }
 
-/// Lines of which the first begins with a mark and the others are moved to the right as far as it is wide.
+/// Indents lines like a list item: the first begins with a mark, and the others are indented by its width.
 fn hanging(mark: &str, text: &str) -> String {
     let blanks = " ".repeat(mark.len());
     let moved = lines(text, |line| if line.is_empty() { String::new() } else { format!("{blanks}{line}") });
@@ -384,13 +384,13 @@ fn preformatted(text: &str) -> String {
     format!("\n\n```\n{}\n```\n\n", text.trim_end_matches([' ', '\n']))
 }
 
-/// Over how many columns a cell reaches.
+/// Returns the number of columns that a cell spans.
 fn columns(cell: &NodeRef) -> usize {
     let said = attribute(cell, "colspan").filter(|span| span.bytes().all(|byte| byte.is_ascii_digit()));
     said.map_or(1, |span| span.parse().unwrap_or(usize::MAX).clamp(1, 1000))
 }
 
-/// A row of a table; the first one with the line below the head that makes a table of it.
+/// Converts a row of a table. The first row is followed by the delimiter line.
 fn row(node: &NodeRef, text: &str, place: Place) -> String {
     let parent = node.parent();
     let parent_name = parent.as_ref().map(name).unwrap_or_default();
@@ -429,7 +429,7 @@ mod tests {
         from_tree(&Document::fragment(html).root())
     }
 
-    /// Fragments, and what markdownify 1.2 makes of them.
+    /// Fragments, and their conversions by markdownify 1.2.
     #[test]
     fn texts_are_those_of_markdownify() {
         let table = [

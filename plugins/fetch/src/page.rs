@@ -1,24 +1,24 @@
-//! What a model gets to read of an answer: a page as Markdown, without what stands around its contents, and anything else as it is;
-//! and of that the part that was asked for.
+//! Turns a response into text for a model: the main content of a page as Markdown, and anything else unchanged; and of that the requested
+//! part.
 
 use dom_smoothie::{Config, Readability};
 use wharf_sdk::{Error, Result, http::Response};
 
 use crate::{
     charset, markdown,
-    parse::{self, MOST_ELEMENTS},
-    weight::{self, DEEPEST},
+    parse::{self, MAX_ELEMENTS},
+    weight::{self, MAX_DEPTH},
 };
 
 const NOT_SIMPLIFIED: &str = "<error>Page failed to be simplified from HTML</error>";
 
-/// The contents of an answer, and what is said before them.
+/// The contents of a response, and a text to put before them.
 pub struct Page {
     pub prefix: String,
     pub content: String,
 }
 
-/// Reads an answer. With `raw`, a page is left as it is.
+/// Converts a response. With `raw`, a page is left unchanged.
 pub fn read(response: &Response, raw: bool) -> Result<Page> {
     let content_type = content_type(response);
     let text = charset::text(&response.body, &content_type);
@@ -40,7 +40,7 @@ fn content_type(response: &Response) -> String {
 fn simplified(html: &str) -> Result<String> {
     let too_much = || {
         Error::failed(format!(
-            "This page has more than {MOST_ELEMENTS} elements, nests them more than {DEEPEST} deep, or is too much work in another way, \
+            "This page has more than {MAX_ELEMENTS} elements, nests them more than {MAX_DEPTH} deep, or is too much work in another way, \
              so that it cannot be simplified; ask for it with raw = true."
         ))
     };
@@ -48,14 +48,14 @@ fn simplified(html: &str) -> Result<String> {
     let article =
         Readability::with_document(light(html)?, None, Some(Config::default())).and_then(|mut page| page.parse());
     let text = match article {
-        // It is a text again, which may be read in another way than the page was.
+        // The content is HTML text again, and its tree may differ from the page's.
         Ok(article) => markdown::from_tree(&light(&article.content)?.root()),
         Err(_) => String::new(),
     };
     Ok(if text.trim().is_empty() { NOT_SIMPLIFIED.to_owned() } else { text })
 }
 
-/// At most `max_length` characters from `start_index` on, and where to go on if there are more.
+/// Returns at most `max_length` characters from `start_index` on, and the next `start_index` if there are more.
 pub fn part(content: &str, start_index: usize, max_length: usize) -> String {
     let mut rest = content.chars().skip(start_index);
     let part: String = rest.by_ref().take(max_length).collect();
@@ -104,14 +104,14 @@ mod tests {
 
     #[test]
     fn pages_that_would_take_too_long_or_too_much_of_the_stack_are_left_alone() {
-        let deep = format!("{}x", "<div>".repeat(DEEPEST));
-        let wide = "<b>x</b>".repeat(MOST_ELEMENTS);
+        let deep = format!("{}x", "<div>".repeat(MAX_DEPTH));
+        let wide = "<b>x</b>".repeat(MAX_ELEMENTS);
         for body in [deep, wide] {
             let problem = read(&answer(Some("text/html"), &body), false).err();
             assert!(matches!(problem, Some(Error::Failed(text)) if text.contains("raw = true")));
             assert!(read(&answer(Some("text/html"), &body), true).is_ok());
         }
-        let nearly = format!("{}x", "<div>".repeat(DEEPEST - 10));
+        let nearly = format!("{}x", "<div>".repeat(MAX_DEPTH - 10));
         assert_eq!(read(&answer(Some("text/html"), &nearly), false).unwrap().content, "x");
     }
 

@@ -1,6 +1,6 @@
-//! From a page to its tree, with a bound on the work. How HTML is to be read makes some pages cost far more than their length: an
-//! element is compared with all that are open around it, formatting is begun again in each paragraph, and each attribute is compared
-//! with the others of its tag. So the steps are counted, and what takes too many is not read to its end.
+//! Parses a page with a limit on the work. By the rules of HTML parsing, some pages take far more time than their length suggests: an
+//! element is compared with all open elements, formatting elements are reopened in each paragraph, and each attribute is compared with the
+//! others of its tag. So the steps are counted, and parsing stops when there are too many.
 
 use std::{
     borrow::Cow,
@@ -17,22 +17,23 @@ use html5ever::{
     tree_builder::{TreeBuilder, TreeBuilderOpts},
 };
 
-/// How many elements a page may have: weighing them takes time.
-pub const MOST_ELEMENTS: usize = 100_000;
-/// How many times an element or an attribute may be looked at while a page is read. A page of some megabytes takes a tenth of it.
-const MOST_STEPS: u64 = 30_000_000;
-/// What each piece of a page costs, be it a tag or a text, in such steps. A text that is hard to tell from tags has many.
-const PIECE: u64 = 32;
+/// The maximum number of elements of a page, because weighing them takes time.
+pub const MAX_ELEMENTS: usize = 100_000;
+/// The maximum number of times that an element or an attribute is inspected while a page is parsed. A page of some megabytes takes a tenth
+/// of it.
+const MAX_STEPS: u64 = 30_000_000;
+/// The number of steps that each token costs, be it a tag or a text. Text that resembles tags consists of many tokens.
+const TOKEN_STEPS: u64 = 32;
 
-/// Elements that are begun again in each paragraph until they are closed. A new one is compared with all of them that differ in an attribute,
-/// of which there may be as many as a page has tags; of those that are alike, three count. So they are read without their attributes, which
-/// say nothing that is told of a page.
+/// The formatting elements, which HTML parsers reopen in each paragraph until they are closed. A new one is compared with all open ones. At
+/// most three identical ones are open, but as many as a page has tags if their attributes differ. So their attributes are dropped, which
+/// the conversion does not use.
 const FORMATTING: [&str; 13] =
     ["b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"];
 
-/// Reads a page. None: it takes too much work.
+/// Parses a page. Returns `None` if that takes too much work.
 pub fn page(html: &str) -> Option<Document> {
-    if steps_of_attributes(html) > MOST_STEPS {
+    if steps_of_attributes(html) > MAX_STEPS {
         return None;
     }
     let options = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
@@ -40,17 +41,17 @@ pub fn page(html: &str) -> Option<Document> {
     let tokens = Tokenizer::new(bounded, Default::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from(html));
-    // Scripts are not run, so it goes on after each.
+    // The tokenizer pauses after each script. Scripts are not run, so parsing continues at once.
     while !input.is_empty() {
         drop(tokens.feed(&input));
     }
     tokens.end();
     let Counted { document, steps, .. } = tokens.sink.tree.sink;
-    (steps.get() <= MOST_STEPS).then_some(document)
+    (steps.get() <= MAX_STEPS).then_some(document)
 }
 
-/// How many attributes are compared with others if each is compared with all before it in its tag. It counts as attributes all words
-/// between `<` and `>` that are not in quotes, whether or not a tag begins there, so that it never counts too few.
+/// Returns an upper bound of the number of comparisons of attributes, each with all before it in its tag. All words between `<` and `>`
+/// that are not in quotes count as attributes, whether or not a tag begins there.
 fn steps_of_attributes(html: &str) -> u64 {
     let (mut steps, mut words, mut in_tag, mut in_word, mut quote) = (0_u64, 0_u64, false, false, None);
     let mut before = b' ';
@@ -70,7 +71,7 @@ fn steps_of_attributes(html: &str) -> u64 {
             }
             (true, None, _) => {}
         }
-        // Blanks may stand between the sign and the quote.
+        // There may be blanks between the `=` and the quote.
         if !byte.is_ascii_whitespace() {
             before = byte;
         }
@@ -78,7 +79,7 @@ fn steps_of_attributes(html: &str) -> u64 {
     steps
 }
 
-/// Passes on what a page is made of, until the work is too much.
+/// A token sink that passes tokens on to the tree builder until the work is too much.
 struct Bounded {
     tree: TreeBuilder<NodeId, Counted>,
 }
@@ -88,11 +89,11 @@ impl TokenSink for Bounded {
 
     fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<NodeId> {
         match token {
-            // Nobody reads them, and there may be as many as a page has characters.
+            // These tokens are not used, and there may be as many as a page has characters.
             Token::CommentToken(_) | Token::ParseError(_) => TokenSinkResult::Continue,
-            _ if self.tree.sink.steps.get() > MOST_STEPS => TokenSinkResult::Continue,
+            _ if self.tree.sink.steps.get() > MAX_STEPS => TokenSinkResult::Continue,
             mut token => {
-                self.tree.sink.step(PIECE);
+                self.tree.sink.step(TOKEN_STEPS);
                 if let Token::TagToken(tag) = &mut token
                     && FORMATTING.contains(&&*tag.name)
                 {
@@ -112,13 +113,13 @@ impl TokenSink for Bounded {
     }
 }
 
-/// A document that counts how often it is asked for something.
+/// A document that counts the tree builder's operations on it.
 #[derive(Default)]
 struct Counted {
     document: Document,
     steps: Cell<u64>,
     elements: Cell<usize>,
-    /// How many attributes were given to elements that had some.
+    /// The number of attributes that were added to elements with attributes.
     added: Cell<u64>,
 }
 
@@ -156,7 +157,7 @@ impl TreeSink for Counted {
     fn create_element(&self, name: QualName, attributes: Vec<Attribute>, flags: ElementFlags) -> NodeId {
         let elements = self.elements.get() + 1;
         self.elements.set(elements);
-        self.step(if elements > MOST_ELEMENTS { MOST_STEPS } else { 1 + attributes.len() as u64 });
+        self.step(if elements > MAX_ELEMENTS { MAX_STEPS } else { 1 + attributes.len() as u64 });
         self.document.create_element(name, attributes, flags)
     }
 
@@ -208,7 +209,7 @@ impl TreeSink for Counted {
     }
 
     fn reparent_children(&self, node: &NodeId, parent: &NodeId) {
-        // Each child is told of its new parent.
+        // The parent is updated in each child.
         let children = self.document.tree.child_ids_of_it(node, false).count();
         self.step(children as u64);
         self.document.reparent_children(node, parent);

@@ -1,32 +1,32 @@
-//! What a site's `robots.txt` lets a user agent fetch, decided as `protego` does, which the reference server uses.
+//! Evaluates a site's `robots.txt` exactly like `protego`, which the reference server uses.
 //!
-//! It is generous where sites are careless: names of fields may be misspelt, and a colon may be missing. The longest rule that
-//! matches decides, and of two as long the one that allows.
+//! Parsing is lenient: names of fields may be misspelt, and a colon may be missing. The longest matching rule decides; if two are equally
+//! long, the one that allows.
 
 use std::ops::ControlFlow;
 
 const DISALLOW: [&str; 6] = ["disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"];
 const USER_AGENT: [&str; 3] = ["user-agent", "useragent", "user agent"];
-/// Fields that belong to the whole site, and end no group.
+/// The fields that apply to the whole site and do not end a group.
 const SITE: [&str; 4] = ["sitemap", "sitemaps", "site-map", "host"];
 const OTHER: [&str; 6] = ["crawl-delay", "crawl delay", "request-rate", "request rate", "visit-time", "visit time"];
 
 /// A rule of a group.
 struct Rule {
     allows: bool,
-    /// Escaped, with `*` for any characters, and `$` at its end for the end of the path.
+    /// The pattern, percent-encoded, with `*` for any characters, and `$` at its end for the end of the path.
     pattern: String,
 }
 
 /// The rules for one name of a user agent, of all groups that name it.
 struct Group {
     name: String,
-    /// How well the name fits the user agent that asks.
+    /// How well the name matches the user agent.
     score: usize,
     rules: Vec<Rule>,
 }
 
-/// Whether this text lets a user agent fetch a URL.
+/// Whether a `robots.txt` allows a user agent to fetch a URL.
 pub fn allows(text: &str, url: &str, agent: &str) -> bool {
     let path = path_of(url);
     if path.split('?').next() == Some("/robots.txt") {
@@ -35,13 +35,13 @@ pub fn allows(text: &str, url: &str, agent: &str) -> bool {
     let path = escaped(path, b"/%", b"/%=");
     let path = if path.starts_with('/') { path } else { format!("/{path}") };
     let groups = parse(text, &agent.trim().to_lowercase());
-    // Of several that fit as well, the first.
+    // Of several equally good matches, the first one applies.
     let Some(group) = groups.iter().rev().max_by_key(|group| group.score) else { return true };
     let matching = group.rules.iter().filter(|rule| matches(&rule.pattern, &path));
     matching.map(|rule| (rule.pattern.len(), rule.allows)).max().is_none_or(|(_, allows)| allows)
 }
 
-/// How well the name of a group fits a user agent. It must begin where a word of the agent begins.
+/// Returns how well the name of a group matches a user agent. The match must begin at the start of a word of the agent.
 fn score(name: &str, agent: &str) -> usize {
     if matches!(name, "" | "*") {
         return name.len();
@@ -53,13 +53,13 @@ fn score(name: &str, agent: &str) -> usize {
     if overlapping(agent, name).any(begins_a_word) { name.chars().count() } else { 0 }
 }
 
-/// Every place where a name stands in a text, those that overlap too.
+/// Returns all positions of a name in a text, including overlapping ones.
 fn overlapping<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
     text.char_indices()
         .filter_map(move |(at, _)| text.get(at..).filter(|rest| rest.starts_with(name)).map(|rest| (at, rest)))
 }
 
-/// The groups whose names fit a user agent. There are few of them, however many are in the text.
+/// Returns the groups whose names match a user agent. They are few, however many groups the text has.
 fn parse(text: &str, agent: &str) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut current: Vec<usize> = Vec::new();
@@ -79,7 +79,7 @@ fn parse(text: &str, agent: &str) -> Vec<Group> {
         }
         if names_agent {
             let name = value.to_lowercase();
-            // No wildcards are known within names; who writes them means the name without.
+            // Names have no wildcards, so `*` in a name is ignored.
             let plain = (name != "*" && name.contains('*')).then(|| name.replace('*', ""));
             for name in std::iter::once(name).chain(plain).filter(|name| score(name, agent) > 0) {
                 let at = groups.iter().position(|group| group.name == name).unwrap_or_else(|| {
@@ -113,7 +113,7 @@ impl Group {
         if pattern.is_empty() {
             return;
         }
-        // Who allows the index of a folder allows the folder.
+        // A rule that allows the index of a folder also allows the folder.
         let folder = pattern.strip_suffix("index.html").filter(|folder| allows && folder.ends_with('/'));
         let folder = folder.map(|folder| Rule { allows, pattern: format!("{folder}$") });
         self.rules.push(Rule { allows, pattern });
@@ -121,7 +121,7 @@ impl Group {
     }
 }
 
-/// A line as field, in small letters, and value.
+/// Splits a line into its field, in lowercase, and its value.
 fn directive(line: &str) -> Option<(String, String)> {
     let known = |field: &str| {
         field == "allow" || [&DISALLOW[..], &USER_AGENT, &SITE, &OTHER].iter().any(|fields| fields.contains(&field))
@@ -141,12 +141,12 @@ fn directive(line: &str) -> Option<(String, String)> {
     found.break_value().or_else(|| parts.map(|(field, value)| (field, value.trim().to_owned())))
 }
 
-/// The line ends that Python knows.
+/// Splits a text at the line breaks that Python recognizes.
 fn is_line_end(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// The path and query of a URL.
+/// Returns the path and query of a URL.
 fn path_of(url: &str) -> &str {
     let url = url.split('#').next().unwrap_or_default();
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -159,8 +159,8 @@ fn pattern_of(value: &str) -> String {
     format!("{slash}{}{anchor}", escaped(value, b"/%*", b"/%*="))
 }
 
-/// A text with one way to write each character: escapes are undone but those of `kept`, and all but letters, digits, `_.-~` and
-/// what is in `safe` is escaped.
+/// Normalizes the percent-encoding of a text: decodes all escapes except those of `kept`, and then encodes everything but letters, digits,
+/// `_.-~` and the characters in `safe`.
 fn escaped(text: &str, kept: &[u8], safe: &[u8]) -> String {
     let keep = |byte: &u8| kept.contains(byte);
     let (mut plain, mut rest) = (Vec::new(), text.as_bytes());
@@ -197,7 +197,7 @@ fn escaped(text: &str, kept: &[u8], safe: &[u8]) -> String {
     out
 }
 
-/// Whether a pattern fits a path from its start.
+/// Whether a pattern matches a path from its start.
 fn matches(pattern: &str, path: &str) -> bool {
     let (pattern, to_end) = pattern.strip_suffix('$').map_or((pattern, false), |pattern| (pattern, true));
     let mut parts = pattern.split('*');
@@ -217,7 +217,7 @@ mod tests {
 
     const AGENT: &str = "ModelContextProtocol/1.0 (Autonomous; +https://github.com/modelcontextprotocol/servers)";
 
-    /// Texts, paths, and what protego 0.7 says of them.
+    /// Texts, paths, and the results of protego 0.7.
     #[test]
     fn decisions_are_those_of_protego() {
         let table = [

@@ -1,7 +1,7 @@
-//! The way to a page: `robots.txt` first where a model asks by itself, then the page, and each place that it leads on to.
+//! Fetches a page: `robots.txt` first if a model asks, then the page, and each redirect.
 //!
-//! Every hop is a request of its own, so that the operator's rules and the rules of its site are put to each. Whoever sends is
-//! handed in, so that the way can be tested without a network.
+//! Every hop is a request of its own, so that the operator's rules and the `robots.txt` of its site apply to each. The sender is a
+//! parameter, so that this can be tested without a network.
 
 use std::time::{Duration, Instant};
 
@@ -13,22 +13,22 @@ use wharf_sdk::{
 
 use crate::{charset, robots};
 
-/// As many as the reference server follows.
-const MOST_HOPS: usize = 20;
+/// The maximum number of redirects, as in the reference server.
+const MAX_HOPS: usize = 20;
 
-/// For all requests of a call: less than a call may take by default, so that there is time left to tell.
-const CALL: Duration = Duration::from_secs(25);
+/// The timeout of all requests of a call. It is shorter than the default time limit of a call, so that the call can report the failure.
+const CALL_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// For each request for a `robots.txt`.
-const ROBOTS: Duration = Duration::from_secs(5);
+/// The timeout of each request for a `robots.txt`.
+const ROBOTS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The most bytes of a page. What is made of it takes many times as much memory.
-const MOST_OF_PAGE: usize = 3 << 20;
+/// The maximum size of a page. Its conversion takes many times as much memory.
+const MAX_PAGE_BYTES: usize = 3 << 20;
 
-/// The most bytes of a `robots.txt`: what search engines read of one.
-const MOST_OF_ROBOTS: usize = 500 << 10;
+/// The maximum size of a `robots.txt`, as for search engines.
+const MAX_ROBOTS_BYTES: usize = 500 << 10;
 
-/// Sends one request and waits for its answer.
+/// Sends a request and waits for its response.
 pub trait Send {
     fn send(&mut self, request: &Request) -> Result<Response, http::Error>;
 }
@@ -39,32 +39,32 @@ impl<F: FnMut(&Request) -> Result<Response, http::Error>> Send for F {
     }
 }
 
-/// One visit: who asks, and until when.
+/// The fetch of a page, with the user agent and the deadline of its requests.
 pub struct Visit<'a, S> {
     send: S,
     agent: &'a str,
     until: Instant,
 }
 
-/// How a chain of requests ended without an answer that leads nowhere else.
+/// The reason why a chain of redirects ended without a final response.
 enum Stopped {
     Http(http::Error),
-    /// A site's rules, or what they could not be asked for.
+    /// The `robots.txt` of a site forbids the request, or could not be fetched.
     Robots(Error),
     Redirect(String),
 }
 
 impl<'a, S: Send> Visit<'a, S> {
     pub fn new(send: S, agent: &'a str) -> Self {
-        Self { send, agent, until: Instant::now() + CALL }
+        Self { send, agent, until: Instant::now() + CALL_TIMEOUT }
     }
 
-    /// The answer for a page. With `obeys`, no request is made that the `robots.txt` of its site forbids.
+    /// Returns the response for a page. With `obeys`, no request is made that the `robots.txt` of its site forbids.
     pub fn page(&mut self, url: &Url, shown: &str, obeys: bool) -> Result<Response> {
         if obeys {
             self.ask_robots(url)?;
         }
-        let response = match self.follow(url, CALL, MOST_OF_PAGE, obeys) {
+        let response = match self.follow(url, CALL_TIMEOUT, MAX_PAGE_BYTES, obeys) {
             Ok(response) => response,
             Err(Stopped::Http(error)) => return Err(Error::failed(format!("Failed to fetch {shown}: {error}"))),
             Err(Stopped::Redirect(problem)) => {
@@ -76,18 +76,19 @@ impl<'a, S: Send> Visit<'a, S> {
             return Err(Error::failed(format!("Failed to fetch {shown} - status code {}", response.status)));
         }
         if let Some(coding) = response.header("content-encoding").filter(|coding| *coding != "identity") {
-            let problem = format!("its site sends it compressed ({coding}) where it was asked not to.");
+            let problem =
+                format!("its site sends it compressed ({coding}), although the request accepts no compression.");
             return Err(Error::failed(format!("Failed to fetch {shown}: {problem}")));
         }
         Ok(response)
     }
 
-    /// Fails if the `robots.txt` of a site does not let the agent fetch a page by itself.
+    /// Fails if the `robots.txt` of a site does not allow the agent to fetch a page autonomously.
     fn ask_robots(&mut self, url: &Url) -> Result<()> {
         let place = robots_of(url);
         let issue = || Error::failed(format!("Failed to fetch robots.txt {place} due to a connection issue"));
         let wanted = Url::parse(&place).map_err(|_| issue())?;
-        let response = match self.follow(&wanted, ROBOTS, MOST_OF_ROBOTS, false) {
+        let response = match self.follow(&wanted, ROBOTS_TIMEOUT, MAX_ROBOTS_BYTES, false) {
             Ok(response) => response,
             Err(Stopped::Http(error @ (http::Error::Unreachable { .. } | http::Error::TimedOut { .. }))) => {
                 return Err(Error::failed(format!("{}: {error}", words(issue()))));
@@ -127,10 +128,10 @@ impl<'a, S: Send> Visit<'a, S> {
         ))
     }
 
-    /// Asks for a URL and for all that it leads on to.
+    /// Requests a URL and follows its redirects.
     fn follow(&mut self, url: &Url, limit: Duration, max_body: usize, obeys: bool) -> Result<Response, Stopped> {
         let mut url = url.clone();
-        for hop in 0..=MOST_HOPS {
+        for hop in 0..=MAX_HOPS {
             if hop > 0 && obeys {
                 self.ask_robots(&url).map_err(Stopped::Robots)?;
             }
@@ -146,18 +147,18 @@ impl<'a, S: Send> Visit<'a, S> {
                 None => return Ok(response),
             }
         }
-        Err(Stopped::Redirect(format!("it leads on to another place more than {MOST_HOPS} times.")))
+        Err(Stopped::Redirect(format!("it redirects more than {MAX_HOPS} times.")))
     }
 }
 
-/// Where an answer leads on to.
+/// Returns the URL that a response redirects to.
 fn next(url: &Url, response: &Response) -> Result<Option<Url>, Stopped> {
     let location = match response.status {
         301 | 302 | 303 | 307 | 308 => response.header("location"),
         _ => None,
     };
     let Some(location) = location else { return Ok(None) };
-    let bad = || Stopped::Redirect(format!("it leads on to {location:?}, which is no URL that can be fetched."));
+    let bad = || Stopped::Redirect(format!("it redirects to {location:?}, which is not a URL that can be fetched."));
     let mut next = url.join(location).map_err(|_| bad())?;
     if !matches!(next.scheme(), "http" | "https") {
         return Err(bad());
@@ -168,7 +169,7 @@ fn next(url: &Url, response: &Response) -> Result<Option<Url>, Stopped> {
     Ok(Some(next))
 }
 
-/// Where the rules of a site are.
+/// Returns the URL of the `robots.txt` of a site.
 fn robots_of(url: &Url) -> String {
     let mut place = url.clone();
     place.set_path("/robots.txt");
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
 
     type Answer = Result<Response, http::Error>;
-    /// Where to, whether rules count, what is asked for, and the text or a part of the error.
+    /// The URL, whether `robots.txt` is obeyed, the expected requests, and the text or a part of the error.
     type Case = (&'static str, bool, &'static [&'static str], Result<&'static str, &'static str>);
 
     fn answer(status: u16, header: &str, value: &str, body: &str) -> Answer {
@@ -208,7 +209,7 @@ mod tests {
             "http://round.test/robots.txt" => to("/robots.txt"),
             "http://refused.test/robots.txt" => Err(http::Error::Refused { host: host(url) }),
             "http://away.test/robots.txt" => {
-                Err(http::Error::Unreachable { host: host(url), problem: "it takes no connection".to_owned() })
+                Err(http::Error::Unreachable { host: host(url), problem: "it refused the connection".to_owned() })
             }
             "http://rules.test/to-no" => to("/no"),
             "http://open.test/to-rules" => to("//rules.test/no#there"),
@@ -220,17 +221,19 @@ mod tests {
             "http://open.test/nowhere" => answer(302, "content-type", "text/plain", "led nowhere"),
             "http://open.test/gone" => answer(410, "content-type", "text/plain", ""),
             "http://open.test/zipped" => answer(200, "content-encoding", "gzip", ""),
-            "http://open.test/late" => Err(http::Error::TimedOut { host: host(url), limit: CALL }),
+            "http://open.test/late" => Err(http::Error::TimedOut { host: host(url), limit: CALL_TIMEOUT }),
             url if url.ends_with("/robots.txt") => answer(404, "content-type", "text/plain", ""),
             _ => page(),
         }
     }
 
-    /// Where a visit went, and how it ended.
+    /// Returns the requests of a visit, and its result.
     fn visit(url: &str, obeys: bool) -> (Vec<String>, Result<String, String>) {
         let mut asked = Vec::new();
         let send = |request: &Request| {
-            assert!(request.timeout <= CALL && request.headers.contains(&("user-agent".into(), "tester".into())));
+            assert!(
+                request.timeout <= CALL_TIMEOUT && request.headers.contains(&("user-agent".into(), "tester".into()))
+            );
             let url = request.url.split('#').next().unwrap_or_default();
             asked.push(url.strip_prefix("http://").unwrap_or(url).to_owned());
             web(url)
@@ -291,8 +294,13 @@ mod tests {
             ),
             ("http://open.test/to-rules", false, &["open.test/to-rules", "rules.test/no"], Ok("page")),
             ("http://open.test/a/relative#f", false, &["open.test/a/relative", "open.test/b?c=d"], Ok("page")),
-            ("http://open.test/to-file", false, &["open.test/to-file"], Err("\"file:///etc/passwd\", which is no URL")),
-            ("http://open.test/to-nothing", false, &["open.test/to-nothing"], Err("\"http://\", which is no URL")),
+            (
+                "http://open.test/to-file",
+                false,
+                &["open.test/to-file"],
+                Err("\"file:///etc/passwd\", which is not a URL"),
+            ),
+            ("http://open.test/to-nothing", false, &["open.test/to-nothing"], Err("\"http://\", which is not a URL")),
             ("http://open.test/nowhere", false, &["open.test/nowhere"], Ok("led nowhere")),
             (
                 "http://open.test/gone",

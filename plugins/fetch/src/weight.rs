@@ -1,33 +1,33 @@
-//! How much work a page is once it is read: to find its contents, to write them, and to write them as Markdown. Each of these goes
-//! through what is in an element for every element around it, so what lies deep weighs more.
+//! Estimates the work for a parsed page: finding its main content, serializing it, and converting it to Markdown. Each of these steps
+//! visits a node once for every element around it, so deeply nested nodes weigh more.
 
 use dom_query::{Document, NodeRef};
 
-/// How deep elements may be nested. Each level takes a piece of the stack.
-pub const DEEPEST: usize = 400;
-/// The most that all elements and texts may weigh together: what a page of 100,000 elements weighs that are nested 20 deep.
-const HEAVIEST: usize = 2_000_000;
-/// So many bytes weigh as much as an element.
-const PIECE: usize = 64;
-/// So many bytes that are only looked at weigh as much as an element.
-const GLANCE: usize = 1000;
-/// So many columns weigh as much as an element.
-const COLUMNS: usize = 8;
+/// The maximum nesting depth of elements, because the conversion is recursive and each level takes space on the stack.
+pub const MAX_DEPTH: usize = 400;
+/// The maximum weight of all elements and texts: that of 100,000 elements with a depth of 20.
+const MAX_WEIGHT: usize = 2_000_000;
+/// The number of written bytes that weigh as much as an element.
+const BYTES_PER_ELEMENT: usize = 64;
+/// The number of bytes that weigh as much as an element if they are only scanned.
+const SCANNED_BYTES_PER_ELEMENT: usize = 1000;
+/// The number of table columns that weigh as much as an element.
+const COLUMNS_PER_ELEMENT: usize = 8;
 
-/// Whether the work is bearable.
+/// Whether a page's depth and weight are within the limits.
 pub fn is_light(document: &Document) -> bool {
     let (mut weight, mut depth) = (0_usize, 0);
     let root = document.root();
     let mut next = root.first_child();
     while let Some(node) = next {
         weight = weight.saturating_add(of(&node, depth));
-        if weight > HEAVIEST {
+        if weight > MAX_WEIGHT {
             return false;
         }
         next = node.first_child();
         if next.is_some() {
             depth += 1;
-            if depth >= DEEPEST {
+            if depth >= MAX_DEPTH {
                 return false;
             }
         }
@@ -47,28 +47,28 @@ pub fn is_light(document: &Document) -> bool {
     true
 }
 
-/// What one node weighs.
+/// Returns the weight of one node.
 fn of(node: &NodeRef, depth: usize) -> usize {
     if !node.is_element() {
         let text = node.text();
         let lines = text.bytes().filter(|byte| *byte == b'\n').count();
-        // A quote and a list begin each line with marks of their own.
+        // Each quote and list around the text adds marks at the start of each line.
         let written = depth.saturating_mul(text.len().saturating_add(lines.saturating_mul(depth)));
-        return written / PIECE + searched(&text);
+        return written / BYTES_PER_ELEMENT + searched(&text);
     }
     let mut weight = depth;
     for attribute in node.attrs() {
-        weight = weight.saturating_add(1 + attribute.value.len() / PIECE + searched(&attribute.value));
+        weight = weight.saturating_add(1 + attribute.value.len() / BYTES_PER_ELEMENT + searched(&attribute.value));
         if &*attribute.name.local == "colspan" {
             let columns = attribute.value.trim().parse::<usize>().unwrap_or(0).min(1000);
-            weight = weight.saturating_add(columns.saturating_mul(depth) / COLUMNS);
+            weight = weight.saturating_add(columns.saturating_mul(depth) / COLUMNS_PER_ELEMENT);
         }
     }
     weight
 }
 
-/// What it weighs to write a text as HTML: of the characters that are written in another way, some are looked for up to the next one
-/// of the others.
+/// Returns the weight of escaping a text as HTML. The serializer searches for each of the characters to escape separately, so it scans some
+/// bytes repeatedly, up to the next occurrence of another one.
 fn searched(text: &str) -> usize {
     let (mut looked_at, mut ahead) = (0_usize, 0_usize);
     for byte in text.bytes().rev() {
@@ -79,5 +79,5 @@ fn searched(text: &str) -> usize {
         }
         ahead += 1;
     }
-    looked_at / GLANCE
+    looked_at / SCANNED_BYTES_PER_ELEMENT
 }

@@ -1,13 +1,13 @@
-//! Braces in globs: `{a,b}` and `{1..9}` stand for several patterns.
+//! Brace expansion in globs: `{a,b}` and `{1..9}` stand for several patterns.
 
 use wharf_sdk::{Error, Result};
 
-/// The most patterns that braces may stand for.
+/// The maximum number of patterns that a pattern may expand to.
 const MAX_PATTERNS: usize = 10_000;
-/// The longest number in braces.
+/// The maximum number of digits of a number in braces.
 const MAX_DIGITS: usize = 20;
 
-/// The patterns that a pattern with braces stands for: `{a,b}` and `{1..9}`, with steps as in `{a..e..2}`.
+/// Expands the braces of a pattern: `{a,b}` and `{1..9}`, with steps as in `{a..e..2}`.
 pub fn braces(pattern: &str) -> Result<Vec<String>> {
     let Some((before, body, behind)) = first_braces(pattern) else { return Ok(vec![pattern.to_owned()]) };
     let rest = braces(behind)?;
@@ -38,7 +38,7 @@ fn too_many() -> Error {
     Error::failed(format!("the braces in the pattern stand for more than {MAX_PATTERNS} patterns"))
 }
 
-/// The text before, within and behind the first pair of braces.
+/// Returns the text before, within and after the first pair of braces.
 fn first_braces(pattern: &str) -> Option<(&str, &str, &str)> {
     let mut open: Vec<usize> = Vec::new();
     let mut found: Option<(usize, usize)> = None;
@@ -87,7 +87,7 @@ fn split_options(body: &str) -> Vec<String> {
     options
 }
 
-/// What `1..9`, `01..10`, `a..e` or `a..e..2` stands for.
+/// Expands `1..9`, `01..10`, `a..e` or `a..e..2`; returns `None` for any other text.
 fn sequence(body: &str) -> Option<Result<Vec<String>>> {
     let mut ends = body.split("..");
     let (first, last, step) = (ends.next()?, ends.next()?, ends.next());

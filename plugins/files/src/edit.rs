@@ -1,4 +1,4 @@
-//! Edits by text: find, replace, show the difference.
+//! Edits files by text: finds and replaces text, and shows the difference.
 
 use std::{ops::Range, path::Path};
 
@@ -7,8 +7,7 @@ use wharf_sdk::{Error, Result};
 
 use crate::arguments::Edit;
 
-/// Makes the edits one after the other. Each line that stays keeps its own line ending; new lines get the one that most others
-/// have.
+/// Makes the edits one after the other. Unchanged lines keep their own line ending; new lines get the one that most lines have.
 pub fn apply(text: &str, edits: &[Edit]) -> Result<String> {
     let before = text.replace("\r\n", "\n");
     let mut after = before.clone();
@@ -33,7 +32,7 @@ pub fn apply(text: &str, edits: &[Edit]) -> Result<String> {
     })
 }
 
-/// The new text with the line endings of the old one: lines that were there keep theirs.
+/// Returns the new text with mixed line endings: unchanged lines keep the ending that they have in the old text.
 fn mixed(text: &str, before: &str, after: &str, windows: bool) -> String {
     let ends: Vec<&str> = text.split_inclusive('\n').collect();
     let diff = TextDiff::from_lines(before, after);
@@ -49,7 +48,7 @@ fn mixed(text: &str, before: &str, after: &str, windows: bool) -> String {
     result
 }
 
-/// Finds lines that differ only in blanks around them, and indents the new lines as the old ones were.
+/// Finds lines that differ only in leading or trailing blanks, and indents the new lines like the old ones.
 fn by_lines(text: &str, old: &str, new: &str) -> Option<String> {
     let lines: Vec<&str> = text.split('\n').collect();
     let (old, new) = match old.strip_suffix('\n') {
@@ -57,7 +56,7 @@ fn by_lines(text: &str, old: &str, new: &str) -> Option<String> {
         None => (old, new),
     };
     let wanted: Vec<&str> = old.split('\n').collect();
-    // Blank lines alone would fit at any blank line of the text, so they do not say which one is meant.
+    // Blank lines alone match any blank line of the text, so they are ambiguous.
     if wanted.iter().all(|line| line.trim().is_empty()) {
         return None;
     }
@@ -75,11 +74,11 @@ fn by_lines(text: &str, old: &str, new: &str) -> Option<String> {
     Some(result.join("\n"))
 }
 
-/// How many lines around a change are shown with it.
+/// The number of context lines around a change.
 const CONTEXT: usize = 4;
 
-/// A unified diff, as the reference server's library writes it, in a fence that its own text cannot close. Line endings are not
-/// shown.
+/// Returns a unified diff in the format of the reference server's library, in a code fence that the diff's text cannot close. Line endings
+/// are not shown.
 pub fn difference(path: &Path, before: &str, after: &str) -> String {
     let (before, after) = (before.replace("\r\n", "\n"), after.replace("\r\n", "\n"));
     let diff = TextDiff::from_lines(&before, &after);
@@ -129,7 +128,7 @@ mod tests {
             Some("  if z {\n    y\n  }\n")
         );
         assert_eq!(edited("a", "b", "c"), None);
-        // Blank lines are not found either, if they are not there exactly.
+        // Blank lines are found only by an exact match.
         assert_eq!(edited("a\nb\n", "\n\n", "x"), None);
         assert_eq!(edited("a\nb\n", "  \n\t\n", "x"), None);
         assert_eq!(edited("def g():\n    y\n", "def g():\n\n\n", "x"), None);

@@ -1,5 +1,5 @@
-//! Reads folders with WASI's own functions. std would also ask for the identity of each entry, which nobody here needs and
-//! which takes as long as the reading itself.
+//! Reads folders with WASI's own functions. std would also ask for the identity of each entry, which is not needed here and takes as long
+//! as reading the folder.
 
 use std::{io, path::Path};
 
@@ -11,7 +11,7 @@ use wharf_sdk::Result;
 
 use crate::paths::at_path;
 
-/// What an entry of a folder is.
+/// The kind of an entry of a folder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Folder,
@@ -19,12 +19,12 @@ pub enum Kind {
     File,
 }
 
-/// Every open folder takes a handle while another is read, and there may be few handles.
-const FEW: usize = 8;
+/// The maximum number of open directories. Each takes a handle while another folder is read, and handles are limited.
+const MAX_OPEN_DIRECTORIES: usize = 8;
 
-/// The entries of a folder, in no particular order.
+/// Returns the entries of a folder, in no particular order.
 pub fn read(path: &Path) -> Result<Vec<(String, Kind)>> {
-    if wharf_sdk::host::directories().len() <= FEW
+    if wharf_sdk::host::directories().len() <= MAX_OPEN_DIRECTORIES
         && let Ok(entries) = read_in_open(path)
     {
         return Ok(entries);
@@ -60,7 +60,7 @@ fn read_in_open(path: &Path) -> std::result::Result<Vec<(String, Kind)>, ErrorCo
     Ok(entries)
 }
 
-/// The folder at the path `below` another one; `None` if the path is empty.
+/// Opens the folder at the path `below` another one; returns `None` if the path is empty.
 fn folder(base: &Descriptor, below: &str) -> std::result::Result<Option<Descriptor>, ErrorCode> {
     if below.is_empty() {
         return Ok(None);

@@ -1,9 +1,9 @@
-//! Globs as the reference server's matcher, minimatch, understands them: `*`, `?` and classes within a name, `**` for any
-//! folders, braces, groups such as `+(a|b)`, and a leading `!` that negates the pattern. Names that begin with a dot are names
-//! like any other. No library for Rust has all of this.
+//! Globs with the syntax of minimatch, the reference server's matcher: `*`, `?` and classes within a name, `**` for any
+//! folders, braces, groups such as `+(a|b)`, and a leading `!` that negates the pattern. Names that begin with a dot are not special. No
+//! library for Rust supports all of this.
 //!
-//! A name is matched by following all ways through the pattern at the same time, and the nesting of groups is bounded, so the
-//! time that a match takes is bounded for every pattern.
+//! Matching follows all paths through the pattern at the same time, like a nondeterministic automaton and without backtracking, and the
+//! nesting of groups is limited. So the time of a match is bounded for every pattern (no ReDoS).
 
 use std::{collections::HashSet, ops::RangeInclusive};
 
@@ -11,15 +11,16 @@ use wharf_sdk::{Error, Result};
 
 use crate::braces::braces;
 
-/// The longest pattern, in bytes.
+/// The maximum length of a pattern, in bytes.
 const MAX_BYTES: usize = 4 << 10;
-/// How deep groups may be nested; and those that stand for what does not fit, which are tried at each place.
+/// The maximum nesting depth of groups.
 const MAX_DEPTH: usize = 16;
+/// The maximum nesting depth of negated groups, `!(…)`, which are tried at every position.
 const MAX_NOT_DEPTH: usize = 2;
 
 /// A pattern for paths below a folder.
 pub struct Glob {
-    /// The patterns that braces stand for, each split at its slashes.
+    /// The patterns after brace expansion, each split at its slashes.
     any_of: Vec<Vec<Part>>,
     negated: bool,
 }
@@ -48,14 +49,14 @@ struct Class {
     named: Vec<fn(char) -> bool>,
 }
 
-/// How often a group's alternatives must match one after the other.
+/// How many times a group's alternatives must match in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Once,
     AtMostOnce,
     Often,
     AtLeastOnce,
-    /// None of them may match: the group stands for any text that is none of the alternatives.
+    /// The group matches any text that does not match any of the alternatives.
     Not,
 }
 
@@ -89,9 +90,9 @@ fn parts(pattern: &str) -> Result<Vec<Part>> {
     for (at, name) in all.iter().copied().enumerate() {
         match (name, names.last()) {
             ("**", Some(&"**")) => {}
-            // `..` removes the name before it.
+            // `..` cancels the name before it.
             ("..", Some(last)) if !matches!(*last, "" | "." | ".." | "**") => drop(names.pop()),
-            // Several slashes are one.
+            // Repeated slashes count as one.
             ("", _) if at > 0 && at + 1 < all.len() => {}
             ("", Some(&"")) => {}
             _ => names.push(name),
@@ -115,11 +116,11 @@ fn parts(pattern: &str) -> Result<Vec<Part>> {
 }
 
 fn path_fits(parts: &[Part], names: &[Vec<char>]) -> bool {
-    // For each number of parts: whether exactly so many from the beginning can match the names so far.
+    // Dynamic programming. For each number of parts: whether the first parts of that number can match exactly the names so far.
     let mut fits = vec![false; parts.len() + 1];
     let skip_folders = |fits: &mut Vec<bool>| {
         for (at, part) in parts.iter().enumerate() {
-            // At the end of a pattern, `**` stands for at least one name; elsewhere it may stand for none.
+            // At the end of a pattern, `**` matches at least one name; elsewhere it also matches no names.
             if matches!(part, Part::Folders) && at + 1 < parts.len() && fits.get(at) == Some(&true) {
                 set(fits, at + 1);
             }
@@ -157,7 +158,7 @@ fn name_fits(pieces: &[Piece], name: &[char]) -> bool {
     after(pieces, name, from).last() == Some(&true)
 }
 
-/// The places in a name where a match of the pieces can end that begins at one of the places in `from`.
+/// Returns the positions in a name where a match of the pieces can end, if it begins at one of the positions in `from`.
 fn after(pieces: &[Piece], name: &[char], from: Vec<bool>) -> Vec<bool> {
     pieces.iter().fold(from, |from, piece| {
         let one = |fits: &dyn Fn(char) -> bool| {
@@ -219,7 +220,7 @@ fn either(one: &[bool], other: &[bool]) -> Vec<bool> {
     one.iter().zip(other).map(|(one, other)| *one || *other).collect()
 }
 
-/// How deep groups are nested that stand for what does not fit.
+/// Returns the nesting depth of negated groups.
 fn not_depth(pieces: &[Piece]) -> usize {
     let of = |piece: &Piece| match piece {
         Piece::Group(kind, alternatives) => {
@@ -231,19 +232,19 @@ fn not_depth(pieces: &[Piece]) -> usize {
     pieces.iter().map(of).max().unwrap_or(0)
 }
 
-/// Reads the pattern of one name.
+/// Parses the pattern of one name.
 struct Reader<'a> {
     pattern: &'a [char],
-    /// Where groups begin that end nowhere, so that none of them is read twice.
+    /// The positions of groups without an end, so that none of them is parsed twice.
     unclosed: HashSet<usize>,
-    /// How many groups are being read, one in the other; and whether there were more than may be.
+    /// The nesting depth of the group that is being parsed, and whether the maximum was exceeded.
     depth: usize,
     is_too_deep: bool,
 }
 
 impl Reader<'_> {
-    /// Reads pieces from `at` on: to the end of the pattern or, within a group, to the `|` or `)` that ends the alternative.
-    /// Also says whether that end was found.
+    /// Parses pieces from `at` on: to the end of the pattern or, within a group, to the `|` or `)` that ends the alternative.
+    /// Also returns whether that end was found.
     fn pieces(&mut self, at: &mut usize, in_group: bool) -> (Vec<Piece>, bool) {
         let mut found = Vec::new();
         while let Some(char) = self.pattern.get(*at) {
@@ -268,7 +269,7 @@ impl Reader<'_> {
         (found, !in_group)
     }
 
-    /// The group that begins at `at`; `None` if there is none, or if it has no end.
+    /// Parses the group that begins at `at`; returns `None` if no group begins there, or if it has no end.
     fn group(&mut self, at: &mut usize) -> Option<Piece> {
         let kind = match self.pattern.get(*at)? {
             '@' => Kind::Once,
@@ -304,7 +305,7 @@ impl Reader<'_> {
     }
 }
 
-/// The class of characters that begins at `at`; `None` if there is none, or if it has no end.
+/// Parses the character class that begins at `at`; returns `None` if no class begins there, or if it has no end.
 fn class(pattern: &[char], at: &mut usize) -> Option<Piece> {
     if pattern.get(*at) != Some(&'[') {
         return None;
@@ -337,7 +338,7 @@ fn class(pattern: &[char], at: &mut usize) -> Option<Piece> {
                 let escaped = *last == '\\';
                 let last = if escaped { *pattern.get(end + 2)? } else { *last };
                 end += if escaped { 3 } else { 2 };
-                // A range that runs backwards holds no characters.
+                // A reversed range contains no characters.
                 class.ranges.push(char..=last);
             }
             _ => class.ranges.push(char..=char),

@@ -12,7 +12,7 @@ use crate::{
     search::Globs,
 };
 
-/// The most entries that one answer shows.
+/// The maximum number of entries in one answer.
 const MAX_TREE: usize = 20_000;
 
 #[derive(Serialize)]
@@ -22,7 +22,7 @@ pub struct TreeEntry {
     /// `file` or `directory`.
     #[serde(rename = "type")]
     kind: &'static str,
-    /// Only directories have this.
+    /// The entries of a directory; absent for files.
     #[serde(skip_serializing_if = "Option::is_none")]
     children: Option<Vec<TreeEntry>>,
 }
@@ -33,14 +33,14 @@ pub struct Entry {
     pub size: u64,
 }
 
-/// Size, times and kind, as the reference server writes them.
+/// Returns size, times and kind, in the reference server's format.
 pub fn about(path: &Path) -> Result<String> {
     let metadata = fs::metadata(path).map_err(|error| at_path(path, error))?;
     let mut lines = vec![format!("size: {}", metadata.len())];
     for (name, time) in
         [("created", metadata.created()), ("modified", metadata.modified()), ("accessed", metadata.accessed())]
     {
-        // A time that the file system does not know is left out.
+        // A time that the file system does not record is left out.
         if let Some(time) = time.ok().and_then(|time| Timestamp::try_from(time).ok()) {
             let time =
                 time.to_zoned(TimeZone::UTC).strftime("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)");
@@ -52,7 +52,7 @@ pub fn about(path: &Path) -> Result<String> {
     Ok(lines.join("\n"))
 }
 
-/// A folder's entries, sorted by name. Reading the folder also tells what each of them is, so none is looked at by itself.
+/// Returns a folder's entries, sorted by name. Reading the folder also gives the kind of each entry, so no entry is queried separately.
 pub fn entries(path: &Path) -> Result<Vec<Entry>> {
     let entry = |(name, kind): (String, _)| {
         let entry = Entry { is_directory: kind == Kind::Folder, size: 0, name };
@@ -63,14 +63,14 @@ pub fn entries(path: &Path) -> Result<Vec<Entry>> {
     Ok(entries.into_iter().map(|(_, entry)| entry).collect())
 }
 
-/// The first 16 bytes of a name as a number with the same order. Comparing names byte by byte is slow in a sandbox, and most
-/// names differ in these bytes.
+/// Returns the first 16 bytes of a name as a number with the same order. Comparing names byte by byte is slow in a sandbox, and most names
+/// differ in these bytes.
 fn beginning(name: &str) -> u128 {
     let bytes = name.bytes().chain(std::iter::repeat(0)).take(16);
     bytes.fold(0, |number, byte| number << 8 | u128::from(byte))
 }
 
-/// A folder's entries with the sizes of files, sorted by name. A link has the size of the file that it leads to.
+/// Returns a folder's entries with the sizes of files, sorted by name. A link has the size of the file that it leads to.
 pub fn sized_entries(path: &Path) -> Result<Vec<Entry>> {
     let mut entries = entries(path)?;
     for entry in entries.iter_mut().filter(|entry| !entry.is_directory) {
@@ -98,7 +98,7 @@ pub fn with_sizes(mut entries: Vec<Entry>, sort_by: SortBy) -> String {
     lines.join("\n")
 }
 
-/// A name padded with blanks to the width of a column, which the reference server counts in UTF-16 units.
+/// Pads a name with blanks to the width of a column, which the reference server counts in UTF-16 units.
 fn padded(name: &str) -> String {
     let blanks = 30_usize.saturating_sub(name.encode_utf16().count());
     format!("{name}{}", " ".repeat(blanks))
@@ -116,7 +116,7 @@ fn readable(bytes: u64) -> String {
     if unit == 0 { format!("{bytes} {name}") } else { format!("{size:.2} {name}") }
 }
 
-/// Everything under a folder, links not followed.
+/// Returns the tree under a folder. Links are not followed.
 pub fn tree(root: &Path, folder: &Path, exclude: &Globs, count: &mut usize) -> Result<Vec<TreeEntry>> {
     let mut found = Vec::new();
     for entry in entries(folder)? {
@@ -137,14 +137,14 @@ pub fn tree(root: &Path, folder: &Path, exclude: &Globs, count: &mut usize) -> R
     Ok(found)
 }
 
-/// The MIME type that `read_media_file` gives for a file. As with the reference server, it is that of an image, of a sound, or
-/// just bytes.
+/// Returns the MIME type that `read_media_file` gives for a file. As in the reference server, it is an image or audio type, or that of
+/// arbitrary bytes.
 pub fn media_type(path: &Path) -> &'static str {
     let known = mime_type(path);
     if known.starts_with("image/") || known.starts_with("audio/") { known } else { "application/octet-stream" }
 }
 
-/// The MIME type of a file, by the extension of its name.
+/// Returns the MIME type of a file, by the extension of its name.
 pub fn mime_type(path: &Path) -> &'static str {
     let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     match extension.as_str() {

@@ -1,8 +1,8 @@
-//! Files as tools, under the names and arguments of the reference filesystem server, so that prompts written for it keep
-//! working with `prefix = ""`; and beside them a search in contents, line ranges, and files as resources.
+//! Tools for files, with the names and arguments of the reference filesystem server, so that prompts written for it keep working with
+//! `prefix = ""`. In addition, there are a search in contents, line ranges, and files as resources.
 //!
-//! The plugin enforces no limits: it sees only the folders that are open to the call, and the sandbox holds it to them. What it
-//! checks itself, it checks only to answer in words that a model can act on.
+//! The plugin enforces no access rules: the sandbox gives it only the folders that are open to the call. Its own checks only serve to
+//! answer with messages that a model can act on.
 
 #![expect(clippy::disallowed_methods, reason = "files are what it is for; the sandbox says which")]
 
@@ -47,7 +47,7 @@ impl Files {
     #[tool(title = "Read Media File", read_only, open_world = false)]
     fn read_media_file(args: OnePath) -> Result<Vec<Content>> {
         let path = resolve(&args.path)?;
-        // The type is told by the file's own name, not by that of a link that led to it.
+        // The type is derived from the file's own name, not from that of a link that led to it.
         let path = paths::follow(&path).unwrap_or(path);
         let data = fs::read(&path).map_err(|error| at_path(&path, error))?;
         let mime_type = info::media_type(&path).to_owned();
@@ -204,7 +204,7 @@ impl Files {
     }
 }
 
-/// The message of an error.
+/// Returns the message of an error.
 fn words(error: Error) -> String {
     match error {
         Error::Failed(message) | Error::Protocol { message, .. } => message,

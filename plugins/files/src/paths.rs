@@ -1,4 +1,4 @@
-//! Finds the file that a path of a client means, and says in the error what is wrong if there is none.
+//! Resolves a client's path to a file in an open folder. Errors say what is wrong with the path.
 
 use std::{
     fs, io,
@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use unicode_normalization::UnicodeNormalization;
 use wharf_sdk::{Directory, Error, Result, host};
 
-/// The path at which a file is found; it may be another than the given one: see [`elsewhere`].
+/// Returns the path at which a file is found, which may differ from the given one: see [`elsewhere`].
 pub fn resolve(path: &str) -> Result<PathBuf> {
     let path = locate(path)?;
     Ok(match fs::metadata(&path) {
@@ -18,7 +18,7 @@ pub fn resolve(path: &str) -> Result<PathBuf> {
     })
 }
 
-/// The path of an entry in a folder, links to which are not followed: what is moved is the link.
+/// Returns the path of an entry in a folder, without following it if it is a link, so that the link itself is moved.
 pub fn entry(path: &str) -> Result<PathBuf> {
     let path = locate(path)?;
     if fs::symlink_metadata(&path).is_ok() {
@@ -30,7 +30,7 @@ pub fn entry(path: &str) -> Result<PathBuf> {
     }
 }
 
-/// Reads what a path names. Only if that fails, [`elsewhere`] looks for another path to read.
+/// Reads the file at a path. Only if that fails, [`elsewhere`] looks for another path to read.
 pub fn reading<T>(path: &str, read: impl Fn(&Path) -> Result<T>) -> Result<T> {
     let path = locate(path)?;
     let done = read(&path);
@@ -43,8 +43,8 @@ pub fn reading<T>(path: &str, read: impl Fn(&Path) -> Result<T>) -> Result<T> {
     done
 }
 
-/// Another path for something that cannot be opened by this one, because its name is written with other characters or the
-/// sandbox does not follow its links. `None` if there is no other.
+/// Returns another path for a file that cannot be opened by this one, because its name is encoded with other characters or the sandbox does
+/// not follow its links. Returns `None` if there is no other.
 fn elsewhere(path: &Path, error: &io::Error) -> Result<Option<PathBuf>> {
     let found = match error.kind() {
         io::ErrorKind::PermissionDenied => follow(path),
@@ -54,15 +54,17 @@ fn elsewhere(path: &Path, error: &io::Error) -> Result<Option<PathBuf>> {
     Ok(found.filter(|found| found != path))
 }
 
-/// The path without `.` and `..`, if it lies in an open folder. The sandbox would refuse other paths anyway, but could not say
-/// which folders are open.
+/// Returns the path without `.` and `..`, if it is in an open folder. The sandbox would refuse other paths anyway (path traversal), but its
+/// error would not list the open folders.
 fn locate(path: &str) -> Result<PathBuf> {
     let directories = host::directories();
     let Some(first) = directories.first() else {
         return Err(Error::failed("Access denied - no directory is open to this server"));
     };
     if path == "~" || path.starts_with("~/") {
-        return Err(Error::failed(format!("`{path}`: nobody has a home directory here; give an absolute path")));
+        return Err(Error::failed(format!(
+            "`{path}`: there is no home directory in the sandbox; give an absolute path"
+        )));
     }
     let windows = path.as_bytes();
     if matches!(windows, [drive, b':', rest @ ..] if drive.is_ascii_alphabetic() && matches!(rest.first(), None | Some(b'\\' | b'/')))
@@ -78,11 +80,11 @@ fn locate(path: &str) -> Result<PathBuf> {
     Err(Error::failed(format!("Access denied - path outside allowed directories: {} not in {open}", normal.display())))
 }
 
-/// The most links that are followed on the way to one file.
+/// The maximum number of links that are followed on the way to one file.
 const MAX_LINKS: usize = 40;
 
-/// The path without links. The sandbox does not follow links that are absolute or lead from one open folder into another, so
-/// all links are followed here, one by one. `None` if they lead out of the open folders, or in circles.
+/// Returns the path with all links resolved. The sandbox does not follow links that are absolute or lead from one open folder into another,
+/// so they are followed here, one by one. Returns `None` if they lead out of the open folders, or in a cycle.
 pub fn follow(path: &Path) -> Option<PathBuf> {
     let directories = host::directories();
     let mut path = path.to_path_buf();
@@ -94,7 +96,7 @@ pub fn follow(path: &Path) -> Option<PathBuf> {
             seen.push(name);
             seen.is_symlink().then(|| {
                 let rest = path.strip_prefix(&seen).ok()?;
-                // A link that cannot be read leads outside.
+                // A link that cannot be read leads out of the open folders.
                 let mut leads = along(seen.parent()?, &fs::read_link(&seen).ok()?)?;
                 leads.extend(rest);
                 Some(leads)
@@ -108,8 +110,8 @@ pub fn follow(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// Where the text of a link in a folder leads. None where it goes up again from another link, because that is a step up from where
-/// the other one leads.
+/// Returns the path that the text of a link in a folder leads to. Returns `None` if the text goes up by `..` from another link, because the
+/// parent then is that of the other link's target.
 fn along(folder: &Path, link: &Path) -> Option<PathBuf> {
     let mut at = folder.to_path_buf();
     for step in link.components() {
@@ -126,13 +128,13 @@ fn along(folder: &Path, link: &Path) -> Option<PathBuf> {
     Some(at)
 }
 
-/// The metadata of a file, or of the file that a link leads to.
+/// Returns the metadata of a file, or of the file that a link leads to.
 pub fn look(path: &Path) -> io::Result<fs::Metadata> {
     fs::metadata(path).or_else(|error| follow(path).map_or(Err(error), fs::metadata))
 }
 
-/// The path of an existing file whose name looks the same as the given one: an accented letter can be written in two ways that
-/// look alike. Names for which there is no such file stay as they are.
+/// Returns the path of an existing file whose name equals the given one after Unicode normalization: an accented letter can be encoded in
+/// two ways that look alike. Names without such a file stay unchanged.
 fn same_letters(path: &Path) -> Result<PathBuf> {
     if path.to_str().is_none_or(str::is_ascii) {
         return Ok(path.to_path_buf());
@@ -159,7 +161,7 @@ fn same_letters(path: &Path) -> Result<PathBuf> {
     Ok(found)
 }
 
-/// The innermost of the open folders that a path lies in.
+/// Returns the innermost open folder that contains a path.
 fn base_of<'a>(directories: &'a [Directory], path: &Path) -> Option<&'a Path> {
     let bases = directories.iter().map(|directory| Path::new(&directory.path));
     bases.filter(|base| path.starts_with(base)).max_by_key(|base| base.as_os_str().len())
@@ -179,7 +181,7 @@ fn normalize(path: &Path) -> PathBuf {
     normal
 }
 
-/// Makes a folder and those above it, from the open folder downwards.
+/// Creates a folder and those above it, from the open folder downwards.
 pub fn create_all(path: &Path) -> Result<()> {
     let directories = host::directories();
     let base = base_of(&directories, path).unwrap_or(path).to_path_buf();
@@ -195,23 +197,24 @@ pub fn create_all(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Error codes of WASI that mean something more exact than the kind that std gives them.
+/// Error codes of WASI that are more precise than the `ErrorKind` that std gives them.
 const ACCESS: i32 = 2;
 const NOT_EMPTY: i32 = 55;
 
-/// An error with the path it is about.
+/// Returns an error that names the path it is about.
 pub fn at_path(path: &Path, error: io::Error) -> Error {
     let what = match (error.kind(), error.raw_os_error()) {
         (io::ErrorKind::NotFound, _) => "there is no such file or directory".to_owned(),
-        (_, Some(ACCESS)) => "permission denied: this server's user may not do that to it".to_owned(),
+        (_, Some(ACCESS)) => "permission denied: this server's user lacks the permission for that".to_owned(),
         (io::ErrorKind::PermissionDenied, _) => {
-            "Access denied - it is read only here, or a link leads outside".to_owned()
+            "Access denied - this server has read-only access to it, or a link leads out of the open directories"
+                .to_owned()
         }
         (_, Some(NOT_EMPTY)) => "the directory is not empty".to_owned(),
         (io::ErrorKind::NotADirectory, _) => "it is not a directory".to_owned(),
         (io::ErrorKind::IsADirectory, _) => "it is a directory".to_owned(),
         _ => {
-            // The number means something only to whoever knows WASI.
+            // The number of a WASI error would help nobody, so it is cut off.
             let text = error.to_string();
             text.split(" (os error").next().unwrap_or_default().to_owned()
         }
@@ -219,7 +222,7 @@ pub fn at_path(path: &Path, error: io::Error) -> Error {
     Error::failed(format!("{}: {what}", path.display()))
 }
 
-/// The characters that must be escaped in the path of a URI, besides those that are not ASCII.
+/// The characters that must be percent-encoded in the path of a URI, besides those that are not ASCII.
 const PATH: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')

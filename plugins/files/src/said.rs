@@ -1,4 +1,4 @@
-//! Answers as the reference server gives them: text, and the same text once more as structured content.
+//! Answers in the reference server's form: text, and the same text again as structured content.
 
 use wharf_sdk::{
     Content, IntoTool, Result, ToolOutcome, ToolResult, schemars, schemars::JsonSchema, serde, serde::Serialize,

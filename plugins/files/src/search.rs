@@ -1,4 +1,4 @@
-//! Finding files by name and lines by content. Links are found, but not followed, so that every search ends.
+//! Finds files by name and lines by content. Links are found, but not followed, so that every search ends.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::{
     paths::look,
 };
 
-/// Larger files are not looked into.
+/// The maximum size of a file whose contents are searched. Larger files are skipped.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 const MAX_NAMES: usize = 10_000;
 const MAX_LINE_CHARS: usize = 300;
@@ -25,13 +25,13 @@ const DEFAULT_RESULTS: u32 = 100;
 pub struct Globs(Vec<Glob>);
 
 impl Globs {
-    /// The patterns must match the whole path below the folder that is searched.
+    /// Parses patterns that must match the whole path below the searched folder.
     pub fn below(patterns: &[String]) -> Result<Self> {
         patterns.iter().map(|pattern| Glob::new(pattern)).collect::<Result<_>>().map(Self)
     }
 
-    /// Patterns with a `*` are like those of `below`. One without a `*` matches at any depth, and if it matches a folder, also
-    /// everything in it.
+    /// Parses patterns for exclusion. Patterns with a `*` are like those of `below`. A pattern without a `*` matches at any depth, and if
+    /// it matches a folder, also everything in it.
     pub fn anywhere(patterns: &[String]) -> Result<Self> {
         let wide = |pattern: &String| match pattern.contains('*') {
             // An empty pattern matches nothing.
@@ -42,7 +42,7 @@ impl Globs {
         Self::below(&patterns.iter().flat_map(wide).collect::<Vec<_>>())
     }
 
-    /// A pattern with a `/` must match the whole path of a file, any other only its name.
+    /// Parses patterns for files. A pattern with a `/` must match the whole path of a file, any other only its name.
     fn of_files(patterns: &[String]) -> Result<Self> {
         let wide = |pattern: &String| match pattern.contains('/') {
             true => pattern.clone(),
@@ -76,7 +76,7 @@ pub fn contents(root: &Path, args: &SearchContent) -> Result<String> {
     let pattern = RegexBuilder::new(&args.pattern)
         .case_insensitive(args.ignore_case.unwrap_or(false))
         .build()
-        .map_err(|error| Error::failed(format!("the pattern is no regular expression: {error}")))?;
+        .map_err(|error| Error::failed(format!("the pattern is not a regular expression: {error}")))?;
     let include = Globs::of_files(args.include.as_slice())?;
     let exclude = Globs::anywhere(args.exclude_patterns.as_deref().unwrap_or_default())?;
     let most = args.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, 10_000) as usize;
@@ -130,7 +130,7 @@ fn walk(
     let mut paths: Vec<(PathBuf, bool)> = entries
         .into_iter()
         .map(|(name, kind)| (folder.join(name), kind))
-        // A link that leads nowhere, or out of the open folders, is treated as if it did not exist.
+        // A dangling link, or one that leads out of the open folders, is treated as if it did not exist.
         .filter(|(path, kind)| *kind != Kind::Link || look(path).is_ok())
         .map(|(path, kind)| (path, kind == Kind::Folder))
         .collect();

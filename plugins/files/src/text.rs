@@ -1,4 +1,4 @@
-//! Reads text whole or in part, and replaces a file so that readers never see it half written.
+//! Reads text whole or in part, and replaces a file atomically.
 
 use std::{
     collections::VecDeque,
@@ -15,13 +15,13 @@ use crate::{
     paths::{at_path, follow},
 };
 
-/// The most bytes of a file that one answer holds. They are sent twice, as text and as structured content, and both together
-/// must stay within the limit of 4 MiB that calls have by default.
+/// The maximum number of bytes of a file in one answer. They are sent twice, as text and as structured content, and both together must stay
+/// within the default limit of 4 MiB for an answer.
 const MAX_BYTES: u64 = (2 << 20) - (64 << 10);
-/// How much is read at once from the end.
-const PIECE: u64 = 64 << 10;
+/// The number of bytes per read from the end of a file.
+const CHUNK_BYTES: u64 = 64 << 10;
 
-/// The whole text. Bytes that are not UTF-8 become U+FFFD.
+/// Reads the whole text. Bytes that are not UTF-8 become U+FFFD.
 pub fn read(path: &Path) -> Result<String> {
     let bytes = fs::metadata(path).map_err(|error| at_path(path, error))?.len();
     if bytes > MAX_BYTES {
@@ -35,14 +35,14 @@ pub fn read(path: &Path) -> Result<String> {
     Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// The text to edit. All of it must be UTF-8, because bytes that are not would be lost when the text is written back.
+/// Reads the text for an edit. All of it must be UTF-8, because other bytes would be lost when the text is written back.
 pub fn read_exact(path: &Path) -> Result<String> {
     let bytes = fs::read(path).map_err(|error| at_path(path, error))?;
     String::from_utf8(bytes)
         .map_err(|_| Error::failed(format!("{}: it is not UTF-8, so editing it would damage it", path.display())))
 }
 
-/// What was asked for: the whole text, or some of its lines.
+/// Reads the requested part: the whole text, or some of its lines.
 pub fn part(path: &Path, wanted: &ReadText) -> Result<String> {
     // A `head` or `tail` of zero counts as left out, as it does in the reference server.
     let (head, tail) = (count("head", wanted.head)?, count("tail", wanted.tail)?);
@@ -61,14 +61,14 @@ pub fn part(path: &Path, wanted: &ReadText) -> Result<String> {
     }
 }
 
-/// A number of lines. Clients write whole numbers as `1.0` as well.
+/// Parses a number of lines. Some clients write integers as `1.0`.
 fn count(name: &str, given: Option<f64>) -> Result<Option<u64>> {
     match given {
         None => Ok(None),
         Some(lines) if lines >= 0.0 && lines.fract() == 0.0 && lines <= f64::from(u32::MAX) => {
             Ok(Some(lines as u64).filter(|lines| *lines > 0))
         }
-        Some(_) => Err(Error::failed(format!("{name} is a number of lines"))),
+        Some(_) => Err(Error::failed(format!("{name} must be a number of lines"))),
     }
 }
 
@@ -76,7 +76,7 @@ fn too_much(path: &Path) -> Error {
     Error::failed(format!("{}: these lines have more than {MAX_BYTES} bytes; ask for fewer", path.display()))
 }
 
-/// The `wanted` lines after the first `skipped` ones, without the line ending of the last. The rest of the file is not read.
+/// Reads the `wanted` lines after the first `skipped` ones, without the line ending of the last. The rest of the file is not read.
 fn lines(path: &Path, skipped: u64, wanted: u64) -> Result<String> {
     let failed = |error| at_path(path, error);
     let mut file = BufReader::new(File::open(path).map_err(failed)?);
@@ -101,7 +101,7 @@ fn lines(path: &Path, skipped: u64, wanted: u64) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The last `wanted` lines, read from the end of the file.
+/// Reads the last `wanted` lines, from the end of the file.
 fn last_lines(path: &Path, wanted: u64) -> Result<String> {
     let failed = |error| at_path(path, error);
     let mut file = File::open(path).map_err(failed)?;
@@ -109,7 +109,7 @@ fn last_lines(path: &Path, wanted: u64) -> Result<String> {
     let mut pieces = VecDeque::new();
     let (mut bytes, mut ends) = (0_u64, 0_u64);
     while start > 0 {
-        let length = start.min(PIECE);
+        let length = start.min(CHUNK_BYTES);
         start -= length;
         file.seek(SeekFrom::Start(start)).map_err(failed)?;
         let mut piece = vec![0; usize::try_from(length).unwrap_or_default()];
@@ -134,25 +134,25 @@ fn last_lines(path: &Path, wanted: u64) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Replaces the text of a file. It is written to another file, which is then renamed, so that readers see either the old text
-/// or the new one.
+/// Replaces the text of a file. The text is written to a temporary file, which is then renamed, so that readers see either the old text or
+/// the new one.
 pub fn replace(path: &Path, text: &str) -> Result<()> {
     if path.is_dir() {
         return Err(Error::failed(format!("{}: is a directory", path.display())));
     }
-    // If the path is a link, the file that it leads to is replaced, and the link stays. Where only the sandbox can tell which
-    // file that is, it is written in place.
+    // If the path is a link, the file that it leads to is replaced, and the link stays. If only the sandbox can resolve the link, the file
+    // is written in place.
     let leads = if path.is_symlink() { follow(path) } else { Some(path.to_path_buf()) };
     let Some(path) = leads.as_deref() else {
         return fs::write(path, text).map_err(|error| at_path(path, error));
     };
     // The name is random, because others may write the same file at the same time. It does not contain the file's own name,
     // which may be as long as names can be.
-    let beside = path.with_file_name(format!(".wharf-{:016x}", RandomState::new().build_hasher().finish()));
-    let mut new = File::create_new(&beside).map_err(|error| at_path(path, error))?;
-    let written = std::io::Write::write_all(&mut new, text.as_bytes()).and_then(|()| fs::rename(&beside, path));
+    let temporary = path.with_file_name(format!(".wharf-{:016x}", RandomState::new().build_hasher().finish()));
+    let mut new = File::create_new(&temporary).map_err(|error| at_path(path, error))?;
+    let written = std::io::Write::write_all(&mut new, text.as_bytes()).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|error| {
-        fs::remove_file(&beside).ok();
+        fs::remove_file(&temporary).ok();
         at_path(path, error)
     })
 }

@@ -1,4 +1,4 @@
-//! What differs between two sides, with files that were renamed found again.
+//! Compares two sides, and detects renamed files.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,29 +10,29 @@ use wharf_sdk::Result;
 
 use crate::side::{File, MODULE, Side};
 
-/// A file that differs. Without an old version it is new, without a new one it is gone.
+/// A file that differs. A new file has no old version, a deleted file has no new one.
 #[derive(Clone, Debug)]
 pub struct Change {
     pub old: Option<(BString, File)>,
     pub new: Option<(BString, File)>,
-    /// How much of a renamed file is the same, in percent.
+    /// The similarity of a renamed file to its old version, in percent.
     pub similar: Option<u32>,
 }
 
 impl Change {
-    /// The path by which changes are sorted and named.
+    /// Returns the path by which changes are sorted and named.
     pub fn path(&self) -> &BString {
         const NONE: &BString = &BString::new(Vec::new());
         self.new.as_ref().or(self.old.as_ref()).map_or(NONE, |(path, _)| path)
     }
 }
 
-/// Files with more bytes are not compared with others.
+/// The maximum size of a file that is compared with others to detect renames.
 const MAX_BYTES: usize = 1 << 20;
-/// With more files that are gone or new, only those with the same content count as renamed; git has the same limit for each.
+/// The maximum number of deleted files and of new files. Above it, only renames with identical content are detected, as in git.
 const MAX_FILES: usize = 1000;
-/// Of how many percent two files must be the same for one to be the other's new name.
-const SIMILAR: u32 = 50;
+/// The similarity in percent from which on two files count as renamed.
+const MIN_SIMILARITY: u32 = 50;
 
 pub fn between(repo: &Repository, old: &Side, new: &Side) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
@@ -43,7 +43,7 @@ pub fn between(repo: &Repository, old: &Side, new: &Side) -> Result<Vec<Change>>
                 let (old, new) = ((path.clone(), file.clone()), (path.clone(), other.clone()));
                 changes.push(Change { old: Some(old), new: Some(new), similar: None });
             }
-            // A link in the place of a file is another file.
+            // A link in the place of a file counts as a deleted file and a new one.
             other => {
                 changes.push(Change { old: Some((path.clone(), file.clone())), new: None, similar: None });
                 if let Some(other) = other {
@@ -67,7 +67,7 @@ fn kind(file: &File) -> u32 {
     file.mode & 0o170_000
 }
 
-/// Joins files that are gone with new ones of the same or nearly the same content.
+/// Joins deleted files with new files of the same or similar content.
 fn renames(repo: &Repository, changes: &mut Vec<Change>) -> Result<()> {
     let twice: Vec<BString> = {
         let mut count: BTreeMap<&BString, usize> = BTreeMap::new();
@@ -80,7 +80,7 @@ fn renames(repo: &Repository, changes: &mut Vec<Change>) -> Result<()> {
     let (mut fresh, rest): (Vec<Change>, Vec<Change>) =
         rest.into_iter().partition(|change| change.old.is_none() && alone(change));
     *changes = rest;
-    // First those of the same content, and of them those of the same name.
+    // Files with identical content come first, and of them those with the same name.
     for exact_name in [true, false] {
         fresh.retain(|new| {
             let Some((path, file)) = &new.new else { return true };
@@ -115,7 +115,7 @@ fn renames(repo: &Repository, changes: &mut Vec<Change>) -> Result<()> {
         for (to, is) in is.iter().enumerate() {
             let (Some(was), Some(is)) = (was, is) else { continue };
             let similar = was.similar(is);
-            if similar >= SIMILAR {
+            if similar >= MIN_SIMILARITY {
                 let same = gone.get(from).map(|one| name(one.path())) == fresh.get(to).map(|one| name(one.path()));
                 pairs.push((std::cmp::Reverse((similar, same)), from, to));
             }
@@ -142,12 +142,12 @@ fn name(path: &BString) -> &[u8] {
     path.rsplit_once_str("/").map_or(path.as_bytes(), |(_, name)| name)
 }
 
-/// Files of nothing are all the same, which says nothing.
+/// Whether a file is empty. Empty files are all identical, which does not make them renames.
 fn empty(file: &File) -> bool {
     file.id == gix::ObjectId::empty_blob(file.id.kind())
 }
 
-/// The lines of a file, or pieces of 64 bytes of long ones, and how many bytes are in those that are the same.
+/// The distinct lines of a file, with long lines split into pieces of 64 bytes, and the number of bytes in each.
 struct Pieces {
     bytes: usize,
     pieces: HashMap<Vec<u8>, usize>,
@@ -164,7 +164,7 @@ impl Pieces {
         Self { bytes: content.len(), pieces }
     }
 
-    /// How much of the larger one is in both, in percent.
+    /// Returns the share of the larger file that both have in common, in percent.
     fn similar(&self, other: &Self) -> u32 {
         let both: usize = self
             .pieces

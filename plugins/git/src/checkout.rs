@@ -1,4 +1,4 @@
-//! Switches the work tree to another branch or commit, if nothing is lost by that.
+//! Switches the work tree to another branch or commit, if no local changes would be lost.
 
 use std::{
     collections::hash_map::RandomState,
@@ -17,7 +17,7 @@ use gix::{
 use wharf_sdk::{Error, Result};
 
 use crate::{
-    edit::{Locked, stat, whoever},
+    edit::{Locked, reflog_author, stat},
     names,
     refs::{self, Entry},
     side::{self, File, LINK, MODULE, Side, Work, revision},
@@ -36,7 +36,7 @@ pub fn checkout(repo: &Repository, name: &str) -> Result<String> {
     let head = side::head(repo)?;
     let mut locked = Locked::take(repo)?;
     if locked.index.entries().iter().any(|entry| entry.stage() != Stage::Unconflicted) {
-        return Err(Error::failed("there are conflicts; mend the files and add them with git_add first"));
+        return Err(Error::failed("there are conflicts; resolve them and add the files with git_add first"));
     }
     let (old, new) = (side::of_head(repo)?, side::of_tree(repo, Some(repo.find_commit(id)?.tree_id()?.detach()))?);
     let index = side::of_index(&locked.index);
@@ -70,7 +70,7 @@ pub fn checkout(repo: &Repository, name: &str) -> Result<String> {
         None => id.to_string(),
     };
     let message = format!("checkout: moving from {from} to {name}");
-    refs::set_head(repo, &to, &Entry { old: head, new: id, who: &whoever(repo), message: &message })?;
+    refs::set_head(repo, &to, &Entry { old: head, new: id, who: &reflog_author(repo), message: &message })?;
     let text = match branch {
         Some(branch) => format!("Switched to branch '{}'", branch.shorten()),
         None => format!("HEAD is now detached at {}", id.to_hex_with_len(7)),
@@ -78,7 +78,7 @@ pub fn checkout(repo: &Repository, name: &str) -> Result<String> {
     Ok(format!("{text}{note}"))
 }
 
-/// An error if a file that must be another differs from what was checked out, or if there is one where a new one must be.
+/// Fails if a file that the switch would change has local changes, or if an untracked file is in the place of a new one.
 fn refuse(
     repo: &Repository,
     locked: &Locked,
@@ -92,7 +92,7 @@ fn refuse(
     for path in differing {
         let (was, staged, will) = (old.get(path), index.get(path), new.get(path));
         let entry = locked.index.entry_by_path_and_stage(path.as_bstr(), Stage::Unconflicted);
-        // Before anything is written, so that nothing is written by halves.
+        // This is checked before anything is written, so that a failure leaves the work tree unchanged.
         if let Some(will) = will {
             names::check_path(path.as_bstr(), will.mode == LINK)?;
         }
@@ -114,9 +114,9 @@ fn refuse(
         }
         let found = work.file(path.as_bstr(), entry, &locked.index)?;
         match staged {
-            // It is what it shall be already.
+            // The file is already in its new state.
             _ if staged == will && staged.is_some() => {}
-            // A checkout that was cut off has written it, and not yet the index.
+            // An interrupted checkout has written the file, but not the index.
             _ if will.is_some() && found.as_ref() == will => {}
             Some(_) if staged != was => changed.push(path.to_string()),
             Some(staged) if found.as_ref().is_some_and(|found| found != staged) => changed.push(path.to_string()),
@@ -144,7 +144,7 @@ fn refuse(
     Ok(())
 }
 
-/// What stands where a folder above a file must be, and is not of the repository.
+/// Returns the path of an untracked file in the place of a folder that has to be created above `path`.
 fn in_the_way(repo: &Repository, path: &BString, old: &Side) -> Option<String> {
     let mut at = repo.workdir()?.to_path_buf();
     let mut name = String::new();
@@ -159,7 +159,7 @@ fn in_the_way(repo: &Repository, path: &BString, old: &Side) -> Option<String> {
     None
 }
 
-/// Writes files of the work tree. What a repository names is not trusted: nothing is written through a link, or into .git.
+/// Writes files of the work tree. Names in a repository are not trusted: nothing is written through a link, or into .git.
 struct Writer<'a> {
     repo: &'a Repository,
     root: &'a Path,
@@ -173,7 +173,7 @@ impl<'a> Writer<'a> {
         Ok(Self { repo, root, filters: repo.filter_pipeline(None)?.0, work: Work::new(repo)? })
     }
 
-    /// The place of a file or link, with the folders above it, which are made if asked for.
+    /// Returns the path of a file or link. With `make`, creates the folders above it.
     fn place(&self, path: &BStr, link: bool, make: bool) -> Result<std::path::PathBuf> {
         let name = path.to_str().map_err(|_| Error::failed(format!("the name {path} is not UTF-8")))?;
         let refused = || Error::failed(format!("{name} is a name that no file may have"));
@@ -202,7 +202,7 @@ impl<'a> Writer<'a> {
         if fs::symlink_metadata(&place).is_ok_and(|data| !data.is_dir()) {
             fs::remove_file(&place).map_err(|error| Error::failed(format!("{path} cannot be removed: {error}")))?;
         }
-        // Folders that are empty then go with it.
+        // Folders that become empty are removed too.
         while place.pop() && place != self.root && fs::remove_dir(&place).is_ok() {}
         Ok(())
     }
@@ -228,17 +228,17 @@ impl<'a> Writer<'a> {
             .map_err(|error| Error::failed(format!("{path} cannot be converted: {error}")))?
             .read_to_end(&mut content)
             .map_err(failed)?;
-        // By a new file that takes the place of the old one, which then keeps its mode.
+        // A file is replaced by renaming a new one over it, which gets the mode of the old file.
         if old.is_some_and(|old| old.mode == LINK) {
             fs::remove_file(&place).ok();
         }
-        // A link of the repository may have any name that can be known, and must not be written through: so the name is random, and
-        // nothing may be there.
-        let beside = place.with_file_name(format!(".wharf-{:016x}", RandomState::new().build_hasher().finish()));
-        let mut new = fs::File::create_new(&beside).map_err(failed)?;
-        let written = std::io::Write::write_all(&mut new, &content).and_then(|()| fs::rename(&beside, &place));
+        // The repository could contain a link with any predictable name, and nothing must be written through a link. So the name of the
+        // temporary file is random, and the file must not exist.
+        let temporary = place.with_file_name(format!(".wharf-{:016x}", RandomState::new().build_hasher().finish()));
+        let mut new = fs::File::create_new(&temporary).map_err(failed)?;
+        let written = std::io::Write::write_all(&mut new, &content).and_then(|()| fs::rename(&temporary, &place));
         written.map_err(|error| {
-            fs::remove_file(&beside).ok();
+            fs::remove_file(&temporary).ok();
             failed(error)
         })?;
         if file.mode & 0o111 != 0 && old.is_none_or(|old| old.mode != file.mode) {

@@ -1,4 +1,4 @@
-//! What changes the index and the history: add, reset, commit, and new branches.
+//! The operations that change the index and the history: add, reset, commit, and new branches.
 
 use std::fs;
 
@@ -18,14 +18,14 @@ use crate::{
     status,
 };
 
-/// Whom commits are by: as the operator's config says, or the repository's.
+/// The author of commits, from the operator's config. Members that are not set come from the repository's config.
 #[derive(Default)]
 pub struct Author {
     pub name: Option<String>,
     pub email: Option<String>,
 }
 
-/// The lock of the index, as every git takes it, and the index as it is then.
+/// The lock of the index, which every git respects, and the index as read under the lock.
 pub struct Locked {
     lock: Lock,
     pub index: gix::index::File,
@@ -46,10 +46,10 @@ impl Locked {
         Ok(Self { lock, index })
     }
 
-    /// Puts the index, with its entries in order, in the place of the old one.
+    /// Sorts the entries and replaces the old index by this one.
     pub fn write(mut self) -> Result<()> {
         self.index.sort_entries();
-        // What other programs keep there about folders would be wrong now.
+        // The cached trees of folders would be wrong now.
         self.index.remove_tree();
         self.index.remove_resolve_undo();
         let options = gix::index::write::Options::default();
@@ -69,7 +69,7 @@ impl Locked {
     }
 }
 
-/// What the index keeps of a file to see whether it changed.
+/// Returns the metadata by which the index detects changes of a file.
 pub fn stat(work: &Work<'_>, path: &BStr) -> Stat {
     let data = path.to_str().ok().and_then(|name| work.look(name));
     let Some(data) = data else { return Stat::default() };
@@ -123,7 +123,7 @@ pub fn add(repo: &Repository, files: &[String]) -> Result<&'static str> {
                 if let Some(content) = &file.content {
                     repo.write_blob(content.as_slice())?;
                 }
-                // Where a file is now, there is no folder any more, and the other way round.
+                // A file replaces the entries of a folder at its path, and the other way round.
                 let mut folder = path.to_owned();
                 folder.push(b'/');
                 locked.index.remove_entries(|_, other, _| {
@@ -147,7 +147,7 @@ pub fn add(repo: &Repository, files: &[String]) -> Result<&'static str> {
     Ok("Files staged successfully")
 }
 
-/// Whether a path is the wanted one, lies below it, or fits it as a pattern.
+/// Whether a path is the wanted one, is below it, or matches it as a pattern.
 fn matches(wanted: &[u8], path: &BString) -> bool {
     let wanted = wanted.strip_suffix(b"/").unwrap_or(wanted);
     let below = path.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
@@ -157,7 +157,7 @@ fn matches(wanted: &[u8], path: &BString) -> bool {
         || glob && gix::glob::wildmatch(wanted.as_bstr(), path.as_bstr(), gix::glob::wildmatch::Mode::empty())
 }
 
-/// Makes the index what the last commit holds.
+/// Resets the index to the tree of the last commit.
 pub fn reset(repo: &Repository) -> Result<&'static str> {
     let tree = side::head_tree(repo)?.ok_or_else(|| Error::failed("there is no commit yet to reset to"))?;
     let mut locked = Locked::take(repo)?;
@@ -173,11 +173,11 @@ pub fn reset(repo: &Repository) -> Result<&'static str> {
     Ok("All staged changes reset")
 }
 
-/// Records what the index holds.
+/// Creates a commit from the index.
 pub fn commit(repo: &Repository, message: &str, author: &Author) -> Result<String> {
     let index = repo.index_or_empty()?;
     if index.entries().iter().any(|entry| entry.stage() != Stage::Unconflicted) {
-        return Err(Error::failed("there are conflicts; mend the files and add them with git_add first"));
+        return Err(Error::failed("there are conflicts; resolve them and add the files with git_add first"));
     }
     let (head, side) = (side::head(repo)?, side::of_index(&index));
     let merging = fs::read_to_string(repo.git_dir().join("MERGE_HEAD")).ok();
@@ -191,9 +191,7 @@ pub fn commit(repo: &Repository, message: &str, author: &Author) -> Result<Strin
         ));
     }
     if repo.git_dir().join("MERGE_AUTOSTASH").exists() {
-        return Err(Error::failed(
-            "this merge has stashed changes aside, which this server cannot apply; run git commit",
-        ));
+        return Err(Error::failed("this merge has an autostash, which this server cannot apply; run git commit"));
     }
     let parents: Vec<ObjectId> = head
         .into_iter()
@@ -250,14 +248,14 @@ fn signature(repo: &Repository, author: &Author) -> Result<gix::actor::Signature
             time: gix::date::Time::now_local_or_utc(),
         }),
         _ => Err(Error::failed(
-            "nobody said whom commits are by: the operator can set `config = { name = \"…\", email = \"…\" }` in [plugins.git], or the \
-             repository's own config can have user.name and user.email",
+            "no author is configured: the operator can set `config = { name = \"…\", email = \"…\" }` in [plugins.git], or set user.name \
+             and user.email in the repository's own config",
         )),
     }
 }
 
-/// Who stands in logs, where it does not matter that nobody said.
-pub fn whoever(repo: &Repository) -> gix::actor::Signature {
+/// Returns the author for reflogs, or a placeholder if no author is configured.
+pub fn reflog_author(repo: &Repository) -> gix::actor::Signature {
     signature(repo, &Author::default()).unwrap_or_else(|_| gix::actor::Signature {
         name: "wharf".into(),
         email: "wharf@localhost".into(),
@@ -280,7 +278,7 @@ fn tree(repo: &Repository, side: &Side) -> Result<ObjectId> {
     Ok(editor.write()?.detach())
 }
 
-/// Makes a branch at another one, or at the one that is checked out.
+/// Creates a branch at another branch or tag, or at the commit that is checked out.
 pub fn create_branch(repo: &Repository, name: &str, base: Option<&str>) -> Result<String> {
     if name.starts_with('-') || base.is_some_and(|base| base.starts_with('-')) {
         return Err(Error::failed(format!("Invalid branch name: '{name}' - names cannot start with '-'")));
@@ -310,6 +308,6 @@ pub fn create_branch(repo: &Repository, name: &str, base: Option<&str>) -> Resul
         return Err(Error::failed(format!("Cannot create branch '{name}': {full} already exists")));
     }
     let message = format!("branch: Created from {shown}");
-    refs::update(repo, &full, &Entry { old: None, new: id, who: &whoever(repo), message: &message })?;
+    refs::update(repo, &full, &Entry { old: None, new: id, who: &reflog_author(repo), message: &message })?;
     Ok(format!("Created branch '{name}' from '{shown}'"))
 }

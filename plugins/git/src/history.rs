@@ -1,4 +1,4 @@
-//! What there is already: commits, branches, and what they hold.
+//! The operations that read the history: commits, branches, and their contents.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{
     side::{self, revision},
 };
 
-/// Commits that can be reached from what is checked out, the newest first. With a negative number, all of them.
+/// Lists the commits that can be reached from HEAD, newest first. A negative `most` means all of them.
 pub fn log(repo: &Repository, most: i64, since: Option<&str>, until: Option<&str>) -> Result<String> {
     let moment =
         |name: &str, text: Option<&str>| text.filter(|text| !text.is_empty()).map(|text| when(name, text)).transpose();
@@ -46,7 +46,7 @@ pub fn log(repo: &Repository, most: i64, since: Option<&str>, until: Option<&str
     Ok(format!("Commit history:\n{}", entries.join("\n")))
 }
 
-/// As Python writes a time.
+/// Formats a time as Python does.
 fn date(time: Time) -> String {
     let text = time.format_or_unix(ISO8601);
     let (Some(day), Some(zone)) = (text.get(..19), text.get(20..)) else { return text };
@@ -56,7 +56,7 @@ fn date(time: Time) -> String {
     }
 }
 
-/// The moment that a text means, in seconds since 1970.
+/// Parses a text as a moment, in seconds since 1970.
 fn when(argument: &str, text: &str) -> Result<i64> {
     const DAY: i64 = 24 * 60 * 60;
     if text.starts_with('-') {
@@ -69,7 +69,7 @@ fn when(argument: &str, text: &str) -> Result<i64> {
         _ => {}
     }
     let clock = jiff::Timestamp::from_second(now)?.to_zoned(jiff::tz::TimeZone::UTC);
-    // A day means this time of that day, as git has it.
+    // A date without a time means the current time on that day, as in git.
     for format in ["%Y-%m-%d", "%Y/%m/%d", "%b %d %Y", "%B %d %Y", "%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y"] {
         if let Ok(date) = jiff::civil::Date::strptime(format, text.trim()) {
             let moment = date.to_datetime(clock.time()).to_zoned(jiff::tz::TimeZone::UTC)?;
@@ -89,7 +89,7 @@ fn when(argument: &str, text: &str) -> Result<i64> {
     )))
 }
 
-/// A commit with what it changed, a file, or the names in a folder.
+/// Shows a commit with its changes, a file, or the names in a folder.
 pub fn show(repo: &Repository, text: &str) -> Result<String> {
     let object = revision(repo, text)?.object()?;
     match object.kind {
@@ -144,7 +144,7 @@ pub fn show(repo: &Repository, text: &str) -> Result<String> {
     Ok(text)
 }
 
-/// The branches, as `git branch` lists them.
+/// Lists the branches, like `git branch`.
 pub fn branches(repo: &Repository, kind: &str, contains: Option<&str>, without: Option<&str>) -> Result<String> {
     let (local, remote) = match kind {
         "local" => (true, false),

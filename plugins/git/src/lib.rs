@@ -1,9 +1,9 @@
-//! Git repositories in the folders that are open to this server, under the names, arguments and answers of the reference git
+//! Tools for Git repositories in the folders that are open to this server. Names, arguments and answers are those of the reference git
 //! server, so that prompts and settings written for it keep working.
 //!
-//! Nothing runs but this plugin: no git, no hooks, no filters and no helpers that a repository or its config names.
+//! The plugin starts no programs: no git, and no hooks, filters or helpers that a repository or its config names.
 
-#![expect(clippy::disallowed_methods, reason = "files are what it is for; the sandbox says which")]
+#![expect(clippy::disallowed_methods, reason = "this plugin works on files; the sandbox limits which")]
 
 use gix::{Repository, objs::Kind};
 use wharf_sdk::{prelude::*, schemars, serde};
@@ -29,10 +29,10 @@ wants! {
     ],
 }
 
-/// The most bytes of an answer: calls have 4 MiB for it by default.
+/// The maximum length of an answer in bytes, within the default limit of 4 MiB.
 const MAX_BYTES: usize = (4 << 20) - (64 << 10);
 
-/// The table of this plugin in the operator's file.
+/// The plugin's table in the operator's config file.
 #[derive(Deserialize, Default)]
 #[serde(crate = "serde", default, deny_unknown_fields)]
 struct Config {
@@ -49,7 +49,7 @@ macro_rules! arguments {
     )*};
 }
 
-/// How many lines are shown around a change.
+/// Returns the default number of context lines around a change.
 fn context() -> i64 {
     3
 }
@@ -105,11 +105,11 @@ fn repository(path: &str) -> Result<Repository> {
     open::repository(path, &host::directories())
 }
 
-/// A patch after a line that says of what, without the end of the last line. Files in conflict are only named.
+/// Returns a patch with a title line before it, without the end of the last line. Files in conflict are only named.
 fn differences(title: &str, repo: &Repository, sides: [side::Side; 2], context: i64) -> Result<String> {
     let context = context
         .try_into()
-        .map_err(|_| Error::failed(format!("context_lines is a number of lines, which {context} is not")))?;
+        .map_err(|_| Error::failed(format!("context_lines must be a number of lines, not {context}")))?;
     let [mut old, mut new] = sides;
     let mut text = String::new();
     for path in status::conflicts(&*repo.index_or_empty()?).keys() {
@@ -124,7 +124,7 @@ fn differences(title: &str, repo: &Repository, sides: [side::Side; 2], context: 
 fn told(text: String) -> Result<String> {
     if text.len() > MAX_BYTES {
         let mib = text.len() >> 20;
-        return Err(Error::failed(format!("this has {mib} MiB, more than fits into one answer; ask for less of it")));
+        return Err(Error::failed(format!("the result of {mib} MiB is too large for one answer; ask for less")));
     }
     Ok(text)
 }

@@ -1,5 +1,5 @@
-//! Which names of files and branches this plugin writes. A repository comes from a stranger, and a name must not mean one thing here and
-//! another to the git that reads it next.
+//! Checks the names of files and branches that this plugin writes. A repository is untrusted, and the git that reads a name later must not
+//! interpret it in another way than this plugin.
 
 use gix::{
     bstr::{BStr, ByteSlice},
@@ -7,15 +7,15 @@ use gix::{
 };
 use wharf_sdk::{Error, Result};
 
-/// Files that git takes instructions from. A link in the place of one would make git read them from elsewhere.
+/// The files that configure git. A link in the place of one would make git read it from elsewhere.
 const INSTRUCTIONS: [&str; 4] = ["gitmodules", "gitattributes", "gitignore", "mailmap"];
 
-/// An error if a file that is written to the work tree must not have this path.
+/// Fails if a file that is written to the work tree must not have this path.
 pub fn check_path(path: &BStr, link: bool) -> Result<()> {
     check(path, link, Options::default())
 }
 
-/// The same for a file that lies in the work tree already, which may have a name that Windows does not have.
+/// Does the same for a file that exists in the work tree, which may have a name that is invalid on Windows.
 pub fn check_known_path(path: &BStr, link: bool) -> Result<()> {
     check(path, link, Options { protect_windows: false, ..Options::default() })
 }
@@ -34,11 +34,11 @@ fn check(path: &BStr, link: bool, options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Whether a name is that of such a file, also on disks that do not tell upper from lower case or leave out what follows a name.
+/// Whether a name is that of such a file, also on file systems that ignore case or trailing characters.
 fn is_instruction(name: &BStr) -> bool {
     let seen: String = name.chars().filter(|character| !is_ignored(*character)).collect();
     let name = seen.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']).to_ascii_lowercase();
-    // The short names that Windows makes of long ones: of `.gitignore` it is `GITIGN~1`.
+    // The short (8.3) names of Windows: `GITIGN~1` for `.gitignore`.
     let short = |full: &str| {
         let (begin, number) = name.split_once('~').unwrap_or((&name, ""));
         !number.is_empty()
@@ -48,16 +48,16 @@ fn is_instruction(name: &BStr) -> bool {
     INSTRUCTIONS.iter().any(|full| name.strip_prefix('.') == Some(full) || short(full))
 }
 
-/// What the disks of a Mac leave out when they compare names.
+/// Whether the file systems of macOS ignore a character when they compare names.
 fn is_ignored(character: char) -> bool {
     matches!(character, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Whether a branch may have this name: what `git check-ref-format --branch` allows, and nothing that git would read as something else.
+/// Whether a branch may have this name: `git check-ref-format --branch` must allow it, and git must not interpret it as something else.
 pub fn is_branch(name: &str) -> bool {
     let full = format!("refs/heads/{name}");
     let is_id = matches!(name.len(), 40 | 64) && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    // Git reads FETCH_HEAD and its like from files of that name.
+    // Git reads FETCH_HEAD and similar refs from files of that name.
     let is_special =
         name.eq_ignore_ascii_case("HEAD") || name.ends_with("_HEAD") || name == "@" || name.starts_with("refs/");
     let visible = name.chars().all(|character| !character.is_control() && !is_ignored(character));

@@ -1,4 +1,4 @@
-//! Opens a repository, all of whose parts must lie in folders that are open to the plugin.
+//! Opens a repository. All of its parts must be in folders that are open to the plugin.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 use gix::{Repository, bstr::ByteSlice};
 use wharf_sdk::{Directory, Error, Result};
 
-/// The repository whose work tree is at the path.
+/// Opens the repository whose work tree is at the path.
 pub fn repository(path: &str, open: &[Directory]) -> Result<Repository> {
     let path = inside(path, open)?;
     if !path.is_dir() {
@@ -18,13 +18,13 @@ pub fn repository(path: &str, open: &[Directory]) -> Result<Repository> {
     if marker.symlink_metadata().is_err() && !path.join("HEAD").is_file() {
         return Err(Error::failed(format!("{} is not a Git repository: it has no .git", path.display())));
     }
-    // What a work tree or a submodule says of the place of its repository.
+    // A linked work tree or a submodule names the path of its repository in a file.
     if let Ok(text) = fs::read_to_string(&marker)
         && let Some(at) = text.strip_prefix("gitdir:")
     {
         held("the repository itself", &path.join(at.trim()), open)?;
     }
-    // Nothing is taken from the environment or from other users' files, and values that name programs do not count.
+    // The environment and files of other users are ignored, and so are values that name programs.
     let options =
         gix::open::Options::isolated().with(gix::sec::Trust::Reduced).bail_if_untrusted(false).strict_config(false);
     let mut repo = gix::open_opts(&path, options)
@@ -47,7 +47,7 @@ pub fn repository(path: &str, open: &[Directory]) -> Result<Repository> {
     Ok(repo)
 }
 
-/// The path without `.` and `..`, if it lies in a folder that is open. A relative one lies in the first.
+/// Returns the path without `.` and `..`, if it is in an open folder. A relative path is in the first open folder.
 fn inside(path: &str, open: &[Directory]) -> Result<PathBuf> {
     let Some(first) = open.first() else {
         return Err(Error::failed(
@@ -62,7 +62,7 @@ fn inside(path: &str, open: &[Directory]) -> Result<PathBuf> {
     Err(Error::failed(format!("{} lies outside of what is open to this server: {}", normal.display(), list.join(", "))))
 }
 
-/// An error if a part of a repository lies where the plugin cannot go.
+/// Fails if a part of a repository is outside of the open folders.
 fn held(what: &str, at: &Path, open: &[Directory]) -> Result<()> {
     let at = normal(at);
     match open.iter().any(|directory| at.starts_with(&directory.path)) {
@@ -88,7 +88,7 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// An error with all that led to it.
+/// Formats an error with its causes.
 pub fn reasons(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -99,7 +99,7 @@ pub fn reasons(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The path below a folder, if it lies there.
+/// Returns the path relative to a folder, if it is in the folder.
 pub fn below(folder: &Path, path: &Path) -> Option<String> {
     normal(path).strip_prefix(normal(folder)).ok()?.to_str().map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! Changes as text, as `git diff` writes them.
+//! Formats changes as text, like `git diff`.
 
 use gix::{
     Repository,
@@ -13,12 +13,12 @@ use crate::{
     side::{File, shown},
 };
 
-/// In the first bytes of a file, a zero says that it is not text.
-const LOOKED_AT: usize = 8000;
-/// The most bytes of the line that says where a hunk is.
-const SECTION_BYTES: usize = 80;
+/// The number of bytes at the start of a file in which a zero marks it as binary.
+const SNIFFED_BYTES: usize = 8000;
+/// The maximum length of the function name in a hunk header, in bytes.
+const MAX_SECTION_BYTES: usize = 80;
 
-/// Everything about some changes.
+/// Formats changes as a patch.
 pub fn text(repo: &Repository, changes: &[Change], context: u32) -> Result<String> {
     let mut text = Vec::new();
     for change in changes {
@@ -65,7 +65,7 @@ fn one(repo: &Repository, change: &Change, context: u32, to: &mut Vec<u8>) -> Re
         None => line(to, format!("Binary files {} and {} differ", names[0], names[1])),
         Some(hunks) if hunks.is_empty() => {}
         Some(hunks) => {
-            // A name with a space is followed by a tab, so that its end is seen.
+            // A name with a space is followed by a tab, which marks its end.
             let tab = |name: &str| if name.contains(' ') && !name.starts_with('"') { "\t" } else { "" };
             line(to, format!("--- {}{}", names[0], tab(&names[0])));
             line(to, format!("+++ {}{}", names[1], tab(&names[1])));
@@ -86,7 +86,7 @@ fn named(prefix: &str, path: &BStr) -> String {
     shown(name.as_bstr())
 }
 
-/// An id that is as short as git writes it in this repository.
+/// Abbreviates an id to the length that git uses in this repository.
 pub fn short(repo: &Repository, id: gix::ObjectId) -> String {
     match id.attach(repo).shorten() {
         Ok(prefix) => prefix.to_string(),
@@ -94,11 +94,11 @@ pub fn short(repo: &Repository, id: gix::ObjectId) -> String {
     }
 }
 
-/// The hunks; `None` if one of the two is not text.
+/// Returns the hunks, or `None` if one of the two versions is binary.
 pub fn hunks(repo: &Repository, old: Option<&File>, new: Option<&File>, context: u32) -> Result<Option<Vec<u8>>> {
     let bytes = |file: Option<&File>| file.map_or_else(|| Ok(Default::default()), |file| file.bytes(repo));
     let (old, new) = (bytes(old)?, bytes(new)?);
-    let binary = |bytes: &[u8]| bytes.iter().take(LOOKED_AT).any(|byte| *byte == 0);
+    let binary = |bytes: &[u8]| bytes.iter().take(SNIFFED_BYTES).any(|byte| *byte == 0);
     if binary(&old) || binary(&new) {
         return Ok(None);
     }
@@ -136,7 +136,7 @@ fn unified(old: &[u8], new: &[u8], context: u32) -> Vec<u8> {
         text.extend(format!("@@ -{} +{} @@", range(&old_range), range(&new_range)).into_bytes());
         let above = before.get(..old_range.start as usize).unwrap_or_default();
         if let Some(section) = above.iter().rev().find(|line| begins_section(line)) {
-            let section = section.get(..section.len().min(SECTION_BYTES)).unwrap_or_default();
+            let section = section.get(..section.len().min(MAX_SECTION_BYTES)).unwrap_or_default();
             text.push(b' ');
             text.extend(section.trim_end());
         }
@@ -162,12 +162,12 @@ fn unified(old: &[u8], new: &[u8], context: u32) -> Vec<u8> {
     text
 }
 
-/// Whether a line is taken for the beginning of a function.
+/// Whether a line looks like the start of a function.
 fn begins_section(line: &[u8]) -> bool {
     line.first().is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$'))
 }
 
-/// Where lines begin and how many they are. If there are none, the line before them is named.
+/// Formats the range of a hunk: its first line and the number of lines. An empty range has the number of the line before it.
 fn range(lines: &std::ops::Range<u32>) -> String {
     match lines.end - lines.start {
         0 => format!("{},0", lines.start),

@@ -1,5 +1,5 @@
-//! Writes files of a repository under git's own locks, and refs with their logs. The library's locks ask for the number of their
-//! process, which does not exist in WASI.
+//! Writes files of a repository under git's own locks, and refs with their logs. The library's locks need a process id, which WASI does not
+//! have.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -12,11 +12,11 @@ use std::{
 use gix::{ObjectId, Repository};
 use wharf_sdk::{Error, Result};
 
-/// How long another program may hold a lock.
+/// How long to wait for a lock that another program holds.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The lock of a file: what is written to it takes the place of the file when it is done.
+/// The lock of a file. The text written to the lock file replaces the file when the change is committed.
 pub struct Lock {
     file: PathBuf,
     lock: PathBuf,
@@ -67,7 +67,7 @@ impl Drop for Lock {
     }
 }
 
-/// What a log tells of a change.
+/// An entry of a reflog.
 pub struct Entry<'a> {
     pub old: Option<ObjectId>,
     pub new: ObjectId,
@@ -75,7 +75,7 @@ pub struct Entry<'a> {
     pub message: &'a str,
 }
 
-/// Moves a branch from what it was to something else.
+/// Moves a branch from its old commit to another one.
 pub fn update(repo: &Repository, name: &str, entry: &Entry<'_>) -> Result<()> {
     let lock = Lock::take(&repo.common_dir().join(name))?;
     let now = match repo.try_find_reference(name)? {
@@ -89,7 +89,7 @@ pub fn update(repo: &Repository, name: &str, entry: &Entry<'_>) -> Result<()> {
     log(&repo.common_dir().join("logs").join(name), entry)
 }
 
-/// Makes HEAD something else: `ref: refs/heads/…`, or an id.
+/// Sets HEAD to a branch, `ref: refs/heads/…`, or to an id.
 pub fn set_head(repo: &Repository, to: &str, entry: &Entry<'_>) -> Result<()> {
     Lock::take(&repo.git_dir().join("HEAD"))?.commit(format!("{to}\n").as_bytes())?;
     log_head(repo, entry)

@@ -1,4 +1,4 @@
-//! A side of a comparison: all files of a tree, of the index, or of the work tree.
+//! One side of a comparison: all files of a tree, of the index, or of the work tree.
 
 use std::{collections::BTreeMap, fs, io::Read, path::Path, rc::Rc, time::UNIX_EPOCH};
 
@@ -18,7 +18,7 @@ pub const MODULE: u32 = 0o160_000;
 pub struct File {
     pub mode: u32,
     pub id: ObjectId,
-    /// The content, if it is not among the objects.
+    /// The content, if it is not in the object database.
     pub content: Option<Rc<Vec<u8>>>,
 }
 
@@ -42,7 +42,7 @@ impl File {
 
 pub type Side = BTreeMap<BString, File>;
 
-/// All files of a tree; `None` is the tree before the first commit.
+/// Returns all files of a tree; `None` is the empty tree before the first commit.
 pub fn of_tree(repo: &Repository, tree: Option<ObjectId>) -> Result<Side> {
     let mut side = Side::new();
     if let Some(tree) = tree {
@@ -67,7 +67,7 @@ fn walk(repo: &Repository, tree: ObjectId, at: &BString, side: &mut Side) -> Res
     Ok(())
 }
 
-/// Old programs wrote other modes for files.
+/// Normalizes the mode of a file. Old programs wrote other modes.
 fn mode(mode: u16) -> u32 {
     match u32::from(mode) {
         file if file & 0o170_000 == 0o100_000 => FILE | if file & 0o100 != 0 { 0o111 } else { 0 },
@@ -75,7 +75,7 @@ fn mode(mode: u16) -> u32 {
     }
 }
 
-/// The tree of the commit that is checked out.
+/// Returns the tree of HEAD.
 pub fn of_head(repo: &Repository) -> Result<Side> {
     of_tree(repo, head_tree(repo)?)
 }
@@ -87,24 +87,24 @@ pub fn head_tree(repo: &Repository) -> Result<Option<ObjectId>> {
     }
 }
 
-/// The commit that is checked out; `None` before the first.
+/// Returns the commit of HEAD; `None` before the first commit.
 pub fn head(repo: &Repository) -> Result<Option<ObjectId>> {
     Ok(repo.head()?.id().map(|id| id.detach()))
 }
 
-/// All files of the index that are not in conflict.
+/// Returns all files of the index that are not in conflict.
 pub fn of_index(index: &gix::index::State) -> Side {
     let entries = index.entries().iter().filter(|entry| entry.stage() == Stage::Unconflicted);
     let file = |entry: &gix::index::Entry| File { mode: entry.mode.bits(), id: entry.id, content: None };
     entries.map(|entry| (entry.path(index).to_owned(), file(entry))).collect()
 }
 
-/// What the work tree has of the files in the index.
+/// Returns the files of the index as they are in the work tree.
 pub fn of_work(repo: &Repository, index: &gix::index::State) -> Result<Side> {
     let mut side = Side::new();
     let mut work = Work::new(repo)?;
     for entry in index.entries() {
-        // Of a conflict, our version is what the work tree began with.
+        // For a file in conflict, the work tree started from our version.
         if !matches!(entry.stage(), Stage::Unconflicted | Stage::Ours) {
             continue;
         }
@@ -121,7 +121,7 @@ pub fn of_work(repo: &Repository, index: &gix::index::State) -> Result<Side> {
     Ok(side)
 }
 
-/// Reads files of the work tree as they would be kept.
+/// Reads files of the work tree in the form in which git would store them.
 pub struct Work<'a> {
     repo: &'a Repository,
     root: &'a Path,
@@ -139,7 +139,7 @@ impl<'a> Work<'a> {
         Ok(Self { repo, root, filters: repo.filter_pipeline(None)?.0, attributes, wanted })
     }
 
-    /// The program that would have to convert a file, as git-lfs does. None is run here.
+    /// Returns the name of the filter that would have to convert a file, such as git-lfs. Filters are not run here.
     pub fn filter(&mut self, path: &BStr) -> Result<Option<String>> {
         let found = self.attributes.at_entry(path, None)?.matching_attributes(&mut self.wanted);
         let named = self.wanted.iter_selected().next().map(|given| given.assignment.state);
@@ -149,8 +149,8 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// A file, if there is one. `entry` is what the index knows of it: its content is not read if its size and time are still the
-    /// same, and were written before the index was.
+    /// Returns a file, if it exists. `entry` is its entry in the index: the content is not read if size and time are unchanged and the time
+    /// is older than the index.
     pub fn file(
         &mut self,
         path: &BStr,
@@ -162,7 +162,7 @@ impl<'a> Work<'a> {
         let Some(data) = self.look(name) else { return Ok(None) };
         let mode = match entry.map(|entry| entry.mode.bits()) {
             _ if data.is_symlink() => LINK,
-            // Whether a file can be run, WASI does not tell; so it stays as it is.
+            // WASI does not tell whether a file is executable, so the mode in the index is used.
             Some(mode) if mode & 0o170_000 == 0o100_000 => mode,
             _ => FILE,
         };
@@ -175,7 +175,7 @@ impl<'a> Work<'a> {
         if mode != LINK
             && let Some(filter) = self.filter(path)?
         {
-            // Whether it changed, only the filter could tell.
+            // Only the filter could tell whether the file changed.
             return entry.map(|entry| Some(File { mode, id: entry.id, content: None })).ok_or_else(|| {
                 Error::failed(format!(
                     "{name} has to go through the filter {filter}, which is not run here; add it with git"
@@ -200,7 +200,7 @@ impl<'a> Work<'a> {
         Ok(Some(File { mode, id, content: (!known).then(|| Rc::new(content)) }))
     }
 
-    /// What is known of a file or link. What lies behind a link that is a folder is not a part of the work tree.
+    /// Returns the metadata of a file or link. Files behind a link in the place of a folder are not part of the work tree.
     pub fn look(&self, name: &str) -> Option<fs::Metadata> {
         let mut at = self.root.to_path_buf();
         let mut above = Path::new(name).parent().into_iter().flat_map(Path::components);
@@ -222,16 +222,16 @@ fn unchanged(entry: &gix::index::Entry, data: &fs::Metadata, index: &gix::index:
     same && !racy && u64::from(entry.stat.size) == data.len()
 }
 
-/// The commit, tree, blob or tag that a text names.
+/// Returns the commit, tree, blob or tag that a text names.
 pub fn revision<'a>(repo: &'a Repository, text: &str) -> Result<gix::Id<'a>> {
     if text.starts_with('-') {
         return Err(Error::failed(format!("'{text}' cannot start with '-'")));
     }
     repo.rev_parse_single(text.as_bytes().as_bstr())
-        .map_err(|error| Error::failed(format!("'{text}' names no object: {}", crate::open::reasons(&error))))
+        .map_err(|error| Error::failed(format!("'{text}' does not name an object: {}", crate::open::reasons(&error))))
 }
 
-/// A path as git shows it: in quotes, with escapes, if it has characters beyond ASCII or such that terminals take for commands.
+/// Formats a path like git: in quotes with escapes if it has non-ASCII or control characters.
 pub fn shown(path: &BStr) -> String {
     let plain = |byte: &u8| (b' '..0x7f).contains(byte) && !matches!(byte, b'"' | b'\\');
     if path.iter().all(plain) {

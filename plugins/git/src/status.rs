@@ -1,4 +1,4 @@
-//! What `git status` says.
+//! The output of `git status`.
 
 use std::{collections::BTreeMap, fs, sync::atomic::AtomicBool};
 
@@ -15,7 +15,7 @@ use crate::{
     side::{self, shown},
 };
 
-/// All of it, as git writes it for people.
+/// Returns the status in git's long format.
 pub fn text(repo: &Repository) -> Result<String> {
     let index = repo.index_or_empty()?;
     let mut text = String::new();
@@ -48,7 +48,7 @@ pub fn text(repo: &Repository) -> Result<String> {
     if !staged.is_empty() {
         text.push_str("Changes to be committed:\n");
         text.push_str(match head {
-            // Who merges would lose a part of it.
+            // During a merge, unstaging would lose a part of the merge.
             _ if merging => "",
             Some(_) => "  (use \"git restore --staged <file>...\" to unstage)\n",
             None => "  (use \"git rm --cached <file>...\" to unstage)\n",
@@ -94,7 +94,7 @@ pub fn text(repo: &Repository) -> Result<String> {
     Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
 }
 
-/// Which files differ, each by its own name.
+/// Returns the files that differ, without detection of renames.
 fn plain(old: &side::Side, new: &side::Side) -> Vec<Change> {
     let differing = old.iter().filter(|(path, file)| new.get(*path) != Some(*file));
     let change = |(path, file): (&BString, &side::File)| Change {
@@ -105,7 +105,7 @@ fn plain(old: &side::Side, new: &side::Side) -> Vec<Change> {
     differing.map(change).collect()
 }
 
-/// One change in the place of two for files that became something else.
+/// Joins the two changes of a file whose type changed into one.
 fn joined(changes: Vec<Change>) -> Vec<Change> {
     let mut joined: Vec<Change> = Vec::new();
     for change in changes {
@@ -139,7 +139,7 @@ fn list(text: &mut String, changes: &[Change]) {
     text.push('\n');
 }
 
-/// Paths in conflict, with a bit for each version that there is: 1 the common one, 2 ours, 4 theirs.
+/// Returns the paths in conflict, with a bit for each existing version: 1 for the common one, 2 for ours, 4 for theirs.
 pub fn conflicts(index: &gix::index::State) -> BTreeMap<BString, u8> {
     let mut conflicts = BTreeMap::new();
     for entry in index.entries().iter().filter(|entry| entry.stage_raw() > 0) {
@@ -160,7 +160,7 @@ fn conflict(stages: u8) -> &'static str {
     }
 }
 
-/// Files that are neither in the index nor ignored, sorted; folders end in a slash.
+/// Returns the files that are neither in the index nor ignored, sorted. Folders end in a slash.
 pub fn untracked(repo: &Repository, index: &gix::index::State, mode: EmissionMode) -> Result<Vec<BString>> {
     let options = repo.dirwalk_options()?.emit_untracked(mode).emit_ignored(None).emit_tracked(false);
     let mut found = gix::dir::walk::delegate::Collect::default();
@@ -180,7 +180,7 @@ pub fn untracked(repo: &Repository, index: &gix::index::State, mode: EmissionMod
     Ok(paths)
 }
 
-/// How the branch stands to the one that it follows.
+/// Compares the branch with its upstream branch.
 fn upstream(repo: &Repository, name: &gix::refs::FullName) -> Result<String> {
     let config = repo.config_snapshot();
     let of = |key: &str| config.string(&format!("branch.{}.{key}", name.shorten())).map(|value| value.to_string());
@@ -217,7 +217,7 @@ fn upstream(repo: &Repository, name: &gix::refs::FullName) -> Result<String> {
     })
 }
 
-/// What is checked out in place of a branch, as the log of HEAD tells it.
+/// Describes a detached HEAD, by the reflog of HEAD.
 pub fn detached(repo: &Repository) -> Result<String> {
     let Some(head) = side::head(repo)? else { return Ok("Not currently on any branch.".to_owned()) };
     let log = fs::read_to_string(repo.git_dir().join("logs/HEAD")).unwrap_or_default();

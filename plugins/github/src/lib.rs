@@ -1,5 +1,5 @@
-//! Issues on GitHub: a plugin that reaches an API with a secret that it never sees. It sends no token; the operator's rule for the
-//! API adds the `authorization` header outside of the sandbox.
+//! Tools for issues on GitHub, and an example of a plugin that uses an API with a secret that it never sees. The plugin sends no token; the
+//! operator's rule for the API adds the `authorization` header outside of the sandbox.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
@@ -54,7 +54,7 @@ struct Search {
     page: Option<u32>,
 }
 
-/// What GitHub answers.
+/// The answers of the GitHub API.
 #[derive(Deserialize)]
 struct Issue {
     number: u64,
@@ -109,13 +109,13 @@ impl GitHub {
     }
 }
 
-/// The path of what belongs to a repository.
+/// Returns the API path of a repository, followed by `rest`.
 fn repository(name: &str, rest: &str) -> Result<String> {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let plain = |part: &str| part.bytes().all(known) && !part.trim_matches('.').is_empty();
     match name.split_once('/') {
         Some((owner, name)) if plain(owner) && plain(name) => Ok(format!("/repos/{owner}/{name}/{rest}")),
-        _ => Err(Error::failed(format!("`{name}` is no repository; write owner and name, such as rust-lang/rust"))),
+        _ => Err(Error::failed(format!("`{name}` is not a repository; write owner and name, such as rust-lang/rust"))),
     }
 }
 
@@ -136,7 +136,7 @@ fn ask<T: DeserializeOwned>(method: Method, path: &str, query: &[(&str, String)]
     if response.is_success() { Ok(response.json()?) } else { Err(failure(&response)) }
 }
 
-/// What an answer that is an error says, and what to do about it.
+/// Returns an error with the API's message and advice on what to do.
 fn failure(response: &Response) -> Error {
     let body: Value = response.json().unwrap_or_default();
     let said = body.get("message").and_then(Value::as_str).unwrap_or("no reason").trim_end_matches('.');

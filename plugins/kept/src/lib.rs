@@ -1,6 +1,6 @@
-//! What plugins share that keep a file: where it lies, how only one of them changes it at a time, and what went wrong with it.
+//! Shared code of plugins that store data in a file: the file's path, a lock for changes to it, and errors about it.
 
-#![expect(clippy::disallowed_methods, reason = "files are what it is for; the sandbox says which")]
+#![expect(clippy::disallowed_methods, reason = "this crate works on files; the sandbox limits which")]
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
@@ -16,28 +16,28 @@ mod place;
 pub use lock::{Lock, Patience};
 pub use place::Place;
 
-/// A file of this name and more, in the same folder, so that renaming it is one step.
-pub fn beside(file: &Path, more: &str) -> PathBuf {
+/// Returns the path of a file with `suffix` appended to its name. It is in the same folder, so renaming one to the other is atomic.
+pub fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
-    name.push(more);
+    name.push(suffix);
     PathBuf::from(name)
 }
 
-/// An error with the path it is about.
+/// Returns an error that names the path it is about.
 pub fn at(path: &Path, error: &io::Error) -> Error {
     let what = match error.kind() {
         ErrorKind::NotFound => "there is no such directory".to_owned(),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            "it is read only here, or a link leads outside".to_owned()
+            "this server has read-only access to it, or a link leads out of the open directories".to_owned()
         }
         ErrorKind::IsADirectory => "it is a directory".to_owned(),
-        // The number means something only to whoever knows WASI.
+        // The number of a WASI error would help nobody, so it is cut off.
         _ => error.to_string().split(" (os error").next().unwrap_or_default().to_owned(),
     };
     Error::failed(format!("{}: {what}", path.display()))
 }
 
-/// A number that nobody else has.
+/// Returns a random number, to be used as a unique one.
 pub fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

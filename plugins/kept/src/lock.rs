@@ -1,8 +1,9 @@
-//! A lock that calls in other instances, of this wharf and of any other, wait for.
+//! A lock between calls in different instances, of this wharf process and of others.
 //!
-//! WASI has no locks, so there is a lock file beside the one that is to be changed, which only one can make. A call can end at any
-//! moment and leave that behind; then whoever has watched it for long enough makes it its own. A holder that was so slow gives up
-//! before that, and changes nothing.
+//! WASI has no file locks, so the lock is a file next to the one to be changed, which only one call can create. A call can be stopped at
+//! any moment and leave its lock file behind. The holder of a lock therefore writes to its lock file regularly (a heartbeat); a waiting
+//! call that has seen no change of the lock file for long enough takes the lock over. A holder that was too slow stops before that time,
+//! and changes nothing.
 
 use std::{
     cell::Cell,
@@ -15,36 +16,36 @@ use std::{
 
 use wharf_sdk::{Error, Result};
 
-use crate::{at, beside, random};
+use crate::{at, random, with_suffix};
 
-/// A token has so many hexadecimal digits.
+/// The number of hexadecimal digits of a token.
 const TOKEN_DIGITS: usize = 16;
-/// No lock file that was made here has more bytes.
+/// The maximum size of a lock file. A larger file was not written by this module.
 const MAX_LOCK_BYTES: u64 = 64;
 
-/// What stands in a lock file.
+/// Reads the text of a lock file.
 fn text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(MAX_LOCK_BYTES).read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// How long everybody waits. The longest is less than the time that a call has by default.
+/// The timeouts of a lock. The longest is shorter than the default time limit of a call.
 #[derive(Clone, Copy)]
 pub struct Patience {
-    /// After this time without a sign of life a holder changes nothing any more.
+    /// The time after its last heartbeat after which a holder must not change the file any more.
     pub held: Duration,
-    /// Who has watched the same lock for so long makes it its own.
+    /// The time without a heartbeat after which a waiting call takes the lock over.
     pub stale: Duration,
-    /// Who has waited for so long gives up.
+    /// The time after which a waiting call gives up.
     pub waited: Duration,
 }
 
 pub struct Lock {
     file: PathBuf,
-    /// What the lock file begins with, and the name of the file that its holder makes ends with.
+    /// The unique token at the start of the lock file. It is also the suffix of the temporary file that the holder writes.
     token: String,
-    /// How often its holder gave a sign of life.
+    /// The number of heartbeats so far.
     signs: Cell<u64>,
     since: Cell<Instant>,
     patience: Patience,
@@ -53,9 +54,9 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Waits until nobody else holds it.
+    /// Waits until no other call holds the lock, and takes it.
     pub fn take(file: &Path, patience: Patience) -> Result<Self> {
-        let path = beside(file, ".lock");
+        let path = with_suffix(file, ".lock");
         let began = Instant::now();
         let token = format!("{:016x}", random());
         let held = |inherited| {
@@ -79,18 +80,18 @@ impl Lock {
             }
             if began.elapsed() > patience.waited {
                 return Err(Error::failed(format!(
-                    "others keep changing {}; try again. If nobody does, delete {} and {}",
+                    "{} is locked by other calls for too long; try again. If no other call is running, delete {} and {}",
                     file.display(),
                     path.display(),
-                    beside(file, ".lock.old").display()
+                    with_suffix(file, ".lock.old").display()
                 )));
             }
-            // Whoever was cut off when making a lock its own left this, in the way of all others.
-            let taking = text(&beside(file, ".lock.old")).ok();
+            // A call that was stopped while it took a lock over leaves this file, which would keep all others from doing so.
+            let taking = text(&with_suffix(file, ".lock.old")).ok();
             if taking != step.0 {
                 step = (taking, Instant::now());
             } else if step.0.is_some() && step.1.elapsed() > patience.stale {
-                fs::remove_file(beside(file, ".lock.old")).ok();
+                fs::remove_file(with_suffix(file, ".lock.old")).ok();
             }
             let now = text(&path).unwrap_or_default();
             if now != seen.0 {
@@ -106,25 +107,25 @@ impl Lock {
         }
     }
 
-    /// Whether somebody held it before who never gave it back, and may have left the file half changed.
+    /// Whether the lock was taken over from a call that was stopped, which may have left the file half changed.
     pub fn inherited(&self) -> bool {
         self.inherited
     }
 
-    /// Whether nobody else can have made it its own.
+    /// Whether the lock is still valid, which means that no other call can have taken it over.
     pub fn counts(&self) -> bool {
         self.since.get().elapsed() < self.patience.held
     }
 
-    /// Whether it still counts. It then goes on to count, if that is asked often enough.
+    /// Whether the lock is still valid. Writes a heartbeat if one is due, so the lock stays valid as long as this is called often enough.
     pub fn keep(&self) -> bool {
         let elapsed = self.since.get().elapsed();
         if elapsed < self.patience.held / 3 || elapsed >= self.patience.held {
             return elapsed < self.patience.held;
         }
-        let path = beside(&self.file, ".lock");
+        let path = with_suffix(&self.file, ".lock");
         let began = Instant::now();
-        // Somebody may have deleted it by hand, and then it can be another's.
+        // If a person deleted the lock file, another call may have created it again.
         let own = text(&path).is_ok_and(|now| now.starts_with(&self.token));
         self.signs.set(self.signs.get() + 1);
         if own && fs::write(&path, format!("{} {}", self.token, self.signs.get())).is_ok() && self.counts() {
@@ -134,9 +135,9 @@ impl Lock {
         false
     }
 
-    /// Puts a new file in the place of the old one.
+    /// Replaces the file by a new one, by an atomic rename.
     pub fn replace(&self, text: &str) -> Result<()> {
-        let new = beside(&self.file, &format!(".{}", self.token));
+        let new = with_suffix(&self.file, &format!(".{}", self.token));
         let written = File::create_new(&new).and_then(|mut made| {
             made.write_all(text.as_bytes())?;
             made.sync_data()?;
@@ -153,7 +154,7 @@ impl Lock {
         })
     }
 
-    /// Leaves it to whoever takes it next, because the file cannot be left as it is.
+    /// Leaves the lock file in place when this lock is dropped, so that the next call takes it over and repairs the file.
     pub fn leave(&self) {
         self.left.set(true);
     }
@@ -161,29 +162,29 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        let path = beside(&self.file, ".lock");
+        let path = with_suffix(&self.file, ".lock");
         if self.counts() && !self.left.get() && text(&path).is_ok_and(|now| now.starts_with(&self.token)) {
-            // If it stays, it is another's when it is old.
+            // If it cannot be removed, another call takes it over when it is stale.
             fs::remove_file(path).ok();
         }
     }
 }
 
-/// Makes a lock one's own that nobody holds any more, and removes what its holder had begun to write. There is a lock at every moment,
-/// so nobody comes in between. Only one may do that at a time, or the second would take it from the first.
+/// Takes over a stale lock, and removes the temporary file of its former holder. The lock file exists at every moment, so no other call can
+/// create it in between. Only one call may do this at a time, or a second one would take the lock over from the first.
 fn inherit(file: &Path, lock: &Path, seen: &str, token: &str) -> bool {
-    let alone = beside(file, ".lock.old");
+    let alone = with_suffix(file, ".lock.old");
     let Ok(mut made) = File::create_new(&alone) else {
         return false;
     };
     let unchanged = text(lock).is_ok_and(|now| now == seen);
     if unchanged && made.write_all(token.as_bytes()).is_ok() {
         drop(made);
-        // Anybody can have written the file, so what stands in it is part of a path only if it is a token.
+        // Any program can have written the lock file, so its text is used in a path only if it has the form of a token.
         let is_token =
             |holder: &&str| holder.len() == TOKEN_DIGITS && holder.bytes().all(|byte| byte.is_ascii_hexdigit());
         if let Some(holder) = seen.split(' ').next().filter(is_token) {
-            fs::remove_file(beside(file, &format!(".{holder}"))).ok();
+            fs::remove_file(with_suffix(file, &format!(".{holder}"))).ok();
         }
         if fs::rename(&alone, lock).is_ok() && text(lock).is_ok_and(|now| now == token) {
             return true;
@@ -232,14 +233,14 @@ mod tests {
     fn a_lock_that_was_left_is_inherited_without_what_was_begun() {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("kept");
-        fs::write(beside(&file, ".lock"), "0123456789abcdef 7").unwrap();
-        fs::write(beside(&file, ".0123456789abcdef"), "half").unwrap();
+        fs::write(with_suffix(&file, ".lock"), "0123456789abcdef 7").unwrap();
+        fs::write(with_suffix(&file, ".0123456789abcdef"), "half").unwrap();
         let short = Patience { stale: Duration::from_millis(50), ..PATIENCE };
         let lock = Lock::take(&file, short).unwrap();
         assert!(lock.inherited());
         assert_eq!(names(&folder), ["kept.lock"]);
-        assert_eq!(fs::read_to_string(beside(&file, ".lock")).unwrap(), lock.token);
-        // What is left once more is inherited once more.
+        assert_eq!(fs::read_to_string(with_suffix(&file, ".lock")).unwrap(), lock.token);
+        // A lock that is left again is taken over again.
         lock.leave();
         drop(lock);
         let lock = Lock::take(&file, short).unwrap();
@@ -253,8 +254,8 @@ mod tests {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("kept");
         for name in ["memo", "lock.old"] {
-            fs::write(beside(&file, ".lock"), name).unwrap();
-            fs::write(beside(&file, &format!(".{name}")), "of somebody").unwrap();
+            fs::write(with_suffix(&file, ".lock"), name).unwrap();
+            fs::write(with_suffix(&file, &format!(".{name}")), "of somebody").unwrap();
             let short = Patience { stale: Duration::from_millis(50), ..PATIENCE };
             let lock = Lock::take(&file, short).unwrap();
             assert!(lock.inherited());
@@ -267,19 +268,19 @@ mod tests {
     fn who_gives_signs_of_life_keeps_it() {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("kept");
-        // A sign of life is due at once, and counts for long.
+        // A heartbeat is due soon, and is valid for long.
         let due = Patience { held: Duration::from_secs(30), ..PATIENCE };
         let lock = Lock::take(&file, due).unwrap();
         lock.since.set(lock.since.get().checked_sub(Duration::from_secs(15)).unwrap());
         assert!(lock.keep());
-        assert_eq!(fs::read_to_string(beside(&file, ".lock")).unwrap(), format!("{} 1", lock.token));
+        assert_eq!(fs::read_to_string(with_suffix(&file, ".lock")).unwrap(), format!("{} 1", lock.token));
         assert!(lock.since.get().elapsed() < Duration::from_secs(15));
-        // Somebody else has it.
+        // Another call has the lock.
         lock.since.set(lock.since.get().checked_sub(Duration::from_secs(15)).unwrap());
-        fs::write(beside(&file, ".lock"), "other").unwrap();
+        fs::write(with_suffix(&file, ".lock"), "other").unwrap();
         assert!(!lock.keep());
-        assert_eq!(fs::read_to_string(beside(&file, ".lock")).unwrap(), "other");
-        // It was silent for too long.
+        assert_eq!(fs::read_to_string(with_suffix(&file, ".lock")).unwrap(), "other");
+        // The last heartbeat was too long ago.
         lock.since.set(lock.since.get().checked_sub(Duration::from_secs(30)).unwrap());
         assert!(!lock.keep() && !lock.counts());
         drop(lock);
@@ -290,7 +291,7 @@ mod tests {
     fn who_waits_too_long_is_told_what_to_delete() {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("kept");
-        fs::write(beside(&file, ".lock"), "held").unwrap();
+        fs::write(with_suffix(&file, ".lock"), "held").unwrap();
         let short = Patience { waited: Duration::from_millis(50), ..PATIENCE };
         let Err(Error::Failed(why)) = Lock::take(&file, short) else { panic!("it did not wait") };
         assert!(why.contains("kept.lock and ") && why.contains("kept.lock.old"), "{why}");

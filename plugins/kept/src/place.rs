@@ -1,10 +1,10 @@
-//! Which file is kept: the one that the operator named, or one in the folder that is open.
+//! Finds the path of the stored file: the one in the operator's config, or a default name in the open folder.
 
 use std::path::{Path, PathBuf};
 
 use wharf_sdk::{Directory, Error, Result};
 
-/// What a plugin keeps, as its operator knows it.
+/// A plugin's stored data, in terms of the config.
 pub struct Place {
     pub plugin: &'static str,
     pub what: &'static str,
@@ -15,7 +15,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The file, of which the operator may have given the path or only the name.
+    /// Returns the path of the file. `given` is the operator's setting, a path or only a name.
     pub fn file(&self, given: Option<&str>, open: &[Directory]) -> Result<PathBuf> {
         let Self { plugin, what, setting, name: default } = self;
         let name = Path::new(given.unwrap_or(default));
@@ -23,8 +23,8 @@ impl Place {
             return match open.iter().any(|directory| name.starts_with(&directory.path)) {
                 true => Ok(name.to_path_buf()),
                 false => Err(Error::failed(format!(
-                    "{what} is to be kept in {}, which lies in no directory that is open here ({}); the operator can grant one, or \
-                     change `{setting}`",
+                    "{what} cannot be stored in {}, because it is not in an open directory ({}); the operator can grant its directory, \
+                     or change `{setting}`",
                     name.display(),
                     list(open)
                 ))),
@@ -35,11 +35,12 @@ impl Place {
         match may_be.as_slice() {
             [only] => Ok(Path::new(&only.path).join(name)),
             [] => Err(Error::failed(format!(
-                "no directory is open to keep {what} in; the operator can grant one, with `dirs` in [plugins.{plugin}.grants]"
+                "{what} cannot be stored, because no directory is open; the operator can grant one, with `dirs` in \
+                 [plugins.{plugin}.grants]"
             ))),
             _ => Err(Error::failed(format!(
-                "{what} could be kept in any of several directories ({}); the operator can name the file, with `config = {{ {setting} \
-                 = \"/…/{default}\" }}` in [plugins.{plugin}]",
+                "several directories are open ({}), and it is not clear which one stores {what}; the operator can name the file, with \
+                 `config = {{ {setting} = \"/…/{default}\" }}` in [plugins.{plugin}]",
                 list(open)
             ))),
         }

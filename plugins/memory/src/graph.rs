@@ -1,4 +1,4 @@
-//! The graph: entities with what was observed of them, relations between them, and what each tool does with them.
+//! The graph of entities with observations and relations between them, and the operations of the tools on it.
 
 use std::collections::HashSet;
 
@@ -35,7 +35,7 @@ pub struct Relation {
     pub relation_type: String,
 }
 
-/// What stands in a line of the file, and what else is written there: other programs may keep more in it.
+/// An entity or relation in a line of the file, with the other members of the line, which other programs may have added.
 #[derive(Clone, Debug, PartialEq)]
 struct Kept<T> {
     item: T,
@@ -46,11 +46,11 @@ struct Kept<T> {
 pub struct Graph {
     entities: Vec<Kept<Entity>>,
     relations: Vec<Kept<Relation>>,
-    /// Lines that are neither.
+    /// Lines that are neither an entity nor a relation.
     others: Vec<String>,
 }
 
-// What is given of a graph. (A doc comment would become a part of the schema.)
+// The part of a graph in an answer. (A doc comment would become a part of the schema.)
 #[derive(Debug, JsonSchema, PartialEq, Serialize)]
 #[serde(crate = "serde")]
 #[schemars(crate = "schemars")]
@@ -86,7 +86,7 @@ impl<T> From<T> for Kept<T> {
 }
 
 impl Graph {
-    /// Reads the lines of a file. One that cannot be read is an error, because it would be lost when the file is written again.
+    /// Parses the lines of a file. A line that cannot be parsed is an error, because it would be lost when the file is written again.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut graph = Self::default();
         for (line, number) in text.split('\n').zip(1..) {
@@ -109,7 +109,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The lines to write: entities, relations, and what is neither.
+    /// Returns the lines of the file: entities, relations, and other lines.
     pub fn write(&self) -> Result<String> {
         let entities = self.entities.iter().map(|kept| kept.line("entity"));
         let relations = self.relations.iter().map(|kept| kept.line("relation"));
@@ -117,7 +117,7 @@ impl Graph {
         Ok(entities.chain(relations).chain(others).collect::<Result<Vec<_>>>()?.join("\n"))
     }
 
-    /// Adds those of which there is none by the same name yet, and gives them back.
+    /// Adds the entities whose names do not exist yet, and returns those.
     pub fn create_entities(&mut self, entities: Vec<Entity>) -> Vec<Entity> {
         let known: HashSet<&str> = self.entities.iter().map(|kept| kept.item.name.as_str()).collect();
         let new: Vec<Entity> = entities.into_iter().filter(|entity| !known.contains(entity.name.as_str())).collect();
@@ -132,7 +132,7 @@ impl Graph {
         new
     }
 
-    /// Adds those that the entity lacks, and gives them back. Without the entity, that is an error.
+    /// Adds the observations that the entity does not have yet, and returns those. It is an error if the entity does not exist.
     pub fn add_observations(&mut self, name: &str, contents: Vec<String>) -> Result<Vec<String>> {
         let Some(observations) = self.observations(name) else {
             return Err(Error::failed(format!("Entity with name {name} not found")));
@@ -166,7 +166,7 @@ impl Graph {
         Part { entities, relations: self.relations.into_iter().map(|kept| kept.item).collect() }
     }
 
-    /// The entities in which a text occurs, in whatever case, and the relations that begin or end at one of them.
+    /// Returns the entities in which a text occurs, ignoring case, and the relations that begin or end at one of them.
     pub fn search(self, query: &str) -> Part {
         let query = query.to_lowercase();
         let has = |text: &str| text.to_lowercase().contains(&query);
@@ -175,7 +175,7 @@ impl Graph {
         })
     }
 
-    /// The entities of these names, and the relations that begin or end at one of them.
+    /// Returns the entities of these names, and the relations that begin or end at one of them.
     pub fn open(self, names: &[String]) -> Part {
         self.of(|entity| names.contains(&entity.name))
     }

@@ -1,7 +1,7 @@
-//! What a model is to remember, as a graph of entities and relations in a file, under the names, arguments and answers of the
-//! reference memory server, so that prompts, settings and files written for it keep working.
+//! A memory for a model: a graph of entities and relations in a file. Names, arguments and answers are those of the reference memory
+//! server, so that prompts, settings and files written for it keep working.
 
-#![expect(clippy::disallowed_methods, reason = "its file is what it is for; the sandbox says which")]
+#![expect(clippy::disallowed_methods, reason = "this plugin works on a file; the sandbox limits which")]
 
 use std::path::PathBuf;
 
@@ -25,11 +25,11 @@ wants! {
 
 const PLACE: Place = Place { plugin: "memory", what: "the memory", setting: "file", name: "memory.jsonl" };
 const URI: &str = "memory://knowledge-graph";
-/// The most bytes of an answer, which is sent as text and as structured content: both together must stay within the 4 MiB that
-/// calls have by default.
+/// The maximum length of an answer in bytes. It is sent as text and as structured content, and both together must stay within the default
+/// limit of 4 MiB.
 const MAX_BYTES: usize = (4 << 20) - (64 << 10);
 
-/// The table of this plugin in the operator's file.
+/// The plugin's table in the operator's config file.
 #[derive(Deserialize, Default)]
 #[serde(crate = "serde", default, deny_unknown_fields)]
 struct Config {
@@ -97,7 +97,7 @@ results! {
     Deletion { success: bool, message: &'static str, }
 }
 
-/// A text and the same as structured content.
+/// A text, and the same data as structured content.
 struct Told<T>(String, T);
 
 impl<T: Serialize + JsonSchema> IntoTool for Told<T> {
@@ -113,14 +113,14 @@ impl<T: Serialize + JsonSchema> IntoTool for Told<T> {
         let bytes = texts.sum::<usize>() + result.structured.as_ref().map_or(0, String::len);
         if bytes > MAX_BYTES {
             return Err(Error::failed(
-                "this is more than fits into one answer; ask for less, with search_nodes or open_nodes",
+                "the result is too large for one answer; ask for less, with search_nodes or open_nodes",
             ));
         }
         Ok(ToolOutcome::Done(result))
     }
 }
 
-/// Says in a schema that objects have no other members than those it names.
+/// Sets `additionalProperties: false` on the objects in a schema.
 fn nothing_else(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -237,7 +237,7 @@ fn told(part: Part) -> Result<Told<Part>> {
     Ok(Told(serde_json::to_string_pretty(&part)?, part))
 }
 
-/// By hand, because the resource has a title.
+/// Implemented by hand, because the macro cannot set the resource's title.
 impl Resources for Memory {
     fn list_resources() -> Result<Vec<ResourceEntry>, Failure> {
         Ok(vec![ResourceEntry {

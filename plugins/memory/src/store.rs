@@ -1,6 +1,6 @@
-//! Reads and replaces the file of the graph, so that readers see it whole and no change of another call or program is lost.
+//! Reads and replaces the file of the graph. Readers never see it half written, and no change of another call or wharf process is lost.
 //!
-//! To change it is to read, change and write it, so only one may do that at a time.
+//! A change reads, modifies and writes the whole file, so only one call may do that at a time.
 
 use std::{fs, io::ErrorKind, path::Path, time::Duration};
 
@@ -12,12 +12,12 @@ use crate::graph::Graph;
 pub const PATIENCE: Patience =
     Patience { held: Duration::from_secs(3), stale: Duration::from_secs(6), waited: Duration::from_secs(20) };
 
-/// The graph, which is empty as long as there is no file.
+/// Reads the graph, which is empty as long as the file does not exist.
 pub fn read(file: &Path) -> Result<Graph> {
     match fs::read(file) {
         Ok(bytes) => {
             let damaged =
-                |what| Error::failed(format!("{}: {what}. Nothing was changed; mend the file", file.display()));
+                |what| Error::failed(format!("{}: {what}. Nothing was changed; repair the file", file.display()));
             let text = String::from_utf8(bytes).map_err(|error| {
                 let before = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
                 let number = 1 + before.filter(|byte| **byte == b'\n').count();
@@ -30,7 +30,7 @@ pub fn read(file: &Path) -> Result<Graph> {
     }
 }
 
-/// Changes the graph while nobody else does. The file is written only if anything is another then; tells whether it was.
+/// Changes the graph under the lock. The file is written only if the graph differs afterwards; returns whether it was.
 pub fn change<T>(file: &Path, patience: Patience, change: impl FnOnce(&mut Graph) -> Result<T>) -> Result<(T, bool)> {
     let lock = Lock::take(file, patience)?;
     let old = read(file)?;
@@ -47,7 +47,7 @@ pub fn change<T>(file: &Path, patience: Patience, change: impl FnOnce(&mut Graph
 mod tests {
     use std::thread;
 
-    use kept::beside;
+    use kept::with_suffix;
     use tempfile::TempDir;
 
     use super::*;
@@ -81,8 +81,8 @@ mod tests {
     fn a_lock_that_was_left_is_taken_away_with_what_was_begun() {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("memory.jsonl");
-        fs::write(beside(&file, ".lock"), "0123456789abcdef").unwrap();
-        fs::write(beside(&file, ".0123456789abcdef"), "half").unwrap();
+        fs::write(with_suffix(&file, ".lock"), "0123456789abcdef").unwrap();
+        fs::write(with_suffix(&file, ".0123456789abcdef"), "half").unwrap();
         let short = Patience { stale: Duration::from_millis(50), ..PATIENCE };
         let (_, changed) = change(&file, short, |graph| Ok(graph.create_entities(vec![]))).unwrap();
         assert!(!changed);

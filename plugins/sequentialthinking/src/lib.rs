@@ -1,8 +1,8 @@
-//! Thinking step by step, under the name, arguments and answers of the reference sequential thinking server, so that prompts and
+//! A tool for thinking step by step. Name, arguments and answers are those of the reference sequential thinking server, so that prompts and
 //! settings written for it keep working.
 //!
-//! What is kept between calls is how many thoughts there were, and the names of their branches; nobody is ever given the thoughts
-//! back. It is kept in the instance, so it is there only if the operator has wharf use instances again.
+//! The plugin counts the thoughts and remembers the names of their branches; it never returns the thoughts themselves. This state is in the
+//! instance's memory, so it outlives a call only if the operator sets `instances = "reused"`.
 
 use std::{cell::RefCell, env};
 
@@ -17,7 +17,7 @@ wants! {
     env = [{ name = "DISABLE_THOUGHT_LOGGING", why = "true keeps thoughts out of the log, as with the reference server" }],
 }
 
-/// Many clients write numbers and truth values as strings, which the reference server takes as well.
+/// The schema of the arguments. Many clients write numbers and booleans as strings, which the reference server accepts as well.
 const SCHEMA: &str = r#"{
   "type": "object",
   "properties": {
@@ -46,9 +46,9 @@ const SCHEMA: &str = r#"{
   "required": ["thought", "nextThoughtNeeded", "thoughtNumber", "totalThoughts"]
 }"#;
 
-/// The most branches that are kept; each stands in every answer from then on.
+/// The maximum number of branches. Every answer lists all of them.
 const MAX_BRANCHES: usize = 1000;
-/// The largest number that every client can write.
+/// The largest integer that JavaScript clients can represent, `Number.MAX_SAFE_INTEGER`.
 const MAX_NUMBER: f64 = 9_007_199_254_740_991.0;
 
 #[derive(Deserialize)]
@@ -69,7 +69,7 @@ struct Thought {
     branch_from_thought: Option<u64>,
     branch_id: Option<String>,
     #[serde(default, deserialize_with = "perhaps_truth")]
-    #[expect(dead_code, reason = "it is checked, and changes nothing, as in the reference server")]
+    #[expect(dead_code, reason = "it is validated and otherwise ignored, as in the reference server")]
     needs_more_thoughts: Option<bool>,
 }
 
@@ -103,7 +103,7 @@ fn perhaps_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::
     };
     match number {
         Some(number) if number.fract() == 0.0 && (1.0..=MAX_NUMBER).contains(&number) => Ok(Some(number as u64)),
-        _ => Err(de::Error::custom("numbers of thoughts are whole and begin with 1")),
+        _ => Err(de::Error::custom("thought numbers must be integers from 1 on")),
     }
 }
 
@@ -138,7 +138,7 @@ struct Progress {
     thought_history_length: u64,
 }
 
-/// What is kept between calls.
+/// The state between calls.
 #[derive(Default)]
 struct History {
     thoughts: u64,
@@ -171,7 +171,7 @@ thread_local! {
     static HISTORY: RefCell<History> = RefCell::default();
 }
 
-/// A thought for the log.
+/// Formats a thought for the log.
 fn line(thought: &Thought, total: u64) -> String {
     let about = match (thought.is_revision, thought.branch_from_thought) {
         (Some(true), _) => {
@@ -215,7 +215,7 @@ impl SequentialThinking {
     }
 }
 
-/// Text with line breaks, as the reference server gives it, and the same as structured content.
+/// The answer as pretty-printed JSON, like the reference server's, and the same as structured content.
 struct Answer(Progress);
 
 impl wharf_sdk::IntoTool for Answer {

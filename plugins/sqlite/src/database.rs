@@ -1,9 +1,9 @@
-//! The file of the database, and what has to be true of it before and after a statement.
+//! Access to the database file: locking, detection of concurrent changes, and recovery.
 //!
-//! Calls run at once, in instances that know nothing of each other, and WASI has no locks. Who changes the database holds a lock
-//! file. Who reads it looks whether anybody changes it before and after, and otherwise reads again. A journal in which there is
-//! something is of a change that goes on or was cut off: if a lock was inherited with it, it is of a call of this plugin that
-//! has ended, and is rolled back; otherwise it is another program's.
+//! Calls run in parallel, in separate instances, and WASI has no file locks. A call that changes the database holds a lock file. A call
+//! that reads checks before and after reading that nobody changes the database, and otherwise reads again. A journal that is not empty
+//! belongs to a change that is running or was interrupted. If a lock was taken over with it, the journal is that of a stopped call of this
+//! plugin, and is rolled back; otherwise it belongs to another program.
 
 use std::{
     fs::{self, File},
@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use kept::{Lock, Patience, at, beside, random};
+use kept::{Lock, Patience, at, random, with_suffix};
 use rusqlite::Connection;
 use wharf_sdk::{Error, Result};
 
@@ -31,24 +31,24 @@ pub struct Database {
     pub patience: Patience,
 }
 
-/// What is another if somebody changed the file meanwhile.
+/// The state of the file. It differs after every change.
 #[derive(PartialEq)]
 struct Seen {
     length: u64,
     changed: Option<SystemTime>,
-    /// What the file begins with, if there is anything: SQLite counts the changes there.
+    /// The header of the file, unless the file is empty. It contains SQLite's change counter.
     begin: Option<[u8; 100]>,
 }
 
 impl Seen {
-    /// Whether it is in the mode in which changes are in a file of their own at first.
+    /// Whether the database is in WAL mode, in which changes are first written to a separate file.
     fn logs(&self) -> bool {
         self.begin.is_some_and(|begin| begin.get(18..20).is_some_and(|versions| versions.contains(&2)))
     }
 }
 
 impl Database {
-    /// Works on the database as it is at one moment. The work is done again if somebody changed it meanwhile.
+    /// Runs `work` on a consistent state of the database. Runs it again if the database was changed meanwhile.
     pub fn read<T>(&self, work: impl Fn(&mut Connection) -> Result<T>) -> Result<T> {
         let began = Instant::now();
         loop {
@@ -67,16 +67,17 @@ impl Database {
         }
     }
 
-    /// Changes the database while nobody else does.
+    /// Runs `work`, which may change the database, under the lock.
     pub fn write<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         if !self.writable {
             return Err(Error::failed(format!(
-                "{} is read only here; the operator can grant more, with `access = \"read-write\"`",
+                "this server has read-only access to {}; the operator can grant more, with `access = \"read-write\"`",
                 self.file.display()
             )));
         }
         let lock = self.lock(Instant::now())?;
-        // First what a call left that was cut off: without the lock that is inherited with it, it would be another program's for good.
+        // First roll back the journal of a stopped call. Once the lock that was taken over is released, the journal would count as that of
+        // another program.
         if lock.inherited() && self.journal()? {
             self.roll_back(&lock)?;
         }
@@ -100,13 +101,13 @@ impl Database {
         }
     }
 
-    /// Waits until nobody changes it, and mends what a call left that was cut off.
+    /// Waits until nobody changes the database, and rolls back the change of a call that was stopped.
     fn settled(&self, began: Instant) -> Result<Option<Seen>> {
         while self.disturbed()? {
             if began.elapsed() > self.patience.waited {
                 return Err(self.busy());
             }
-            // A change is over soon, and who only reads takes the lock from nobody before.
+            // Most changes end soon, so a reader waits for a while before it tries to take the lock over.
             if !self.writable || began.elapsed() < self.patience.stale / 10 {
                 pause();
                 continue;
@@ -122,7 +123,7 @@ impl Database {
         self.seen()
     }
 
-    /// Takes the lock once no other program changes the database.
+    /// Takes the lock, and waits until no other program changes the database.
     fn lock(&self, began: Instant) -> Result<Rc<Lock>> {
         loop {
             let lock = Lock::take(&self.file, self.patience)?;
@@ -137,7 +138,7 @@ impl Database {
         }
     }
 
-    /// SQLite does that as soon as it reads anything.
+    /// Rolls back an interrupted change. SQLite does so as soon as it reads anything.
     fn roll_back(&self, lock: &Rc<Lock>) -> Result<()> {
         let done = guard::writing(&self.file, lock, |connection| {
             connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))
@@ -148,16 +149,16 @@ impl Database {
         done.and_then(|done| done).map_err(|error| said(&error))
     }
 
-    /// Whether somebody changes it, or was cut off when changing it.
+    /// Whether somebody is changing the database, or was interrupted while changing it.
     fn disturbed(&self) -> Result<bool> {
-        let lock = beside(&self.file, ".lock");
+        let lock = with_suffix(&self.file, ".lock");
         let locked = lock.try_exists().map_err(|error| at(&lock, &error))?;
         Ok(locked || self.journal()?)
     }
 
-    /// Whether there is a journal with something in it. Some programs leave an empty one, or one that begins with zeros.
+    /// Whether there is an active journal. Some programs leave an inactive one: empty, or with a zeroed header.
     fn journal(&self) -> Result<bool> {
-        let journal = beside(&self.file, "-journal");
+        let journal = with_suffix(&self.file, "-journal");
         let mut first = [0];
         match File::open(&journal).and_then(|mut file| file.read(&mut first)) {
             Ok(length) => Ok(length > 0 && first != [0]),
@@ -166,9 +167,9 @@ impl Database {
         }
     }
 
-    /// Whether there are changes that are not in the file of the database yet.
+    /// Whether the write-ahead log has changes that are not in the database file yet.
     fn logged(&self) -> Result<bool> {
-        let log = beside(&self.file, "-wal");
+        let log = with_suffix(&self.file, "-wal");
         match fs::metadata(&log) {
             Ok(found) => Ok(found.len() > 0),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -181,7 +182,7 @@ impl Database {
         match fs::symlink_metadata(&self.file) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(told(error)),
-            // Beside the one name there would be another lock than beside the other.
+            // The lock file's name is derived from the database's, so two names of one database would have two locks.
             Ok(found) if found.is_symlink() => {
                 return Err(Error::failed(format!(
                     "{} is a link; the operator can name the file that it leads to",
@@ -204,17 +205,17 @@ impl Database {
 
     fn busy(&self) -> Error {
         Error::failed(format!(
-            "{} is being changed, or another program was cut off while it changed it; try again. If nobody changes it, open it once with \
-             that program, which rolls back what is in {}",
+            "{} is being changed, or another program was interrupted while changing it; try again. If no program is changing it, open it \
+             once with that program, which rolls back the change in {}",
             self.file.display(),
-            beside(&self.file, "-journal").display()
+            with_suffix(&self.file, "-journal").display()
         ))
     }
 
     fn unshared(&self) -> Error {
         Error::failed(format!(
-            "{} is in WAL mode, in which programs share memory, which this one cannot. Have its program close it to read it here; to \
-             change it here, first run `PRAGMA journal_mode = DELETE` on it with another program",
+            "{} is in WAL mode, which needs shared memory between programs and is not supported here. It can be read here once all other \
+             programs have closed it; to change it here, first run `PRAGMA journal_mode = DELETE` on it with another program",
             self.file.display()
         ))
     }
@@ -268,7 +269,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..10 {
-                        // In two rows, so that half of it could be seen.
+                        // The change is in two rows, so that a reader could see half of it.
                         write(
                             &database,
                             "INSERT INTO t SELECT max(a) + 1, 1 FROM t UNION ALL SELECT max(a) + 1, -1 FROM t",
@@ -287,7 +288,7 @@ mod tests {
         assert_eq!(names(&folder), ["a b?%23.db"]);
     }
 
-    /// A database whose change was cut off, and that database with all that is beside it.
+    /// Returns a database, and a copy of it with its journal from the middle of a change.
     fn cut_off() -> (TempDir, Database) {
         let (first, second) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let short = Patience { stale: Duration::from_millis(50), waited: Duration::from_millis(200), ..PATIENCE };
@@ -299,7 +300,7 @@ mod tests {
         let done = whole.write(|connection| {
             connection.execute_batch("PRAGMA cache_size = 2; BEGIN; UPDATE t SET a = 'after!'").unwrap();
             for more in ["", "-journal"] {
-                fs::copy(beside(&whole.file, more), beside(&half.file, more)).unwrap();
+                fs::copy(with_suffix(&whole.file, more), with_suffix(&half.file, more)).unwrap();
             }
             Ok(())
         });
@@ -315,7 +316,7 @@ mod tests {
     fn a_change_that_was_cut_off_is_rolled_back() {
         for first in [read, write] {
             let (folder, database) = cut_off();
-            fs::write(beside(&database.file, ".lock"), "gone").unwrap();
+            fs::write(with_suffix(&database.file, ".lock"), "gone").unwrap();
             let query = if std::ptr::fn_addr_eq(first, read as fn(&Database, &str) -> Result<String>) {
                 ALL
             } else {
@@ -385,6 +386,6 @@ mod tests {
         database.file = folder.path().join("link");
         assert!(why(read(&database, "SELECT 1")).contains("is a link"));
         database.writable = false;
-        assert!(why(write(&database, "CREATE TABLE t (a)")).contains("is read only here"));
+        assert!(why(write(&database, "CREATE TABLE t (a)")).contains("this server has read-only access to"));
     }
 }

@@ -1,5 +1,5 @@
-//! How SQLite gets at files: by the functions that it has for systems without locks, with a guard before those that change
-//! anything. A connection opens one database and its journal, and nothing else, whatever a statement names.
+//! A VFS (the file layer of SQLite): SQLite's own for systems without locks, with a guard before the functions that change files. A
+//! connection can open one database and its journal, and no other files, whatever a statement names.
 
 use std::{
     cell::{Cell, RefCell},
@@ -13,24 +13,24 @@ use kept::Lock;
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use rusqlite::{Connection, OpenFlags, ffi};
 
-const NAME: &CStr = c"guarded";
-/// What has a meaning of its own in the URL of a file.
+const VFS_NAME: &CStr = c"guarded";
+/// The characters with a special meaning in a `file:` URL.
 const IN_URLS: AsciiSet = CONTROLS.add(b'%').add(b'?').add(b'#').add(b'&').add(b'=');
 
 thread_local! {
-    /// The lock under which this instance changes its database, if it may.
+    /// The lock under which this instance may change its database, if it holds one.
     static HELD: RefCell<Option<Rc<Lock>>> = const { RefCell::new(None) };
-    /// Whether the next database that is opened is the one that is meant.
+    /// Whether the next file that SQLite opens as a database is the intended one.
     static MEANT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Opens the database as a file that nobody changes. Whether that was so is for the caller to see.
+/// Opens the database in immutable mode, without locks. The caller has to check that nobody changed the file meanwhile.
 pub fn reading(file: &Path) -> rusqlite::Result<Connection> {
     let path = percent_encode(file.as_os_str().as_encoded_bytes(), &IN_URLS);
     open(&format!("file:{path}?immutable=1"), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
 }
 
-/// Lets a connection change the database as long as the lock counts.
+/// Runs `work` with a connection that can change the database as long as the lock is valid.
 pub fn writing<T>(file: &Path, lock: &Rc<Lock>, work: impl FnOnce(Connection) -> T) -> rusqlite::Result<T> {
     HELD.set(Some(lock.clone()));
     let path = percent_encode(file.as_os_str().as_encoded_bytes(), &IN_URLS);
@@ -48,20 +48,20 @@ fn open(url: &str, flags: OpenFlags) -> rusqlite::Result<Connection> {
         return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_MISUSE), None));
     }
     MEANT.set(true);
-    Connection::open_with_flags_and_vfs(url, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, NAME)
+    Connection::open_with_flags_and_vfs(url, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, VFS_NAME)
 }
 
 fn may_change() -> bool {
     HELD.with_borrow(|held| held.as_ref().is_some_and(|lock| lock.keep()))
 }
 
-/// SQLite's own functions, and its functions for open files.
+/// The functions of SQLite's own VFS, and those for open files: its own and the guarded ones.
 struct Own {
     vfs: ffi::sqlite3_vfs,
     methods: OnceLock<[ffi::sqlite3_io_methods; 2]>,
 }
 
-// SAFETY: SQLite changes neither once they are registered, and asks for nothing else.
+// SAFETY: SQLite does not change either table after registration, and requires nothing else.
 unsafe impl Send for Own {}
 // SAFETY: as above.
 unsafe impl Sync for Own {}
@@ -74,14 +74,14 @@ fn own() -> Option<&'static Own> {
 
 fn registered() -> bool {
     OWN.get_or_init(|| {
-        // SAFETY: SQLite finds what it was built with, which stays.
+        // SAFETY: the built-in VFS that SQLite returns is valid for ever.
         let found = unsafe { ffi::sqlite3_vfs_find(c"unix-none".as_ptr()).as_ref() }?;
         let mut guarded = *found;
-        guarded.zName = NAME.as_ptr();
+        guarded.zName = VFS_NAME.as_ptr();
         guarded.pNext = std::ptr::null_mut();
         guarded.xOpen = Some(open_file);
         guarded.xDelete = Some(delete);
-        // SAFETY: it is never taken away again.
+        // SAFETY: the VFS is leaked, so it is valid for ever.
         let code = unsafe { ffi::sqlite3_vfs_register(Box::leak(Box::new(guarded)), 0) };
         (code == ffi::SQLITE_OK).then(|| Own { vfs: *found, methods: OnceLock::new() })
     })
@@ -101,13 +101,13 @@ unsafe extern "C" fn open_file(
         _ => false,
     };
     let real = own().filter(|_| meant).and_then(|own| Some((own, own.vfs.xOpen?)));
-    // SAFETY: SQLite gives a file that is as large as it was told, and of which it looks at the methods even if this fails.
+    // SAFETY: SQLite passes a file of the size that the VFS requires. It reads `pMethods` even after a failure, so that is set first.
     unsafe {
         (*file).pMethods = std::ptr::null();
         let Some((own, real)) = real else { return ffi::SQLITE_CANTOPEN };
         let code = real(vfs, name, file, flags, out);
         if let Some(methods) = (*file).pMethods.as_ref() {
-            // All files have the same, for they are opened in the same way.
+            // All files have the same methods, because they are opened in the same way.
             let [_, guarded] = own.methods.get_or_init(|| [*methods, guard(*methods)]);
             (*file).pMethods = guarded;
         }
@@ -127,7 +127,7 @@ fn methods() -> Option<&'static ffi::sqlite3_io_methods> {
 
 unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, length: c_int, at: i64) -> c_int {
     match methods().and_then(|own| own.xWrite).filter(|_| may_change()) {
-        // SAFETY: it is called as SQLite called this.
+        // SAFETY: SQLite's own function is called with the arguments that SQLite passed.
         Some(write) => unsafe { write(file, from, length, at) },
         None => ffi::SQLITE_IOERR_WRITE,
     }
@@ -135,7 +135,7 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, le
 
 unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int {
     match methods().and_then(|own| own.xTruncate).filter(|_| may_change()) {
-        // SAFETY: it is called as SQLite called this.
+        // SAFETY: SQLite's own function is called with the arguments that SQLite passed.
         Some(truncate) => unsafe { truncate(file, size) },
         None => ffi::SQLITE_IOERR_TRUNCATE,
     }
@@ -143,7 +143,7 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int 
 
 unsafe extern "C" fn delete(vfs: *mut ffi::sqlite3_vfs, name: *const c_char, sync: c_int) -> c_int {
     match own().and_then(|own| own.vfs.xDelete).filter(|_| may_change()) {
-        // SAFETY: it is called as SQLite called this.
+        // SAFETY: SQLite's own function is called with the arguments that SQLite passed.
         Some(delete) => unsafe { delete(vfs, name, sync) },
         None => ffi::SQLITE_IOERR_DELETE,
     }

@@ -1,5 +1,5 @@
-//! An SQLite database for a model, under the names and arguments of the reference SQLite server, so that prompts and settings
-//! written for it keep working.
+//! Tools for an SQLite database. Names and arguments are those of the reference SQLite server, so that prompts and settings written for it
+//! keep working.
 
 #![expect(clippy::disallowed_methods, reason = "its file is what it is for; the sandbox says which")]
 
@@ -24,7 +24,7 @@ wants! {
 const PLACE: Place = Place { plugin: "sqlite", what: "the database", setting: "db_path", name: "sqlite_mcp_server.db" };
 const URI: &str = "memo://insights";
 
-/// The table of this plugin in the operator's file.
+/// The plugin's table in the operator's config file.
 #[derive(Deserialize, Default)]
 #[serde(crate = "serde", default, deny_unknown_fields)]
 struct Config {
@@ -68,7 +68,7 @@ fn database() -> Result<Database> {
         .map_err(|error| Error::failed(format!("the config of the plugin sqlite is wrong: {error}")))?;
     let open = host::directories();
     let file = PLACE.file(config.db_path.as_deref().filter(|path| !path.is_empty()), &open)?;
-    // Of folders in one another, the inner one counts.
+    // If open folders are nested, the access to the innermost one applies.
     let around = open.iter().filter(|directory| file.starts_with(&directory.path));
     let writable = around.max_by_key(|directory| directory.path.len()).is_some_and(|directory| directory.writable);
     Ok(Database { file, writable, patience: PATIENCE })
@@ -117,7 +117,7 @@ impl Sqlite {
     }
 }
 
-/// By hand, because the name of the resource has spaces.
+/// Implemented by hand, because the name of the resource has spaces.
 impl Resources for Sqlite {
     fn list_resources() -> Result<Vec<ResourceEntry>, Failure> {
         Ok(vec![ResourceEntry {

@@ -1,18 +1,18 @@
-//! What was found out about the data, in a file beside the database.
+//! The memo of insights about the data, in a file next to the database.
 
 use std::{fs, io::ErrorKind, path::Path};
 
-use kept::{Lock, at, beside};
+use kept::{Lock, at, with_suffix};
 use wharf_sdk::{Error, Result, serde_json};
 
 use crate::database::PATIENCE;
 
-/// The most bytes of all that is kept.
+/// The maximum size of the memo in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Adds something that was found out.
+/// Adds an insight to the memo.
 pub fn add(database: &Path, insight: String) -> Result<()> {
-    let file = beside(database, ".insights.json");
+    let file = with_suffix(database, ".insights.json");
     let lock = Lock::take(&file, PATIENCE)?;
     let mut insights = all(database)?;
     insights.push(insight);
@@ -26,7 +26,7 @@ pub fn add(database: &Path, insight: String) -> Result<()> {
     lock.replace(&text)
 }
 
-/// The memo, as the reference server words it.
+/// Returns the memo in the reference server's words.
 pub fn text(database: &Path) -> Result<String> {
     let insights = all(database)?;
     if insights.is_empty() {
@@ -44,10 +44,10 @@ pub fn text(database: &Path) -> Result<String> {
 }
 
 fn all(database: &Path) -> Result<Vec<String>> {
-    let file = beside(database, ".insights.json");
+    let file = with_suffix(database, ".insights.json");
     match fs::read(&file) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| {
-            Error::failed(format!("{} is not a list of texts in JSON; mend or delete it", file.display()))
+            Error::failed(format!("{} is not a JSON list of strings; repair or delete it", file.display()))
         }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(at(&file, &error)),

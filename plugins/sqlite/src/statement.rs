@@ -1,4 +1,4 @@
-//! One statement: whether it may run, and what it answers.
+//! Checks and runs a single statement, and formats its result.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,10 +10,10 @@ use rusqlite::{
 };
 use wharf_sdk::{Error, Result};
 
-/// The most bytes of an answer: calls have 4 MiB for it by default.
+/// The maximum length of an answer in bytes, within the default limit of 4 MiB.
 const MAX_BYTES: usize = (4 << 20) - (64 << 10);
 
-/// Pragmas that tell something. Tables for full text and of rectangles ask some of them.
+/// The pragmas that only return information. The extensions FTS5 and R*Tree use some of them.
 const TELLING: [&str; 22] = [
     "application_id",
     "collation_list",
@@ -38,9 +38,9 @@ const TELLING: [&str; 22] = [
     "table_xinfo",
     "user_version",
 ];
-/// Those whose value is a part of the file, and may be set.
+/// The pragmas that set a value in the database file, and are allowed to.
 const SETTABLE: [&str; 2] = ["application_id", "user_version"];
-/// Those whose value is a name, and sets nothing.
+/// The pragmas whose argument is a name and which set nothing.
 const ABOUT: [&str; 9] = [
     "foreign_key_check",
     "foreign_key_list",
@@ -53,16 +53,16 @@ const ABOUT: [&str; 9] = [
     "table_xinfo",
 ];
 
-/// What a statement is going to do, as SQLite found when it read it.
+/// The effects of a statement, which SQLite's authorizer reports when the statement is compiled.
 #[derive(Default)]
 struct Found {
     creates_table: bool,
-    /// Whether it changes what there is, and not what is in it.
+    /// Whether the statement changes the schema rather than rows.
     changes_schema: bool,
     refused: Option<String>,
 }
 
-/// Rows of a statement that changes nothing.
+/// Runs a statement that changes nothing, and returns its rows.
 pub fn read(connection: &mut Connection, query: &str) -> Result<String> {
     let found = prepared(connection)?;
     let mut statement = only(connection, query, &found)?;
@@ -73,13 +73,13 @@ pub fn read(connection: &mut Connection, query: &str) -> Result<String> {
     }
     if statement.column_count() == 0 {
         return Err(Error::failed(
-            "there is no statement that answers anything; each call is a transaction of its own, so none can be begun or ended",
+            "there is no statement that answers with rows; each call is a transaction of its own, so none can be begun or ended",
         ));
     }
     rows(&mut statement)
 }
 
-/// How many rows a statement changed, or the rows that it returns.
+/// Runs a statement that changes something, and returns the number of changed rows, or the rows that it returns.
 pub fn write(connection: &mut Connection, query: &str) -> Result<String> {
     let found = prepared(connection)?;
     let mut statement = only(connection, query, &found)?;
@@ -96,9 +96,10 @@ pub fn write(connection: &mut Connection, query: &str) -> Result<String> {
     Ok(format!("[{{\"affected_rows\":{changed}}}]"))
 }
 
-/// The rows that a change returns. If they cannot be told, nothing is changed: SQLite changes everything before the first row.
+/// Returns the rows of a change with RETURNING. SQLite makes all changes before the first row, so if the rows cannot be returned, the
+/// changes are rolled back.
 fn returning(connection: &mut Connection, query: &str) -> Result<String> {
-    // The authorizer refuses these to statements of others.
+    // The authorizer refuses these statements in queries.
     let own = |connection: &mut Connection, statement: &str| {
         let open = connection.authorizer(None::<fn(AuthContext) -> Authorization>);
         open.and_then(|()| connection.execute_batch(statement)).map_err(|error| said(&error))
@@ -108,13 +109,13 @@ fn returning(connection: &mut Connection, query: &str) -> Result<String> {
     let told = only(connection, query, &found).and_then(|mut statement| rows(&mut statement));
     match told {
         Ok(_) => own(connection, "COMMIT")?,
-        // SQLite may have taken all of it back already.
+        // SQLite may have rolled back already.
         Err(_) => own(connection, "ROLLBACK").unwrap_or_default(),
     }
     told
 }
 
-/// Makes a table.
+/// Runs a CREATE TABLE statement.
 pub fn create(connection: &mut Connection, query: &str) -> Result<String> {
     let found = prepared(connection)?;
     let mut statement = only(connection, query, &found)?;
@@ -125,12 +126,12 @@ pub fn create(connection: &mut Connection, query: &str) -> Result<String> {
     Ok("Table created successfully".to_owned())
 }
 
-/// The names of all tables.
+/// Returns the names of all tables.
 pub fn tables(connection: &mut Connection) -> Result<String> {
     rows(&mut connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").map_err(|error| said(&error))?)
 }
 
-/// The columns of a table.
+/// Returns the columns of a table.
 pub fn columns(connection: &mut Connection, table: &str) -> Result<String> {
     let all = "SELECT cid, name, type, \"notnull\", dflt_value, pk FROM pragma_table_info(?1)";
     let mut statement = connection.prepare(all).map_err(|error| said(&error))?;
@@ -142,14 +143,14 @@ pub fn columns(connection: &mut Connection, table: &str) -> Result<String> {
     Ok(columns)
 }
 
-/// Makes a connection ready for statements and databases of strangers.
+/// Prepares a connection for untrusted statements and databases.
 fn prepared(connection: &mut Connection) -> Result<Arc<Mutex<Found>>> {
     let found = Arc::new(Mutex::new(Found::default()));
     let seen = Arc::clone(&found);
     let settings = [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
         (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
-        // As SQLite has it if nobody says otherwise, and so the reference server.
+        // SQLite's default, which the reference server uses.
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false),
     ];
     let set = |(setting, on)| connection.set_db_config(setting, on).map(drop);
@@ -168,9 +169,11 @@ fn judge(found: &Mutex<Found>, context: &AuthContext) -> Authorization {
     let Ok(mut found) = found.lock() else { return Authorization::Deny };
     let refused = match &context.action {
         // VACUUM attaches a database without a name.
-        AuthAction::Attach { filename } if !filename.is_empty() => "ATTACH: there is only the one database".to_owned(),
+        AuthAction::Attach { filename } if !filename.is_empty() => {
+            "ATTACH: only the one database is accessible".to_owned()
+        }
         AuthAction::Function { function_name } if function_name.eq_ignore_ascii_case("load_extension") => {
-            "load_extension: SQLite is complete as it is".to_owned()
+            "load_extension: extensions cannot be loaded".to_owned()
         }
         AuthAction::Pragma { pragma_name, pragma_value } => {
             let is = |list: &[&str]| list.iter().any(|name| name.eq_ignore_ascii_case(pragma_name));
@@ -178,10 +181,10 @@ fn judge(found: &Mutex<Found>, context: &AuthContext) -> Authorization {
             if may_be {
                 return Authorization::Allow;
             }
-            format!("PRAGMA {pragma_name}: it is none that tells something of the database")
+            format!("PRAGMA {pragma_name}: only pragmas that return information about the database are allowed")
         }
         AuthAction::CreateTable { table_name } => {
-            // ANALYZE makes tables too.
+            // ANALYZE creates tables too.
             found.creates_table |= !table_name.starts_with("sqlite_");
             found.changes_schema = true;
             return Authorization::Allow;
@@ -202,18 +205,18 @@ fn judge(found: &Mutex<Found>, context: &AuthContext) -> Authorization {
     Authorization::Deny
 }
 
-/// The statement, if it is one and may be run.
+/// Compiles a query; fails if it is not a single statement that may run.
 fn only<'a>(connection: &'a Connection, query: &str, found: &Mutex<Found>) -> Result<Statement<'a>> {
     let statement = connection.prepare(query).map_err(|error| refused(&error, found))?;
     match statement.parameter_count() {
         0 => Ok(statement),
         count => Err(Error::failed(format!(
-            "the query has {count} parameters, and there is nothing to put in their places; write the values into it"
+            "the query has {count} parameters, which this tool cannot bind; write the values into the query"
         ))),
     }
 }
 
-/// What only explains a statement does not run it.
+/// Whether a statement changes nothing. EXPLAIN does not run the statement that it explains.
 fn changes_nothing(statement: &Statement) -> bool {
     statement.readonly() || statement.is_explain() != 0
 }
@@ -224,7 +227,8 @@ fn run(statement: &mut Statement, found: &Mutex<Found>) -> Result<()> {
     Ok(())
 }
 
-/// What was refused, if anything was. Some of what a statement does is only seen when it runs.
+/// Returns the error for an action that the authorizer refused, or else SQLite's own. Some actions are only authorized when the statement
+/// runs.
 fn refused(error: &rusqlite::Error, found: &Mutex<Found>) -> Error {
     match found.lock().ok().and_then(|mut found| found.refused.take()) {
         Some(refused) => Error::failed(format!("this server has no {refused}")),
@@ -232,7 +236,7 @@ fn refused(error: &rusqlite::Error, found: &Mutex<Found>) -> Error {
     }
 }
 
-/// The rows as a list of objects.
+/// Returns the rows as a JSON list of objects.
 fn rows(statement: &mut Statement) -> Result<String> {
     let names = names(statement);
     let mut rows = statement.raw_query();
@@ -261,7 +265,7 @@ fn rows(statement: &mut Statement) -> Result<String> {
     Ok(text)
 }
 
-/// The names of the columns as members of an object, each of which is there once.
+/// Returns the names of the columns as JSON keys, made unique.
 fn names(statement: &Statement) -> Vec<String> {
     let mut taken: Vec<String> = Vec::new();
     for name in statement.column_names() {
@@ -282,7 +286,7 @@ fn add(text: &mut String, value: ValueRef) -> Result<()> {
         ValueRef::Integer(number) => text.push_str(&number.to_string()),
         ValueRef::Real(number) => match serde_json::Number::from_f64(number) {
             Some(number) => text.push_str(&number.to_string()),
-            // JSON has no number for it.
+            // JSON cannot represent an infinity as a number.
             None => text.push_str(&format!("\"{number}\"")),
         },
         ValueRef::Text(bytes) if bytes.len() <= MAX_BYTES => {
@@ -303,7 +307,7 @@ fn add(text: &mut String, value: ValueRef) -> Result<()> {
     Ok(())
 }
 
-/// An error in SQLite's own words, or in words that say what to do where it has none.
+/// Returns an error with SQLite's message, or with one that says what to do if SQLite's does not.
 pub fn said(error: &rusqlite::Error) -> Error {
     use rusqlite::Error::{MultipleStatement, SqlInputError, SqliteFailure};
     let words = match error {

@@ -1,5 +1,5 @@
-//! Tells the time in any zone and converts between zones. The zone data is built in, so it needs no file and no grant:
-//! clocks are open to every plugin.
+//! Returns the time in any zone and converts between zones. The zone data is built in and every plugin may read the clock, so the plugin
+//! needs no file and no grant.
 
 use jiff::{
     Timestamp, Zoned,
@@ -76,23 +76,22 @@ impl Plugin {
     }
 }
 
-/// The table of this plugin in the operator's file.
+/// The plugin's table in the operator's config file.
 #[derive(Deserialize)]
 #[serde(crate = "wharf_sdk::serde")]
 struct Config {
     timezone: Option<String>,
 }
 
-/// The server's own zone: `timezone` in the plugin's config, else the variable `TZ` if it is granted, else UTC. A plugin cannot
-/// see which zone the machine is in.
+/// Returns the server's own zone: `timezone` in the plugin's config, otherwise the variable `TZ` if it is granted, otherwise UTC. A plugin
+/// cannot read the machine's zone.
 fn local() -> Result<TimeZone> {
     let config: Config = wharf_sdk::serde_json::from_str(&host::config())?;
     let name = config.timezone.or_else(|| std::env::var("TZ").ok().filter(|name| !name.is_empty()));
     zone(name.as_deref().unwrap_or("UTC"))
 }
 
-/// The moment when clocks in a zone show this time. If they show it twice, the first of the two; if they skip it, an error that
-/// says so.
+/// Returns the moment when clocks in a zone show this time: the first of two if they show it twice, and an error if they skip it.
 fn at(zone: &TimeZone, shown: DateTime) -> Result<Zoned> {
     let moment = zone.to_ambiguous_zoned(shown);
     if let AmbiguousOffset::Gap { .. } = moment.offset() {
@@ -105,7 +104,7 @@ fn at(zone: &TimeZone, shown: DateTime) -> Result<Zoned> {
     Ok(moment.earlier()?)
 }
 
-/// A difference in hours, as the reference server writes it: with one or two digits after the point.
+/// Formats a difference in hours like the reference server, with one or two digits after the point.
 fn hours(seconds: i32) -> String {
     let hours = f64::from(seconds) / 3600.0;
     if hours.fract() == 0.0 {
@@ -115,7 +114,8 @@ fn hours(seconds: i32) -> String {
 }
 
 fn zone(name: &str) -> Result<TimeZone> {
-    TimeZone::get(name).map_err(|_| Error::failed(format!("`{name}` is no IANA time zone, such as America/New_York")))
+    TimeZone::get(name)
+        .map_err(|_| Error::failed(format!("`{name}` is not an IANA time zone such as America/New_York")))
 }
 
 fn moment(time: &Zoned) -> Moment {

@@ -426,13 +426,13 @@ typedef wasi_io_poll_own_pollable_t wasi_clocks_monotonic_clock_own_pollable_t;
 // JSON text in UTF-8. The host parses it once; text that is not JSON is an error of the plugin.
 typedef plugin_string_t wharf_plugin_types_json_t;
 
-// Who speaks in a prompt message.
+// The speaker of a prompt message.
 typedef uint8_t wharf_plugin_types_role_t;
 
 #define WHARF_PLUGIN_TYPES_ROLE_USER 0
 #define WHARF_PLUGIN_TYPES_ROLE_ASSISTANT 1
 
-// Bytes as they are, with their MIME type; the host encodes base64 where the wire wants it.
+// Raw bytes with their MIME type; the host encodes them as base64 where MCP requires it.
 typedef struct wharf_plugin_types_media_t {
   plugin_string_t   mime_type;
   plugin_list_u8_t   data;
@@ -455,7 +455,7 @@ typedef struct {
   wharf_plugin_types_json_t val;
 } wharf_plugin_types_option_json_t;
 
-// One piece of a resource. `more`: members of the MCP object, such as `_meta`.
+// One item of a resource's contents. `more`: members of the MCP object, such as `_meta`.
 typedef struct wharf_plugin_types_resource_contents_t {
   plugin_string_t   uri;
   plugin_option_string_t   mime_type;
@@ -504,7 +504,7 @@ typedef struct wharf_plugin_types_page_t {
   plugin_string_t   url;
 } wharf_plugin_types_page_t;
 
-// Something only the client can answer.
+// A question that only the client can answer.
 typedef struct wharf_plugin_types_question_t {
   uint8_t tag;
   union {
@@ -542,7 +542,7 @@ typedef struct wharf_plugin_types_answer_t {
   } val;
 } wharf_plugin_types_answer_t;
 
-// What the person entered, already checked against the form's schema; `{}` for a page.
+// The values that the user entered, already validated against the form's schema; `{}` for a page.
 #define WHARF_PLUGIN_TYPES_ANSWER_ACCEPTED 0
 #define WHARF_PLUGIN_TYPES_ANSWER_DECLINED 1
 #define WHARF_PLUGIN_TYPES_ANSWER_CANCELLED 2
@@ -565,9 +565,10 @@ typedef struct {
   plugin_list_u8_t val;
 } plugin_option_list_u8_t;
 
-// Questions by key, put to the client all at once. The plugin is then called again from its start, mostly in a new
-// instance, with the answers of *all* rounds so far and with `state`. So do nothing that must not happen twice before the last
-// question. The client can neither read nor change `state`. At most 8 rounds, 16 questions a round, 64 KiB of state.
+// Questions by key, sent to the client all at once (MCP's multi round-trip requests, MRTR). The function is then called again
+// from its start, usually in a new instance, with the answers of *all* rounds so far and with `state`. So before the last
+// question, do nothing that must not happen twice. The client can neither read nor change `state`. At most 8 rounds, 16
+// questions a round, 64 KiB of state.
 typedef struct wharf_plugin_types_round_t {
   wharf_plugin_types_list_tuple2_string_question_t   questions;
   plugin_option_list_u8_t   state;
@@ -578,16 +579,17 @@ typedef struct {
   int32_t val;
 } plugin_option_s32_t;
 
-// Why there is no outcome. Without `code` the operation itself failed: a tool call answers `isError: true` with
-// `message`, anything else the JSON-RPC error -32603. With `code`: a JSON-RPC error of that code, message and data;
-// -32602 for bad parameters or an unknown name, -32002 for an unknown resource (translated for each revision).
+// The reason why a call has no outcome. Without `code`, the operation itself failed: the client gets `isError: true` and
+// `message` from a tool call, and the JSON-RPC error -32603 from any other call. With `code`, the client gets a JSON-RPC
+// error of that code, message and data: -32602 for invalid parameters or an unknown name, -32002 for an unknown resource
+// (which the host translates for each MCP revision).
 typedef struct wharf_plugin_types_failure_t {
   plugin_string_t   message;
   plugin_option_s32_t   code;
   wharf_plugin_types_option_json_t   data;
 } wharf_plugin_types_failure_t;
 
-// What this client can do, now, for this call.
+// The abilities of the client during this call.
 typedef uint8_t wharf_plugin_types_abilities_t;
 
 #define WHARF_PLUGIN_TYPES_ABILITIES_FORM (1 << 0)
@@ -608,11 +610,11 @@ typedef struct {
   size_t len;
 } wharf_plugin_types_list_tuple2_string_answer_t;
 
-// What the host tells a call about its caller.
+// Information about the caller and its request.
 typedef struct wharf_plugin_types_context_t {
   // Answers by key; empty on the first call.
   wharf_plugin_types_list_tuple2_string_answer_t   answers;
-  // As returned in the last `round`.
+  // The `state` that the last `round` returned.
   plugin_option_list_u8_t   state;
   wharf_plugin_types_abilities_t   abilities;
   // `{"revision": …, "client": …, "meta": …, "capabilities": …}`: the MCP revision, the client's name and version as it
@@ -622,7 +624,7 @@ typedef struct wharf_plugin_types_context_t {
 
 typedef wharf_plugin_types_json_t wharf_plugin_host_json_t;
 
-// Severities of RFC 5424, mildest first.
+// The severities of RFC 5424, least severe first.
 typedef uint8_t wharf_plugin_host_level_t;
 
 #define WHARF_PLUGIN_HOST_LEVEL_DEBUG 0
@@ -634,7 +636,7 @@ typedef uint8_t wharf_plugin_host_level_t;
 #define WHARF_PLUGIN_HOST_LEVEL_ALERT 6
 #define WHARF_PLUGIN_HOST_LEVEL_EMERGENCY 7
 
-// The lists a plugin can announce a change of. Templates belong to `resources`.
+// The lists whose changes a plugin can announce. `resources` includes the resource templates.
 typedef uint8_t wharf_plugin_host_kind_t;
 
 #define WHARF_PLUGIN_HOST_KIND_TOOLS 0
@@ -679,7 +681,7 @@ typedef struct {
   bool val;
 } plugin_option_bool_t;
 
-// Hints as in MCP's tool annotations; none = not said. Clients may show them; they grant nothing.
+// Hints, as in MCP's tool annotations; `none` means unspecified. Clients may show them; they grant nothing.
 typedef struct exports_wharf_plugin_tools_hints_t {
   plugin_option_bool_t   read_only;
   plugin_option_bool_t   destructive;
@@ -687,12 +689,12 @@ typedef struct exports_wharf_plugin_tools_hints_t {
   plugin_option_bool_t   open_world;
 } exports_wharf_plugin_tools_hints_t;
 
-// May the host run a call as a task, in the background?
+// Whether the host may run a call as a task, in the background.
 typedef uint8_t exports_wharf_plugin_tools_task_support_t;
 
 #define EXPORTS_WHARF_PLUGIN_TOOLS_TASK_SUPPORT_FORBIDDEN 0
 #define EXPORTS_WHARF_PLUGIN_TOOLS_TASK_SUPPORT_OPTIONAL 1
-// Only as a task: a client without tasks cannot call it.
+// Calls run only as tasks: a client without support for tasks cannot call the tool.
 #define EXPORTS_WHARF_PLUGIN_TOOLS_TASK_SUPPORT_REQUIRED 2
 
 typedef struct {
@@ -710,10 +712,11 @@ typedef struct exports_wharf_plugin_tools_tool_details_t {
   // JSON Schema of the structured result. The host checks every result against it.
   exports_wharf_plugin_tools_option_json_t   output_schema;
   exports_wharf_plugin_tools_option_hints_t   hints;
-  // The host refuses the call if the client lacks one of these; `progress` and `log` are a request's wishes and not counted.
+  // Abilities that a client must have; the host refuses the call if one is missing. `progress` and `log` depend on the request and are
+  // ignored here.
   exports_wharf_plugin_tools_abilities_t   needs;
   exports_wharf_plugin_tools_task_support_t   task;
-  // Whether questions are put before a task begins rather than inside it.
+  // Whether the client is asked questions before a task begins rather than while it runs.
   bool   ask_before_task;
   // Members of the MCP tool object such as `icons` and `_meta`.
   exports_wharf_plugin_tools_option_json_t   more;
@@ -724,8 +727,8 @@ typedef struct {
   exports_wharf_plugin_tools_tool_details_t val;
 } exports_wharf_plugin_tools_option_tool_details_t;
 
-// `name`: 1 to 128 of `A-Z a-z 0-9 _ - .`, the operator's prefix included. `input-schema`: JSON Schema, 2020-12 unless it says otherwise,
-// with `"type": "object"`; at most 64 KiB and 32 deep; no `$ref` outside itself.
+// `name`: 1 to 128 characters of `A-Z a-z 0-9 _ - .`, including the operator's prefix. `input-schema`: JSON Schema, 2020-12 unless
+// `$schema` says otherwise, with `"type": "object"`; at most 64 KiB and 32 levels deep; `$ref` only within the schema.
 typedef struct exports_wharf_plugin_tools_tool_t {
   plugin_string_t   name;
   plugin_string_t   description;
@@ -756,9 +759,9 @@ typedef struct exports_wharf_plugin_tools_tool_outcome_t {
   } val;
 } exports_wharf_plugin_tools_tool_outcome_t;
 
-// One text block: the short way.
+// Shorthand for one text block.
 #define EXPORTS_WHARF_PLUGIN_TOOLS_TOOL_OUTCOME_TEXT 0
-// `structuredContent`, and the same as a text block.
+// Shorthand for `structuredContent` and the same JSON as a text block.
 #define EXPORTS_WHARF_PLUGIN_TOOLS_TOOL_OUTCOME_STRUCTURED 1
 #define EXPORTS_WHARF_PLUGIN_TOOLS_TOOL_OUTCOME_DONE 2
 #define EXPORTS_WHARF_PLUGIN_TOOLS_TOOL_OUTCOME_ASK 3
@@ -832,7 +835,7 @@ typedef struct exports_wharf_plugin_resources_read_outcome_t {
   } val;
 } exports_wharf_plugin_resources_read_outcome_t;
 
-// One text piece, under the URI that was asked for and the MIME type that was listed.
+// Shorthand for one text, with the requested URI and the listed MIME type.
 #define EXPORTS_WHARF_PLUGIN_RESOURCES_READ_OUTCOME_TEXT 0
 #define EXPORTS_WHARF_PLUGIN_RESOURCES_READ_OUTCOME_DONE 1
 #define EXPORTS_WHARF_PLUGIN_RESOURCES_READ_OUTCOME_ASK 2
@@ -883,7 +886,7 @@ typedef wharf_plugin_types_round_t exports_wharf_plugin_prompts_round_t;
 
 typedef wharf_plugin_types_failure_t exports_wharf_plugin_prompts_failure_t;
 
-// `required`: the host refuses a request without it.
+// `required`: the host refuses a request without this argument.
 typedef struct exports_wharf_plugin_prompts_prompt_argument_t {
   plugin_string_t   name;
   plugin_option_string_t   description;
@@ -933,7 +936,7 @@ typedef struct exports_wharf_plugin_prompts_prompt_outcome_t {
   } val;
 } exports_wharf_plugin_prompts_prompt_outcome_t;
 
-// One message of the user: the short way.
+// Shorthand for a single message of the user.
 #define EXPORTS_WHARF_PLUGIN_PROMPTS_PROMPT_OUTCOME_TEXT 0
 #define EXPORTS_WHARF_PLUGIN_PROMPTS_PROMPT_OUTCOME_DONE 1
 #define EXPORTS_WHARF_PLUGIN_PROMPTS_PROMPT_OUTCOME_ASK 2
@@ -971,7 +974,7 @@ typedef struct {
 
 typedef wharf_plugin_types_failure_t exports_wharf_plugin_completions_failure_t;
 
-// A prompt by the name the plugin gave it, or a template by its text.
+// A prompt, by the name under which the plugin lists it, or a resource template, by its URI template.
 typedef struct exports_wharf_plugin_completions_target_t {
   uint8_t tag;
   union {
@@ -988,7 +991,7 @@ typedef struct {
   size_t len;
 } plugin_list_string_t;
 
-// Best first; the host passes on at most 100. `total`: how many there are in all, if known.
+// Suggested values, best first; the host passes on at most 100. `total`: the number of all matching values, if known.
 typedef struct exports_wharf_plugin_completions_completion_t {
   plugin_list_string_t   values;
   plugin_option_u32_t   total;
@@ -1040,19 +1043,19 @@ extern bool wasi_http_outgoing_handler_handle(wasi_http_outgoing_handler_own_out
 extern wasi_clocks_monotonic_clock_own_pollable_t wasi_clocks_monotonic_clock_subscribe_duration(wasi_clocks_monotonic_clock_duration_t when);
 
 // Imported Functions from `wharf:plugin/host@0.1.0`
-// To the operator, and to the client if its level lets it through. `data`, if given, is what the client sees in place
-// of `message`. At most 16 KiB of each.
+// Logs to the operator, and to the client if the log level that it set allows. If `data` is given, the client sees it in
+// place of `message`. Each is at most 16 KiB.
 extern void wharf_plugin_host_log(wharf_plugin_host_level_t level, plugin_string_t *message, wharf_plugin_host_json_t *maybe_data);
-// To the client, if it asked for progress. `done` must grow from call to call; `total` in the same unit, if known.
+// Reports progress to the client, if it asked for it. `done` must grow from call to call; `total` has the same unit, if known.
 extern void wharf_plugin_host_progress(double done, double *maybe_total, plugin_string_t *maybe_message);
-// The plugin's own list differs from what it said last: the host asks for it again, at most once in 250 ms.
+// Announces that one of the plugin's own lists changed. The host asks for the list again, at most once in 250 ms.
 extern void wharf_plugin_host_list_changed(wharf_plugin_host_kind_t which);
-// A resource of this plugin has new contents. URIs of other plugins are ignored.
+// Announces that a resource of this plugin has new contents. URIs of other plugins are ignored.
 extern void wharf_plugin_host_resource_updated(plugin_string_t *uri);
-// The plugin's table from the operator's file, as a JSON object; `{}` if there is none.
+// Returns the plugin's table from the operator's config file as a JSON object; `{}` if the file has no such table.
 extern void wharf_plugin_host_config(wharf_plugin_host_json_t *ret);
-// Directories open to this call, absolute, spelled as the person knows them. While lists are asked for: those of the
-// operator only. (Some languages have no other way to learn them.)
+// Returns the directories open to this call: absolute paths, spelled as the user knows them. While the host asks for
+// lists, only the operator's directories are included. (Some languages have no other way to learn the paths.)
 extern void wharf_plugin_host_directories(wharf_plugin_host_list_directory_t *ret);
 
 // Exported Functions from `wharf:plugin/tools@0.1.0`

@@ -1,4 +1,4 @@
-/* Tests of what needs no host: cc -Wall -Wextra -Werror -o /tmp/json tests/json.c json.c memory.c && /tmp/json */
+/* Tests of the code that needs no host: cc -Wall -Wextra -Werror -o /tmp/json tests/json.c json.c memory.c && /tmp/json */
 
 #undef NDEBUG
 #include <assert.h>
@@ -28,16 +28,16 @@ static void what_is_no_json_is_refused(void) {
     static const struct {
         const char *text, *problem;
     } table[] = {
-        {"", "it ends too early at byte 0"},
+        {"", "the text ends too early at byte 0"},
         {"{", "a key is missing at byte 1"},
         {"{\"a\"", "a colon is missing at byte 4"},
         {"{\"a\":}", "there is no value at byte 5"},
         {"[1,]", "there is no value at byte 3"},
         {"[1 2]", "a comma is missing at byte 3"},
-        {"[1", "it ends too early at byte 2"},
-        {"01", "there is something after its end at byte 1"},
-        {"1.", "a number ends with its point at byte 2"},
-        {"1e", "a number has no exponent at byte 2"},
+        {"[1", "the text ends too early at byte 2"},
+        {"01", "there is text after the value at byte 1"},
+        {"1.", "a number has no digit after its point at byte 2"},
+        {"1e", "a number has no digit in its exponent at byte 2"},
         {"-", "there is no value at byte 1"},
         {"tru", "there is no value at byte 0"},
         {"\"a", "a string does not end at byte 1"},
@@ -45,7 +45,7 @@ static void what_is_no_json_is_refused(void) {
         {"\"\\\"", "a string does not end at byte 1"},
         {"\"\n\"", "a string has a control character at byte 1"},
         {"\"\\x\"", "a string has an unknown escape at byte 3"},
-        {"\"\\u12g4\"", "a string has a wrong \\u at byte 5"},
+        {"\"\\u12g4\"", "a string has an invalid \\u escape at byte 5"},
         {"'a'", "there is no value at byte 0"},
     };
     for (size_t at = 0; at < sizeof table / sizeof *table; at++) {

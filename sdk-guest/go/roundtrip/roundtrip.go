@@ -1,5 +1,5 @@
-// Package roundtrip lets code that wants a net/http client send its requests through wharf. It stands apart, because net/http makes a
-// component larger by megabytes; wharf.Fetch does not need it.
+// Package roundtrip lets code that needs a net/http client send its requests through wharf. It is a separate package, because net/http
+// makes a component larger by megabytes; wharf.Fetch does not need it.
 package roundtrip
 
 import (
@@ -12,13 +12,13 @@ import (
 	"wharf"
 )
 
-// Client sends through wharf.
+// Client is a client that sends its requests through wharf.
 var Client = &http.Client{Transport: Transport{}}
 
 // Transport is the http.RoundTripper that sends through wharf. Bodies are held in memory, up to the limits of wharf.Fetch.
 type Transport struct{}
 
-// Headers that wharf sets itself.
+// set has the headers that wharf sets itself.
 var set = map[string]bool{"Content-Length": true, "Host": true, "Connection": true, "Transfer-Encoding": true}
 
 func (Transport) RoundTrip(request *http.Request) (*http.Response, error) {

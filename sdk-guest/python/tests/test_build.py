@@ -1,4 +1,4 @@
-"""What the build says of plugins that are broken, and what it makes of one that is not. Needs componentize-py."""
+"""The build's messages about broken plugins, and the component it makes from a correct one. Needs componentize-py."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Folder(unittest.TestCase):
 
 
 class Looking(Folder):
-    """What is seen without building."""
+    """Mistakes that are found without building."""
 
     def test_which_files_are_the_plugins(self) -> None:
         plugin = self.write("plugin.py", "import a\nfrom b import c\nimport json\n")
@@ -117,9 +117,9 @@ class Building(Folder):
         self.assertTrue(component.endswith(_section("wharf:instructions", b"Greet first.")))
         inputs = json.loads((self.folder / "dist/plugin.wasm.inputs").read_text())["inputs"]
         self.assertIn(str((self.folder / "plugin.py").resolve()), inputs)
-        # Nothing is written beside the sources.
+        # Nothing is written next to the sources.
         self.assertEqual(sorted(os.listdir(self.folder)), ["dist", "plugin.py"])
-        # What did not change is not built again; what did is.
+        # An unchanged plugin is not built again; a changed one is.
         self.assertRegex(self.build(text)[1], "is up to date")
         self.assertEqual(self.build(text.replace("colorsys", "nothing("))[0], 1)
 

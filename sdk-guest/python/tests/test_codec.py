@@ -1,4 +1,4 @@
-"""Type hints, the schemas they give, and the values that are read and written by them."""
+"""Type hints, the schemas derived from them, and the values that they decode and encode."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Person(TypedDict):
 
 
 class Model:
-    """As pydantic's models are."""
+    """A class with the methods of pydantic's models."""
 
     def __init__(self, x: int) -> None:
         self.x = x
@@ -71,7 +71,7 @@ class Model:
 
 
 class Ge:
-    """As those of `annotated_types` are."""
+    """A class with the attributes of those in `annotated_types`."""
 
     def __init__(self, ge: int) -> None:
         self.ge = ge
@@ -93,7 +93,7 @@ TREE_INSIDE = {
     "required": ["name"],
 }
 
-# A hint, its schema, and pairs of JSON and Python.
+# A hint, its schema, and pairs of a JSON and a Python value.
 TABLE: list[tuple[Any, Any, list[tuple[Any, Any]]]] = [
     (str, {"type": "string"}, [("a", "a")]),
     (int, {"type": "integer"}, [(1, 1)]),
@@ -191,7 +191,7 @@ TABLE: list[tuple[Any, Any, list[tuple[Any, Any]]]] = [
     ),
 ]
 
-# A hint, and JSON that does not fit it with what is said then.
+# A hint, JSON that does not match it, and the error text.
 UNFIT: list[tuple[Any, Any, str]] = [
     (str, 1, "x should be a string, not a number"),
     (int, True, "x should be an integer, not a boolean"),
@@ -203,14 +203,14 @@ UNFIT: list[tuple[Any, Any, str]] = [
     (Literal[1, 2], True, "x should be one of 1, 2, not True"),
     (Place, {}, "x lacks `latitude`"),
     (Place, {"latitude": "north"}, "x.latitude should be a number, not a string"),
-    (date, "tomorrow", "x is no date"),
+    (date, "tomorrow", "x is not a date"),
     (Union[int, bool], "a", "x should be an integer.*; x should be a boolean"),
 ]
 
 NO_SCHEMA: list[tuple[Any, str]] = [
     (complex, "there is no JSON Schema for `complex`"),
     (dict[int, str], "the keys of a dict are strings in JSON, not `int`"),
-    (Literal[b"a"], "a choice is of texts, numbers or booleans"),
+    (Literal[b"a"], "the values of a choice must be strings, numbers or booleans"),
 ]
 
 
@@ -224,7 +224,7 @@ class Codecs(unittest.TestCase):
                     self.assertEqual(found.decode(written, "x"), value)
                     self.assertEqual(type(found.decode(written, "x")), type(value))
                     encoded = codec(hint, output=True).encode(value, "x")
-                    # A member that is left out has its default when it is read.
+                    # A member that is left out is decoded as its default.
                     self.assertEqual(found.decode(encoded, "x"), value)
 
     def test_values_that_do_not_fit(self) -> None:
@@ -238,7 +238,7 @@ class Codecs(unittest.TestCase):
                 codec(hint)
 
     def test_what_a_plugin_says_is_complete(self) -> None:
-        # Told, a member with a default may be missing; said, it is there, unless it is None.
+        # In arguments, a member with a default may be missing; in results, it is present unless it is None.
         self.assertEqual(codec(Tree, output=True).schema["required"], ["name", "children"])
         self.assertEqual(codec(Place, output=True).schema["required"], ["latitude"])
         self.assertEqual(codec(Place, output=True).encode(Place(1.0), "x"), {"latitude": 1.0})

@@ -1,4 +1,4 @@
-"""What the decorators register, and calls of it, without a component."""
+"""The decorators, and calls of registered functions, without a component."""
 
 from __future__ import annotations
 
@@ -204,9 +204,9 @@ class Tools(unittest.TestCase):
             (lambda: Plugin().tool(needs="form")(fine),  # type: ignore[arg-type]
              "`needs` of `fine`"),
             (lambda: self.plugin.resource("a:{b}")(fine), "differ in `b`"),
-            (lambda: self.plugin.complete("nothing", "a")(fine), "`nothing` is no prompt or template"),
+            (lambda: self.plugin.complete("nothing", "a")(fine), "`nothing` is not a prompt or template"),
             (lambda: self.plugin.instructions("x" * 2049), "at most 2048 bytes"),
-            (lambda: self.plugin.wants(htpp=[]), "there is no want `htpp`"),
+            (lambda: self.plugin.wants(htpp=[]), "`wants` has no key `htpp`"),
             (lambda: Plugin().finish(), "the plugin offers nothing"),
         ]
         for register, said in table:

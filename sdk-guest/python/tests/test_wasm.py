@@ -1,4 +1,4 @@
-"""The exports, against the bindings that componentize-py makes for type checkers: their types are those of the component."""
+"""The exports, with the bindings that componentize-py generates for type checkers: they have the component's types."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Exports(unittest.TestCase):
         self.assertEqual((details.hints.read_only, details.hints.destructive, details.more), (True, None, '{"_meta": {"a": 1}}'))
         self.assertEqual(details.needs, self.wit.Abilities.FORM | self.wit.Abilities.SAMPLING_TOOLS)
         self.assertEqual(details.task.name, "OPTIONAL")
-        # Most tools have no details, and every list would carry them.
+        # Default details are omitted, because every list would carry them.
         self.assertIsNone(others[0].details)
 
     def test_outcomes(self) -> None:

@@ -42,7 +42,7 @@ from ._http import FetchError, Headers, Response, fetch
 from ._plugin import Plugin
 
 plugin = Plugin()
-"""What the decorators register in."""
+"""The plugin that the decorators register functions in."""
 tool = plugin.tool
 resource = plugin.resource
 prompt = plugin.prompt

@@ -9,12 +9,12 @@ from ._build import BuildError, build
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m wharf_sdk", description="Write wharf plugins in Python.")
-    command = parser.add_subparsers(required=True).add_parser("build", help="make a component of a plugin")
-    command.add_argument("plugin", type=Path, help="the plugin's first file")
+    command = parser.add_subparsers(required=True).add_parser("build", help="build a component from a plugin")
+    command.add_argument("plugin", type=Path, help="the plugin's main file")
     command.add_argument("-o", "--output", type=Path, required=True, help="the component")
-    command.add_argument("-p", "--path", type=Path, action="append", default=[], help="a further folder to import from")
+    command.add_argument("-p", "--path", type=Path, action="append", default=[], help="another folder to import from")
     command.add_argument(
-        "--http", action=argparse.BooleanOptionalAction, help="whether to import HTTP; by itself: if the plugin names `fetch`"
+        "--http", action=argparse.BooleanOptionalAction, help="whether to import HTTP; by default: if the plugin uses `fetch`"
     )
     options = parser.parse_args()
     try:

@@ -1,4 +1,4 @@
-"""`python -m wharf_sdk build`: makes a component of a plugin, by componentize-py."""
+"""`python -m wharf_sdk build`: builds a component from a plugin with componentize-py."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ REPORT = "report.json"
 
 
 class BuildError(Exception):
-    """Why there is no component, in the author's words."""
+    """The reason why a build failed, in terms of the author's code."""
 
 
 def build(plugin: Path, output: Path, paths: Sequence[Path] = (), http: bool | None = None) -> str:
-    """Builds, and returns what there is to say about it."""
+    """Builds the component, and returns a summary for the author."""
     started = time.monotonic()
     if not plugin.is_file():
         raise BuildError(f"there is no file {plugin}")
@@ -48,8 +48,8 @@ def build(plugin: Path, output: Path, paths: Sequence[Path] = (), http: bool | N
 
     asked = [version, sys.version, world, module, *map(str, searched)]
     asked += [_listing(path, output.resolve().parent) for path in searched]
-    beside = output.with_name(output.name + ".inputs")
-    if _unchanged(output, beside, asked):
+    record = output.with_name(output.name + ".inputs")
+    if _unchanged(output, record, asked):
         return f"{output} is up to date"
 
     with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +58,7 @@ def build(plugin: Path, output: Path, paths: Sequence[Path] = (), http: bool | N
         roots = [f"/{index}/" for index, path in enumerate(mounted) if path in own]
         (entry / f"{ENTRY}.py").write_text(
             "import sys\n"
-            # Nothing is written beside the sources.
+            # Write no `__pycache__` next to the sources.
             "sys.dont_write_bytecode = True\n"
             "from wharf_sdk._entry import load\n"
             "from wharf_sdk._wasm import Completions, Prompts, Resources, Tools\n"
@@ -73,12 +73,12 @@ def build(plugin: Path, output: Path, paths: Sequence[Path] = (), http: bool | N
     for name, text in said["sections"].items():
         component += _section(name, text.encode())
     output.parent.mkdir(parents=True, exist_ok=True)
-    # Who watches the file sees all of it or nothing.
+    # The rename is atomic: a process that watches the file never sees a part of it.
     partial = output.with_name(output.name + ".partial")
     partial.write_bytes(component)
     os.replace(partial, output)
     inputs = {str(file): _digest(file) for file in [*files, *sorted(SDK.rglob("*.wit"))] if file and file.is_file()}
-    beside.write_text(json.dumps({"asked": asked, "inputs": inputs, "output": _digest(output)}))
+    record.write_text(json.dumps({"asked": asked, "inputs": inputs, "output": _digest(output)}))
 
     offers = [f"{len(said[kind])} {kind}" for kind in ("tools", "resources", "prompts") if said[kind]]
     seconds = time.monotonic() - started
@@ -86,7 +86,7 @@ def build(plugin: Path, output: Path, paths: Sequence[Path] = (), http: bool | N
 
 
 def _componentize(world: str, mounted: Sequence[Path], made: Path) -> dict[str, Any]:
-    """Runs componentize-py, and returns what the plugin said of itself."""
+    """Runs componentize-py, and returns the plugin's report about itself."""
     import componentize_py  # type: ignore[import-untyped]
 
     problem = None
@@ -115,27 +115,27 @@ def _componentize(world: str, mounted: Sequence[Path], made: Path) -> dict[str, 
 
 
 def _native(name: str, at: str, searched: Sequence[Path]) -> str | None:
-    """Why a module could not be imported, if it is compiled for a machine."""
+    """Returns an error text if a module could not be imported because it is compiled to native code."""
     for folder in searched:
         whole = folder.joinpath(*name.split("."))
         if any(whole.parent.glob(f"{whole.name}.*.so")) or any(whole.parent.glob(f"{whole.name}*.pyd")):
             return (
-                f"`{name.partition('.')[0]}` cannot run inside of a plugin: its part `{name}` is compiled for this machine. "
-                f"Use a package that is written in Python alone ({at})"
+                f"`{name.partition('.')[0]}` cannot run inside of a plugin: its part `{name}` is compiled to native code. "
+                f"Use a package that is written in pure Python ({at})"
             )
     return None
 
 
 def _missing(name: str, at: str) -> str:
-    """Why a module was not found."""
+    """Returns the error text for a module that was not found."""
     top = name.partition(".")[0]
     if top in sys.stdlib_module_names:
         return f"Python's module `{name}` does not exist inside of a plugin ({at})"
-    return f"`{name}` is not installed for {sys.executable}: pip install {top}, or whatever its package is called ({at})"
+    return f"`{name}` is not installed for {sys.executable}: pip install {top}, or the name of its package ({at})"
 
 
 def _sources(file: Path, folders: Sequence[Path]) -> Iterator[tuple[Path, ast.Module]]:
-    """The plugin's own files: its first, and those of its folders that they import."""
+    """Returns the plugin's own files: the main file, and files in its folders that are imported from there."""
     waiting, seen = [file], set()
     while waiting:
         one = waiting.pop()
@@ -165,7 +165,7 @@ def _imports(nodes: Iterator[ast.AST]) -> Iterator[str]:
 
 
 def _imported_later(sources: Sequence[tuple[Path, ast.Module]]) -> list[str]:
-    """What functions import when they are called. Nothing can be imported then, so the build does it."""
+    """Returns the modules that functions import when called. The build imports them, because a running component cannot."""
     found: set[str] = set()
     for _, tree in sources:
         for node in ast.walk(tree):
@@ -175,7 +175,7 @@ def _imported_later(sources: Sequence[tuple[Path, ast.Module]]) -> list[str]:
 
 
 def _fetches(sources: Sequence[tuple[Path, ast.Module]]) -> bool:
-    """Whether the plugin names `fetch`. Only then it imports HTTP, which operators see."""
+    """Whether the plugin uses the name `fetch`. Only then does the component import HTTP, which operators see."""
     for _, tree in sources:
         for node in ast.walk(tree):
             if "fetch" in (getattr(node, "id", ""), getattr(node, "attr", ""), getattr(node, "name", "")):
@@ -184,13 +184,13 @@ def _fetches(sources: Sequence[tuple[Path, ast.Module]]) -> bool:
 
 
 def _outside(file: str, mounted: Sequence[Path]) -> Path | None:
-    """A file of the component's, as this machine calls it. None for what componentize-py brings."""
+    """Maps a path inside of the component to a path on this machine; None for files that componentize-py provides."""
     first, _, rest = file.lstrip("/").partition("/")
     return mounted[int(first)] / rest if first.isdigit() and 0 < int(first) < len(mounted) else None
 
 
 def _listing(folder: Path, made: Path) -> str:
-    """What is in a folder: a package that was added could be imported where none was found before."""
+    """Returns a folder's file names, because an added package can change which module an import finds."""
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
     kept = [name for name in names if name != "__pycache__" and folder / name != made and made != folder]
     return hashlib.sha256("\0".join(kept).encode()).hexdigest()
@@ -200,10 +200,10 @@ def _digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def _unchanged(output: Path, beside: Path, asked: list[str]) -> bool:
-    """Whether the component was made of just this."""
+def _unchanged(output: Path, record: Path, asked: list[str]) -> bool:
+    """Whether the existing component was built from exactly these inputs."""
     try:
-        before = json.loads(beside.read_text())
+        before = json.loads(record.read_text())
         inputs = {**before["inputs"], str(output): before["output"]}
         return bool(before["asked"] == asked and all(_digest(Path(file)) == one for file, one in inputs.items()))
     except (OSError, ValueError, KeyError):
@@ -211,7 +211,7 @@ def _unchanged(output: Path, beside: Path, asked: list[str]) -> bool:
 
 
 def _section(name: str, content: bytes) -> bytes:
-    """A custom section of WebAssembly."""
+    """Encodes a custom section of WebAssembly."""
 
     def sized(part: bytes) -> bytes:
         size, length = b"", len(part)

@@ -1,7 +1,7 @@
-"""What a call knows of its caller, and how it asks, reports and logs.
+"""The context of a call: information about the caller, questions, progress and logging.
 
-One instance of a plugin runs one call at a time, so the call that runs is a global. The functions of wharf are behind
-`Host`, which `_wasm` fulfils inside of a component.
+One instance of a plugin runs one call at a time, so the running call is a global. The functions of wharf are behind
+`Host`, which `_wasm` implements inside of a component.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Ability = Literal["form", "page", "sampling", "sampling-tools", "roots", "progre
 
 @dataclass(frozen=True)
 class Directory:
-    """A directory that is open to this call, for `open` and the other functions of Python."""
+    """A directory that is open to this call. `open` and Python's other file functions work in it."""
 
     path: str
     writable: bool
@@ -40,7 +40,7 @@ class Root:
 
 
 class Host(Protocol):
-    """What wharf offers to a plugin that runs."""
+    """The functions of wharf that a running plugin can call."""
 
     def log(self, level: Level, message: str, data: str | None) -> None: ...
     def progress(self, done: float, total: float | None, message: str | None) -> None: ...
@@ -51,7 +51,7 @@ class Host(Protocol):
 
 
 class NotGiven:
-    """The person, or the client, did not answer. It counts as false: `if not ask(…): …`."""
+    """The user or the client declined to answer. It is falsy: `if not ask(…): …`."""
 
     __slots__ = ("how",)
 
@@ -84,7 +84,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Sample:
-    """Something for the client's model. `messages`: a text, or the messages of `sampling/createMessage`."""
+    """A request to the client's model. `messages`: a text, or the messages of `sampling/createMessage`."""
 
     messages: str | Sequence[Mapping[str, Any]]
     max_tokens: int = 1000
@@ -101,7 +101,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Roots:
-    """What the client has opened."""
+    """A question for the client's roots: the directories and files that it has opened."""
 
 
 Question = Union[Form[Any], Page, Sample, Roots]
@@ -109,7 +109,7 @@ Question = Union[Form[Any], Page, Sample, Roots]
 
 @dataclass(frozen=True)
 class Sampled:
-    """What the client's model said. Do not trust it."""
+    """The reply of the client's model. Do not trust it."""
 
     text: str
     result: dict[str, Any]
@@ -117,19 +117,19 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer as wharf passes it on: `value` is JSON if it is accepted or sampled."""
+    """An answer in the contract's form: `value` is JSON if its kind is accepted or sampled."""
 
     kind: Literal["accepted", "declined", "cancelled", "sampled", "roots"]
     value: Any = None
 
 
 class Asked(BaseException):
-    """Ends a call that has to ask. It is no `Exception`, so that `except Exception` lets it through."""
+    """Ends a call that has to ask a question. It is a `BaseException`, so that `except Exception` does not catch it."""
 
 
 @dataclass
 class Call:
-    """The call that runs."""
+    """The running call."""
 
     answers: Mapping[str, Answer] = field(default_factory=dict)
     state: bytes | None = None
@@ -160,7 +160,7 @@ def _host(name: str) -> Host:
 
 
 def _form(of: Any) -> tuple[Schema, Codec, bool]:
-    """The schema of a form, how its answer is read, and whether it has one field, called `answer`."""
+    """Returns the schema of a form, the codec of its answer, and whether it has a single field, called `answer`."""
     if isinstance(of, dict):
         return of, Codec(of), False
     found = codec(of)
@@ -196,8 +196,8 @@ def _read(key: str, question: Question, answer: Answer) -> Any:
 
 
 def ask_all(questions: Mapping[str, Question]) -> dict[str, Any]:
-    """Asks several questions in one round. The answers have the keys of the questions: what `ask`, `ask_page`, `sample` and
-    `roots` return, or `NotGiven`."""
+    """Asks several questions in one round. Returns the answers by the keys of the questions. An answer has the type that
+    `ask`, `ask_page`, `sample` or `roots` returns, or is `NotGiven`."""
     call = _call("ask_all")
     missing = {key: question for key, question in questions.items() if key not in call.answers}
     if missing:
@@ -207,7 +207,7 @@ def ask_all(questions: Mapping[str, Question]) -> dict[str, Any]:
 
 
 def _key(question: Question, call: Call) -> str:
-    """What tells this question from all others, so that no answer is taken for that to another."""
+    """Returns a key that is unique to this question, so that its answer is not mistaken for that of another."""
     asked = f"{type(question).__name__} {getattr(question, 'message', '')}"
     if isinstance(question, Sample):
         asked += json.dumps(question.params(), sort_keys=True)
@@ -229,17 +229,17 @@ def ask(message: str, of: type[T], *, key: str | None = None) -> T | NotGiven: .
 @overload
 def ask(message: str, of: Schema, *, key: str | None = None) -> dict[str, Any] | NotGiven: ...
 def ask(message: str, of: Any, *, key: str | None = None) -> Any:
-    """Puts a form to the person and returns what they entered, or `NotGiven`, which is false.
+    """Shows a form to the user and returns their input, or `NotGiven`, which is falsy.
 
-    The first time, this ends the call. Then wharf asks the person and calls the function again from its start, and this
-    returns the answer. So do nothing before it that must not happen twice. Questions are told apart by what they say,
-    and equal ones by their order; `key` names one, for tests and for words that change.
+    The first time, this ends the call. Then wharf asks the user and calls the function again from its start, and this
+    returns the answer. So before the last question, do nothing that must not happen twice. Questions are identified by their
+    text, and equal ones by their order. Set `key` to identify a question whose text changes, or in tests.
     """
     return _ask(Form(message, of), key)
 
 
 def ask_page(message: str, url: str, *, key: str | None = None) -> bool:
-    """Asks the person to open a page over https. True if they agreed."""
+    """Asks the user to open a page over https. Returns whether they agreed."""
     return bool(_ask(Page(message, url), key))
 
 
@@ -251,7 +251,7 @@ def sample(
     more: Mapping[str, Any] | None = None,
     key: str | None = None,
 ) -> Sampled:
-    """Has the client's model answer. `more`: further parameters of `sampling/createMessage`."""
+    """Asks the client's model. `more`: further parameters of `sampling/createMessage`."""
     answer = _ask(Sample(messages, max_tokens, system_prompt, more), key)
     if isinstance(answer, Sampled):
         return answer
@@ -259,68 +259,69 @@ def sample(
 
 
 def roots(*, key: str | None = None) -> list[Root]:
-    """What the client has opened, as the client spells it. What the plugin may *use* is in `directories`."""
+    """Returns the roots that the client has opened, as the client spells them. `directories` returns those that the plugin
+    may *use*."""
     answer = _ask(Roots(), key or "roots")
     if isinstance(answer, list):
         return answer
-    raise Failure("the client did not say what it has opened")
+    raise Failure("the client did not answer which roots it has opened")
 
 
 def keep(value: Any) -> None:
-    """Keeps a value of JSON for the next round, when this call is made again with answers. At most 64 KiB; nobody else can
-    read or change it."""
+    """Stores a JSON value for the next round, when this function is called again with answers. At most 64 KiB; the client
+    can neither read nor change it."""
     _call("keep").next_state = json.dumps(value).encode()
 
 
 def kept(default: Any = None) -> Any:
-    """The value that an earlier round kept."""
+    """Returns the value that an earlier round stored, or None."""
     state = _call("kept").state
     return default if state is None else json.loads(state)
 
 
 def can(ability: Ability) -> bool:
-    """What this client can do for this call."""
+    """Whether the client has an ability during this call."""
     return ability in _call("can").abilities
 
 
 def caller() -> dict[str, Any]:
-    """What is known of the caller: `revision` of MCP, `client`, `meta` of the request, `capabilities`."""
+    """Returns information about the caller: `revision` of MCP, `client`, `meta` of the request, `capabilities`."""
     return dict(json.loads(_call("caller").more))
 
 
 def progress(done: float, total: float | None = None, message: str | None = None) -> None:
-    """Tells how far the call has come, in any unit; `done` must grow."""
+    """Reports progress to the client, in any unit; `done` must grow from call to call."""
     _host("progress").progress(float(done), None if total is None else float(total), message)
 
 
 def log(level: Level, message: str, data: Any = None) -> None:
-    """To the operator, and to the client if it wants that level. `data`, if given, is what the client sees instead of the
-    message. What is logged by Python's `logging` goes the same way."""
+    """Logs to the operator, and to the client if the log level that it set allows. If `data` is given, the client sees it
+    instead of the message. Python's `logging` does the same."""
     _host("log").log(level, message, None if data is None else json.dumps(data))
 
 
 def list_changed(which: Kind) -> None:
-    """What the plugin offers differs from what it said last."""
+    """Announces that one of the plugin's lists changed."""
     _host("list_changed").list_changed(which)
 
 
 def resource_updated(uri: str) -> None:
-    """A resource of this plugin has new contents."""
+    """Announces that a resource of this plugin has new contents."""
     _host("resource_updated").resource_updated(uri)
 
 
 def config() -> dict[str, Any]:
-    """The plugin's table `config` in the operator's file."""
+    """Returns the plugin's table `config` from the operator's config file."""
     return dict(json.loads(_host("config").config()))
 
 
 def directories() -> list[Directory]:
-    """The directories that are open to this call."""
+    """Returns the directories that are open to this call."""
     return _host("directories").directories()
 
 
 class LogHandler(logging.Handler):
-    """Python's `logging`, to wharf."""
+    """A handler that sends the records of Python's `logging` to wharf."""
 
     def emit(self, record: logging.LogRecord) -> None:
         levels: list[tuple[int, Level]] = [(50, "critical"), (40, "error"), (30, "warning"), (20, "info")]

@@ -1,9 +1,8 @@
-"""Type hints as JSON Schema, and as functions that turn JSON values into what the hint says and back.
+"""Derives JSON Schemas from type hints, and functions that convert JSON values to the hinted types and back.
 
-Schemas are written for clients that make types of their own and know only the plainer part of JSON Schema: types are
-written out where they are used, each value has one type, objects always have `properties`. Only a type that contains
-itself is referred to. An optional member is left out of `required` and does not allow null as well; wharf takes a null
-for a member that is left out.
+Many clients generate their own types from a schema and support only a simple subset of JSON Schema: so types are inlined
+where they are used, each value has one type, objects always have `properties`. Only recursive types are references. An
+optional member is left out of `required` and does not allow null; wharf treats a null argument like one that is left out.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ class HintError(TypeError):
 
 
 class Mismatch(ValueError):
-    """A value that is not what its type hint says."""
+    """A value that does not match its type hint."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Field:
-    """What a type does not say, inside of `Annotated`: `Annotated[int, Field("How many.", ge=1, le=10)]`.
+    """Description and constraints of a type, inside of `Annotated`: `Annotated[int, Field("How many.", ge=1, le=10)]`.
 
-    A plain text is short for a description. Objects with attributes of the same names, such as those of the package
-    `annotated_types`, are understood as well.
+    A plain text in `Annotated` is shorthand for a description. Objects with attributes of the same names, such as those of
+    the package `annotated_types`, are supported as well.
     """
 
     description: str | None = dataclasses.field(default=None, kw_only=False)
@@ -54,7 +53,7 @@ class Field:
     title: str | None = None
     examples: Sequence[Any] | None = None
     extra: Mapping[str, Any] | None = None
-    """Members of the schema that have no name here, such as `{"x-mcp-header": "Region"}`."""
+    """Other members of the schema, such as `{"x-mcp-header": "Region"}`."""
 
 
 _LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
@@ -77,7 +76,7 @@ def same(value: Any, _where: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Codec:
-    """One type hint. The schema never allows null: `nullable` says that None is allowed too."""
+    """The schema and conversions of a type hint. The schema never allows null; `nullable` says whether None is allowed."""
 
     schema: Schema
     decode: Convert = same
@@ -85,7 +84,7 @@ class Codec:
     nullable: bool = False
 
     def whole(self) -> Schema:
-        """The schema of a value that cannot be left out, such as an item of a list."""
+        """Returns the schema of a value that cannot be left out, such as an item of a list. It includes null if allowed."""
         if not self.nullable or not self.schema:
             return self.schema
         inner = self.schema.get("anyOf") if set(self.schema) == {"anyOf"} else [self.schema]
@@ -129,7 +128,7 @@ def _from_float(value: Any, where: str) -> float:
 
 
 def _texts(schema: Schema, kind: type, parse: Callable[[str], Any], form: Callable[[Any], str]) -> Codec:
-    """Types that are texts in JSON."""
+    """Returns a codec for a type that is a string in JSON."""
 
     def decode(value: Any, where: str) -> Any:
         if not isinstance(value, str):
@@ -137,7 +136,7 @@ def _texts(schema: Schema, kind: type, parse: Callable[[str], Any], form: Callab
         try:
             return parse(value)
         except (ValueError, ArithmeticError) as problem:
-            raise Mismatch(f"{where} is no {kind.__name__}: {problem}") from None
+            raise Mismatch(f"{where} is not a {kind.__name__}: {problem}") from None
 
     def encode(value: Any, where: str) -> str:
         if not isinstance(value, kind):
@@ -149,7 +148,7 @@ def _texts(schema: Schema, kind: type, parse: Callable[[str], Any], form: Callab
 
 def _iso(kind: type[datetime] | type[date] | type[time], name: str) -> Codec:
     def parse(text: str) -> Any:
-        # `Z` is read by `fromisoformat` only since Python 3.11.
+        # `fromisoformat` supports `Z` only since Python 3.11.
         return kind.fromisoformat(text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text)
 
     return _texts({"format": name}, kind, parse, lambda value: str(value.isoformat()))
@@ -199,7 +198,7 @@ _SCALARS: dict[Any, Codec] = {
 
 
 def to_json(value: Any, where: str) -> Any:
-    """A value without a type hint as JSON: by what it is."""
+    """Converts a value without a type hint to JSON, by its own type."""
     if value is None or isinstance(value, (str, bool, int, float)) and not isinstance(value, enum.Enum):
         return value
     if isinstance(value, Mapping):
@@ -219,7 +218,7 @@ def to_json(value: Any, where: str) -> Any:
 
 
 def codec(hint: Any, *, output: bool = False) -> Codec:
-    """What a type hint means. `output`: for what a plugin says rather than what it is told."""
+    """Returns the codec of a type hint. `output`: for values that a plugin returns rather than receives."""
     deriver = _Deriver(output)
     found = deriver.of(hint)
     if not deriver.defs:
@@ -242,7 +241,7 @@ class Parameter:
 
 
 def parameters(function: Callable[..., Any], said: Mapping[str, str] = {}) -> tuple[list[Parameter], Schema]:
-    """The parameters of a function, and the schema of an object of them. `said`: what its docstring says of them."""
+    """Returns the parameters of a function, and the schema of an object with them. `said`: descriptions in its docstring."""
     deriver = _Deriver(output=False)
     hints = hints_of(function)
     found = []
@@ -250,7 +249,7 @@ def parameters(function: Callable[..., Any], said: Mapping[str, str] = {}) -> tu
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise HintError(f"the parameter `{name}` has no name that a caller could use: write it without `*` or `/`")
         if name not in hints:
-            raise HintError(f"the parameter `{name}` has no type hint: write `{name}: str`, or whatever it is")
+            raise HintError(f"the parameter `{name}` has no type hint: write `{name}: str`, or another type")
         one = deriver.named(hints[name], f"`{name}`")
         if name in said and "description" not in one.schema:
             one = dataclasses.replace(one, schema={**one.schema, "description": said[name]})
@@ -265,7 +264,7 @@ def hints_of(thing: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(thing, include_extras=True)
     except NameError as problem:
-        reason = "imports under TYPE_CHECKING are not there when the plugin is built"
+        reason = "imports under TYPE_CHECKING do not exist when the plugin is built"
         raise HintError(f"its type hints name something that does not exist: {problem} ({reason})") from None
 
 
@@ -320,7 +319,7 @@ class _Deriver:
             return self._list(arguments, list, {})
         if issubclass(kind, Mapping):
             return self._mapping(arguments)
-        raise HintError(f"there is no JSON Schema for `{_spelled(hint)}`: use a dataclass, or a type of JSON's own")
+        raise HintError(f"there is no JSON Schema for `{_spelled(hint)}`: use a dataclass, or a type that JSON has")
 
     def object(self, members: Sequence[tuple[str, Codec, bool, Any]]) -> Schema:
         properties: Schema = {}
@@ -336,7 +335,7 @@ class _Deriver:
         return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
     def _once(self, kind: Any, derive: Callable[[Any], Codec]) -> Codec:
-        """Derives a type with a name. Inside of itself it is a reference."""
+        """Derives a named type. Where it contains itself, it is a reference."""
         name = kind.__name__
         if kind in self._open:
             self._recursive.add(kind)
@@ -387,7 +386,7 @@ class _Deriver:
         members = []
         for name, hint in hints_of(kind).items():
             member = self.named(hint, f"`{kind.__name__}.{name}`")
-            # With `from __future__ import annotations`, `__required_keys__` does not know `NotRequired`.
+            # With `from __future__ import annotations`, `__required_keys__` ignores `NotRequired`.
             qualifier = str(get_origin(hint))
             needed = "NotRequired" not in qualifier and (name in kind.__required_keys__ or "Required" in qualifier)
             members.append((name, member, needed and not member.nullable, dataclasses.MISSING))
@@ -420,9 +419,9 @@ class _Deriver:
             choices: list[Schema] = []
             for member in members:
                 choices.extend(one for one in _choices(member.schema) if one not in choices)
-            # Of a choice with `Any`, nothing is known.
+            # A union with `Any` allows every value.
             schema = {"anyOf": choices} if {} not in choices else {}
-            # Strings are tried last: dates, enums and the like are strings as well.
+            # `str` is tried last, because dates, enums and others are strings in JSON as well.
             tried = sorted(members, key=lambda member: member is _SCALARS[str] or not member.schema)
             decode, encode = _first([one.decode for one in tried]), _first([one.encode for one in tried])
         if not nullable:
@@ -439,7 +438,7 @@ class _Deriver:
         members = [self.of(one) for one in arguments]
         schemas = [member.whole() for member in members]
         distinct = [schema for index, schema in enumerate(schemas) if schema not in schemas[:index]]
-        # `items` says nothing new to who knows `prefixItems`; who does not needs it.
+        # `items` is redundant for clients that support `prefixItems`, and needed for the others.
         items = distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
         schema: Schema = {"type": "array", "items": items, "minItems": len(members), "maxItems": len(members)}
         if len(distinct) > 1:
@@ -485,7 +484,7 @@ class _Deriver:
         return Codec(schema, each(value_of.decode), each(value_of.encode))
 
     def _model(self, kind: Any) -> Codec:
-        """A class that knows its schema, as pydantic's do."""
+        """Derives a class that has its own JSON Schema, as pydantic's models do."""
 
         def decode(value: Any, where: str) -> Any:
             try:
@@ -502,7 +501,7 @@ class _Deriver:
 
 
 def _members(value: Any, where: str, members: Mapping[str, tuple[Codec, bool, Any]]) -> dict[str, Any]:
-    """The members of an object that are known, each as its hint says."""
+    """Decodes the known members of an object, each by its hint."""
     given = {}
     value = _json_object(value, where)
     for name, (member, needed, default) in members.items():
@@ -517,7 +516,7 @@ def _encoded(value: Mapping[str, Any], members: Mapping[str, tuple[Codec, bool, 
     encoded = {}
     for name, item in value.items():
         member = members[name][0]
-        # The schema says that it may be left out, not that it may be null.
+        # By the schema, the member may be left out but not be null.
         if item is not None or not member.nullable:
             encoded[name] = member.encode(item, f"{where}.{name}")
     return encoded
@@ -537,9 +536,9 @@ def _first(converts: list[Convert]) -> Convert:
 
 
 def _choice(values: list[Any], decode: dict[Any, Any], encode: dict[Any, Any]) -> Codec:
-    """One of several values."""
+    """Returns a codec for one of several values."""
     if not values or not all(isinstance(value, (str, int, float, type(None))) for value in values):
-        raise HintError(f"a choice is of texts, numbers or booleans, not {values}")
+        raise HintError(f"the values of a choice must be strings, numbers or booleans, not {values}")
     nullable = None in values
     listed = [value for value in values if value is not None]
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string"}
@@ -558,7 +557,7 @@ def _choice(values: list[Any], decode: dict[Any, Any], encode: dict[Any, Any]) -
 
         return one_of
 
-    # An author may return the value in place of the member.
+    # An author may return the value instead of the enum member.
     return Codec(schema, convert(decode), convert({**{value: value for value in values}, **encode}), nullable)
 
 
@@ -591,7 +590,7 @@ def _choices(schema: Schema) -> list[Schema]:
 
 
 def _described(schema: Schema, kind: Any) -> Schema:
-    # A dataclass without a docstring is given one by Python: its signature.
+    # Python gives a dataclass without a docstring its signature as one.
     doc = kind.__dict__.get("__doc__")
     if not doc or doc.startswith(f"{kind.__name__}("):
         return schema
@@ -603,7 +602,7 @@ def _spelled(hint: Any) -> str:
 
 
 def plain(schema: Schema) -> Schema:
-    """A schema that another library made, reduced to what every client reads."""
+    """Reduces a schema that another library made to the subset that every client supports."""
     defs = {f"#/{key}/{name}": one for key in ("$defs", "definitions") for name, one in schema.get(key, {}).items()}
     kept: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""What tools, resources and prompts return, beside text and data."""
+"""The types that tools, resources and prompts return, in addition to text and data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ More = Union[Mapping[str, Any], None]
 
 @dataclass(frozen=True)
 class Image:
-    """A picture, as its bytes."""
+    """An image, by its bytes."""
 
     data: bytes
     mime_type: str = "image/png"
@@ -19,7 +19,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Audio:
-    """A sound, as its bytes."""
+    """Audio, by its bytes."""
 
     data: bytes
     mime_type: str = "audio/wav"
@@ -37,7 +37,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Contents:
-    """A resource, or a piece of one, with its text or its bytes. In a tool's result it is embedded."""
+    """One item of a resource's contents, with its text or its bytes. In a tool's result it is an embedded resource."""
 
     uri: str
     body: str | bytes
@@ -47,7 +47,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class Raw:
-    """A content block of MCP as it stands: for annotations, or for kinds that this package does not know."""
+    """A complete content block of MCP, for annotations, or for kinds that this package does not support."""
 
     block: Mapping[str, Any]
 
@@ -58,7 +58,7 @@ CONTENT = (str, Image, Audio, Link, Contents, Raw)
 
 @dataclass(frozen=True)
 class Result:
-    """All of a tool's result, where a simpler value does not say enough. `more`: `_meta`."""
+    """A complete result of a tool, if a simpler value is not enough. `more`: `_meta`."""
 
     content: Sequence[Content] = ()
     structured: Any = None
@@ -76,7 +76,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the list of resources, for `@resource(…, list=…)`."""
+    """An entry in the list of resources, for `@resource(…, list=…)`."""
 
     uri: str
     name: str

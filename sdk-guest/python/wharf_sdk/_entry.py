@@ -1,4 +1,4 @@
-"""What runs inside of the component while it is built: imports the plugin, and tells the build how that went."""
+"""Runs inside of the component while it is built: imports the plugin, and reports the outcome to the build."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 from . import _errors, _wasm, plugin
 
-# Python imports these when they are first needed, which is too late in a component.
+# Python imports these modules when they are first needed, which is too late in a component.
 LATER = ["encodings.ascii", "encodings.latin_1", "encodings.cp1252", "encodings.utf_16", "encodings.utf_8_sig", "_strptime"]
 
 
 opened: set[str] = set()
-"""Files that were opened while the plugin was imported: it is made of them as well."""
+"""Files that were opened while the plugin was imported: they are inputs of the build as well."""
 importing = False
 
 
@@ -26,7 +26,7 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def load(module: str, roots: list[str], later: list[str], report: str) -> None:
-    """Imports the plugin. `later`: what its functions import. `report`: the file to write to."""
+    """Imports the plugin. `later`: the modules that its functions import. `report`: the file for the outcome."""
     global importing
     _errors.roots[:] = roots
     sys.addaudithook(_note)
@@ -39,7 +39,7 @@ def load(module: str, roots: list[str], later: list[str], report: str) -> None:
             try:
                 importlib.import_module(name)
             except ImportError:
-                # The function that wants it may be able to do without it; if not, the call says what is missing.
+                # The function may handle the ImportError; if not, the call's failure names the missing module.
                 pass
         _wasm.start(plugin)
         said["sections"] = plugin.sections()
@@ -59,6 +59,7 @@ def load(module: str, roots: list[str], later: list[str], report: str) -> None:
         importing = False
         with open(report, "w", encoding="utf-8") as file:
             json.dump(said, file)
-        # What is there now stays: who looks for garbage need not look at it, and so does not touch its memory in each call.
+        # The objects that exist now are permanent. After `freeze`, the garbage collector skips them, so that calls do not
+        # touch their memory pages.
         gc.collect()
         gc.freeze()

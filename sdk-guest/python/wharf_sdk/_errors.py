@@ -1,4 +1,4 @@
-"""How a call ends without a result, and what is said about it."""
+"""The exceptions that end a call without a result, and their texts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 
 class Failure(Exception):
-    """The operation failed, in words that help the model: a tool call answers `isError: true` with them.
+    """The operation failed. The model reads the message: a tool call is answered with it and `isError: true`.
 
-    Any other exception does that as well, with its type and the line of the plugin where it was raised.
+    Any other exception has the same effect, with its type and the line of the plugin where it was raised.
     """
 
 
 class ProtocolError(Exception):
-    """A JSON-RPC error: for what is wrong with the request rather than with the world."""
+    """A JSON-RPC error, for requests that are wrong rather than operations that failed."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -25,7 +25,7 @@ class ProtocolError(Exception):
 
 
 class InvalidParams(ProtocolError):
-    """The parameters are wrong in a way that the schema cannot say."""
+    """The parameters satisfy the schema but are invalid for another reason."""
 
     def __init__(self, message: str, data: Any = None) -> None:
         super().__init__(-32602, message, data)
@@ -39,17 +39,17 @@ class NotFound(ProtocolError):
 
 
 class PluginError(Exception):
-    """What is wrong with the plugin itself, found where it is registered. The text names file and line."""
+    """A mistake in the plugin itself. The text names file and line."""
 
 
-# The folders of the plugin, as the code in them was compiled: set where a component is built. Without them, all code is
-# the plugin's that belongs neither to this package nor to Python.
+# The folders of the plugin, by the paths in its compiled code; set when a component is built. If the list is empty, all code
+# that belongs neither to this package nor to Python counts as the plugin's.
 roots: list[str] = []
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def place(file: str, line: int | None) -> str:
-    """A line of code, in words."""
+    """Describes a line of code: `plugin.py, line 3`."""
     for root in roots:
         if file.startswith(root):
             file = file[len(root) :]
@@ -65,7 +65,7 @@ def defined_at(function: Any) -> str:
 
 
 def raised_at(trace: TracebackType | None) -> tuple[str, str] | None:
-    """The innermost line of the plugin that an exception came through, and the plain name of its file."""
+    """Returns the innermost line of the plugin in an exception's traceback, and the name of its file."""
     found = None
     for frame, line in traceback.walk_tb(trace):
         file = frame.f_code.co_filename
@@ -76,7 +76,7 @@ def raised_at(trace: TracebackType | None) -> tuple[str, str] | None:
 
 
 def told(error: BaseException) -> str:
-    """An exception as one sentence."""
+    """Describes an exception in one sentence."""
     if isinstance(error, (Failure, PluginError)):
         return str(error)
     kind, text = type(error).__name__, " ".join(str(error).split())
@@ -88,7 +88,7 @@ def told(error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name and file:
         return (
             f"`{error.name}` is not in this plugin: write `import {error.name}` at the top of {file}, "
-            f"so that the build takes it in ({at})"
+            f"so that the build includes it ({at})"
         )
     source = f"{kind} in {at}" if at else kind
     return f"{text} ({source})" if text else source

@@ -1,4 +1,4 @@
-"""`fetch`: requests over HTTP, for plugins that the operator lets out."""
+"""`fetch`: HTTP requests, for plugins that the operator allows to send them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from urllib.parse import urlsplit
 from ._errors import Failure
 
 TIMEOUT = 20.0
-"""Seconds for all of a request: less than a call may take by default, so that its failure can be told."""
+"""The default timeout of a whole request, in seconds. It is shorter than the default time limit of a call, so that the call
+can still report the failure."""
 MAX_BODY = 4 << 20
-"""The most bytes that the body of an answer may have."""
+"""The default maximum length of a response body, in bytes."""
 
 
 class FetchError(Failure):
-    """Why there is no answer, in a sentence for the model."""
+    """The reason why there is no response, as a sentence for the model."""
 
 
 class Headers(dict[str, str]):
-    """Headers by name, however it is written. What came more than once is joined by commas."""
+    """Headers by case-insensitive name. The values of repeated headers are joined by commas."""
 
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
         super().__init__()
@@ -41,7 +42,7 @@ class Headers(dict[str, str]):
 
 @dataclass
 class Response:
-    """An answer, of any status."""
+    """An HTTP response, of any status."""
 
     status: int
     headers: Headers
@@ -53,7 +54,7 @@ class Response:
 
     @property
     def text(self) -> str:
-        """The body as text, in the encoding that it says, or UTF-8."""
+        """The body as text, in the encoding that `content-type` names, or UTF-8."""
         kind = str(self.headers.get("content-type", ""))
         name = kind.partition("charset=")[2].partition(";")[0].strip(" \"'") or "utf-8"
         try:
@@ -67,7 +68,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Request:
-    """A request that was looked at: what is wrong with it is told before anything is sent."""
+    """A request whose URL and arguments were validated."""
 
     method: str
     https: bool
@@ -94,14 +95,14 @@ def fetch(
     timeout: float = TIMEOUT,
     max_body: int = MAX_BODY,
 ) -> Response:
-    """Sends a request and waits for its answer, whatever its status. Raises `FetchError` if there is none.
+    """Sends a request and returns its response, whatever its status. Raises `FetchError` if there is no response.
 
-    Every request is put to the operator's rules, which may add a secret that the plugin never sees. No redirect is followed:
-    who follows one fetches again, so that each hop is judged.
+    A request is sent only if the operator's rules allow it; a rule may add a secret that the plugin never sees. Redirects
+    are not followed: call `fetch` again to follow one, so that the rules apply to each hop.
     """
     request = prepare(url, method, headers, json, body, timeout, max_body)
     if send is None:
-        raise FetchError("`fetch` works only in a plugin that was built with HTTP: name `fetch` in it, or build with --http.")
+        raise FetchError("`fetch` works only in a plugin that was built with HTTP: write `fetch` in it, or build with --http.")
     return send(request)
 
 
@@ -123,10 +124,10 @@ def prepare(
     data = body.encode() if isinstance(body, str) else body or b""
     if data:
         given["content-length"] = str(len(data))
-    rule = "it must begin with http:// or https://, name a host and no user or password, and be escaped"
+    rule = "it must begin with http:// or https://, name a host and no user or password, and be percent-encoded"
     try:
         parts = urlsplit(url)
-        # A password in a URL would end up in logs and in what a model reads.
+        # A password in a URL would end up in logs and in messages to the model.
         wrong = parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc
     except ValueError:
         wrong = True

@@ -1,4 +1,4 @@
-"""The decorators, what they register, and how a call finds its function."""
+"""The decorators, the registered functions, and the dispatch of calls to them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Tool:
     output_schema: Schema | None
     more: More
     takes_all: bool
-    """It has a schema of its own, and takes all arguments as one dict."""
+    """Whether the tool has a hand-written schema and takes all arguments as one dict."""
     parameters: list[Parameter] = field(default_factory=list)
     returns: Returns | None = None
 
@@ -87,13 +87,13 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Returns:
-    """What a tool returns, by its hint."""
+    """The return type of a tool, by its hint."""
 
     hint: Any
     codec: Codec | None
-    """None: by what the value is."""
+    """The codec of the value; None if the value's own type decides."""
     wrapped: bool = False
-    """A structured result is an object, so what is none is its member `result`."""
+    """Whether the value is wrapped in an object as its member `result`, because a structured result must be an object."""
 
     @property
     def schema(self) -> Schema | None:
@@ -107,7 +107,7 @@ class Returns:
 
 
 class Plugin:
-    """All that a plugin offers, in the order it was written."""
+    """The tools, resources, prompts and completions of a plugin, in the order of the source."""
 
     def __init__(self) -> None:
         self.tools: dict[str, Tool] = {}
@@ -117,7 +117,7 @@ class Plugin:
         self.instructions_text: str | None = None
         self.wanted: dict[str, Any] | None = None
 
-    # What authors call.
+    # The functions that authors call.
 
     @overload
     def tool(self, function: F, /) -> F: ...
@@ -159,14 +159,14 @@ class Plugin:
         output_schema: Schema | None = None,
         more: More = None,
     ) -> Any:
-        """Makes a function a tool. Its docstring is the description, its type hints give the schema of the arguments.
+        """Makes a function a tool. Its docstring is the description; the argument schema is derived from its type hints.
 
-        - `title`, `read_only`, `destructive`, `idempotent`, `open_world`: what clients show of it
+        - `title`, `read_only`, `destructive`, `idempotent`, `open_world`: title and hints that clients show
         - `task`: clients may (`"optional"`) or must (`"required"`) run it in the background
-        - `ask_before_task`: questions are asked before the task begins, not from inside it
-        - `needs`: what the client must be able to do, or wharf refuses the call
-        - `schema`: this JSON Schema in place of the parameters; the function takes one dict then
-        - `output_schema`: the schema of what it returns, where the hint does not say
+        - `ask_before_task`: questions are asked before the task begins, not while it runs
+        - `needs`: abilities that the client must have, or wharf refuses the call
+        - `schema`: this JSON Schema instead of the parameters' own; the function then takes one dict
+        - `output_schema`: the schema of the structured result, if it is not derived from the return type hint
         - `more`: other members of the tool in MCP, such as `icons` and `_meta`
         """
 
@@ -174,7 +174,7 @@ class Plugin:
             where = _ordinary(function, "tool")
             told = name or function.__name__
             if not NAME.fullmatch(told):
-                raise PluginError(f"the name of the tool `{told}` has other characters than letters, digits, `_-.` ({where})")
+                raise PluginError(f"the name of the tool `{told}` must be 1 to 128 letters, digits or `_-.` ({where})")
             if told in self.tools:
                 raise PluginError(f"there are two tools `{told}` ({where}, and {defined_at(self.tools[told].function)})")
             if task not in get_args(TaskSupport):
@@ -214,7 +214,7 @@ class Plugin:
         more: More = None,
     ) -> Callable[[F], F]:
         """Makes a function a resource, or a template of resources: `@resource("note:///{day}")`, with a parameter for each
-        variable; `{+path}` may hold slashes. `list`: a function that lists what is there now."""
+        variable; `{+path}` may contain slashes. `list`: a function that returns the entries for the list of resources."""
 
         def register(function: F) -> F:
             where = _ordinary(function, "resource")
@@ -253,8 +253,8 @@ class Plugin:
         return register if function is None else register(function)
 
     def complete(self, target: Callable[..., Any] | str, argument: str, /) -> Callable[[F], F]:
-        """Makes a function suggest values for an argument of a prompt or a template, given what is typed so far. It may take
-        the arguments that were chosen already, a dict, as well. It returns texts or a `Completion`.
+        """Makes a function suggest values for an argument of a prompt or a template. The function takes the text typed so
+        far, and optionally a dict of the arguments chosen already. It returns texts or a `Completion`.
 
         `target`: the prompt's or the template's function, or its name or its URI.
         """
@@ -267,28 +267,28 @@ class Plugin:
                         raise PluginError(f"`{name}` has no argument `{argument}` to complete ({where})")
                     self.completions[kind, name, argument] = function
                     return function
-            raise PluginError(f"`{target}` is no prompt or template that stands above its completion ({where})")
+            raise PluginError(f"`{target}` is not a prompt or template that is defined above its completion ({where})")
 
         return register
 
     def instructions(self, text: str, /) -> None:
-        """What a model should know about all tools together, in up to 2 KiB. The operator may replace it."""
+        """Sets up to 2 KiB of advice for the model about all tools together. The operator may replace it."""
         if len(text.encode()) > 2048:
-            raise PluginError("instructions have at most 2048 bytes")
+            raise PluginError("instructions may have at most 2048 bytes")
         self.instructions_text = text
 
     def wants(self, **wants: Any) -> None:
-        """What the plugin wants to be granted, and why: `wants(http=[{"url": "https://api.example.org/", "why": "the
-        weather"}])`. It grants nothing: `wharf add` asks the operator for each want."""
+        """Declares the grants that the plugin requests, and why: `wants(http=[{"url": "https://api.example.org/", "why":
+        "the weather"}])`. It grants nothing: `wharf add` asks the operator about each."""
         unknown = [key for key in wants if key not in WANTS]
         if unknown:
-            raise PluginError(f"there is no want `{unknown[0]}`; there are: {', '.join(WANTS)}")
+            raise PluginError(f"`wants` has no key `{unknown[0]}`; the keys are: {', '.join(WANTS)}")
         self.wanted = wants
 
-    # What the build and the component call.
+    # The functions that the build and the component call.
 
     def finish(self) -> None:
-        """Derives all schemas. Done once, when everything is imported, so that the component holds them ready."""
+        """Derives all schemas. Runs once at build time, after the import, so that the component contains them."""
         for kind, one in self._all():
             try:
                 one.parameters, schema = parameters(one.function, _sections_of(one.function)[1])
@@ -307,7 +307,7 @@ class Plugin:
         if not tool.takes_all:
             tool.schema = schema
         elif len(tool.parameters) != 1:
-            raise PluginError("with `schema`, it takes one parameter, a dict")
+            raise PluginError("a tool with `schema` must take one parameter, a dict")
         if tool.output_schema is None:
             tool.output_schema = tool.returns.schema
 
@@ -325,7 +325,7 @@ class Plugin:
         return _run(call, run)
 
     def list_entries(self) -> list[Entry]:
-        """The resources that are listed: those without variables, and what the `list` of templates says."""
+        """Returns the listed resources: those without variables, and those that the `list` functions of templates return."""
         found = []
         for one in self.resources.values():
             if not one.is_template:
@@ -371,14 +371,14 @@ class Plugin:
             return found if isinstance(found, Completion) else Completion(list(found))
         for its_kind, its_name, one in self._targets():
             for parameter in one.parameters:
-                # Of an argument with a choice, the choice is known.
+                # An argument with an enum is completed from its values.
                 if (its_kind, its_name, parameter.name) == (kind, name, argument):
                     choice = [str(one) for one in parameter.codec.schema.get("enum", [])]
                     return Completion([one for one in choice if one.startswith(value)])
         return Completion()
 
     def sections(self) -> dict[str, str]:
-        """What the component says of itself in sections that are read without running it."""
+        """Returns the custom sections of the component, which wharf reads without running it."""
         found = {}
         if self.instructions_text:
             found["wharf:instructions"] = self.instructions_text
@@ -419,9 +419,9 @@ def _ordinary(function: Any, kind: str) -> str:
         raise PluginError(f"a {kind} is a function, not {function!r}")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         name = function.__name__
-        raise PluginError(f"the {kind} `{name}` is `async`, but a call waits for nothing else: write `def {name}` ({where})")
+        raise PluginError(f"the {kind} `{name}` is `async`, which plugins do not support: write `def {name}` ({where})")
     if inspect.isgeneratorfunction(function):
-        raise PluginError(f"the {kind} `{function.__name__}` is a generator: write `return` in place of `yield` ({where})")
+        raise PluginError(f"the {kind} `{function.__name__}` is a generator: use `return` instead of `yield` ({where})")
     return where
 
 
@@ -434,7 +434,7 @@ def _description(function: Any, kind: str, name: str) -> str:
 
 
 def _sections_of(function: Any) -> tuple[str, dict[str, str]]:
-    """A docstring without its sections, and what its section `Args:` says of each parameter."""
+    """Splits a docstring into its text without sections, and the descriptions of parameters in its section `Args:`."""
     about: list[str] = []
     parameters_of: dict[str, str] = {}
     section = last = None
@@ -466,7 +466,7 @@ def _returns(hint: Any) -> Returns:
     found = codec(hint, output=True)
     if not found.schema:
         return Returns(hint, None)
-    # A dict of anything has a schema that says nothing.
+    # The schema of a plain dict has no information, so it is left out.
     if found.schema == {"type": "object", "properties": {}} and not found.nullable:
         return Returns(hint, None)
     return Returns(hint, found, wrapped=found.nullable or found.schema.get("type") != "object")
@@ -540,7 +540,7 @@ def _run(call: Call, function: Callable[[], R]) -> R | Round:
     except Asked:
         pass
     except BaseException:
-        # What was asked counts, even if the plugin caught the question and failed for want of an answer.
+        # If a question was asked, it is the outcome, even if the plugin caught the exception and then failed.
         if not call.asking:
             raise
     finally:
@@ -549,7 +549,7 @@ def _run(call: Call, function: Callable[[], R]) -> R | Round:
 
 
 def _from_text(parameter: Parameter, text: str) -> Any:
-    """An argument that comes as text, whatever its hint."""
+    """Decodes an argument that is always sent as text, whatever its hint."""
     if parameter.codec.schema.get("type") in ("integer", "number", "boolean"):
         try:
             return parameter.codec.decode(json.loads(text), f"`{parameter.name}`")
@@ -559,7 +559,7 @@ def _from_text(parameter: Parameter, text: str) -> Any:
 
 
 def match(template: str, uri: str) -> dict[str, str] | None:
-    """The variables of a URI that fits a template of literals and `{x}` or `{+x}`; `{x}` does not span a `/`."""
+    """Matches a URI against a template of literals and `{x}` or `{+x}`; returns the variables. `{x}` matches no `/`."""
     pattern = ""
     for literal, plus, name in re.findall(r"([^{]*)(?:\{(\+?)(\w+)\})?", template):
         pattern += re.escape(literal)

@@ -1,7 +1,7 @@
 """Sends requests through `wasi:http`. Imported only inside of a component that imports it.
 
-Nothing here waits without a limit or takes in more than a limit. Each `with` releases what belongs to something else before
-that is released, as the contract of WASI wants it.
+Every wait has a timeout and every body a maximum length. WASI requires that child resources, such as pollables and streams,
+are dropped before their parents; nested `with` statements do that.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _outgoing(request: Request) -> http.OutgoingRequest:
     try:
         fields = http.Fields.from_list(request.headers)
     except Err:
-        raise FetchError("The request has a header that may not be set, or that is not written right.") from None
+        raise FetchError("The request has a header that may not be set or is malformed.") from None
     outgoing = http.OutgoingRequest(fields)
     try:
         outgoing.set_method(METHODS.get(request.method) or http.Method_Other(request.method))
@@ -77,7 +77,7 @@ def _outgoing(request: Request) -> http.OutgoingRequest:
 
 
 def _write(stream: OutputStream, body: bytes, wait: Wait) -> bool:
-    """Writes all of a body. False if the other side wanted no more of it: its answer tells why."""
+    """Writes a body. Returns False if the server closed the stream before all of it was written; its response says why."""
     rest = memoryview(body)
     try:
         while rest:
@@ -103,14 +103,14 @@ def _read(response: http.IncomingResponse, request: Request, wait: Wait) -> Resp
             while (chunk := _chunk(stream)) is not None:
                 body += chunk
                 if len(body) > most:
-                    raise FetchError(f"The answer of {request.host} is longer than {most >> 10} KiB, the most that is taken in.")
+                    raise FetchError(f"The answer of {request.host} is longer than the limit of {most >> 10} KiB.")
                 if not chunk:
                     wait(stream.subscribe())
         return Response(response.status(), Headers(headers), bytes(body))
 
 
 def _chunk(stream: InputStream) -> bytes | None:
-    """What has come of a body, which may be nothing. None at its end."""
+    """Reads the bytes of a body that have arrived, which may be none at all. Returns None at its end."""
     try:
         return stream.read(CHUNK)
     except Err as problem:
@@ -129,6 +129,6 @@ def _told(host: str, problem: object) -> str:
             "The operator of this server does not allow requests to addresses of a private network, "
             f"such as that of {host}."
         )
-    # `ErrorCode_ConnectionRefused()` as "connection refused".
+    # Turns `ErrorCode_ConnectionRefused()` into "connection refused".
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(problem).__name__.partition("_")[2]).lower()
     return f"The request to {host} failed: {words}."

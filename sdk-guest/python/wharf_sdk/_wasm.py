@@ -1,4 +1,4 @@
-"""The component's exports, and wharf's functions. Imported only inside of a component: `wit_world` exists nowhere else."""
+"""The component's exports and imports. Imported only inside of a component, because `wit_world` exists nowhere else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wit_world.exports import completions, prompts, resources, tools
 from wit_world.imports import host
 
 try:
-    # Its name where WASI's HTTP, which has `types` as well, is imported.
+    # The module's name if WASI's HTTP is imported, which has an interface `types` as well.
     from wit_world.imports import wharf_plugin_types as wit
 except ImportError:
     from wit_world.imports import types as wit  # type: ignore[attr-defined, no-redef]
@@ -38,7 +38,7 @@ R = TypeVar("R")
 
 
 class Wharf:
-    """The interface `host`. While the component is built nobody fulfils it."""
+    """The interface `host`. Its functions are not available while the component is built."""
 
     live = False
 
@@ -81,7 +81,7 @@ listed: list[tools.Tool] = []
 
 
 def prepare() -> None:
-    """Before the plugin is imported: its `logging` goes to wharf, unless it arranges for something else."""
+    """Runs before the plugin is imported. Sends Python's `logging` to wharf, unless the plugin configures it otherwise."""
     handler = _call.LogHandler()
     handler.setFormatter(logging.Formatter("%(message)s"))
     root = logging.getLogger()
@@ -90,7 +90,7 @@ def prepare() -> None:
 
 
 def start(registered: Plugin) -> None:
-    """After the plugin was imported. What is made here is in the component, ready."""
+    """Runs after the plugin is imported, at build time. The objects made here are part of the component."""
     global plugin
     plugin = registered
     plugin.finish()
@@ -98,7 +98,7 @@ def start(registered: Plugin) -> None:
 
 
 def _safely(function: Callable[[], R]) -> R:
-    """Runs something of the plugin. Whatever it raises becomes the contract's failure."""
+    """Runs a function of the plugin. Any exception becomes a failure of the contract."""
     wharf.live = True
     try:
         return function()
@@ -108,7 +108,7 @@ def _safely(function: Callable[[], R]) -> R:
         raise Err(wit.Failure(error.message, error.code, _text(error.data))) from None
     except BaseException as error:
         if not isinstance(error, _errors.Failure):
-            # For the operator's log. The client reads one sentence.
+            # The traceback is for the operator's log; the client gets one sentence.
             traceback.print_exc()
         raise Err(wit.Failure(_errors.told(error), None, None)) from None
 

@@ -1,7 +1,7 @@
-//! The code that `wit-bindgen` generates from the contract: one module per world, all sharing the types of the first.
+//! The bindings that `wit-bindgen` generates from the contract: one module per world, all of which share the types of the first.
 //!
-//! A single world would force every plugin to export everything; with one world per interface, a plugin exports only what it
-//! implements.
+//! A single world would force every plugin to export every interface. With one world per interface, a plugin exports only the interfaces
+//! that it implements.
 
 #![allow(clippy::all, missing_docs, reason = "generated code")]
 

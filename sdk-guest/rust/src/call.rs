@@ -1,4 +1,4 @@
-//! What a call knows of its caller, and how it asks the caller questions.
+//! The context of a call: information about the caller, and questions to it.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ use crate::{
     Abilities, Answer, Context, Error, FormAnswer, Level, Question, Result, Root, Round, form::TypedForm, host,
 };
 
-/// One call: its context, the answers that it got so far, and the functions by which it asks and reports.
+/// A call of the plugin: its context, the answers received so far, and functions to ask questions and report progress.
 pub struct Call {
     context: Context,
     state: RefCell<Option<Vec<u8>>>,
@@ -28,9 +28,10 @@ impl Call {
         self.context.abilities.contains(ability)
     }
 
-    /// Puts a form to the person and returns what they did. The first time, this returns an error that ends the call. Then
-    /// wharf asks the person and calls the function again from its start, and this returns the answer. So put nothing before it
-    /// that must not happen twice.
+    /// Shows a form to the user and returns their answer.
+    ///
+    /// The first time, this returns an error, which ends the call. Then wharf asks the user and calls the function again from its start,
+    /// and this returns the answer. So before the last question, do nothing that must not happen twice.
     ///
     /// ```no_run
     /// # use wharf_sdk::{FormAnswer, prelude::*};
@@ -56,7 +57,7 @@ impl Call {
         }
     }
 
-    /// Asks the person to open a page over https. True if they agreed.
+    /// Asks the user to open a page over https, and returns whether they agreed.
     pub fn ask_page(&self, key: &str, page: crate::Page) -> Result<bool> {
         match self.answer(key, Question::Page(page))? {
             Answer::Accepted(_) => Ok(true),
@@ -65,7 +66,7 @@ impl Call {
         }
     }
 
-    /// Has the client's model answer; `params` are those of `sampling/createMessage`. Do not trust the reply.
+    /// Asks the client's model, with the parameters of `sampling/createMessage`. Do not trust the reply.
     pub fn sample(&self, key: &str, params: serde_json::Value) -> Result<serde_json::Value> {
         match self.answer(key, Question::Sample(params.to_string()))? {
             Answer::Sampled(json) => Ok(serde_json::from_str(&json)?),
@@ -74,8 +75,8 @@ impl Call {
         }
     }
 
-    /// The roots that the client has opened, as the client spells them. The directories that the plugin may *use* are in
-    /// [`host::directories`].
+    /// Returns the roots that the client has opened, as the client spells them. [`host::directories`] returns the directories that the
+    /// plugin may *use*.
     pub fn roots(&self) -> Result<Vec<Root>> {
         match self.answer("roots", Question::Roots)? {
             Answer::Roots(roots) => Ok(roots),
@@ -83,7 +84,7 @@ impl Call {
         }
     }
 
-    /// Asks several questions in one round. The answers come in the order of the questions.
+    /// Asks several questions in one round. The answers are in the order of the questions.
     pub fn ask_all(&self, questions: Vec<(String, Question)>) -> Result<Vec<Answer>> {
         let answers: Option<Vec<Answer>> = questions.iter().map(|(key, _)| self.given(key)).collect();
         match answers {
@@ -95,13 +96,14 @@ impl Call {
         }
     }
 
-    /// Keeps a value for the next round, when this call is made again with answers. At most 64 KiB; nobody else can read it.
+    /// Stores a value for the next round, when this function is called again with answers. The value has at most 64 KiB of JSON, and the
+    /// client can neither read nor change it.
     pub fn keep<T: Serialize>(&self, state: &T) -> Result<()> {
         *self.state.borrow_mut() = Some(serde_json::to_vec(state)?);
         Ok(())
     }
 
-    /// The value that an earlier round kept with [`keep`](Self::keep).
+    /// Returns the value that an earlier round stored with [`keep`](Self::keep).
     pub fn kept<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         match &self.context.state {
             Some(state) => Ok(Some(serde_json::from_slice(state)?)),
@@ -109,7 +111,7 @@ impl Call {
         }
     }
 
-    /// Tells how far the call has come, in any unit; `done` must grow.
+    /// Reports progress to the client, in any unit; `done` must grow from call to call.
     pub fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         host::progress(done, total, message);
     }

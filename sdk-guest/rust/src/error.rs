@@ -1,20 +1,20 @@
-//! How a call ends without a result: with a failure, or with a question.
+//! The error type of plugin functions: a call without a result ends with a failure or with questions.
 
 use crate::{Failure, Round};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a function of a plugin returned early.
+/// The reason why a function of a plugin returned no result.
 ///
-/// Any `std::error::Error` becomes [`Error::Failed`] by `?`. It does not implement `std::error::Error` itself, because the
-/// conversion could not exist then.
+/// The operator `?` converts any `std::error::Error` into [`Error::Failed`]. This type does not implement `std::error::Error` itself,
+/// because that conversion would then conflict with `From<T> for T`.
 #[derive(Debug)]
 pub enum Error {
-    /// The operation failed, in words that help the model: a tool call answers `isError: true` with them.
+    /// The operation failed. The model reads the message: a tool call is answered with it and `isError: true`.
     Failed(String),
-    /// A JSON-RPC error: for what is wrong with the request rather than with the world.
+    /// A JSON-RPC error, for requests that are wrong rather than operations that failed.
     Protocol { code: i32, message: String, data: Option<serde_json::Value> },
-    /// The client must be asked something first. [`crate::Call::ask`] returns this; pass it on with `?`.
+    /// The client must answer questions first. [`crate::Call::ask`] returns this error; pass it on with `?`.
     Ask(Round),
 }
 
@@ -23,18 +23,18 @@ impl Error {
         Self::Failed(message.into())
     }
 
-    /// The parameters are wrong in a way the schema cannot say.
+    /// Returns the error for parameters that satisfy the schema but are invalid for another reason.
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::Protocol { code: -32602, message: message.into(), data: None }
     }
 
-    /// There is no resource under this URI.
+    /// Returns the error for a URI without a resource.
     pub fn resource_not_found(uri: &str) -> Self {
         let data = serde_json::json!({ "uri": uri });
         Self::Protocol { code: -32002, message: "Resource not found".into(), data: Some(data) }
     }
 
-    /// Splits the error into the round of questions that it asks for (`Ok`), or the failure that it is (`Err`).
+    /// Returns the questions of an [`Error::Ask`] as `Ok`, and any other error as `Err` in the contract's form.
     pub fn into_parts(self) -> std::result::Result<Round, Failure> {
         match self {
             Self::Ask(round) => Ok(round),

@@ -1,4 +1,4 @@
-//! Forms whose schema comes from a type, and answers that come back as that type.
+//! Forms whose schema is derived from a type, and answers that are deserialized into that type.
 
 use std::marker::PhantomData;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::{Form, Page, schema::plain_schema};
 
-/// A form whose answer is read as `T`.
+/// A form whose answer is deserialized into `T`.
 pub struct TypedForm<T> {
     pub(crate) form: Form,
     answer: PhantomData<fn() -> T>,
 }
 
-/// What the person did with a form.
+/// The user's answer to a form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FormAnswer<T> {
     Accepted(T),
@@ -21,7 +21,7 @@ pub enum FormAnswer<T> {
     Cancelled,
 }
 
-/// A form with one field per field of `T`: strings, numbers, booleans and enums of unit variants, as MCP allows.
+/// Returns a form with one field per field of `T`: strings, numbers, booleans and enums of unit variants, as MCP allows.
 pub fn form<T: JsonSchema>(message: impl Into<String>) -> TypedForm<T> {
     let mut schema = plain_schema::<T>();
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
@@ -31,12 +31,12 @@ pub fn form<T: JsonSchema>(message: impl Into<String>) -> TypedForm<T> {
     TypedForm { form: Form { message: message.into(), schema: schema.to_string() }, answer: PhantomData }
 }
 
-/// A page to open, over https.
+/// Returns a page for the user to open, over https.
 pub fn page(message: impl Into<String>, url: impl Into<String>) -> Page {
     Page { message: message.into(), url: url.into() }
 }
 
-/// Removes the format of a field if MCP's forms do not know it.
+/// Removes the `format` of a field if MCP's forms do not support it.
 fn known_format(field: &mut Value) {
     let Some(field) = field.as_object_mut() else { return };
     let known = ["email", "uri", "date", "date-time"];

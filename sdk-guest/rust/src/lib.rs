@@ -1,6 +1,6 @@
 //! Write wharf plugins in Rust: MCP tools, resources and prompts as sandboxed WebAssembly components.
 //!
-//! A plugin is a type with functions. Mark them, and the component exports them:
+//! A plugin is a type with associated functions. An attribute macro on their impl block exports them from the component:
 //!
 //! ```no_run
 //! use wharf_sdk::prelude::*;
@@ -25,8 +25,8 @@
 //!
 //! Build with `cargo build --target wasm32-wasip2 --release` as a `cdylib`.
 //!
-//! Everything else is said by options on a function: [`tools`] lists them. This tool may run as a task, in the background, only
-//! for clients that can show a form, and takes arguments by a schema written by hand:
+//! Options on a function set everything else; [`tools`] lists them. The following tool may run as a task in the background, requires
+//! clients that can show a form, and has a hand-written schema for its arguments:
 //!
 //! ```no_run
 //! use wharf_sdk::{FormAnswer, prelude::*, serde_json::Value};
@@ -58,9 +58,9 @@
 //! # fn main() {}
 //! ```
 //!
-//! What the attributes expand to is a plain implementation of the traits [`Tools`], [`Resources`], [`Prompts`] and
-//! [`Completions`] and one line that exports it. A plugin whose list varies implements the trait itself and writes that
-//! line: `wharf_sdk::bindings::tools::export_tools!(Hello with_types_in wharf_sdk::bindings::tools);`
+//! The attributes expand to an implementation of one of the traits [`Tools`], [`Resources`], [`Prompts`] and [`Completions`], and one line
+//! that exports it. A plugin whose list varies implements the trait by hand and adds that line:
+//! `wharf_sdk::bindings::tools::export_tools!(Hello with_types_in wharf_sdk::bindings::tools);`
 
 #[doc(hidden)]
 pub mod bindings;
@@ -96,7 +96,7 @@ pub use output::{IntoPrompt, IntoRead, IntoTool, Json, audio, image, link, resou
 pub use schema::{arguments_schema, output_schema};
 pub use wharf_sdk_macros::{prompts, resources, tools, wants};
 
-/// Says in a paragraph what a model should know about all tools of the plugin together, such as which to call first.
+/// Sets the plugin's instructions: a paragraph for the model about all tools together, such as which one to call first.
 ///
 /// wharf adds it to the instructions that clients give to their model, unless the operator replaces it. It has at most 2 KiB.
 ///
@@ -114,7 +114,7 @@ macro_rules! instructions {
     };
 }
 
-/// Puts a text into a custom section, where it can be read without running anything.
+/// Puts a text into a custom section of the component, where the host can read it without running the plugin.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! section {
@@ -126,7 +126,7 @@ macro_rules! section {
     };
 }
 
-/// Everything a small plugin needs.
+/// The imports that a small plugin needs.
 pub mod prelude {
     pub use crate::{Call, Content, Error, Json, Result, form, host, prompts, resources, tools, wants};
     pub use schemars::JsonSchema;
@@ -136,7 +136,7 @@ pub mod prelude {
 #[doc(hidden)]
 pub mod macro_support;
 
-// For the derives, an author's crate can name these instead of dependencies of its own: `#[serde(crate = "wharf_sdk::serde")]`.
+// Re-exported, so that a plugin's crate can do without these dependencies: `#[serde(crate = "wharf_sdk::serde")]` on its derives.
 pub use schemars;
 pub use serde;
 pub use serde_json;

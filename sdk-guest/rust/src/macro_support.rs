@@ -1,4 +1,4 @@
-//! Functions that the code of the attribute macros calls. They are not for authors, because they may change with any version.
+//! Functions that the expansion of the attribute macros calls. They are not part of the public API and may change with any version.
 
 use serde::de::DeserializeOwned;
 
@@ -8,7 +8,7 @@ use crate::{
 };
 pub use crate::{Hints, PromptArgument, schema::no_arguments_schema};
 
-/// The bytes of a text, for a custom section.
+/// Returns the bytes of a text as an array, for a custom section.
 pub const fn section<const N: usize>(text: &str) -> [u8; N] {
     match text.as_bytes().first_chunk() {
         Some(bytes) => *bytes,
@@ -16,8 +16,7 @@ pub const fn section<const N: usize>(text: &str) -> [u8; N] {
     }
 }
 
-/// The descriptor of a tool. Details are left out if its function gave none: most tools have none, and every list would carry
-/// them.
+/// Returns the descriptor of a tool. Default details are omitted, because most tools set none and every list would carry them.
 pub fn tool(name: &str, description: &str, input_schema: String, details: ToolDetails) -> Tool {
     let plain = details.title.is_none()
         && details.output_schema.is_none()
@@ -74,12 +73,12 @@ pub fn resource_not_found(uri: &str) -> Failure {
     }
 }
 
-/// A prompt's argument, or a template's variable, by name; `None` if it is absent.
+/// Returns a prompt's argument or a template's variable by name, or `None` if it is absent.
 pub fn prompt_argument(args: &[(String, String)], name: &str) -> Option<String> {
     args.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
 }
 
-/// The variables of a URI that fits a template of literals and `{x}` or `{+x}`; `{x}` does not span a `/`.
+/// Matches a URI against a template of literals and `{x}` or `{+x}`, and returns the variables. `{x}` does not match a `/`, `{+x}` does.
 pub fn match_template(template: &str, uri: &str) -> Option<Vec<(String, String)>> {
     let mut variables = Vec::new();
     if match_parts(template, uri, &mut variables) { Some(variables) } else { None }
@@ -90,7 +89,7 @@ fn match_parts(template: &str, uri: &str, variables: &mut Vec<(String, String)>)
     let (Some(uri), Some((name, rest))) = (uri.strip_prefix(literal), rest.split_once('}')) else { return false };
     let (name, spans) = name.strip_prefix('+').map_or((name, false), |name| (name, true));
     let limit = if spans { uri.len() } else { uri.find('/').unwrap_or(uri.len()) };
-    // The longest value is tried first, so that a variable takes as much as it can.
+    // Matching is greedy: the longest value of a variable is tried first.
     for end in (1..=limit).rev().filter(|end| uri.is_char_boundary(*end)) {
         let kept = variables.len();
         variables.push((name.to_owned(), uri[..end].to_owned()));

@@ -1,4 +1,4 @@
-//! The types that functions of a plugin may return, and helpers that make content.
+//! The types that functions of a plugin may return, and functions that make content.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,12 +8,12 @@ use crate::{
     Role, ToolOutcome, ToolResult,
 };
 
-/// A structured result: its type gives the tool's output schema.
+/// A structured result. The tool's output schema is derived from `T`.
 pub struct Json<T>(pub T);
 
-/// What a tool may return, by itself or in a [`Result`].
+/// A type that a tool may return, by itself or in a [`Result`].
 pub trait IntoTool {
-    /// JSON Schema of the structured result, if there is one.
+    /// Returns the JSON Schema of the structured result, if the result is structured.
     fn schema() -> Option<String> {
         None
     }
@@ -80,7 +80,7 @@ impl<T: IntoTool> IntoTool for Result<T> {
     }
 }
 
-/// What reading a resource may return.
+/// A type that the function of a resource may return.
 pub trait IntoRead {
     fn into_read(self) -> Result<ReadOutcome>;
 }
@@ -103,7 +103,7 @@ impl<T: IntoRead> IntoRead for Result<T> {
     }
 }
 
-/// What a prompt may return.
+/// A type that the function of a prompt may return.
 pub trait IntoPrompt {
     fn into_prompt(self) -> Result<PromptOutcome>;
 }
@@ -145,7 +145,7 @@ pub fn link(uri: impl Into<String>, name: impl Into<String>) -> Content {
     Content::Link(ResourceLink { uri: uri.into(), name: name.into(), mime_type: None, more: None })
 }
 
-/// A text resource, embedded in a result.
+/// Returns a content block with an embedded text resource.
 pub fn resource_text(uri: impl Into<String>, mime_type: &str, text: impl Into<String>) -> Content {
     Content::Embedded(ResourceContents {
         uri: uri.into(),
@@ -155,7 +155,7 @@ pub fn resource_text(uri: impl Into<String>, mime_type: &str, text: impl Into<St
     })
 }
 
-/// A structured result together with content that the plugin wrote itself.
+/// Returns a structured result with content of its own instead of the generated text block.
 pub fn structured(content: Vec<Content>, value: &impl Serialize) -> Result<ToolResult> {
     Ok(ToolResult { content, structured: Some(serde_json::to_string(value)?), is_error: false, more: None })
 }

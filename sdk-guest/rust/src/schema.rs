@@ -1,13 +1,13 @@
-//! JSON Schemas from Rust types, written so that every client can read them.
+//! Derives JSON Schemas from Rust types, in a form that every client understands.
 //!
-//! Many clients make types of their own from a tool's schema, and know only the plainer part of JSON Schema: no references, one
-//! type for each value, no formats but those of the standard. An optional member is left out of `required`, and its type does
-//! not allow null as well; wharf takes a null for a member that is left out.
+//! Many clients generate their own types from a tool's schema, and support only a simple subset of JSON Schema: no references, one type for
+//! each value, standard formats only. An optional member is left out of `required`, and its type does not allow null; wharf treats a null
+//! argument like one that is left out.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-/// Formats that JSON Schema itself knows.
+/// The formats that the JSON Schema standard defines.
 const FORMATS: [&str; 19] = [
     "date-time",
     "date",
@@ -30,26 +30,26 @@ const FORMATS: [&str; 19] = [
     "regex",
 ];
 
-/// The schema of a tool's arguments.
+/// Returns the schema of a tool's arguments.
 pub fn arguments_schema<T: JsonSchema>() -> String {
     let mut root = plain_schema::<T>();
     root.entry("type").or_insert_with(|| "object".into());
-    // A type without members gets an empty `properties`, because clients read it without checking that it is there.
+    // A type without members gets an empty `properties`, because some clients access it without checking whether it exists.
     root.entry("properties").or_insert_with(|| json!({}));
     Value::Object(root).to_string()
 }
 
-/// The schema of a tool without arguments.
+/// Returns the schema of a tool without arguments.
 pub fn no_arguments_schema() -> String {
     json!({ "type": "object", "properties": {} }).to_string()
 }
 
-/// The schema of a tool's structured result.
+/// Returns the schema of a tool's structured result.
 pub fn output_schema<T: JsonSchema>() -> String {
     Value::Object(plain_schema::<T>()).to_string()
 }
 
-/// The schema of a type. Inner types are written out where they are used, except those that contain themselves.
+/// Returns the schema of a type. Inner types are inlined, except recursive ones.
 pub(crate) fn plain_schema<T: JsonSchema>() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
@@ -58,13 +58,13 @@ pub(crate) fn plain_schema<T: JsonSchema>() -> Map<String, Value> {
         Value::Object(root) => root,
         _ => Map::new(),
     };
-    // MCP takes this dialect for granted, so it need not be named.
+    // This dialect is MCP's default, so it need not be named.
     root.remove("$schema");
     root.remove("title");
     root
 }
 
-/// Reduces a schema, and all schemas within it, to the part of JSON Schema that every client reads.
+/// Reduces a schema, and all schemas within it, to the subset of JSON Schema that every client supports.
 fn plain(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
     one_type(object);
@@ -90,7 +90,7 @@ fn plain(schema: &mut Value) {
     }
 }
 
-/// Removes null from a list of types, and from the values that go with it. If one type is left, it stands by itself.
+/// Removes `null` from a list of types, and from the `enum` next to it. A list with one remaining type is replaced by that type.
 fn one_type(object: &mut Map<String, Value>) {
     let Some(Value::Array(types)) = object.get_mut("type") else { return };
     types.retain(|kind| kind != "null");
@@ -103,8 +103,7 @@ fn one_type(object: &mut Map<String, Value>) {
     }
 }
 
-/// Removes null from a choice. If one schema is left, its members are moved to where the choice was, except those that stand
-/// there already.
+/// Removes `null` from an `anyOf` or `oneOf`. If one schema remains, its members replace the choice; existing members take precedence.
 fn not_null(object: &mut Map<String, Value>) {
     for key in ["anyOf", "oneOf"] {
         let Some(Value::Array(choices)) = object.get_mut(key) else { continue };

@@ -1,4 +1,4 @@
-//! The macros' messages: each mistake an author can make ends in a sentence that says what to change.
+//! Tests the error messages of the macros: for each mistake of an author, the message says what to change.
 
 #[test]
 fn mistakes_are_explained() {

@@ -1,4 +1,4 @@
-// From an author's entry file to a component.
+// Builds a component from the entry file of a plugin.
 
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,10 +11,10 @@ import { Problem } from "./problem.js";
 
 export const ENGINES = { starlingmonkey, quickjs };
 
-/** Builds, and returns the size of what was built. */
+/** Builds the component, and returns its size in bytes. */
 export async function build({ entry, output, engine = "starlingmonkey", project = process.cwd() }) {
   if (!(engine in ENGINES))
-    throw new Problem(`there is no engine ${engine}; there are: ${Object.keys(ENGINES).join(", ")}`);
+    throw new Problem(`there is no engine ${engine}; the engines are: ${Object.keys(ENGINES).join(", ")}`);
   const path = relative(project, resolve(project, entry));
   const from = path.startsWith(".") ? path : `./${path}`;
   const { cold, fetches, ...about } = await check({ entry: from, engine, project });
@@ -38,7 +38,7 @@ export async function build({ entry, output, engine = "starlingmonkey", project 
   return bytes.length;
 }
 
-/** The whole contract, and of WASI what this plugin's modules import: a plugin asks for no more than it uses. */
+/** The world of the component: all exports of the contract, and only the WASI imports that the plugin's modules use. */
 function world(imports) {
   const lines = ["include wharf:plugin/full-plugin@0.1.0;", ...imports.map((name) => `import ${name};`)];
   return `package wharf-sdk:javascript@0.1.0;\n\nworld plugin {\n  ${lines.join("\n  ")}\n}\n`;
@@ -63,7 +63,7 @@ async function quickjs({ source, code, wit, project }) {
     moduleRoot: dirname(source),
     witPath: wit,
     world: "plugin",
-    // Without it the component needs the component model's async, which WASI 0.2 has not.
+    // Without this option, the component needs the async support of the component model, which WASI 0.2 lacks.
     sync: true,
   });
   return component;
@@ -85,7 +85,7 @@ function section(name, text, most) {
   return Buffer.concat([Buffer.from([0]), leb(content.length), content]);
 }
 
-/** A number as WebAssembly writes it. */
+/** Encodes an unsigned number as LEB128. */
 function leb(number) {
   const bytes = [];
   for (let left = number; ;) {

@@ -1,4 +1,4 @@
-// The author's modules and the SDK's as one module.
+// Bundles the author's modules and the SDK's into one module.
 
 import { builtinModules, SourceMap } from "node:module";
 import { isAbsolute, join, relative, resolve } from "node:path";
@@ -13,11 +13,15 @@ const OURS = { "wharf-sdk": "index.js", "wharf-sdk/files": "files.js", "wharf-sd
 const PLACES = '"the build puts places here"';
 const NODE = new RegExp(`^(node:.*|(${builtinModules.filter((name) => !name.startsWith("_")).join("|")})(/.*)?)$`);
 
-/** What each engine lacks of JavaScript, for esbuild to write in other words. QuickJS cannot wait in an `async` function of its own. */
+/**
+ * The syntax that each engine lacks and that esbuild transpiles. On QuickJS these are `async` functions: the SDK replaces its promises, and
+ * native `async` functions would not use the replacement.
+ */
 const LACKS = { starlingmonkey: {}, quickjs: { "async-await": false, "async-generator": false, "for-await": false } };
 
 /**
- * Bundles an entry. `stubs`, for a trial run in Node.js, has sources of the modules that only wharf gives; without, they stay imports.
+ * Bundles an entry. `stubs`, for a trial run in Node.js, has sources for the modules that only wharf provides; without `stubs`, they
+ * remain imports.
  */
 export async function bundle({ entry, engine, project, stubs, cold = [] }) {
   const esbuild = await load("esbuild", project);
@@ -58,7 +62,7 @@ export async function bundle({ entry, engine, project, stubs, cold = [] }) {
   };
 }
 
-/** The module that is bundled: the exports of the component. */
+/** Returns the source of the module that is bundled. It has the component's exports. */
 function glue(entry, engine, cold) {
   const quick = engine === "quickjs";
   return [
@@ -86,7 +90,7 @@ function modules(engine, stubs) {
       }));
       build.onResolve({ filter: /^wharf-sdk:engine$/ }, ({ path }) => ({ path, namespace: "engine" }));
       build.onLoad({ filter: /.*/, namespace: "engine" }, () => ({
-        // A 64-bit number is a BigInt in one engine's bindings, a number in the other's.
+        // The bindings of StarlingMonkey represent 64-bit integers as BigInt, those of QuickJS as number.
         contents: `export const size = ${engine === "quickjs" ? "Number" : "BigInt"};`,
       }));
       build.onResolve({ filter: /^(wharf|wasi):/ }, ({ path }) =>
@@ -98,7 +102,7 @@ function modules(engine, stubs) {
           ? '; files are read and written with "wharf-sdk/files"'
           : "";
         const by = importer.includes("node_modules")
-          ? `, which ${importer.slice(importer.lastIndexOf("node_modules/") + 13)} wants,`
+          ? `, which ${importer.slice(importer.lastIndexOf("node_modules/") + 13)} imports,`
           : "";
         return {
           errors: [{ text: `"${path}"${by} is a part of Node.js, and a plugin does not run in Node.js${files}` }],
@@ -121,7 +125,7 @@ function said({ text, location }, from) {
   return location ? `${location.file}:${location.line}:${location.column + 1}: ${problem}` : problem;
 }
 
-/** Where the lines of a bundle come from. */
+/** Maps the lines of a bundle to the author's source files. */
 class Places {
   #map;
   #project;
@@ -131,7 +135,7 @@ class Places {
     this.#project = project;
   }
 
-  /** The place of a line and column, both from 1, if it is in the author's own files. */
+  /** Returns the source position of a line and column, which count from 1, if it is in the author's own files. */
   find(line, column) {
     const found = this.#map.findEntry(line - 1, column - 1);
     if (!found?.originalSource || found.generatedLine !== line - 1) return undefined;
@@ -146,7 +150,7 @@ class Places {
     return foreign ? undefined : { file, line: found.originalLine + 1, column: found.originalColumn + 1 };
   }
 
-  /** The innermost place of the author's in a stack of V8's. */
+  /** Returns the innermost position in the author's files in a stack trace of V8. */
   inStack(stack) {
     for (const [, line, column] of String(stack).matchAll(/plugin\.js:(\d+):(\d+)/g)) {
       const place = this.find(Number(line), Number(column));
@@ -155,7 +159,7 @@ class Places {
     return undefined;
   }
 
-  /** The first place of the author's where a word stands. */
+  /** Returns the first position in the author's files at which a word occurs. */
   ofWord(code, word) {
     for (const [index, text] of code.split("\n").entries()) {
       const at = text.search(new RegExp(`\\b${word}\\b`));
@@ -165,7 +169,7 @@ class Places {
     return undefined;
   }
 
-  /** Which lines are the author's: `[line, file, its line, how many follow alike]`. Short enough to travel in the plugin. */
+  /** Returns the line ranges of the author's files: `[line, file, its line, number of lines]`. The table is embedded in the plugin. */
   table(code) {
     const table = [];
     code.split("\n").forEach((text, index) => {

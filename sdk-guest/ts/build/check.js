@@ -1,4 +1,4 @@
-// A trial run in Node.js before the engine takes its snapshot: it finds what is wrong in a second, and says where.
+// Runs a plugin's top level in Node.js before the engine takes its snapshot. This finds mistakes in a second, with file and line.
 
 import vm from "node:vm";
 
@@ -15,7 +15,7 @@ const STUBS = {
   "wasi:filesystem/preopens@0.2.0": host(["getDirectories"]),
 };
 
-/** What each engine has beside the language itself. */
+/** The globals that each engine has in addition to the language itself. */
 const GLOBALS = {
   starlingmonkey: [
     "URL",
@@ -45,7 +45,8 @@ const GLOBALS = {
   quickjs: ["atob", "btoa", "queueMicrotask", "DOMException"],
 };
 
-// The snapshot holds what these would answer, for all calls there will ever be; an engine that is asked for it only crashes.
+// The snapshot would store the results of these functions for all calls. The engines themselves crash if they are called at build time;
+// these replacements throw an error that names the call.
 const GUARDS = `
   globalThis.stop = (what) => {
     const error = new Error(what + " was called while the module loads, which happens once, at build: call it in a function");
@@ -71,9 +72,9 @@ const GUARDS = `
   }
 `;
 
-const PATIENCE_MS = 20_000;
+const LOAD_TIMEOUT_MS = 20_000;
 
-/** Runs a plugin's top level. What it says of itself, and which tools' validators must not run before there is a call. */
+/** Runs a plugin's top level. Returns its instructions and wants, and the tools whose validators must not run at build time. */
 export async function check({ entry, engine, project }) {
   const { exports, fetches } = await trial({ entry, engine, project });
   const { fixed, instructions, wants } = exports.about;
@@ -81,7 +82,7 @@ export async function check({ entry, engine, project }) {
   return { cold, fetches, instructions, wants };
 }
 
-/** The exports of a plugin, in Node.js. */
+/** Loads a plugin in Node.js and returns its exports. */
 export async function trial({ entry, engine, project }) {
   const shown = entry.replace(/^\.\//, "");
   const { code, places, fetches } = await bundle({ entry, engine, project, stubs: STUBS });
@@ -95,13 +96,13 @@ export async function trial({ entry, engine, project }) {
   try {
     vm.runInContext(`${code}\nglobalThis.__plugin = __plugin;`, context, {
       filename: "plugin.js",
-      timeout: PATIENCE_MS,
+      timeout: LOAD_TIMEOUT_MS,
     });
   } catch (thrown) {
     if (thrown?.code === "ERR_SCRIPT_EXECUTION_TIMEOUT") {
-      throw new Problem(`${shown}: it is still loading after ${PATIENCE_MS / 1000} seconds`);
+      throw new Problem(`${shown}: the module is still loading after ${LOAD_TIMEOUT_MS / 1000} seconds`);
     }
-    const what = thrown?.stack ? told(thrown) : `something that is no Error was thrown: ${thrown}`;
+    const what = thrown?.stack ? told(thrown) : `a value that is not an Error was thrown: ${thrown}`;
     throw new Problem(`${places.inStack(thrown?.stack) ?? shown}: ${what}`);
   }
   return { exports: context.__plugin, fetches };

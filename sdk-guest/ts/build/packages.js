@@ -1,4 +1,4 @@
-// Finds the tools that build, in the versions that the author's project pins.
+// Finds the build tools, in the versions that the author's project pins.
 
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { Problem } from "./problem.js";
 
 const { peerDependencies } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 
-/** The module of a package, looked up from the project's folder and not from the SDK's, which may be elsewhere. */
+/** Loads the module of a package. It is looked up from the project's folder and not from the SDK's, which may be elsewhere. */
 export async function load(name, project) {
   for (let folder = project; ; folder = dirname(folder)) {
     const place = join(folder, "node_modules", name);

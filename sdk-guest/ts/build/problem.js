@@ -1,2 +1,2 @@
-/** What is wrong with the author's plugin, in one sentence. Anything else that is thrown is a defect of the SDK. */
+/** A mistake in the author's plugin, described in one sentence. Any other thrown error is a defect of the SDK. */
 export class Problem extends Error {}

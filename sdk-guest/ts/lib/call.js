@@ -1,10 +1,10 @@
-// One call: what it knows of its caller, and how it asks.
+// The context of a call: information about the caller, and questions to it.
 
 import { Failure } from "./errors.js";
 import * as host from "./host.js";
 import { formSchema } from "./schema.js";
 
-/** A form for the person. What they enter comes back as the schema's type. */
+/** A form for the user. The answer has the schema's type. */
 export function form(message, schema) {
   const { json, validate } = formSchema(schema, `the form "${message}"`);
   const question = { tag: "form", val: { message, schema: JSON.stringify(json) } };
@@ -22,7 +22,7 @@ export function form(message, schema) {
   };
 }
 
-/** A page for the person to open, over https. */
+/** A page for the user to open, over https. */
 export const page = (message, url) => ({
   question: { tag: "page", val: { message, url } },
   read: (answer) => ({ action: told(answer) }),
@@ -37,12 +37,12 @@ export const sampling = (params) => ({
   },
 });
 
-/** What the client has opened, as it spells it. */
+/** A question for the client's roots, as the client spells them. */
 export const roots = () => ({
   question: { tag: "roots" },
   read(answer) {
     if (answer.tag === "roots") return answer.val.map(({ uri, name }) => ({ uri, name: name ?? undefined }));
-    throw new Failure("the client did not say its roots");
+    throw new Failure("the client did not answer which roots it has opened");
   },
 });
 
@@ -69,7 +69,7 @@ export class Call {
     this.#state = this.#given;
     this.#abilities = context.abilities;
     this.#more = context.more;
-    /** Questions without an answer. */
+    /** The questions that have no answer yet. */
     this.open = new Map();
   }
 
@@ -89,14 +89,15 @@ export class Call {
     return this.#context.capabilities ?? {};
   }
 
-  /** Whether the client can do this, now, for this call. */
+  /** Whether the client has an ability during this call. */
   can(ability) {
     return this.#abilities[ability] === true;
   }
 
   /**
-   * Asks. Without an answer the call ends here: this promise never settles, so no `catch` of the author's sees it, wharf asks, and
-   * the function runs again from its start, when the same key has its answer. Questions that are asked at once go out at once.
+   * Asks a question. If it has no answer yet, the call ends here: this promise never settles, so no `catch` of the author runs. wharf asks
+   * the client, and the function runs again from its start; then the key has an answer. Questions that are asked at the same time are
+   * sent in one round.
    */
   async ask(key, asked) {
     const answer = this.#answers.get(key);
@@ -106,7 +107,7 @@ export class Call {
     return new Promise(() => {});
   }
 
-  /** Asks several questions at once: an object of questions becomes an object of answers. */
+  /** Asks several questions at once. Takes an object of questions and returns an object of answers with the same keys. */
   async askAll(questions) {
     const keys = Object.keys(questions);
     const answers = await Promise.all(keys.map((key) => this.ask(key, questions[key])));
@@ -121,12 +122,12 @@ export class Call {
     return this.ask("roots", roots());
   }
 
-  /** Keeps a value for when this call is made again with answers: at most 64 KiB of JSON. */
+  /** Stores a value for the next round, when the function is called again with answers: at most 64 KiB of JSON. */
   keep(value) {
     this.#state = new TextEncoder().encode(JSON.stringify(value));
   }
 
-  /** What an earlier round kept. */
+  /** Returns the value that an earlier round stored. */
   kept() {
     return this.#given && JSON.parse(new TextDecoder().decode(new Uint8Array(this.#given)));
   }
@@ -147,12 +148,12 @@ export class Call {
     return host.directories();
   }
 
-  /** The questions as the contract's `round`. */
+  /** Returns the open questions as the contract's `round`. */
   round() {
     return { questions: [...this.open], state: this.#state };
   }
 
-  /** Calls back once, when a question has no answer. */
+  /** Calls the callback once, when the first question without an answer is asked. */
   whenAsked(callback) {
     if (this.open.size) return callback();
     this.#asked = () => {

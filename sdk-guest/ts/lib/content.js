@@ -1,4 +1,4 @@
-// What tools, prompts and resources return.
+// The values that tools, prompts and resources return.
 
 const json = (members) => {
   const given = Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
@@ -16,13 +16,13 @@ export function link(uri, name, { mimeType, ...more } = {}) {
   return { tag: "link", val: { uri, name, mimeType, more: json(more) } };
 }
 
-/** A resource's contents within a result. */
+/** A resource embedded in a result. */
 export const embedded = (uri, data, mimeType) => ({ tag: "embedded", val: contents(uri, data, mimeType) });
 
 /** A complete content block of MCP. */
 export const raw = (block) => ({ tag: "raw", val: JSON.stringify(block) });
 
-/** One piece of a resource: text or bytes. */
+/** One item of a resource's contents: text or bytes. */
 export function contents(uri, data, mimeType, more = {}) {
   const body = typeof data === "string" ? { tag: "text", val: data } : { tag: "bytes", val: data };
   return { uri, mimeType, body, more: json(more) };
@@ -33,14 +33,14 @@ const KINDS = ["text", "image", "audio", "link", "embedded", "raw"];
 export const isContent = (value) =>
   typeof value === "object" && value !== null && KINDS.includes(value.tag) && "val" in value;
 
-/** Text and content blocks as a list of content; `undefined` if anything else is in it. */
+/** Converts texts and content blocks to a list of content; returns `undefined` for any other value. */
 export function asContent(value) {
   const list = Array.isArray(value) ? value : [value];
   const blocks = list.map((one) => (typeof one === "string" ? text(one) : one));
   return blocks.every(isContent) ? blocks : undefined;
 }
 
-/** A whole result: content beside structured data, an error that the tool words itself, `_meta`. */
+/** A complete result: content in addition to structured data, an error with content, `_meta`. */
 export class ToolResult {
   constructor({ content = [], structured, isError = false, meta }) {
     this.content = content;

@@ -1,4 +1,4 @@
-// What an author writes: the parts of a plugin.
+// The functions by which an author defines the parts of a plugin.
 
 import { asContent, isContent, more, text, ToolResult } from "./content.js";
 import { resourceNotFound, shown } from "./errors.js";
@@ -8,10 +8,10 @@ const NAME = /^[A-Za-z0-9_.-]{1,128}$/;
 const NEEDS = ["form", "page", "sampling", "samplingTools", "roots", "progress", "log"];
 const TASKS = ["forbidden", "optional", "required"];
 
-/** A tool: `run` gets the arguments, as the schema's type, and the call. */
+/** A tool. `run` gets the arguments, with the schema's type, and the call. */
 export const tool = (name, options) => ({ kind: "tool", name, made: toolOf(name, options) });
 
-/** A resource, or with `{variables}` in its URI a template: `read` gets the variables and the call. */
+/** A resource, or a template if the URI has `{variables}`. `read` gets the variables and the call. */
 export function resource(uri, options) {
   const template = typeof uri === "string" && uri.includes("{");
   return template
@@ -19,10 +19,10 @@ export function resource(uri, options) {
     : { kind: "resource", name: uri, made: resourceOf(uri, options) };
 }
 
-/** A prompt: `get` gets the arguments and the call. */
+/** A prompt. `get` gets the arguments and the call. */
 export const prompt = (name, options) => ({ kind: "prompt", name, made: promptOf(name, options) });
 
-/** A plugin made of these parts, or of what a function of the operator's config returns. */
+/** A plugin with these parts, or with the parts that a function of the operator's config returns. */
 export function plugin(parts, options = {}) {
   if (typeof parts !== "function" && !Array.isArray(parts)) {
     throw new TypeError("plugin() takes a list of tools, resources and prompts");
@@ -39,13 +39,13 @@ function named(what, name, options, member) {
   need(typeof options?.[member] === "function", `${what} \`${name}\` needs a function \`${member}\``);
 }
 
-/** The parts as the contract lists them, and as they are called. */
+/** Returns the parts in the form of the contract's lists, and with their functions. */
 export function catalog(parts) {
   const made = { tools: new Map(), resources: new Map(), templates: [], prompts: new Map() };
   for (const part of parts.flat(Infinity)) {
     if (part?.kind === "template") made.templates.push(part.made);
     else if (made[`${part?.kind}s`] instanceof Map) put(made[`${part.kind}s`], part.kind, part);
-    else throw new TypeError(`a part of the plugin is no tool, resource or prompt: ${shown(part)}`);
+    else throw new TypeError(`a part of the plugin is not a tool, resource or prompt: ${shown(part)}`);
   }
   return made;
 }
@@ -61,7 +61,7 @@ function toolOf(name, options) {
   need(typeof description === "string" && description, `tool \`${name}\` needs a description: a model chooses by it`);
   need(TASKS.includes(task), `tool \`${name}\`: \`task\` is one of ${TASKS.join(", ")}`);
   for (const one of needs)
-    need(NEEDS.includes(one), `tool \`${name}\`: \`needs\` knows ${NEEDS.join(", ")}, not ${one}`);
+    need(NEEDS.includes(one), `tool \`${name}\`: \`needs\` must be of ${NEEDS.join(", ")}, not ${one}`);
   const given = readSchema(input, "input", `\`input\` of tool \`${name}\``);
   const told = output && readSchema(output, "output", `\`output\` of tool \`${name}\``);
   const listed = {
@@ -157,7 +157,7 @@ function templateOf(uri, options) {
   };
 }
 
-/** `{x}` is a piece without slashes, `{+x}` any piece. */
+/** Returns the pattern of a URI template, and its variables. `{x}` matches text without slashes, `{+x}` any text. */
 function matcher(template) {
   const names = [];
   const pattern = template.replace(/\{(\+?)([A-Za-z0-9_]+)\}|[^{]+|\{/g, (piece, plus, name) => {
@@ -222,7 +222,7 @@ function promptOutcome(name, value) {
   return { tag: "done", val: { description, messages: made, more: undefined } };
 }
 
-/** The suggestions for an argument: a list is narrowed to what begins as typed, a function says itself. */
+/** Returns the suggestions for an argument. A list is filtered by the typed prefix; a function returns the suggestions itself. */
 export function completion(complete, value, others) {
   if (Array.isArray(complete)) return complete.filter((one) => one.startsWith(value));
   return complete ? complete(value, Object.fromEntries(others)) : [];

@@ -1,4 +1,4 @@
-// The variables that the operator lets the plugin see.
+// The environment variables that the operator grants to the plugin.
 
 import { getEnvironment } from "wasi:cli/environment@0.2.0";
 

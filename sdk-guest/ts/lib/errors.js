@@ -1,6 +1,6 @@
-// How a call ends without a result.
+// The errors that end a call without a result.
 
-/** An end of a call in words of the author's choice: a tool answers `isError: true` with them, nothing is added. */
+/** A failure with exactly this message, to which nothing is added. A tool call is answered with it and `isError: true`. */
 export class Failure extends Error {
   constructor(message, { code, data, cause } = {}) {
     super(message, cause === undefined ? undefined : { cause });
@@ -14,7 +14,7 @@ export const invalidParams = (message, data) => new Failure(message, { code: -32
 
 export const resourceNotFound = (uri) => new Failure("Resource not found", { code: -32002, data: { uri } });
 
-/** What was thrown, as the contract's `failure`. */
+/** Converts a thrown value to the contract's `failure`. */
 export function asFailure(thrown) {
   if (thrown instanceof Failure) {
     const data = thrown.data === undefined ? undefined : JSON.stringify(thrown.data);
@@ -24,9 +24,9 @@ export function asFailure(thrown) {
   return { message: place ? `${told(thrown)} (${place})` : told(thrown), code: undefined, data: undefined };
 }
 
-/** An error and its causes in one line. */
+/** Describes an error and its causes in one line. */
 function told(thrown, depth = 0) {
-  if (!(thrown instanceof Error)) return `something that is no Error was thrown: ${shown(thrown)}`;
+  if (!(thrown instanceof Error)) return `a value that is not an Error was thrown: ${shown(thrown)}`;
   const name = thrown.name && thrown.name !== "Error" ? `${thrown.name}: ` : "";
   const cause = thrown.cause instanceof Error && depth < 4 ? `: ${told(thrown.cause, depth + 1)}` : "";
   return `${name}${thrown.message || "no message"}${cause}`;
@@ -42,12 +42,12 @@ export function shown(value) {
 
 let places;
 
-/** Takes what the build knows of the author's lines: `[first line of the bundle, file, its line, how many]`. */
+/** Sets the build's table of the author's lines: `[first line in the bundle, file, its line, number of lines]`. */
 export function setPlaces(table) {
   places = table;
 }
 
-/** `src/plugin.ts:12`: the innermost line of the author's own code in the error's stack. */
+/** Returns the innermost line of the author's own code in the error's stack, as `src/plugin.ts:12`. */
 export function placeOf(thrown) {
   if (!places || typeof thrown?.stack !== "string") return undefined;
   for (const [, line] of thrown.stack.matchAll(/plugin\.js:(\d+)/g)) {

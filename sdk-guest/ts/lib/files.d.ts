@@ -1,4 +1,5 @@
-// Files of the directories that are open to a call, by the functions of `node:fs/promises`. Errors have its codes, such as `ENOENT`.
+// Access to the files in the directories that are open to a call, with functions like those of `node:fs/promises`. Errors have the same
+// codes, such as `ENOENT`.
 
 export interface Kind {
   isFile(): boolean;
@@ -14,7 +15,7 @@ export interface Stats extends Kind {
 
 export function readFile(path: string): Promise<Uint8Array>;
 export function readFile(path: string, encoding: "utf8" | "utf-8" | { encoding: "utf8" | "utf-8" }): Promise<string>;
-/** `flag: "a"` appends, `"wx"` fails if the file is there. */
+/** `flag: "a"` appends, `"wx"` fails if the file exists. */
 export function writeFile(
   path: string,
   data: string | Uint8Array,

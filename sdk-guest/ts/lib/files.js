@@ -1,4 +1,4 @@
-// The files of the directories that are open to a call, by the functions of `node:fs/promises`.
+// Access to the files in the directories that are open to a call, with functions like those of `node:fs/promises`.
 
 import { getDirectories } from "wasi:filesystem/preopens@0.2.0";
 import { size } from "wharf-sdk:engine";
@@ -7,7 +7,7 @@ const READ = { read: true };
 const WRITE = { write: true, mutateDirectory: true };
 const CHUNK = 1 << 20;
 
-/** The open directory around a path, and the path within it. */
+/** Returns the open directory that contains a path, and the path within it. */
 function placed(path) {
   const asked = String(path).replace(/\/+$/, "") || "/";
   let best;
@@ -41,7 +41,7 @@ function tried(path, work) {
   try {
     return work(placed(path));
   } catch (thrown) {
-    // Engines differ in where they put what an import returned as its error.
+    // One engine throws the error value of an import itself, the other an object with the value as `payload`.
     const kind = typeof thrown === "string" ? thrown : thrown?.payload;
     throw typeof kind === "string" ? problem(kind, path) : thrown;
   }
@@ -49,7 +49,7 @@ function tried(path, work) {
 
 const opened = ({ descriptor, name }, how, rights) => descriptor.openAt({ symlinkFollow: true }, name, how, rights);
 
-/** Lets go of a file at once; collecting garbage would do so late. */
+/** Runs `work` with a file and then closes it at once; the garbage collector would close it much later. */
 function using(file, work) {
   try {
     return work(file);
@@ -58,7 +58,7 @@ function using(file, work) {
   }
 }
 
-/** The bytes of a file, or with an encoding its text. */
+/** Reads the bytes of a file, or with an encoding its text. */
 export async function readFile(path, options) {
   const encoding = typeof options === "string" ? options : options?.encoding;
   const bytes = tried(path, (place) =>
@@ -83,7 +83,7 @@ export async function readFile(path, options) {
   return encoding ? new TextDecoder(encoding).decode(bytes) : bytes;
 }
 
-/** Writes text or bytes; `{ flag: "a" }` appends, `{ flag: "wx" }` fails if the file is there. */
+/** Writes text or bytes; `{ flag: "a" }` appends, `{ flag: "wx" }` fails if the file exists. */
 export async function writeFile(path, data, { flag = "w" } = {}) {
   const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
   const how = { create: true, truncate: flag !== "a", exclusive: flag === "wx" };
@@ -101,7 +101,7 @@ export async function writeFile(path, data, { flag = "w" } = {}) {
 
 export const appendFile = (path, data) => writeFile(path, data, { flag: "a" });
 
-/** The names in a directory, sorted; with `{ withFileTypes: true }` objects that say what each is. */
+/** Returns the names in a directory, sorted; with `{ withFileTypes: true }` objects with name and type. */
 export async function readdir(path, { withFileTypes = false } = {}) {
   const entries = tried(path, (place) =>
     using(opened(place, { directory: true }, READ), (directory) => {

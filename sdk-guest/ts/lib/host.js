@@ -1,4 +1,4 @@
-// What a plugin may call while it runs. `serve` puts in wharf itself; elsewhere, such as in a unit test, there is none.
+// The functions of wharf that a running plugin can call. `serve` sets the host; elsewhere, such as in a unit test, there is no host.
 
 let host;
 
@@ -7,14 +7,14 @@ export function setHost(given) {
 }
 
 function outside() {
-  if (!host) throw new Error("there is no wharf here: this works only while a plugin answers a call");
+  if (!host) throw new Error("wharf is not available here: this works only while a plugin answers a call");
   return host;
 }
 
-/** The plugin's table from the operator's file. */
+/** Returns the plugin's table from the operator's config file. */
 export const config = () => JSON.parse(outside().config());
 
-/** The directories that are open to this call. */
+/** Returns the directories that are open to this call. */
 export const directories = () =>
   outside()
     .directories()
@@ -28,7 +28,7 @@ export function progress(done, total, message) {
   outside().progress(done, total, message);
 }
 
-/** This plugin's own `tools`, `resources` or `prompts` are others than before. */
+/** Announces that this plugin's list of `tools`, `resources` or `prompts` changed. */
 export const listChanged = (which) => outside().listChanged(which);
 
 export const resourceUpdated = (uri) => outside().resourceUpdated(uri);

@@ -1,9 +1,9 @@
 // The types of wharf-sdk.
 
-/** JSON that was parsed, or will be written. */
+/** A JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [member: string]: Json };
 
-/** A schema of any library that follows the Standard Schema and the Standard JSON Schema, such as zod, valibot or arktype. */
+/** A schema of any library that implements Standard Schema and Standard JSON Schema, such as zod, valibot or arktype. */
 export interface StandardSchema<Input = any, Output = Input> {
   readonly "~standard": {
     readonly version: 1;
@@ -26,7 +26,7 @@ type Validated<Output> =
       }>;
     };
 
-/** A JSON Schema of an object, written by hand. wharf checks arguments by it. */
+/** A hand-written JSON Schema of an object. wharf validates arguments by it. */
 export interface JsonSchema {
   readonly type: "object";
   readonly properties?: { readonly [name: string]: unknown };
@@ -37,12 +37,12 @@ export interface JsonSchema {
 
 export type Schema = StandardSchema | JsonSchema;
 
-/** What a schema gives to a function. */
+/** The type of a value that a schema has validated. */
 export type Out<S> = S extends { readonly "~standard": { readonly types?: { readonly output: infer T } | undefined } }
   ? T
   : any;
 
-/** What a schema takes from a function. */
+/** The type of a value that a schema accepts. */
 export type In<S> = S extends { readonly "~standard": { readonly types?: { readonly input: infer T } | undefined } }
   ? T
   : any;
@@ -76,12 +76,12 @@ export function link(
     _meta?: Json;
   },
 ): Content;
-/** A resource's contents within a result. */
+/** A resource embedded in a result. */
 export function embedded(uri: string, data: string | Uint8Array, mimeType?: string): Content;
-/** A complete content block of MCP, for annotations and kinds that have no function here. */
+/** A complete content block of MCP, for annotations, and for kinds without a function in this package. */
 export function raw(block: { type: string; [member: string]: Json }): Content;
 
-/** One piece of a resource. */
+/** One item of a resource's contents. */
 export interface Contents {
   readonly uri: string;
   readonly mimeType?: string | undefined;
@@ -91,12 +91,12 @@ export interface Contents {
 
 export function contents(uri: string, data: string | Uint8Array, mimeType?: string, more?: { _meta?: Json }): Contents;
 
-/** A whole result of a tool. */
+/** A complete result of a tool. */
 export interface ToolResult {
   readonly [kind]: "result";
 }
 
-/** Content beside structured data, an error that the tool words itself, `_meta`. */
+/** A complete result: content in addition to structured data, an error with content, `_meta`. */
 export function result(members: {
   content?: ReadonlyArray<string | Content>;
   structured?: object;
@@ -116,15 +116,15 @@ export function assistant(content: string | Content): Message;
 
 export type Level = "debug" | "info" | "notice" | "warning" | "error" | "critical" | "alert" | "emergency";
 
-/** What a client may be able to do. */
+/** An ability of a client. */
 export type Ability = "form" | "page" | "sampling" | "samplingTools" | "roots" | "progress" | "log";
 
-/** Something that only the client can answer, with `T`. */
+/** A question that only the client can answer, with an answer of type `T`. */
 export interface Question<T> {
   readonly [kind]: T;
 }
 
-/** What the person did with a form. */
+/** The user's answer to a form. */
 export type FormAnswer<T> = { action: "accept"; content: T } | { action: "decline" | "cancel"; content?: undefined };
 
 export interface Root {
@@ -145,16 +145,16 @@ export interface SamplingParams {
   [member: string]: unknown;
 }
 
-/** A form for the person: flat fields, as MCP allows. What they enter comes back as the schema's type. */
+/** A form for the user: flat fields, as MCP allows. The answer has the schema's type. */
 export function form<const S extends Schema>(message: string, schema: S): Question<FormAnswer<Out<S>>>;
-/** A page for the person to open, over https. */
+/** A page for the user to open, over https. */
 export function page(message: string, url: string): Question<{ action: "accept" | "decline" | "cancel" }>;
 /** A question to the client's model. Do not trust the reply. */
 export function sampling(params: SamplingParams): Question<any>;
-/** What the client has opened, as it spells it. */
+/** A question for the client's roots, as the client spells them. */
 export function roots(): Question<Root[]>;
 
-/** One call: what it knows of its caller, and how it asks and reports. */
+/** A call of the plugin: information about the caller, and methods to ask questions and report progress. */
 export interface Call {
   /** The revision of MCP that the client speaks. */
   readonly revision: string;
@@ -163,16 +163,16 @@ export interface Call {
   readonly meta: { [member: string]: Json };
   /** The client's capabilities as it sent them. */
   readonly capabilities: { [member: string]: Json };
-  /** The plugin's table from the operator's file. */
+  /** The plugin's table from the operator's config file. */
   readonly config: any;
   readonly directories: Directory[];
 
   can(ability: Ability): boolean;
 
   /**
-   * Asks the person or the client. Without an answer the call ends here, wharf asks, and the function runs again from its start, when
-   * this returns the answer. So do nothing before the last question that must not happen twice. No `catch` or
-   * `finally` around it runs meanwhile.
+   * Asks the user or the client. If the question has no answer yet, the call ends here: wharf asks, the function runs again from its
+   * start, and then this returns the answer. So before the last question, do nothing that must not happen twice. No `catch` or `finally`
+   * around it runs when the call ends here.
    */
   ask<T>(key: string, question: Question<T>): Promise<T>;
   /** Asks several questions in one round. */
@@ -184,14 +184,14 @@ export interface Call {
   /** `ask` with `roots`. The directories that the plugin may use are in `directories`. */
   roots(): Promise<Root[]>;
 
-  /** Keeps a value for when this call is made again with answers: at most 64 KiB of JSON, which nobody else can read. */
+  /** Stores a value for the next round, when the function is called again: at most 64 KiB of JSON. The client cannot read it. */
   keep(value: unknown): void;
-  /** What an earlier round kept. */
+  /** Returns the value that an earlier round stored. */
   kept<T = any>(): T | undefined;
 
-  /** Tells how far the call has come, in any unit; `done` must grow. */
+  /** Reports progress to the client, in any unit; `done` must grow from call to call. */
   progress(done: number, total?: number, message?: string): void;
-  /** To the operator, and to the client if it wants to hear it; `data` is what the client sees in place of the message. */
+  /** Logs to the operator, and to the client if its log level allows. If `data` is given, the client sees it instead of the message. */
   log(level: Level, message: string, data?: unknown): void;
 }
 
@@ -213,27 +213,27 @@ export interface Hints {
 type Plain = string | Content | ReadonlyArray<string | Content> | ToolResult | void;
 
 export interface ToolOptions<I extends Schema | undefined, O extends Schema | undefined> {
-  /** A model chooses by it. */
+  /** The description by which a model chooses the tool. */
   description: string;
   title?: string;
-  /** The schema of the arguments; none are taken without it. */
+  /** The schema of the arguments. Without it, the tool takes no arguments. */
   input?: I;
   /** The schema of the structured result, which `run` then returns. */
   output?: O;
-  /** Clients may show them; they grant nothing. */
+  /** Hints that clients may show; they grant nothing. */
   hints?: Hints;
-  /** wharf refuses the call if the client lacks one of these. */
+  /** Abilities that the client must have, or wharf refuses the call. */
   needs?: readonly Ability[];
   /** Whether the call may, or must, run in the background. */
   task?: "forbidden" | "optional" | "required";
-  /** Whether questions are put before a task begins rather than inside it. */
+  /** Whether questions are asked before a task begins rather than while it runs. */
   askBeforeTask?: boolean;
   icons?: Json;
   meta?: Json;
   run: (args: I extends Schema ? Out<I> : {}, call: Call) => Awaitable<O extends Schema ? In<O> | ToolResult : Plain>;
 }
 
-/** Something a model can do. */
+/** A tool: a function that a model can call. */
 export function tool<const I extends Schema | undefined = undefined, const O extends Schema | undefined = undefined>(
   name: string,
   options: ToolOptions<I, O>,
@@ -244,7 +244,7 @@ export type Variables<U extends string> = U extends `${string}{${infer V}}${infe
   ? { [K in V extends `+${infer N}` ? N : V]: string } & Variables<Rest>
   : unknown;
 
-/** Suggestions: a list, of which wharf gets what begins as typed, or a function of what is typed and the arguments already chosen. */
+/** Suggestions: a list, which is filtered by the typed prefix, or a function of the typed text and the arguments already chosen. */
 export type Complete =
   readonly string[] | ((value: string, others: Record<string, string>) => Awaitable<readonly string[]>);
 
@@ -253,34 +253,34 @@ export interface ResourceOptions<U extends string> {
   title?: string;
   description?: string;
   mimeType?: string;
-  /** In bytes. */
+  /** The size in bytes. */
   size?: number;
   annotations?: Json;
   icons?: Json;
   meta?: Json;
   /** Suggestions for the variables of a template. */
   complete?: Partial<Record<keyof Variables<U>, Complete>>;
-  /** `undefined` says that there is no such resource. */
+  /** Reads the resource; returns `undefined` if it does not exist. */
   read: (
     about: Variables<U> & { uri: string },
     call: Call,
   ) => Awaitable<string | Uint8Array | Contents | readonly Contents[] | undefined>;
 }
 
-/** Something a client can read by URI; with `{variable}` or `{+variable}` in it, which may hold slashes, a template. */
+/** A resource: data that a client can read by URI. A URI with `{variable}`, or `{+variable}`, which may contain slashes, is a template. */
 export function resource<const U extends string>(uri: U, options: ResourceOptions<U>): Part;
 
 export type PromptArgument = string | { description?: string; required?: boolean; complete?: Complete };
 
 type PromptArgs<A> = { [K in keyof A]: A[K] extends { required: false } ? string | undefined : string };
 
-/** A message that a person can start from. */
+/** A prompt: messages that a user can start a conversation with. */
 export function prompt<const A extends Record<string, PromptArgument> = {}>(
   name: string,
   options: {
     description?: string;
     title?: string;
-    /** Descriptions by name, or objects that say more. */
+    /** The arguments by name, each as its description or as an object with further options. */
     args?: A;
     icons?: Json;
     meta?: Json;
@@ -291,7 +291,7 @@ export function prompt<const A extends Record<string, PromptArgument> = {}>(
   },
 ): Part;
 
-/** What the plugin wants to be granted, and why: `wharf add` asks the operator. It grants nothing. */
+/** The grants that the plugin requests, and why. This grants nothing: `wharf add` asks the operator. */
 export interface Wants {
   http?: Array<{ url: string; why?: string; methods?: string[]; secret?: string; [member: string]: unknown }>;
   roots?: "read" | "read-write" | { [member: string]: unknown };
@@ -302,37 +302,37 @@ export interface Wants {
 }
 
 export interface PluginOptions {
-  /** Tells the model, in up to 2 KiB, what holds for all tools together. */
+  /** Up to 2 KiB of advice for the model about all tools together. */
   instructions?: string;
   wants?: Wants;
 }
 
 type Parts = ReadonlyArray<Part | Parts>;
 
-/** The plugin, which its file exports by default: parts, or a function that makes them from the operator's config. */
+/** The plugin, the default export of its file. It takes parts, or a function that makes them from the operator's config. */
 export function plugin(parts: Parts | ((config: any) => Parts), options?: PluginOptions): object;
 
 // ---- Failures
 
-/** An end of a call in exactly these words. With `code` it is a JSON-RPC error; without, a tool answers `isError: true`. */
+/** A failure with exactly this message. With `code` it is a JSON-RPC error; without, a tool call is answered with `isError: true`. */
 export class Failure extends Error {
   constructor(message: string, options?: { code?: number; data?: Json; cause?: unknown });
   readonly code: number | undefined;
   readonly data: Json | undefined;
 }
 
-/** The parameters are wrong in a way that the schema cannot say: -32602. */
+/** The error -32602 for parameters that satisfy the schema but are invalid for another reason. */
 export function invalidParams(message: string, data?: Json): Failure;
-/** There is no resource under this URI: -32002. */
+/** The error -32002 for a URI without a resource. */
 export function resourceNotFound(uri: string): Failure;
 
-// ---- wharf, within a call
+// ---- Functions of wharf, available during a call
 
 export function config(): any;
 export function directories(): Directory[];
 export function log(level: Level, message: string, data?: unknown): void;
 export function progress(done: number, total?: number, message?: string): void;
-/** This plugin's own list differs from what it said last. */
+/** Announces that one of this plugin's lists changed. */
 export function listChanged(which: "tools" | "resources" | "prompts"): void;
-/** A resource of this plugin has new contents. */
+/** Announces that a resource of this plugin has new contents. */
 export function resourceUpdated(uri: string): void;

@@ -1,4 +1,4 @@
-// Between the contract and the author's plugin: the exports of the component.
+// The exports of the component, which connect the contract with the author's plugin.
 
 import { Call } from "./call.js";
 import { catalog, completion } from "./define.js";
@@ -7,8 +7,9 @@ import * as host from "./host.js";
 import { example } from "./schema.js";
 
 /**
- * The exports for a plugin. What does not depend on the operator's config is done here, at the top level, so that the build's
- * snapshot holds it: the lists, and one walk through each validator but those named in `cold`. `settle` waits for a promise where the engine does not.
+ * Returns the exports for a plugin. Work that does not depend on the operator's config is done here, at the top level, so that its results
+ * are in the build's snapshot: the lists, and one warm-up run of each validator except those of the tools in `cold`. `settle` waits for a
+ * promise if the engine does not.
  */
 export function serve(wharf, given, { cold = [], settle = (promise) => promise } = {}) {
   host.setHost(wharf);
@@ -73,7 +74,7 @@ export function serve(wharf, given, { cold = [], settle = (promise) => promise }
   };
 }
 
-/** Goes on with a value or with what a promise brings. */
+/** Calls `next` with a value, or with the value of a promise once it is fulfilled. */
 function after(value, next) {
   return typeof value?.then === "function" ? value.then(next) : next(value);
 }
@@ -86,20 +87,20 @@ function first(list, find) {
   return undefined;
 }
 
-/** Runs an author's function: its result, or the questions that it asked first. */
+/** Runs an author's function and returns its result, or the questions that it asked. */
 function asked(context, work, finish) {
   const call = new Call(context);
   const ended = (value) => (call.open.size ? { tag: "ask", val: call.round() } : finish(value));
   const result = work(call);
   if (typeof result?.then !== "function") return ended(result);
   return new Promise((resolve, reject) => {
-    // A turn later everything that is asked at once has been asked.
+    // One turn of the event loop later, all questions that are asked at the same time have been asked.
     call.whenAsked(() => setTimeout(() => resolve(ended()), 0));
     result.then(ended).then(resolve, reject);
   });
 }
 
-/** Turns what is thrown into the contract's failure. */
+/** Runs `work`, and converts a thrown value to the contract's failure. */
 function answered(work) {
   const failed = (thrown) => {
     throw asFailure(thrown);

@@ -1,18 +1,18 @@
-// Schemas of any library that follows the Standard JSON Schema, or written by hand.
+// Schemas of any library that implements Standard JSON Schema, or hand-written ones.
 
 import { Failure } from "./errors.js";
 
 const NONE = { json: { type: "object", properties: {} } };
 
-/** The JSON Schema and the validator of a schema; `what` names it in errors. */
+/** Returns the JSON Schema and the validator of a schema; `what` names the schema in errors. */
 export function readSchema(schema, direction, what) {
   if (schema === undefined) return NONE;
   if ((typeof schema !== "object" && typeof schema !== "function") || schema === null) {
-    throw new TypeError(`${what} is no schema`);
+    throw new TypeError(`${what} is not a schema`);
   }
   const standard = schema["~standard"];
   if (!standard) {
-    // wharf checks arguments by the schema itself, so nothing is left to do here.
+    // wharf validates arguments by the JSON Schema, so a hand-written schema needs no validator.
     return { json: objectSchema(schema, what) };
   }
   if (!standard.jsonSchema) {
@@ -24,17 +24,17 @@ export function readSchema(schema, direction, what) {
 
 function objectSchema(json, what) {
   if (json.type !== "object") throw new TypeError(`${what} must be a schema of an object: "type": "object"`);
-  // Clients read `properties` without looking whether it is there.
+  // Some clients access `properties` without checking whether it exists.
   return json.properties ? json : { ...json, properties: {} };
 }
 
 function remedy(vendor) {
   if (vendor === "valibot") return 'wrap it in toStandardJsonSchema() of "@valibot/to-json-schema"';
   if (vendor === "zod") return "use zod 4.2 or newer";
-  return "give a schema that follows the Standard JSON Schema, or a JSON Schema";
+  return "use a library that implements Standard JSON Schema, or write a JSON Schema";
 }
 
-/** The value that a validator made, or its complaints as one failure that a model can act on. */
+/** Returns the value of a validation, or throws its issues as one failure that a model can act on. */
 function checked(result) {
   if (typeof result?.then === "function") return result.then(checked);
   if (!result.issues) return result.value;
@@ -45,7 +45,7 @@ function checked(result) {
   throw new Failure(`Invalid arguments: ${told.join("; ")}`);
 }
 
-/** A value that the schema roughly describes: enough to walk once through its validator. */
+/** Returns a value that roughly matches the schema, to warm up its validator. */
 export function example(json) {
   if (json.const !== undefined) return json.const;
   if (json.default !== undefined) return json.default;
@@ -71,7 +71,7 @@ export function example(json) {
 
 const FORMATS = ["email", "uri", "date", "date-time"];
 
-/** A schema as MCP allows it for a form: nothing but the fields. */
+/** Reduces a schema to the form that MCP allows for elicitation: only the fields. */
 export function formSchema(schema, what) {
   const { json, validate } = readSchema(schema, "input", what);
   const properties = {};

@@ -1,4 +1,4 @@
-// What is wrong with a plugin is said in one sentence, in the author's terms, with the file and line where they are known.
+// The messages about mistakes in a plugin: one sentence in the author's terms, with file and line if they are known.
 
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ after(() => rmSync(projects, { recursive: true }));
 
 let made = 0;
 
-/** A project with these files, whose entry is the first of them. */
+/** Creates a project with these files. The first one is the entry. */
 function project(files) {
   const folder = join(projects, `${++made}`);
   for (const [name, text] of Object.entries(files)) {
@@ -41,7 +41,7 @@ const AT_BUILD = [
   [
     "throws no error",
     plugin('throw "no key";\nexport default plugin([]);'),
-    "src/plugin.ts: something that is no Error was thrown: no key",
+    "src/plugin.ts: a value that is not an Error was thrown: no key",
   ],
   [
     "asks for the time",
@@ -69,7 +69,7 @@ const AT_BUILD = [
   [
     "asks for its config",
     plugin('import { config } from "wharf-sdk";\nconfig();\nexport default plugin([]);'),
-    "src/plugin.ts:3:1: there is no wharf here: this works only while a plugin answers a call",
+    "src/plugin.ts:3:1: wharf is not available here: this works only while a plugin answers a call",
   ],
   [
     "has no default export",
@@ -87,9 +87,9 @@ const AT_BUILD = [
     /^src\/plugin.ts:2:\d+: TypeError: tool `x` needs a function `run`$/,
   ],
   [
-    "has a part that is none",
+    "has a part that is not one",
     plugin('export default plugin(["x"] as any);'),
-    "src/plugin.ts: TypeError: a part of the plugin is no tool, resource or prompt: x",
+    "src/plugin.ts: TypeError: a part of the plugin is not a tool, resource or prompt: x",
   ],
   [
     "imports files of Node.js",
@@ -107,7 +107,7 @@ const AT_BUILD = [
     'src/plugin.ts:2:8: Could not resolve "./gone.js"',
   ],
   ["is not there", { "src/other.ts": "" }, "src/plugin.ts: there is no such file", "./src/plugin.ts"],
-  ["is no TypeScript", plugin("const = 3;"), 'src/plugin.ts:2:7: Expected identifier but found "="'],
+  ["is not TypeScript", plugin("const = 3;"), 'src/plugin.ts:2:7: Expected identifier but found "="'],
   [
     "waits at the top level",
     plugin("await Promise.resolve();\nexport default plugin([]);"),
@@ -206,7 +206,7 @@ const IN_A_CALL = [
     "description: 'x', run() {\n throw new Error('no notes', { cause: new Error('disk') }); }",
     "no notes: disk (src/plugin.ts:4)",
   ],
-  ["throws no error", "description: 'x', run() { throw { a: 1 }; }", 'something that is no Error was thrown: {"a":1}'],
+  ["throws no error", "description: 'x', run() { throw { a: 1 }; }", 'a value that is not an Error was thrown: {"a":1}'],
   [
     "returns a number",
     "description: 'x', run: (): any => 3",
@@ -245,7 +245,7 @@ test("a tool on QuickJS that waits for nothing", async () => {
   });
   const call = () => exports.tools.callTool("greet", "{}", { answers: [], abilities: {}, more: "{}" });
   assert.throws(call, {
-    message: "it waits for something that never comes: on QuickJS only timers and questions can be waited for",
+    message: "the function waits for a promise that never settles: on QuickJS only timers and questions can be waited for",
   });
 });
 

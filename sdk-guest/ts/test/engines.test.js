@@ -1,4 +1,4 @@
-// What QuickJS gets in place of what it lacks.
+// The polyfills for QuickJS.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { TurnPromise, takeTurns } from "../lib/engines/promise.js";
 import * as utf8 from "../lib/engines/utf8.js";
 
-/** What a promise of ours and one of the language come to. */
+/** Checks that the SDK's promises and the language's have the same outcome. */
 async function both(work) {
   const ours = work(TurnPromise);
   takeTurns();
@@ -52,7 +52,7 @@ const CASES = {
         throw new Error("no");
       })
       .catch((error) => error.message),
-  "a handler that is none": (P) => P.reject(new Error("no")).then(3),
+  "a handler that is not a function": (P) => P.reject(new Error("no")).then(3),
   finally: (P) => P.resolve(1).finally(() => 2),
   "finally that throws": (P) =>
     P.resolve(1).finally(() => {
@@ -64,7 +64,7 @@ const CASES = {
   "all with a rejection": (P) => P.all([1, P.reject(new Error("no"))]),
   allSettled: (P) => P.allSettled([1, P.reject("no")]),
   any: (P) => P.any([P.reject(1), 2]),
-  "any of nothing good": (P) => P.any([P.reject(1)]).catch((error) => error.errors),
+  "any of only rejections": (P) => P.any([P.reject(1)]).catch((error) => error.errors),
   race: (P) => P.race([new P(() => {}), P.resolve(2), 3]),
   itself: (P) => {
     const made = {};

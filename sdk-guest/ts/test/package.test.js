@@ -1,4 +1,4 @@
-// What is published, and that its types hold.
+// The files of the published package, and its types.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -1,4 +1,4 @@
-// What the exports of a plugin answer.
+// The answers of a plugin's exports.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -114,7 +114,7 @@ test("a question ends the call, and the call is made again with the answer", asy
     properties: { really: { type: "boolean" } },
     required: ["really"],
   });
-  assert.deepEqual(ran, ["begins"], "what is behind a question does not run before it is answered");
+  assert.deepEqual(ran, ["begins"], "code after a question runs before it is answered");
   const answered = (answer) => called(one, {}, context([["sure", answer]], asked.val.state));
   assert.deepEqual(await answered({ tag: "accepted", val: '{"really":true}' }), {
     tag: "text",
@@ -162,7 +162,7 @@ test("a question that nobody waited for is put all the same", async () => {
   assert.equal((await called(one)).tag, "ask");
 });
 
-test("an error beside a question is the outcome", async () => {
+test("an error next to a question is the outcome", async () => {
   const one = made({
     run: (_, call) => Promise.all([call.ask("a", sdk.roots()), Promise.reject(new sdk.Failure("no"))]),
   });

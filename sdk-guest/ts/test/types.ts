@@ -1,4 +1,4 @@
-// Compiled by a test: a line after `@ts-expect-error` that is no error is one.
+// Compiled by a test. `@ts-expect-error` makes it an error if the next line compiles.
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import * as v from "valibot";
 import { z } from "zod";
@@ -17,7 +17,7 @@ tool("a", { description: "x", input: { type: "object" }, run: (args) => args.any
 tool("a", { description: "x", output: Day, run: () => ({ day: "x" }) });
 tool("a", { description: "x", output: Day, run: async () => result({ structured: {} }) });
 
-// @ts-expect-error a number is nothing that a model reads
+// @ts-expect-error a number is not content
 tool("a", { description: "x", run: () => 3 });
 // @ts-expect-error an object needs `output`
 tool("a", { description: "x", run: async () => ({ day: "x" }) });

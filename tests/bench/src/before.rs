@@ -1,4 +1,4 @@
-//! wharf beside another build of it, such as the one from before a change: `--before PATH`.
+//! Compares wharf with another build of it, such as the one from before a change: `--before PATH`.
 //!
 //! The two take turns in one run. The time that a server's threads had on a core for each call is the steadier figure on a
 //! machine that does other things too.

@@ -1,4 +1,4 @@
-//! HTTP/2 beside HTTP/1.1, both over TLS and by one client library: sixteen requests in flight on one connection, against sixteen
+//! HTTP/2 compared with HTTP/1.1, both over TLS and by one client library: sixteen requests in flight on one connection, against sixteen
 //! connections with one each.
 
 use std::{

@@ -220,7 +220,7 @@ async fn lists(built: &Built, effort: &Effort, report: &mut Report) -> Result<()
     let first = ours.first_mut().context("no connection")?;
     let (_, list) = first.exchange().await?;
     wharf.settled().await?;
-    // Not beside the config: wharf looks whenever something changes there.
+    // Not next to the config: wharf reacts whenever something changes there.
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("list.json");
     fs::write(&file, &list)?;

@@ -171,7 +171,7 @@ fn bare(component: &[u8], work: &Work) -> wasmtime::Result<Once> {
             store.set_epoch_deadline(1_000_000);
             let instance = pre.instantiate_async(&mut store).await?;
             let function = instance.get_func(&mut store, call);
-            let function = function.ok_or_else(|| wasmtime::Error::msg("call-tool is no function"))?;
+            let function = function.ok_or_else(|| wasmtime::Error::msg("call-tool is not a function"))?;
             let mut results = [Val::Bool(false)];
             function.call_async(&mut store, values.as_slice(), &mut results).await?;
             match results {

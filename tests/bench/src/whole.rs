@@ -1,4 +1,4 @@
-//! What is not a rate: how soon a start or a change is there, what an idle session costs, what a neighbour feels.
+//! Measurements other than rates: the latency of a start or a change, the memory of an idle session, the effect on other clients.
 
 use std::{fs, time::Instant};
 
@@ -83,7 +83,7 @@ async fn dropped_in(built: &Built, effort: &Effort, report: &mut Report) -> Resu
         }
         times.push(began.elapsed().as_secs_f64() * 1000.0);
     }
-    report.row(at_most("new plugin file → list_changed", 300.0, "ms", median(times), "p50, compiled anew".into()));
+    report.row(at_most("new plugin file → list_changed", 300.0, "ms", median(times), "p50, with compilation".into()));
     Ok(())
 }
 
@@ -160,11 +160,11 @@ async fn bystander(built: &Built, effort: &Effort, report: &mut Report) -> Resul
         tokio::time::timeout(effort.round, first.read(&mut one)).await.is_err(),
         "the hostile plugin does not spin"
     );
-    let beside = http(&mut calm, effort.round * 4, 32).await?;
-    let (calm_p99, p99) = (alone.percentile(99.0) / 1000.0, beside.percentile(99.0) / 1000.0);
+    let disturbed = http(&mut calm, effort.round * 4, 32).await?;
+    let (calm_p99, p99) = (alone.percentile(99.0) / 1000.0, disturbed.percentile(99.0) / 1000.0);
     let target = (calm_p99 * 3.0).max(20.0);
     report.row(at_most(
-        "a bystander's p99 beside 16 spinning calls",
+        "a bystander's p99 during 16 spinning calls",
         target,
         "ms",
         p99,

@@ -1,4 +1,4 @@
-// The command line of `@modelcontextprotocol/inspector`, which connects anew for each thing it does.
+// The command line of `@modelcontextprotocol/inspector`, which opens a new connection for each method.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -33,5 +33,5 @@ function text(value) {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-// It starts anew for every call.
+// It starts again for every call.
 await drive(() => client, { callsMs: 100_000 });

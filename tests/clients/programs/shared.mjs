@@ -27,7 +27,7 @@ export function event() {
 }
 
 /**
- * Runs the checks. `connect({ roots })` gives a client that is connected: `tools()` lists anew and gives the framework's own tools
+ * Runs the checks. `connect({ roots })` gives a client that is connected: `tools()` lists again and gives the framework's own tools
  * by name, `call(tool, args)` the result, or throws if that is an error, `close()` ends it. `heard()`, if the framework tells of
  * changes, gives the event of the next one. `callsMs` is for those that take longer for all calls than one check may.
  * `approval`: see approval.mjs for what `connect` takes then; with `bothEras` it takes `handshake` as well.

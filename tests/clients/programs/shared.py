@@ -59,7 +59,7 @@ class Client(Protocol):
     # `follows = True` says that `tools` gives what the framework keeps, and that it lists again only when it is told to.
 
     async def tools(self) -> dict[str, Any]:
-        """The framework's own tool objects by name, listed anew."""
+        """The framework's own tool objects by name, listed again."""
 
     async def call(self, tool: Any, arguments: dict[str, Any]) -> Any:
         """The result of a tool as the framework gives it; raises if it is an error."""

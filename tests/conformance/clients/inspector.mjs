@@ -1,4 +1,4 @@
-// The checks by the command line of `@modelcontextprotocol/inspector`, which starts anew for each method. It can list, call,
+// The checks by the command line of `@modelcontextprotocol/inspector`, which starts again for each method. It can list, call,
 // read and get prompts; nothing else.
 
 import { spawn } from 'node:child_process';

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 from mcp import Client, StdioServerParameters, types
 
-# Nothing is written beside the sources.
+# Nothing is written next to the sources.
 sys.dont_write_bytecode = True
 from python_report import SOON, STEP, check, expect, expect_equal, expect_in, report, soon, why  # noqa: E402
 

@@ -1,4 +1,4 @@
-// What both TypeScript libraries offer under the same names; the programs beside this file add what differs.
+// What both TypeScript libraries offer under the same names; the programs next to this file add what differs.
 
 export class TypeScript {
   /** Sees every message of the server, once connected. */

@@ -179,7 +179,7 @@ async fn main() -> Result<()> {
     ensure!(echoed.text == "new code");
 
     step("a broken plugin is dropped in, and nothing is harmed");
-    std::fs::write(home.join("plugins/broken.wasm"), b"this is no WebAssembly")?;
+    std::fs::write(home.join("plugins/broken.wasm"), b"this is not WebAssembly")?;
     tokio::time::timeout(PATIENCE, failures.recv()).await.context("wharf did not notice the broken plugin")?;
     let echoed = call(&client, "greeter_echo", rmcp::object!({ "message": "still here" })).await?;
     say(&format!("the others answer: {}", echoed.text));
@@ -259,10 +259,10 @@ async fn finish(client: Client) -> Result<()> {
     Ok(())
 }
 
-/// As builds and editors do: written beside, then renamed.
+/// As builds and editors do: written to another file, then renamed.
 fn replace(from: &Path, to: &Path) -> Result<()> {
-    let beside = to.with_extension("new");
-    std::fs::copy(from, &beside)?;
-    std::fs::rename(beside, to)?;
+    let other = to.with_extension("new");
+    std::fs::copy(from, &other)?;
+    std::fs::rename(other, to)?;
     Ok(())
 }

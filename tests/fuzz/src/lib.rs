@@ -1,7 +1,7 @@
-//! What wharf reads from strangers: messages, headers, URIs, sealed state, configs, what plugins list and answer,
-//! components, and answers of servers with secrets in them. Each target takes any bytes; it fails by panicking, by taking for ever, or by growing.
+//! Untrusted input that wharf parses: messages, headers, URIs, sealed state, configs, what plugins list and answer,
+//! components, and answers of servers with secrets in them. Each target takes any bytes; it fails by panicking, by hanging, or by growing.
 //!
-//! Where there is somebody else to ask, the answers are compared: messages with serde_json as a whole, written texts with what
+//! If there is another implementation, the results are compared: messages with serde_json as a whole, serialized texts with what
 //! is read back.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a target fails by panicking")]
@@ -61,7 +61,7 @@ fn parts(data: &[u8]) -> Vec<String> {
     data.split(|byte| *byte == 0xff).map(|part| String::from_utf8_lossy(part).into_owned()).collect()
 }
 
-/// What is accepted is JSON, what is JSON is no parse error, and what is read is what stands there.
+/// Accepted messages are JSON, valid JSON gives no parse error, and parsed values equal those of serde_json.
 fn frame(data: &[u8]) {
     let whole: Result<Value, _> = serde_json::from_slice(data);
     match Frame::parse(data) {
@@ -134,7 +134,7 @@ fn uri(data: &[u8]) {
     }
 }
 
-/// Nothing that was not sealed opens.
+/// State that was not sealed cannot be opened.
 fn seal(data: &[u8]) {
     static SEAL: LazyLock<Seal> = LazyLock::new(|| Seal::with_key([7; 32]));
     let arguments = Value::Null;
@@ -151,7 +151,7 @@ fn seal(data: &[u8]) {
     }
 }
 
-/// Right or wrong, it is said in words that hold no control characters.
+/// The text of the result or error contains no control characters.
 fn config(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Err(error) = config::from_text(&text, Some(Path::new("/none/wharf.toml")), &CommandLine::default()) {
@@ -175,7 +175,7 @@ fn plugin() -> &'static PluginConfig {
     &PLUGIN
 }
 
-/// What is published of any list is JSON.
+/// The published form of every list is JSON.
 fn offer(data: &[u8]) {
     let parts = parts(data);
     let text = |at: usize| parts.get(at).cloned().unwrap_or_default();
@@ -222,7 +222,7 @@ fn offer(data: &[u8]) {
     assert_eq!(account.used(), 0, "everything is given back");
 }
 
-/// What a plugin answers becomes JSON, or is its defect.
+/// A plugin's answer becomes JSON, or is reported as a defect of the plugin.
 fn content(data: &[u8]) {
     let parts = parts(data);
     let more = |at: usize| parts.get(at).filter(|text| !text.is_empty()).cloned();

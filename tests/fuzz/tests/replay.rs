@@ -1,4 +1,4 @@
-//! Every input that was ever worth keeping, once more: what crashed stays mended.
+//! Runs all stored inputs again: fixed crashes stay fixed.
 
 #![expect(clippy::disallowed_methods, reason = "the corpus is a folder of files")]
 

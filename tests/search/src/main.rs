@@ -350,7 +350,7 @@ async fn added_over_a_pipe(config: &str) -> Result<()> {
     Ok(())
 }
 
-/// The same in a session at the URL of this catalog, beside one that has all tools.
+/// The same in a session at the URL of this catalog, in addition to one that has all tools.
 async fn added_over_http(config: &str) -> Result<()> {
     let folder = open_folder(config);
     let server = Server::loaded(&folder).await;

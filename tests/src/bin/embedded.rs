@@ -1,5 +1,5 @@
-//! A program that wharf is a part of, for the conformance suite: another's HTTP server, with a middleware in front, on one
-//! thread. Takes the arguments of `wharf serve` that the suite's runner gives, and says the same when it is ready.
+//! A program that embeds wharf, for the conformance suite: its own HTTP server, with a middleware in front of wharf, on one thread. Takes
+//! the arguments of `wharf serve` that the suite's runner passes, and prints the same line when it is ready.
 
 use std::{net::SocketAddr, process::ExitCode};
 

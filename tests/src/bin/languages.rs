@@ -1,7 +1,7 @@
-//! What an author does, in each language: makes a folder, begins `wharf dev`, edits, and a connected client hears of it; tests; and
-//! then a plugin that uses everything there is. Prints how long each step took.
+//! Plays an author in each language: creates a project, starts `wharf dev`, edits, and checks that a connected client is notified; runs the
+//! tests; then tests a plugin that uses every feature. Prints how long each step took.
 //!
-//! `--only LANG` for one language, `--abilities` for the last part alone. The tools of the languages have to be on PATH.
+//! `--only LANG` runs one language, `--abilities` runs only the last part. The tools of the languages must be on PATH.
 
 #![expect(
     clippy::disallowed_methods,
@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Each language by the name that `wharf new` knows.
 const LANGUAGES: [&str; 6] = ["rust", "ts", "js", "python", "go", "c"];
 
-/// What a client hears.
+/// The notifications that a client receives.
 #[derive(Clone)]
 struct Client {
     tools_changed: mpsc::UnboundedSender<()>,
@@ -51,7 +51,7 @@ impl ClientHandler for Client {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        // Nobody waits for it any more at the end.
+        // At the end, no receiver is left.
         self.tools_changed.send(()).ok();
     }
 }
@@ -83,7 +83,7 @@ impl Running {
         Ok(Self { client: timeout(PATIENCE, client).await??, changes, log })
     }
 
-    /// Waits until a line of the log holds this.
+    /// Waits until a line of the log contains this text.
     async fn says(&mut self, text: &str) -> Result<()> {
         let said = self.log.wait_for(|log| log.iter().any(|line| line.contains(text)));
         let said = timeout(PATIENCE, said).await.map(|said| said.is_ok());
@@ -91,7 +91,7 @@ impl Running {
         Ok(())
     }
 
-    /// Waits until there is a tool of this name.
+    /// Waits until a tool of this name is listed.
     async fn has(&mut self, tool: &str) -> Result<()> {
         let mut log = self.log.clone();
         let failed =
@@ -134,7 +134,7 @@ struct Answer {
 
 struct Place {
     workspace: PathBuf,
-    /// Where plugins are made.
+    /// The folder in which plugins are created.
     work: PathBuf,
 }
 
@@ -143,12 +143,12 @@ impl Place {
         let mut command = Command::new(
             std::env::var_os("WHARF_BIN").map_or_else(|| self.workspace.join("target/release/wharf"), PathBuf::from),
         );
-        // An operator's own config must not come in.
+        // The operator's own config must have no influence.
         command.env("XDG_CONFIG_HOME", self.work.join("config")).stdin(Stdio::null()).kill_on_drop(true);
         command
     }
 
-    /// Runs a command of wharf to its end, and returns what it printed.
+    /// Runs a command of wharf until it exits, and returns its output.
     async fn run(&self, folder: &Path, arguments: &[&str]) -> Result<String> {
         let mut command = self.wharf();
         let output = command.args(arguments).current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped()).output();
@@ -192,7 +192,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Lets an author begin in each language.
+/// Creates a project in each language.
 async fn try_out_all(place: &Place, chosen: &[&str]) -> Result<()> {
     say(&format!(
         "{:<8} {:>6} {:>8} {:>13} {:>15} {:>6} {:>9}",
@@ -204,7 +204,7 @@ async fn try_out_all(place: &Place, chosen: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// From an empty folder to a tool in a connected client, and to another tool after an edit.
+/// Measures the time from an empty folder to a tool in a connected client, and to another tool after an edit.
 async fn tries_out(place: &Place, language: &str) -> Result<()> {
     let folder = place.work.join(format!("new-{language}"));
     if folder.exists() {
@@ -248,7 +248,7 @@ async fn tries_out(place: &Place, language: &str) -> Result<()> {
     Ok(())
 }
 
-/// The file in which the tool is written.
+/// The source file that contains the tool.
 fn source(folder: &Path) -> Result<PathBuf> {
     for folder in [folder.join("src"), folder.to_path_buf()] {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
@@ -263,14 +263,14 @@ fn source(folder: &Path) -> Result<PathBuf> {
     bail!("{}: no source with the tool", folder.display())
 }
 
-/// What `plugin.toml` says is built.
+/// The artifact that `plugin.toml` names.
 fn component(folder: &Path) -> Result<PathBuf> {
     let text = std::fs::read_to_string(folder.join("plugin.toml"))?;
     let artifact = text.lines().find_map(|line| line.strip_prefix("artifact = \"")?.strip_suffix('"'));
     Ok(folder.join(artifact.context("plugin.toml names no artifact")?))
 }
 
-/// A server that says what was asked of it.
+/// A server that reports what it received.
 struct Server {
     base: String,
 }
@@ -290,14 +290,14 @@ impl Server {
     }
 }
 
-/// What only wharf and the server know.
+/// A secret that only wharf and the server know.
 const SECRET: &str = "token-that-no-guest-sees";
 
-/// The plugin of the official suite and the abilities that the suite does not look at.
+/// Tests the plugin of the official suite, and the abilities that the suite does not test.
 async fn uses_everything(place: &Place, server: &Server, language: &str) -> Result<()> {
     let plugin = match language {
         "rust" => place.workspace.join("target/plugins/abilities.wasm"),
-        // It is written in TypeScript, with the same SDK.
+        // This language uses TypeScript with the same SDK.
         "js" => return Ok(()),
         _ => {
             let folder = place.workspace.join("tests/guests/languages").join(language);
@@ -395,9 +395,9 @@ async fn chance_differs(running: &Running) -> Result<()> {
     let differ = |key: &String| key == "clock_ms" || first.get(key) != second.get(key);
     let same: Vec<&String> = first.keys().filter(|key| !differ(key)).collect();
     ensure!(same.is_empty(), "the same in two calls: {same:?} of {first:?}");
-    // A clock that was frozen when the plugin was built is days off, or at least as long as the build took.
+    // A clock that was frozen at build time is days off, or at least as much as the build took.
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
-    let told = second.get("clock_ms").and_then(Value::as_f64).context("the clock is no number")?;
+    let told = second.get("clock_ms").and_then(Value::as_f64).context("the clock is not a number")?;
     ensure!((now as f64 - told).abs() < 5_000.0, "the clock says {told}, and it is {now}");
     Ok(())
 }

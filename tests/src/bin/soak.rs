@@ -1,13 +1,13 @@
-//! Everything at once: hostile plugins, hostile clients, ten greedy clients at addresses of their own that each take all they can get
-//! of one thing, reloads, changes of roots, revocations and clients that are killed, and with them four clients that want to work.
+//! Everything at once: hostile plugins, hostile clients, ten greedy clients at different addresses that each take as much as they can of
+//! one resource, reloads, changes of roots, revocations and clients that are killed; and with them, four clients that do ordinary work.
 //! `cargo xtask soak [SECONDS]`.
 //!
-//! Fails if one of the four gets a wrong answer or none, if the memory in use exceeds its bound, if anything is left
-//! afterwards, or if wharf does not end in order.
+//! Fails if one of the four gets a wrong answer or no answer, if memory use exceeds its bound, if anything is left over afterwards, or if
+//! wharf does not exit cleanly.
 
 #![expect(clippy::disallowed_methods, reason = "it looks into /proc, and takes plugins away")]
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
+#![expect(clippy::print_stdout, reason = "it prints its measurements")]
 
 use std::{
     process::ExitCode,
@@ -25,13 +25,13 @@ use tokio::{
 const TOTAL_MIB: u64 = 512;
 const HOST_MIB: u64 = 256;
 const SLACK_MIB: u64 = 128;
-/// How much more memory may be left in use after the second half than after the first.
+/// The most memory that may be in use after the second half, in addition to that after the first.
 const LEFT_MIB: u64 = 48;
 const P99: Duration = Duration::from_millis(250);
 
-/// Greedy clients, at 127.0.0.11 and after.
+/// Greedy clients, at 127.0.0.11 and the following addresses.
 const GREEDY: u8 = 10;
-/// How much a greedy client holds at once; then it lets the oldest go.
+/// How many items a greedy client holds at once; beyond that, it releases the oldest.
 const HELD: usize = 400;
 
 struct Soak {
@@ -69,7 +69,7 @@ fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
 }
 
-/// The memory in use, in MiB, once it has stopped falling: what was under way ends within its limits.
+/// Returns the memory in use, in MiB, once it has stopped falling: work under way ends within its limits.
 async fn settled(pid: u32) -> u64 {
     let mut least = memory_kib(pid, "VmRSS") >> 10;
     let mut since = Instant::now();
@@ -89,7 +89,7 @@ impl Soak {
         !self.over.load(Ordering::Relaxed)
     }
 
-    /// Calls and pings until it is over; each answer is the right one. Gives the latencies of the pings.
+    /// Makes calls and pings until the end, and checks each answer. Returns the latencies of the pings.
     async fn works(&self, number: u64) -> Vec<Duration> {
         let mut session = self.server.legacy("2025-11-25", json!({})).await;
         let mut latencies = Vec::new();
@@ -112,7 +112,7 @@ impl Soak {
         latencies
     }
 
-    /// Guests that do what they should not, one after the other.
+    /// Calls misbehaving guests, one after the other.
     async fn guests(&self, start: usize) {
         let tools: [(&str, Value); 14] = [
             ("spin", json!({})),
@@ -135,7 +135,7 @@ impl Soak {
                 return;
             }
             let call = json!({ "name": tool, "arguments": arguments });
-            // Some are refused, some fail, some are answered.
+            // Some of these are refused, some fail, some are answered.
             if let Ok(mut sent) = Client::at(&self.server, 30).try_begin("tools/call", call).await {
                 sent.read_head().await;
             }
@@ -143,7 +143,7 @@ impl Soak {
         }
     }
 
-    /// Clients that send too much, read nothing, or leave in the middle.
+    /// Clients that send too much, read nothing, or disconnect in the middle.
     async fn clients(&self) {
         let address = self.server.address;
         let head = |length: usize| {
@@ -158,7 +158,7 @@ impl Soak {
         let mut round = 0;
         while self.goes_on() {
             round += 1;
-            // At an address of their own: those that work are another client.
+            // These have their own address, so that the working clients count as other clients.
             let socket = TcpSocket::new_v4().expect("a socket");
             socket.bind(([127, 0, 0, 31], 0).into()).expect("an address");
             let Ok(mut stream) = socket.connect(address).await else { continue };
@@ -170,7 +170,7 @@ impl Soak {
             };
             let _ = timeout(Duration::from_millis(300), stream.write_all(&bytes)).await;
             kept.push_back(stream);
-            // Those that are dropped leave in the middle.
+            // Clients that are dropped disconnect in the middle.
             if kept.len() > 200 {
                 kept.pop_front();
             }
@@ -181,7 +181,7 @@ impl Soak {
         }
     }
 
-    /// A client that takes all it can get of one thing, and keeps what it gets for as long as it can.
+    /// A client that takes as much as it can of one resource, and holds it for as long as it can.
     async fn greedy(&self, number: u8) {
         let client = Client::at(&self.server, 11 + number);
         let mut held: std::collections::VecDeque<Exchange> = Default::default();
@@ -212,21 +212,21 @@ impl Soak {
                     }
                 }
             };
-            // What is ended for others is what it should not have had.
+            // A request that was ended in favour of others was beyond its share.
             let Ok(sent) = sent else { continue };
             held.push_back(sent);
             if held.len() > HELD {
                 held.pop_front();
             }
             self.attacks.fetch_add(1, Ordering::Relaxed);
-            // As fast as its connections come about, and so that the others get to run in this process too.
+            // Runs as fast as connections can be made, but lets other tasks in this process run too.
             if round.is_multiple_of(2) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
     }
 
-    /// Files come, go and are replaced; grants are taken away and given back.
+    /// Adds, removes and replaces files; revokes grants and restores them.
     async fn operator(&self) {
         let mut round = 0;
         let mut interval = tokio::time::interval(Duration::from_millis(150));
@@ -246,7 +246,7 @@ impl Soak {
         }
     }
 
-    /// Clients on pipes that open folders and are killed.
+    /// Clients over stdio that open folders and are killed.
     async fn pipes(&self) {
         while self.goes_on() {
             let mut pipe = Pipe::start(&self.folder, &["run"]);
@@ -290,7 +290,7 @@ async fn main() -> ExitCode {
     let (memory, files) = (memory_kib(pid, "VmRSS") >> 10, descriptors(pid));
     let mut latencies: Vec<Duration> = Vec::new();
     let (mut most, mut left) = (0, Vec::new());
-    // Twice, because sandboxes keep some of what they had once: what is left must not grow from then on.
+    // Runs twice, because sandboxes retain some memory after their first use: the rest must not grow from then on.
     for _ in 0..2 {
         soak.over.store(false, Ordering::Relaxed);
         let (peak, pings, ..) = tokio::join!(
@@ -304,7 +304,7 @@ async fn main() -> ExitCode {
         );
         most = most.max(peak);
         latencies.extend([pings.0, pings.1, pings.2, pings.3].concat());
-        // Calls that nobody waits for any more end by their limits, and connections that nobody reads by theirs.
+        // Calls without a waiting client end by their limits, and connections that are not read end by theirs.
         let quiet = Instant::now();
         while descriptors(pid) > files + 8 && quiet.elapsed() < Duration::from_secs(60) {
             tokio::time::sleep(Duration::from_millis(100)).await;

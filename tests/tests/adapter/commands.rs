@@ -1,4 +1,4 @@
-//! Commands as tools: what the operator declares is all there is, and no argument is more than one.
+//! Commands as tools: only declared tools exist, and no value becomes more than one argument.
 
 use e2e::{
     Folder,
@@ -76,7 +76,7 @@ async fn codes_files_and_limits() {
         ),
     );
     let mut pipe = pipe(&folder).await;
-    // The last is the C library's doing, which takes a path from the root for one in the directory of relative paths.
+    // The last one is due to the C library, which looks for an absolute path in the directory of relative paths.
     for path in [file.to_str().unwrap(), "a.txt", "./a.txt", "/a.txt"] {
         let found = pipe.call("words_in_files", json!({ "pattern": "pl", "files": [path] })).await;
         assert_eq!(text(&found), "apple\nplum\n", "{path}");
@@ -109,7 +109,7 @@ async fn a_command_offers_nothing_unless_it_is_told_to() {
         told.contains("words: ok, 0 tools") && told.contains("offers nothing until its table declares a tool"),
         "{told}"
     );
-    assert!(told.contains("served: a command, run anew for each call"), "{told}");
+    assert!(told.contains("served: a command, which runs from the start for each call"), "{told}");
     config(&folder, "command = true\ninstances = \"reused\"\n");
     let mut pipe = pipe(&folder).await;
     assert_eq!(names(&tools(&mut pipe).await), ["words_run"]);
@@ -119,7 +119,7 @@ async fn a_command_offers_nothing_unless_it_is_told_to() {
     }
     let failed = pipe.call("words_run", json!({ "args": ["--help"] })).await;
     assert!(is_error(&failed) && text(&failed).contains("usage: words find"), "{failed}");
-    // Whoever names a file means it.
+    // A file named on the command line becomes a tool without a declaration.
     let path = plugin("words");
     let called = folder.run(&["call", path.to_str().unwrap(), "run", r#"{"args":["json","abc"]}"#], &[]).await;
     assert_eq!(stdout(&called).trim(), "{\"length\":3}", "{}", stderr(&called));

@@ -1,4 +1,4 @@
-//! Functions as tools: what is listed, what goes in and comes out, what is refused, and what a hostile component does not achieve.
+//! Functions as tools: their lists, the conversion of arguments and results, refusals, and attacks by a hostile component.
 
 use e2e::{
     Folder, Pipe, Value,
@@ -65,7 +65,7 @@ async fn functions_are_tools_and_their_values_json() {
         let refused = shape(&mut pipe, "describe", arguments).await;
         assert!(is_error(&refused) && text(&refused).contains(expected), "{refused}");
     }
-    // Its config is read through WASI, and only texts are there.
+    // It reads its config through WASI, which only has the strings.
     assert_eq!(text(&pipe.call("setting", json!({ "key": "place" })).await), "here");
     assert_eq!(text(&pipe.call("setting", json!({ "key": "number" })).await), "null");
     assert_eq!(pipe.call("settings", json!({})).await["structuredContent"], json!({ "result": [["place", "here"]] }));
@@ -108,7 +108,7 @@ async fn what_is_hostile_is_bounded() {
         ("nan", json!({}), "NaN"),
         ("spin", json!({}), "longer than its limit"),
         ("give-up", json!({}), "gave up"),
-        ("ignore", json!({ "numbers": vec![1; 400_000] }), "more than 16 MiB as values"),
+        ("ignore", json!({ "numbers": vec![1; 400_000] }), "more than 16 MiB when decoded"),
     ] {
         let result = pipe.call(&format!("{HOSTILE}{tool}"), arguments).await;
         assert!(is_error(&result) && text(&result).contains(expected), "{tool}: {}", text(&result));
@@ -126,7 +126,7 @@ async fn inspect_check_and_call_know_it() {
     for expected in [
         "served: each function that it exports is a tool",
         "tool greet: Calls the function greet",
-        "note: no tool: demo:plain/shapes@1.2.0#count: its parameter `counter` has the resource borrow<counter>",
+        "note: not offered as a tool: demo:plain/shapes@1.2.0#count: its parameter `counter` has the resource borrow<counter>",
     ] {
         assert!(told.contains(expected), "{told}{}", stderr(&inspected));
     }

@@ -8,14 +8,14 @@ mod modules;
 
 use e2e::{Folder, Pipe, Value, json};
 
-/// A wharf on a pipe that serves what the folder's config names.
+/// Starts a wharf on a pipe that serves the plugins in the folder's config.
 pub async fn pipe(folder: &Folder) -> Pipe {
     let mut pipe = Pipe::start(folder, &["run"]);
     pipe.legacy("2025-11-25", json!({})).await;
     pipe
 }
 
-/// The tools, by name.
+/// Returns the tools, by name.
 pub async fn tools(pipe: &mut Pipe) -> Vec<(String, Value)> {
     let listed = pipe.request("tools/list", json!({})).await.unwrap();
     let tools = listed["tools"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! Core modules for wasip1: made into components when they are loaded, in the process that compiles.
+//! Core modules for wasip1, which the compiler process converts to components when they are loaded.
 
 use e2e::{
     Folder,
@@ -8,7 +8,7 @@ use e2e::{
 
 use super::{names, pipe, tools};
 
-/// Copies its standard input to its standard output, at most a page of it, and fails if there is none.
+/// Copies its standard input to its standard output, up to one page, and fails on empty input.
 const COPY: &str = r#"(module
     (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
     (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))

@@ -1,10 +1,10 @@
-//! What clients, models and plugins may try, and what comes of it.
+//! Attempts by clients, models and plugins to get around approvals, and their outcome.
 
 use e2e::{Folder, Pipe, Server, Value, is_error, json, together};
 
 use crate::{accept, answering, asked, asking, can_ask, files, renew, served, write, written};
 
-/// A modern client that was asked about writing `one` into `a.txt`.
+/// Starts a modern client that was asked about writing `one` into `a.txt`.
 async fn begun(confirm: &str) -> (Folder, Pipe, Value, String) {
     let folder = Folder::new();
     files(&folder, confirm, "");
@@ -20,7 +20,7 @@ fn yes() -> Value {
     json!({ "action": "accept" })
 }
 
-/// A legacy client whose person has not answered yet whether `one` may be written into `a.txt`: the call, and the question.
+/// Starts a legacy client whose user has not answered yet whether `one` may be written into `a.txt`. Returns the call and the question.
 async fn open_question() -> (Folder, Pipe, Value, Value) {
     let (folder, mut pipe) = asking("confirm = \"writes\"", "2025-11-25").await;
     let params = json!({ "name": "write_file", "arguments": write(&folder, "a.txt", "one") });
@@ -47,7 +47,7 @@ async fn an_approval_without_its_question_counts_for_nothing() {
         answering("write_file", &arguments, &format!("{state}A"), &yes()),
         answering("write_file", &arguments, "v1.AAAA", &yes()),
     ] {
-        assert!(refused(&mut pipe, params).await.contains("not from here, not for this request, or too old"));
+        assert!(refused(&mut pipe, params).await.contains("belongs to another request, or has expired"));
     }
     for malformed in [json!(true), json!({ "action": "yes" }), accept(json!({ "remember": "forever" }))] {
         let (_, state) = asked(
@@ -74,7 +74,7 @@ async fn an_approval_is_good_once() {
     pipe.close().await;
 }
 
-/// Nor does a second use help that comes at the same moment.
+/// Two uses at the same moment do not help either.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_uses_at_once_one_counts() {
     let folder = Folder::new();
@@ -92,7 +92,7 @@ async fn of_many_uses_at_once_one_counts() {
     server.terminate().await;
 }
 
-/// A call goes on in rounds if its plugin asks as well. Each round can be made once.
+/// A call continues in rounds if its plugin asks as well. Each round is accepted once.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rounds_after_an_approval_are_good_once() {
     let folder = Folder::new();
@@ -113,7 +113,7 @@ async fn the_rounds_after_an_approval_are_good_once() {
     let done = pipe.modern("tools/call", params.clone(), can_ask()).await.unwrap();
     assert_eq!(e2e::text(&done), "deleted: old");
     assert!(refused(&mut pipe, params).await.contains("was used already"));
-    // Without the state, the plugin's question is no way around the approval.
+    // Without the state, answering the plugin's question does not bypass the approval.
     let params = json!({ "name": "purge", "inputResponses": answers });
     let again = pipe.modern("tools/call", params, can_ask()).await.unwrap();
     asked(&again);
@@ -123,7 +123,7 @@ async fn the_rounds_after_an_approval_are_good_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_changes_what_was_shown_is_asked_about_it_again() {
     let (folder, mut pipe, arguments, state) = begun("confirm = \"writes\"").await;
-    // More than was shown: another folder.
+    // This call would have more than was shown: another folder.
     let other = folder.join("other");
     std::fs::create_dir_all(&other).unwrap();
     let more = format!("dirs = [{{ host = {other:?}, access = \"read-write\" }}]\n");
@@ -139,7 +139,7 @@ async fn whoever_changes_what_was_shown_is_asked_about_it_again() {
     pipe.close().await;
 }
 
-/// Another component in the place of the one that was shown is not what the person approved of, nor what was approved for a session.
+/// An approval, also one for a session, does not apply to another component in place of the one that was shown.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_component_is_asked_about_anew() {
     let (folder, mut pipe, arguments, state) = begun("confirm = \"writes\"").await;
@@ -166,7 +166,7 @@ async fn another_component_is_asked_about_anew() {
     pipe.close().await;
 }
 
-/// A question that is open when the plugin's access is taken away approves of nothing any more.
+/// The answer to an open question approves nothing any more if the plugin's access was revoked in the meantime.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_yes_does_not_bring_back_what_was_taken_away() {
     let (folder, mut pipe, call, question) = open_question().await;
@@ -179,21 +179,21 @@ async fn a_late_yes_does_not_bring_back_what_was_taken_away() {
     pipe.close().await;
 }
 
-/// A client that gives a call up need not leave its person with a question that is for nothing.
+/// If a client cancels a call, its user does not have to answer an obsolete question.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_taken_back_with_its_call() {
     let (folder, mut pipe, call, question) = open_question().await;
     pipe.cancel(&call).await;
     let taken_back = pipe.notification("notifications/cancelled").await;
     assert_eq!(taken_back["params"]["requestId"], question["id"], "{taken_back}");
-    // An answer that comes all the same is for nothing.
+    // An answer that arrives anyway is ignored.
     pipe.respond(&question, yes()).await;
     pipe.request("ping", json!({})).await.unwrap();
     assert_eq!(written(&folder, "a.txt"), None);
     pipe.close().await;
 }
 
-/// A plugin whose calls are asked about cannot do in its listing what it may not do unasked.
+/// While a plugin with `confirm` lists what it offers, it can only do what needs no approval.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_written_where_nobody_is_asked() {
     let folder = Folder::new();
@@ -216,7 +216,7 @@ async fn nothing_is_written_where_nobody_is_asked() {
     }
 }
 
-/// An approval is good where it was asked for: another process with the same key, such as the one after a restart, asks again.
+/// An approval is only valid for the process that asked: another process with the same key, such as one after a restart, asks again.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_process_asks_again() {
     let folder = Folder::new();
@@ -228,13 +228,13 @@ async fn another_process_asks_again() {
     let mut pipe = start(&ours);
     let (_, first) = asked(&pipe.modern("tools/call", call.clone(), can_ask()).await.unwrap());
     pipe.close().await;
-    // With another key nobody can tell it from what is made up.
+    // With another key, the approval cannot be distinguished from a forged one.
     let mut pipe = start(&other);
     let said = refused(&mut pipe, answering("write_file", &arguments, &first, &yes())).await;
     pipe.close().await;
     let mut pipe = start(&ours);
     let changed = answering("write_file", &arguments, &format!("{first}A"), &yes());
-    assert!(refused(&mut pipe, changed).await.contains("not from here"));
+    assert!(refused(&mut pipe, changed).await.contains("was not issued here"));
     for _ in 0..2 {
         let late = answering("write_file", &arguments, &first, &yes());
         let (_, again) = asked(&pipe.modern("tools/call", late, can_ask()).await.unwrap());

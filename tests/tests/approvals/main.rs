@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use e2e::{Folder, Pipe, Value, json};
 
-/// A config with the plugin `files`, which may write in `project`. `confirm` is a line of its table, `more` comes before it.
+/// A config with the plugin `files`, which may write in `project`. `confirm` is a line of its table; `more` precedes the table.
 pub fn files(folder: &Folder, confirm: &str, more: &str) {
     folder.plugin("files");
     let project = folder.join("project");
@@ -29,7 +29,7 @@ pub fn files(folder: &Folder, confirm: &str, more: &str) {
     ));
 }
 
-/// A legacy client of a wharf with that config, which can ask its person.
+/// Starts a legacy client of a wharf with that config, which can ask its user.
 pub async fn asking(confirm: &str, revision: &str) -> (Folder, Pipe) {
     let folder = Folder::new();
     files(&folder, confirm, "");
@@ -55,7 +55,7 @@ pub fn write(folder: &Folder, name: &str, text: &str) -> Value {
     json!({ "path": folder.join("project").join(name).display().to_string(), "content": text })
 }
 
-/// What stands in a file of the project, if it is there.
+/// Returns the contents of a file of the project, if it exists.
 pub fn written(folder: &Folder, name: &str) -> Option<String> {
     std::fs::read_to_string(folder.join("project").join(name)).ok()
 }
@@ -68,12 +68,12 @@ pub fn accept(content: Value) -> Value {
     json!({ "action": "accept", "content": content })
 }
 
-/// The questions that a client was asked.
+/// Returns the questions that a client was asked.
 #[derive(Clone, Default)]
 pub struct Questions(Arc<Mutex<Vec<Value>>>);
 
 impl Questions {
-    /// Lets a client answer every question so, and keeps them.
+    /// Makes a client answer every question in this way, and records the questions.
     pub fn answered(pipe: &mut Pipe, answer: Value) -> Self {
         let questions = Self::default();
         let asked = questions.clone();
@@ -94,7 +94,7 @@ impl Questions {
     }
 }
 
-/// What a modern client is asked when it calls a tool for the first time: the question and the sealed state.
+/// Calls a tool for the first time with a modern client. Returns the question and the sealed state.
 pub fn asked(answer: &Value) -> (Value, String) {
     assert_eq!(answer["resultType"], "input_required", "{answer}");
     let question = answer["inputRequests"]["wharf.approve"].clone();
@@ -102,7 +102,7 @@ pub fn asked(answer: &Value) -> (Value, String) {
     (question["params"].clone(), answer["requestState"].as_str().expect("sealed state").to_owned())
 }
 
-/// For how long the person may approve, by the form of the question.
+/// Returns the durations that the person may choose in the form of the question.
 pub fn choices(question: &Value) -> Vec<String> {
     let choices = question["requestedSchema"]["properties"]["remember"].clone();
     let value = |one: &Value| one["const"].as_str().or(one.as_str()).unwrap().to_owned();
@@ -110,7 +110,7 @@ pub fn choices(question: &Value) -> Vec<String> {
     all.into_iter().flatten().map(value).collect()
 }
 
-/// The parameters of a modern call that answers the question.
+/// Returns the parameters of a modern call that answers the question.
 pub fn answering(tool: &str, arguments: &Value, state: &str, answer: &Value) -> Value {
     json!({ "name": tool, "arguments": arguments, "requestState": state, "inputResponses": { "wharf.approve": answer } })
 }

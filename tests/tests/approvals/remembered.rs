@@ -1,4 +1,4 @@
-//! Approvals that are good for more than one call.
+//! Approvals that are valid for more than one call.
 
 use e2e::{
     Folder, Pipe, Server, Value,
@@ -23,7 +23,7 @@ async fn a_session_remembers_what_it_was_told_and_no_more() {
     one.answer_with(declining);
     let result = one.call("write_file", write(&folder, "b.txt", "2")).await;
     assert!(!is_error(&result), "other arguments are of the same kind: {result}");
-    // Another tool is another kind, and another session another person, as far as anybody knows.
+    // Another tool is another kind of call, and another session may belong to another person.
     let made = one.call("create_directory", json!({ "path": folder.join("project/d") })).await;
     assert!(is_error(&made), "{made}");
     assert!(is_error(&other.call("write_file", write(&folder, "c.txt", "3")).await));
@@ -40,7 +40,7 @@ async fn whom_nobody_knows_again_is_offered_nothing_to_remember() {
     let params = json!({ "name": "write_file", "arguments": arguments });
     let (question, state) = asked(&server.modern("tools/call", params.clone(), can_ask()).await.unwrap());
     assert!(choices(&question).is_empty(), "{question}");
-    // Nor can it choose what it is not offered.
+    // The person cannot choose a duration that is not offered.
     let params = answering("write_file", &arguments, &state, &accept(json!({ "remember": "session" })));
     let error = server.modern("tools/call", params, can_ask()).await.unwrap_err();
     assert_eq!(error["code"], -32602, "{error}");
@@ -62,7 +62,7 @@ async fn a_modern_client_of_a_known_person_is_remembered_while_wharf_runs() {
     let again = json!({ "name": "write_file", "arguments": write(&folder, "a.txt", "two") });
     assert!(!is_error(&pipe.modern("tools/call", again.clone(), can_ask()).await.unwrap()));
     assert_eq!(written(&folder, "a.txt").as_deref(), Some("two"));
-    // The operator allows no such thing any more.
+    // The operator no longer allows this duration.
     renew(&folder, &pipe, 2, |config| format!("[approvals]\nremember = \"never\"\n{config}")).await;
     let (question, _) = asked(&pipe.modern("tools/call", again, can_ask()).await.unwrap());
     assert!(choices(&question).is_empty(), "{question}");
@@ -74,7 +74,7 @@ async fn an_approval_for_good_is_good_until_it_is_revoked() {
     let folder = Folder::new();
     files(&folder, "confirm = \"writes\"", "[approvals]\nremember = \"always\"\n[audit]\nfile = \"audit.jsonl\"");
     let none = folder.run(&["approvals", "list"], &[]).await;
-    assert_eq!(stdout(&none), "nothing is approved beyond a session\n", "{}", stderr(&none));
+    assert_eq!(stdout(&none), "there are no permanent approvals\n", "{}", stderr(&none));
     let mut pipe = Pipe::start(&folder, &["run"]);
     pipe.legacy("2025-11-25", can_ask()).await;
     let questions = Questions::answered(&mut pipe, accept(json!({ "remember": "always" })));
@@ -85,7 +85,7 @@ async fn an_approval_for_good_is_good_until_it_is_revoked() {
     assert_eq!(mode & 0o777, 0o600);
     pipe.close().await;
 
-    // It outlives the process that was told.
+    // The approval is valid after a restart.
     let mut pipe = Pipe::start(&folder, &["run"]);
     pipe.legacy("2025-11-25", can_ask()).await;
     let questions = Questions::answered(&mut pipe, json!({ "action": "decline" }));
@@ -103,7 +103,7 @@ async fn an_approval_for_good_is_good_until_it_is_revoked() {
     assert_eq!(folder.run(&["approvals", "revoke"], &[]).await.status.code(), Some(2));
     let revoked = folder.run(&["approvals", "revoke", &id], &[]).await;
     assert!(revoked.status.success(), "{}", stderr(&revoked));
-    // The wharf that runs asks again at once.
+    // A running wharf asks again at once.
     assert!(is_error(&pipe.call("write_file", write(&folder, "a.txt", "3")).await));
     assert_eq!(questions.count(), 1);
     assert_eq!(written(&folder, "a.txt").as_deref(), Some("2"));
@@ -125,7 +125,7 @@ async fn an_approval_for_good_is_good_until_it_is_revoked() {
     );
 }
 
-/// No plugin may write the file of the approvals, even if it is granted the folder in which it lies.
+/// No plugin may write the file of approvals, even if it is granted the folder that contains it.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_plugin_may_write_the_approvals() {
     let folder = Folder::new();

@@ -1,5 +1,5 @@
-//! The official Rust client `rmcp` and its person: over stdio and Streamable HTTP, at every revision that has questions. What the
-//! others of the official SDKs do is in `tests/clients`.
+//! The official Rust client `rmcp` and its user: over stdio and Streamable HTTP, at every revision that has questions. The other official
+//! SDKs are tested in `tests/clients`.
 
 use std::{
     process::Stdio,
@@ -21,7 +21,7 @@ use crate::{accept, choices, files, write, written};
 
 const TOKEN: (&str, &str) = ("WHARF_TOKEN", "s3cret");
 
-/// An application that answers every question in the same way, and keeps them. Without an answer it cannot ask anybody.
+/// An application that answers every question in the same way, and records the questions. Without an answer, it cannot ask anybody.
 #[derive(Clone)]
 struct Application {
     version: ProtocolVersion,
@@ -37,7 +37,7 @@ impl ClientHandler for Application {
         ClientConfig::new(capabilities, Implementation::new("e2e", "1")).with_protocol_version(self.version.clone())
     }
 
-    /// At 2026-07-28 the library calls this for the questions in a result, and calls again with the answers.
+    /// At 2026-07-28 the library calls this method for the questions in a result, and repeats the call with the answers.
     async fn create_elicitation(
         &self,
         params: ElicitRequestParams,
@@ -55,7 +55,7 @@ async fn within<F: Future>(what: &str, future: F) -> F::Output {
     timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} does not come"))
 }
 
-/// Connects over HTTP if there is a server, else to a process of its own.
+/// Connects over HTTP if there is a server, otherwise to a new process.
 async fn connect(folder: &Folder, server: Option<&Server>, application: Application) -> Client {
     let modern = vec![ProtocolVersion::V_2026_07_28];
     let mode = match application.version.as_str() {
@@ -67,7 +67,7 @@ async fn connect(folder: &Folder, server: Option<&Server>, application: Applicat
         None => {
             let command = folder.command(&["run"], &[TOKEN]);
             let (child, stderr) = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn().unwrap();
-            // What it logs is read, so that it never waits for somebody to read it.
+            // Its log is read, so that it never blocks on writing it.
             Log::of(stderr.unwrap());
             within("the beginning", application.serve_with_lifecycle(child, mode)).await
         }
@@ -82,7 +82,7 @@ async fn connect(folder: &Folder, server: Option<&Server>, application: Applicat
     client
 }
 
-/// Calls a tool: what the answer says, or, if it is an error of either kind, that.
+/// Calls a tool. Returns the text of the answer, or that of an error of either kind.
 async fn call(client: &Client, tool: &'static str, arguments: &Value) -> Result<String, String> {
     let params = CallToolRequestParams::new(tool).with_arguments(arguments.as_object().unwrap().clone());
     match within(tool, client.call_tool(params)).await {
@@ -107,7 +107,7 @@ async fn the_rust_client_asks_its_person() {
     ] {
         let way = format!("{} {revision}", if http { "HTTP" } else { "stdio" });
         let folder = Folder::new();
-        // With a token, wharf knows a client again that has no session.
+        // With a token, wharf recognises a client without a session.
         files(&folder, "confirm = \"writes\"", &format!("[http]\ntoken_env = \"{}\"", TOKEN.0));
         let server = if http { Some(Server::start_with(&folder, &[], &[TOKEN]).await) } else { None };
         let application = |answer| Application { version: revision.clone(), answer, questions: Arc::default() };
@@ -144,7 +144,7 @@ async fn the_rust_client_asks_its_person() {
         assert_eq!(call(&client, "create_directory", &json!({ "path": folder.join("project/d") })).await, no);
         assert!(!folder.join("project/d").exists());
 
-        // What the application is told has gone through the types of the library and is still the whole form.
+        // The form that the application gets has been parsed by the types of the library, and is still complete.
         let questions = questions.lock().unwrap().clone();
         assert_eq!(questions.len(), 5);
         for question in &questions {

@@ -1,4 +1,4 @@
-//! Who is asked what, and what becomes of the call.
+//! The questions that people are asked, and the outcome of the calls.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -44,7 +44,7 @@ async fn a_legacy_client_asks_its_person() {
             assert_eq!(written(&folder, "a.txt").as_deref(), Some(content));
         }
         assert_eq!(questions.count(), 2, "an approval is good for one call");
-        // Nobody is asked about what `confirm` does not name.
+        // Calls that `confirm` does not name need no approval.
         let listed = pipe.call("list_directory", json!({ "path": project })).await;
         assert!(text(&listed).contains("a.txt") && questions.count() == 2, "{listed}");
         pipe.close().await;
@@ -90,7 +90,7 @@ async fn a_client_that_cannot_ask_is_told_which_key_to_change() {
     pipe.wait_for_log("calls that a person has to approve, from clients that cannot ask one (write_file)").await;
     pipe.close().await;
 
-    // A person who types the call approves of it.
+    // A person who types the call approves it.
     let plugin = folder.join("plugins/files.wasm").display().to_string();
     let arguments = write(&folder, "a.txt", "typed").to_string();
     let refused = folder.run(&["call", &plugin, "write_file", &arguments], &[]).await;
@@ -100,7 +100,7 @@ async fn a_client_that_cannot_ask_is_told_which_key_to_change() {
     assert_eq!(written(&folder, "a.txt").as_deref(), Some("typed"));
 }
 
-/// Which tools are asked about, by our own facts or by what the plugin says.
+/// Which calls need approval, according to the grants or to the plugin's own hints.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_word_of_confirm_asks_about_its_calls() {
     let digest = |folder: &Folder| {
@@ -134,7 +134,7 @@ async fn each_word_of_confirm_asks_about_its_calls() {
     }
 }
 
-/// Resources and prompts run the plugin with its grants, too.
+/// Resources and prompts also run the plugin with its grants.
 #[tokio::test(flavor = "multi_thread")]
 async fn resources_and_prompts_are_asked_about() {
     let folder = Folder::new();
@@ -154,7 +154,7 @@ async fn resources_and_prompts_are_asked_about() {
     pipe.close().await;
 }
 
-/// What the client shows is wharf's own text, whatever the model wrote.
+/// The text that the client shows is written by wharf, whatever the model wrote.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_argument_can_pass_for_the_question() {
     let (folder, mut pipe) = asking("confirm = \"all\"", "2025-11-25").await;
@@ -175,7 +175,7 @@ async fn no_argument_can_pass_for_the_question() {
     pipe.close().await;
 }
 
-/// The operator's program answers in place of the client. It is told all of the call.
+/// The operator's program answers instead of the client. It gets the whole call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_of_the_operator_answers() {
     for (script, says) in [
@@ -189,7 +189,7 @@ async fn a_program_of_the_operator_answers() {
         let program = folder.write("approve", format!("#!/bin/sh\n{script}\n"));
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
         files(&folder, "confirm = \"writes\"", &format!("[approvals]\nask = {{ command = [{program:?}] }}"));
-        // The client could not ask anybody.
+        // The client itself cannot ask anybody.
         let mut pipe = Pipe::start(&folder, &["run"]);
         pipe.legacy("2025-03-26", json!({})).await;
         let result = pipe.call("write_file", write(&folder, "a.txt", "one")).await;
@@ -211,7 +211,7 @@ async fn a_program_of_the_operator_answers() {
     }
 }
 
-/// A program is often a script, and what the script started is not to ask the operator for ever.
+/// The program is often a script. Processes that the script started must not outlive it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_program_started_ends_with_it() {
     for how in ["the client cancels", "the client goes", "wharf is ended", "wharf is ended at once"] {
@@ -250,7 +250,7 @@ async fn what_the_program_started_ends_with_it() {
     }
 }
 
-/// A call of a task is approved before there is a task.
+/// A call that becomes a task is approved before the task exists.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_begins_with_its_approval() {
     let folder = Folder::new();

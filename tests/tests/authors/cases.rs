@@ -1,4 +1,4 @@
-//! Cases that pass: every kind of request, and everything that can be given.
+//! Test cases that pass: every kind of request, and every part of the environment that a case can set.
 
 use crate::{all_pass, manifest, play, project};
 
@@ -11,7 +11,7 @@ async fn every_kind_of_request_and_expectation() {
         args = { n = 3 }
         structured = { sum = 6 }
         [[case]]
-        name = "text beside structured"
+        name = "text with structured"
         tool = "own_words"
         args = { n = 2 }
         text = "2 of them"
@@ -285,7 +285,7 @@ async fn time_settings_and_variables_are_given() {
         given = { now = 2026-01-01T00:00:00Z, config = { timezone = { env = "ZONE" } }, env = { ZONE = "Europe/Paris" } }
     "#;
     let folder = project("time", "grants = { env = ['TZ'] }", cases);
-    // The machine's own variable is not seen.
+    // The machine's own variable is not visible.
     let machine = [("TZ", "America/Lima"), ("ZONE", "America/Lima")];
     play(&folder, &["--accept"], &machine).await.shows(&["5 passed, 0 failed"]);
 }

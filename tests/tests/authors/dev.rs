@@ -1,4 +1,4 @@
-//! `wharf dev`: what it starts ends with it.
+//! `wharf dev`: processes that it starts end with it.
 
 use e2e::{Folder, Held, Pipe};
 use rustix::process::Signal;

@@ -1,4 +1,4 @@
-//! Cases that fail, and files that are wrong: each says what is the matter.
+//! Failing cases and invalid files: each error says what is wrong.
 
 use quick_xml::{Reader, XmlVersion, events::Event};
 
@@ -54,28 +54,28 @@ given = { answers = { poem = "declined" } }
     played.shows(&[
         "ok    lists  ",
         "FAIL  another text  ",
-        "(p/tests/a.toml:1)\n        the text is another:\n        - 3 of them\n        + 2 of them\n",
+        "(p/tests/a.toml:1)\n        the text differs:\n        - 3 of them\n        + 2 of them\n",
         "structured.sum is 6, not 7",
         "the text does not match `^of`: 2 of them",
-        "an error that the case does not expect: it is Sunday",
-        "the error has no `it is Monday` in it: it is Sunday",
-        "an error with `it is Monday` in it was expected, and there is a result",
-        "no log record has `step` in it; there is: nothing",
+        "unexpected error: it is Sunday",
+        "the error does not contain `it is Monday`: it is Sunday",
+        "expected an error that contains `it is Monday`, got a result",
+        "no log record contains `step`; got: nothing",
         "the plugin asks `sure`: \"[showcase] Delete 14 notes?\", with the form {",
         "; `given.answers` has no `sure`",
         "the plugin asks the model `poem`: [",
-        "`declined` is no answer to that, but sampled",
+        "`declined` does not fit; possible answers: sampled",
         "1 passed, 9 failed",
     ]);
     let written = std::fs::read_to_string(folder.join("out/junit.xml")).unwrap();
     let (tests, failures) = in_junit(&written);
     assert_eq!((tests.len(), failures.len()), (10, 9), "{written}");
     assert_eq!(tests[..2], ["lists", "another text"]);
-    assert_eq!(failures[0], "the text is another:\n- 3 of them\n+ 2 of them");
+    assert_eq!(failures[0], "the text differs:\n- 3 of them\n+ 2 of them");
     assert!(failures[7].contains("\"[showcase] Delete 14 notes?\""), "{failures:?}");
 }
 
-/// The names of the tests in a file of JUnit's, and the texts of the failures.
+/// The names of the tests in a JUnit file, and the texts of the failures.
 fn in_junit(text: &str) -> (Vec<String>, Vec<String>) {
     let mut reader = Reader::from_str(text);
     let (mut tests, mut failures, mut failing) = (Vec::new(), Vec::<String>::new(), false);
@@ -114,9 +114,9 @@ async fn what_is_left_behind_and_sent_is_told() {
     "#;
     let folder = project("reach", "grants = { roots = 'read-write' }", cases);
     play(&folder, &["--filter", "left"], &[]).await.shows(&[
-        "after: /w/a.txt is another:\n        - c\n        + b",
-        "after: /w/z.txt is not there",
-        "after: /w/old.txt is there",
+        "after: /w/a.txt differs:\n        - c\n        + b",
+        "after: /w/z.txt does not exist",
+        "after: /w/old.txt exists",
     ]);
     let cases = r#"
         [[case]]
@@ -133,7 +133,7 @@ async fn what_is_left_behind_and_sent_is_told() {
     let folder = project("outgoing", "grants = { http = ['https://api.example.com'] }", cases);
     play(&folder, &["--filter", "e"], &[]).await.shows(&[
         "GET https://api.example.com/b?c is not in `given.http`",
-        "wharf refused the plugin something: ",
+        "wharf denied the plugin something: ",
         "https://other.example.com",
         "0 passed, 2 failed",
     ]);
@@ -160,10 +160,11 @@ async fn mistakes_end_the_run_at_once() {
         assert_eq!((code, shown.contains("passed")), (Some(2), false), "{cases}");
     };
     wrong("[[case]]\nname = 'a'\ntoll = 'x'", &[], "p/tests/a.toml:3: unknown key `toll`; did you mean `tool`?").await;
-    wrong(&good.repeat(2), &[], "p/tests/a.toml:5: the case `a` has the name of the one at p/tests/a.toml:1").await;
+    wrong(&good.repeat(2), &[], "p/tests/a.toml:5: the case `a` has the same name as the one at p/tests/a.toml:1")
+        .await;
     wrong(good, &["--filter", "zebra"], "no case has `zebra` in its name").await;
     wrong(good, &["--file", "no.toml"], "no.toml").await;
-    wrong(good, &["--plugin", "no.wasm"], "no.wasm is not there").await;
+    wrong(good, &["--plugin", "no.wasm"], "no.wasm: there is no such file").await;
     wrong(&format!("{good}given = {{ dirs = {{ '/w' = 'no' }} }}"), &["--filter", "a"], "given.dirs").await;
     wrong(&format!("{good}given = {{ http = [{{ url = 'ftp://a' }}] }}"), &["--filter", "a"], "ftp://a").await;
     wrong(good, &["--review"], "there is no terminal").await;

@@ -1,4 +1,4 @@
-//! What authors of plugins work with: `wharf test`, with the real binary on the plugins of this repository.
+//! Tools for plugin authors: `wharf test`, with the real binary on the plugins of this repository.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -20,12 +20,12 @@ pub fn project(plugin: &str, dev: &str, cases: &str) -> Folder {
     folder
 }
 
-/// A `plugin.toml` whose plugin is built already.
+/// A `plugin.toml` whose plugin is already built.
 pub fn manifest(plugin: &str, dev: &str) -> String {
     format!("name = '{plugin}'\n[build]\ncommand = 'true'\nartifact = 'dist/{plugin}.wasm'\n[dev]\n{dev}\n")
 }
 
-/// What a command printed, and how it ended.
+/// Returns the output of a command and its exit status.
 pub struct Played {
     pub code: Option<i32>,
     pub shown: String,
@@ -33,7 +33,7 @@ pub struct Played {
 }
 
 impl Played {
-    /// Checks that all of this is shown.
+    /// Checks that all of these texts are shown.
     pub fn shows(&self, lines: &[&str]) -> &Self {
         for line in lines {
             assert!(self.shown.contains(line), "`{line}` is missing in:\n{}{}", self.shown, self.complained);
@@ -47,7 +47,7 @@ pub async fn play(folder: &Folder, more: &[&str], environment: &[(&str, &str)]) 
     Played { code: output.status.code(), shown: folder::stdout(&output), complained: folder::stderr(&output) }
 }
 
-/// Plays cases that all pass, once their snapshots are there.
+/// Runs cases that all pass once their snapshots exist.
 pub async fn all_pass(plugin: &str, dev: &str, cases: &str) {
     let folder = project(plugin, dev, cases);
     let all = cases.matches("[[case]]").count() + 1;

@@ -1,4 +1,4 @@
-//! Snapshots: written beside the old ones, taken by a person, and never in CI.
+//! Snapshots: written next to the old ones, accepted by a person, and never written in CI.
 
 use e2e::Terminal;
 
@@ -9,9 +9,9 @@ const CASES: &str = "[[case]]\nname = 'Every kind'\ntool = 'every_kind'\nsnapsho
 #[tokio::test(flavor = "multi_thread")]
 async fn a_snapshot_is_kept_aside_until_it_is_taken() {
     let folder = project("showcase", "", CASES);
-    let (taken, beside) =
+    let (taken, waiting) =
         (folder.join("p/tests/snapshots/every-kind.json"), folder.join("p/tests/snapshots/every-kind.json.new"));
-    let there = || (taken.exists(), beside.exists());
+    let there = || (taken.exists(), waiting.exists());
     for ci in ["true", "1"] {
         let played = play(&folder, &[], &[("CI", ci)]).await;
         played.shows(&["there is no snapshot p/tests/snapshots/every-kind.json yet", "0 passed, 2 failed"]);
@@ -19,7 +19,7 @@ async fn a_snapshot_is_kept_aside_until_it_is_taken() {
         assert!(!folder.join("p/tests/snapshots").exists(), "nothing is written");
     }
     let played = play(&folder, &[], &[]).await;
-    played.shows(&["FAIL  lists", "FAIL  Every kind", "take them with --accept", "0 passed, 2 failed"]);
+    played.shows(&["FAIL  lists", "FAIL  Every kind", "accept them with --accept", "0 passed, 2 failed"]);
     assert_eq!(there(), (false, true));
     let played = play(&folder, &["--accept"], &[]).await;
     played.shows(&["ok    Every kind", "its snapshot was written", "2 passed, 0 failed"]);
@@ -30,13 +30,14 @@ async fn a_snapshot_is_kept_aside_until_it_is_taken() {
     {
         assert!(lists.contains(part), "{lists}");
     }
-    assert!(!lists.contains("_meta"), "wharf's own marks are no part of it: {lists}");
+    assert!(!lists.contains("_meta"), "wharf's own members are not part of it: {lists}");
     play(&folder, &[], &[("CI", "true")]).await.shows(&["2 passed, 0 failed"]);
     let before = std::fs::read_to_string(&taken).unwrap();
     std::fs::write(&taken, before.replace("\"text\": \"raw\"", "\"text\": \"cooked\"")).unwrap();
     let played = play(&folder, &[], &[]).await;
     played.shows(&[
-        "every-kind.json is another:",
+        "the answer differs from the snapshot ",
+        "snapshots/every-kind.json:",
         "-       \"text\": \"cooked\",",
         "+       \"text\": \"raw\",",
         "1 passed, 1 failed",
@@ -47,7 +48,11 @@ async fn a_snapshot_is_kept_aside_until_it_is_taken() {
     assert_eq!(there(), (true, false), "what is as it was is not new");
     for more in ["--accept", "--review"] {
         let played = play(&folder, &[more], &[("CI", "true")]).await;
-        assert!(played.complained.contains("nothing is written"), "{}", played.complained);
+        assert!(
+            played.complained.contains("which is refused while the environment variable CI is set"),
+            "{}",
+            played.complained
+        );
         assert_eq!(played.code, Some(2));
     }
 }
@@ -56,10 +61,10 @@ async fn a_snapshot_is_kept_aside_until_it_is_taken() {
 async fn a_person_looks_at_each_snapshot() {
     let folder = project("showcase", "", CASES);
     let mut terminal = Terminal::start(&folder, &["test", "p", "--review"]);
-    let shown = terminal.until("Take the snapshot of `lists`? [y/N] ").await;
+    let shown = terminal.until("Accept the snapshot of `lists`? [y/N] ").await;
     assert!(shown.contains("\"name\": \"every_kind\"") && shown.contains("\"conversation\""), "all of it: {shown}");
     terminal.types("y");
-    terminal.until("Take the snapshot of `Every kind`? [y/N] ").await;
+    terminal.until("Accept the snapshot of `Every kind`? [y/N] ").await;
     terminal.types("n");
     let (code, shown, printed) = terminal.end().await;
     assert_eq!(code, Some(1), "{shown}\n{printed}");

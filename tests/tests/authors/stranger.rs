@@ -1,5 +1,5 @@
-//! The project of a stranger: to play its cases with a component that is there reads and writes nothing outside of it, and runs none
-//! of its commands.
+//! An untrusted project: running its cases with an existing component reads and writes nothing outside the project, and runs none of its
+//! commands.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
@@ -8,21 +8,21 @@ use e2e::Folder;
 use crate::{Played, play, project};
 
 const GRANTS: &str = "grants = { roots = 'read-write' }";
-/// A case that has the plugin read a file of the folder that it is given.
+/// A case in which the plugin reads a file of the folder that it is given.
 fn reads(given: &str, path: &str) -> String {
     format!(
         "[[case]]\nname = 'a'\ntool = 'read'\nargs = {{ path = '{path}' }}\ntext = 'nothing'\n[case.given]\ndirs = {{ '/w' = {given} }}\n"
     )
 }
 
-/// A project beside a folder of the operator's that has a file `key`.
+/// Creates a project next to a folder of the operator that has a file `key`.
 fn hostile(cases: &str) -> Folder {
     let folder = project("reach", GRANTS, cases);
     folder.write("home/.ssh/key", "precious");
     folder
 }
 
-/// Plays the cases as someone does who was given the project and has the component.
+/// Runs the cases like a user who was given the project and has the component.
 async fn tried(folder: &Folder, more: &[&str]) -> Played {
     let component = folder.plugin_as("reach", "own/reach.wasm");
     play(folder, &[&["--plugin", component.to_str().unwrap()], more].concat(), &[]).await
@@ -38,10 +38,10 @@ async fn no_case_is_given_a_folder_outside() {
         symlink("../../../home", folder.join("p/tests/real/home")).unwrap();
     };
     for (given, prepare, expected) in [
-        ("'HERE/home/.ssh'", nothing, "does not lie below the folder of this file"),
-        ("'../../home/.ssh'", nothing, "does not lie below the folder of this file"),
-        ("'x/../../../home/.ssh'", nothing, "does not lie below the folder of this file"),
-        ("'.'", nothing, "does not lie below the folder of this file"),
+        ("'HERE/home/.ssh'", nothing, "is not below the folder of this file"),
+        ("'../../home/.ssh'", nothing, "is not below the folder of this file"),
+        ("'x/../../../home/.ssh'", nothing, "is not below the folder of this file"),
+        ("'.'", nothing, "is not below the folder of this file"),
         ("'link'", link, "`link` is a link, and links are not followed here"),
         ("'real/home/.ssh'", within, "`home` is a link, and links are not followed here"),
     ] {
@@ -125,7 +125,7 @@ async fn no_command_of_the_project_is_run_for_a_component_that_is_there() {
         assert_eq!(played.code, Some(0), "{}{}", played.shown, played.complained);
         assert!(!ran.exists());
     }
-    // Without one it is built, which is what its author does.
+    // Without a component it is built, as its author would do.
     play(&folder, &["--setup"], &[]).await;
     assert!(ran.exists());
 }

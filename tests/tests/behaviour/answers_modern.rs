@@ -1,4 +1,4 @@
-//! What servers of the modern revision get wrong most easily: what answers carry, questions and their sealed state, errors and limits.
+//! Common defects of servers of the modern revision: the contents of answers, questions and their sealed state, errors and limits.
 
 use e2e::{
     Folder, LEGACY, MODERN, Pipe, Server, Value, given, is_error, json, modern_params, names, pipe::outcome, plugin,
@@ -15,7 +15,7 @@ fn accept(value: Value) -> Value {
     json!({ "action": "accept", "content": value })
 }
 
-/// `showcase` without a prefix, which may ask, and a plugin `g` as the test wants it.
+/// `showcase` without a prefix, which may ask, and a plugin `g` with the config of the test.
 fn folder(more: &str, g: &Value) -> Folder {
     let folder = Folder::new();
     folder.config(&format!(
@@ -32,7 +32,7 @@ async fn started(more: &str, g: &Value) -> (Folder, Server) {
     (folder, server)
 }
 
-/// A call of `g_t` over a pipe, with the text of its parameters as it is on the wire.
+/// A call of `g_t` over a pipe, with the raw text of its parameters.
 async fn raw_call(pipe: &mut Pipe, id: &str, params: &str) -> Result<Value, Value> {
     let meta = modern_params(json!({}), able())["_meta"].to_string();
     let line = format!(
@@ -70,7 +70,7 @@ async fn sealed_state_survives_another_way_of_writing_and_no_other_change() {
             Err(error) => assert!(!fits && error["code"] == -32602, "{arguments}: {error}"),
         }
     }
-    // Nor does what is not an argument count.
+    // Values that are not arguments do not count either.
     let mut params = json!({ "name": "g_t", "arguments": { "ask": [["a"]], "state": "s" } });
     let first = pipe.modern("tools/call", params.clone(), able()).await.unwrap();
     params["requestState"] = first["requestState"].clone();
@@ -101,7 +101,7 @@ async fn replicas_with_one_key_finish_each_others_rounds() {
         next = server.modern("tools/call", params.clone(), able()).await.unwrap();
     }
     assert_eq!(text(&next), "a b");
-    // A key that is none is said at the start.
+    // An invalid key is reported at the start.
     for value in ["", "short", &format!("{}g", &ours[1..])] {
         let ended = folder.run(&["serve", "--listen", "127.0.0.1:0"], &key(value)).await;
         let said = e2e::folder::stderr(&ended);
@@ -185,7 +185,7 @@ async fn lists_are_the_same_for_everyone() {
             json!({ "_meta": { "io.modelcontextprotocol/clientInfo": { "name": "other", "version": "9" } } });
         params["unknown"] = json!("x");
         for tool in ["announce", "purge", "every_kind"] {
-            // What one does must not change what another sees.
+            // One client's actions must not change another's view.
             let _ = server.modern("tools/call", json!({ "name": tool }), able()).await;
             gifted.call(tool, json!({})).await;
         }
@@ -199,7 +199,7 @@ async fn lists_are_the_same_for_everyone() {
     }
 }
 
-/// The harness refuses event ids in any modern stream; here they are asked for.
+/// The harness rejects event ids in any modern stream; here they are checked explicitly.
 #[tokio::test(flavor = "multi_thread")]
 async fn modern_streams_have_no_event_ids() {
     let (_folder, server) = started("", &json!({})).await;
@@ -291,7 +291,7 @@ async fn plugins_cannot_borrow_reserved_codes() {
     let (folder, server) = started("", &json!({})).await;
     let mut pipe = Pipe::start(&folder, &["run"]);
     pipe.legacy("2025-11-25", json!({})).await;
-    // Those that the specification has are its own, the rest of the band is nobody's.
+    // Codes in the specification are reserved for it; the rest of the range may not be used.
     for code in [-32000, -32001, -32003, -32019, -32020, -32021, -32022, -32023, -32042, -32050, -32099] {
         let call = json!({ "name": "g_t", "arguments": { "refuse": code } });
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": modern_params(call.clone(), json!({})) });
@@ -304,14 +304,14 @@ async fn plugins_cannot_borrow_reserved_codes() {
             assert!(!reserved, "{code} of a plugin came out as {told:?}");
         }
     }
-    // Codes that are for anyone to use pass.
+    // Codes outside the reserved range pass.
     for code in [-32602, -32603, -31999, 1, 42] {
         let call = json!({ "name": "g_t", "arguments": { "refuse": code } });
         assert_eq!(server.modern("tools/call", call, json!({})).await.unwrap_err()["code"], code);
     }
 }
 
-/// Read without the harness's checks, for answers that are wrong on purpose.
+/// Read without the harness's validation, for answers that are wrong on purpose.
 fn serde_json_of(text: &str) -> Value {
     text.parse().unwrap_or_else(|error| panic!("{error}: {text}"))
 }

@@ -1,5 +1,5 @@
-//! Plugins that ask: the same guest in both eras. Modern clients get the questions as an answer and come again; legacy
-//! clients get requests, while their call waits.
+//! Plugins that ask: the same guest in both eras. Modern clients get the questions as a result and call again; legacy clients get requests
+//! while their call waits.
 
 use std::sync::{Arc, Mutex};
 
@@ -207,7 +207,7 @@ async fn asking_is_a_grant() {
     pipe.close().await;
 }
 
-/// A plugin that asked begins again, and with it what it reports; its request does not.
+/// After a question, a plugin starts again and so do its progress reports; its request does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_grows_over_all_rounds() {
     let folder = folder(ALLOWED);

@@ -1,4 +1,4 @@
-//! The audit log: what stands in it, what it never holds, and what becomes of calls while it cannot be written.
+//! The audit log: its contents, data that it never contains, and what happens to calls while it cannot be written.
 
 use std::{
     collections::BTreeSet,
@@ -17,14 +17,14 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 const UNWRITABLE: &str = "the audit log cannot be written";
 
-/// A config with an audit log, and `echo` and whatever else is said.
+/// A config with an audit log, `echo`, and further lines.
 fn audited(folder: &Folder, keys: &str, more: &str) -> PathBuf {
     let echo = plugin("echo");
     folder.config(&format!("[audit]\nfile = \"audit.jsonl\"\n{keys}\n[plugins.echo]\npath = {echo:?}\n{more}\n"));
     folder.join("config/wharf/audit.jsonl")
 }
 
-/// All lines of one file of a log.
+/// Returns all lines of one file of a log.
 fn lines(file: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
@@ -38,7 +38,7 @@ fn numbers(lines: &[Value]) -> Vec<u64> {
     lines.iter().map(|line| line["seq"].as_u64().unwrap()).collect()
 }
 
-/// `wharf audit verify`: whether all is well, and what it says.
+/// Runs `wharf audit verify`. Returns whether the log is valid, and the output.
 async fn verify(folder: &Folder, more: &[&str]) -> (bool, String) {
     let arguments = [&["audit", "verify"], more].concat();
     let output = folder.run(&arguments, &[]).await;
@@ -130,7 +130,7 @@ async fn clients_over_http_are_told_apart() {
     assert_eq!((status, code), (200, 0), "{answer}");
     let (status, _, log_text) = server.terminate().await;
     assert!(status.success(), "{log_text}");
-    // The same plugin, called by whoever starts wharf.
+    // The same plugin, called by the user who starts wharf.
     let output = folder
         .run(
             &["call", "-c", "config/wharf/wharf.toml", plugin("echo").to_str().unwrap(), "echo", "message=x"],
@@ -149,7 +149,7 @@ async fn clients_over_http_are_told_apart() {
     assert_eq!(stdout(&shown).lines().count(), 1, "{}", stdout(&shown));
 }
 
-/// Whatever kind of arguments is kept, what the operator gives a plugin never is; and arguments only if all are wanted.
+/// The log never contains the plugin's config, and contains arguments only with `full`.
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_of_the_config_are_never_there() {
     for (kind, clear, shown) in [
@@ -168,7 +168,7 @@ async fn secrets_of_the_config_are_never_there() {
         let call = with(&all, "call")[0];
         assert_eq!(call["wharf.arguments"], shown, "{kind}");
         assert_eq!(call["wharf.env"], json!(["SECRET"]));
-        // It can reach something, so its beginning is there as well.
+        // The run can reach a folder, so its `begun` line is there as well.
         assert_eq!(call["wharf.begun"], with(&all, "begun")[0]["seq"]);
         let text = std::fs::read_to_string(&log).unwrap();
         assert!(!text.contains("correct-horse") && text.contains("words of mine") == clear, "{kind}: {text}");
@@ -184,13 +184,13 @@ async fn what_changes_is_there() {
     let pipe = Pipe::start(&folder, &["run"]);
     pipe.wait_for_log("serving").await;
     folder.config(&format!("{text}[plugins.echo.grants]\nenv = [\"TZ\"]\nroots = \"read\"\n"));
-    pipe.wait_for_log("the config was read anew").await;
+    pipe.wait_for_log("the config was reloaded").await;
     folder.config("nonsense = 1\n");
     pipe.wait_for_log("the config is not used").await;
     let hello = plugin("hello");
     folder.config(&text.replace("[plugins.echo]", &format!("[plugins.hello]\npath = {hello:?}\n[plugins.echo]")));
     pipe.wait_for_log("serving plugin=\"hello\"").await;
-    // Another component in the place of a plugin, then one that is none, then nothing.
+    // Another component replaces the plugin, then an invalid one, then the file is removed.
     let own = folder.plugin_as("hello", "own/a.wasm");
     folder.config(&format!("{text}[plugins.a]\npath = {own:?}\n"));
     pipe.wait_for_log("serving plugin=\"a\"").await;
@@ -220,11 +220,11 @@ async fn what_changes_is_there() {
     is_whole(&folder).await;
 }
 
-/// Waits until the log is as wanted, by following it.
+/// Follows the log until it is as wanted.
 async fn wait_until(log: &Path, wanted: impl Fn(&[Value]) -> bool) {
     let (sender, mut changed) = tokio::sync::mpsc::channel(1);
     let mut watcher = notify::recommended_watcher(move |_| {
-        // If the channel is full, a change is noticed already.
+        // If the channel is full, a change is already pending.
         let _ = sender.try_send(());
     })
     .unwrap();
@@ -244,7 +244,7 @@ async fn whoever_changes_the_log_is_found_out() {
         pipe.call("echo_echo", json!({ "message": "x" })).await;
     }
     let ended = pipe.close().await;
-    // The operator's log tells the head at the end.
+    // The operator's log contains the head at exit.
     let (_, rest) = ended.log.split_once("head=\"").unwrap_or_else(|| panic!("{}", ended.log));
     let head = rest.split('"').next().unwrap();
     let whole: Vec<String> = std::fs::read_to_string(&log).unwrap().lines().map(str::to_owned).collect();
@@ -252,11 +252,16 @@ async fn whoever_changes_the_log_is_found_out() {
     type Change<'a> = &'a dyn Fn(&mut Vec<String>);
     let cases: [(&str, &[&str], Change<'_>, Option<String>); 8] = [
         ("nothing", &["--head", head], &|_| {}, None),
-        ("an edit", &[], &|all| all[3] = all[3].replace("echo", "evil"), Some("audit.jsonl:5: line 5".into())),
+        (
+            "an edit",
+            &[],
+            &|all| all[3] = all[3].replace("echo", "evil"),
+            Some("audit.jsonl:5: the hash in line 5 is not that of line 4".into()),
+        ),
         ("a deletion", &[], &|all| drop(all.remove(3)), Some("audit.jsonl:4: line 4 is expected".into())),
         ("an exchange", &[], &|all| all.swap(3, 4), Some("audit.jsonl:4: line 4 is expected".into())),
         ("a repetition", &[], &|all| all.insert(4, all[3].clone()), Some("audit.jsonl:5: line 5 is expected".into())),
-        ("what is no line", &[], &|all| all[3] = "{}".into(), Some("audit.jsonl:4: this is no line".into())),
+        ("an invalid line", &[], &|all| all[3] = "{}".into(), Some("audit.jsonl:4: this is not a line".into())),
         ("the end cut off", &[], &|all| all.truncate(last - 2), None),
         (
             "the end cut off, and the head is known",
@@ -275,7 +280,7 @@ async fn whoever_changes_the_log_is_found_out() {
     }
 }
 
-/// wharf is killed while it writes, again and again, and goes on where it was.
+/// wharf is killed while it writes, again and again, and continues where it was.
 #[tokio::test(flavor = "multi_thread")]
 async fn being_killed_loses_nothing_that_was_answered() {
     let folder = Folder::new();
@@ -283,21 +288,21 @@ async fn being_killed_loses_nothing_that_was_answered() {
     let mut answered = 0;
     for round in 0..6 {
         let mut pipe = Pipe::start(&folder, &["run"]);
-        // Its line is long, and its answer short enough to arrive whole or not at all.
+        // Its line is long, and its answer is short enough to arrive completely or not at all.
         let arguments = json!({ "message": "x", "more": "x".repeat(200_000) });
         let arguments = json!({ "name": "echo_echo", "arguments": arguments });
         pipe.modern("tools/list", json!({}), json!({})).await.unwrap();
         for _ in 0..=round {
             pipe.begin_modern("tools/call", arguments.clone(), json!({})).await;
         }
-        // At least one answer is there, and others are on their way.
+        // At least one answer has arrived, and others are on their way.
         pipe.recv().await;
         answered += 1;
         e2e::pipe::signal(pipe.pid(), Signal::KILL);
         let ended = pipe.wait().await;
         answered += ended.rest.len();
     }
-    // And once more, where it is certain which line is torn. What the last kill may have torn is put aside before.
+    // Once more, with a known torn line. Lines torn by the last kill are moved away first.
     Pipe::start(&folder, &["run"]).close().await;
     let mut torn = std::fs::read(&log).unwrap();
     torn.extend_from_slice(b"{\"seq\":9999,\"prev\":\"00");
@@ -314,7 +319,7 @@ async fn being_killed_loses_nothing_that_was_answered() {
     assert_eq!(numbers(&all), (1..=all.len() as u64).collect::<Vec<_>>());
 }
 
-/// A call that can reach something leaves a trace, even if wharf does not live to see its end.
+/// A call that can reach a folder leaves a trace, even if wharf is killed before it ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_under_way_when_wharf_is_killed_has_left_a_trace() {
     let folder = Folder::new();
@@ -339,7 +344,7 @@ fn limit_files(pid: u32, bytes: Option<u64>) {
     now.unwrap();
 }
 
-/// The disk is full as far as wharf can tell, and then it is not.
+/// The disk seems full to wharf, and later does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_are_refused_while_the_log_cannot_be_written() {
     let folder = Folder::new();
@@ -351,7 +356,7 @@ async fn calls_are_refused_while_the_log_cannot_be_written() {
     let resources = pipe.request("resources/list", json!({})).await.unwrap();
     let uri = resources["resources"][0]["uri"].as_str().unwrap().to_owned();
     limit_files(pipe.pid(), Some(std::fs::metadata(&log).unwrap().len() + 100));
-    // The first runs before it is known that its line cannot be written, so its answer is withheld.
+    // The first call runs before wharf knows that its line cannot be written, so its answer is withheld.
     let first = pipe.call("echo_echo", json!({ "message": "first" })).await;
     assert!(is_error(&first) && text(&first).contains("its answer is withheld") && text(&first).contains(UNWRITABLE));
     for _ in 0..3 {
@@ -370,7 +375,7 @@ async fn calls_are_refused_while_the_log_cannot_be_written() {
     let ended = pipe.close().await;
     assert_eq!(ended.log.matches("cannot be written: ").count(), 1, "{}", ended.log);
     let all = lines(&log);
-    // What could not be written then is there now; of what was refused there is the number.
+    // Lines that could not be written then are there now; of the refused calls, there is the number.
     let outcomes: Vec<&Value> = with(&all, "call").iter().map(|call| &call["outcome"]).collect();
     assert_eq!(outcomes, ["done", "done", "done"]);
     let interrupted = with(&all, "interrupted");
@@ -398,7 +403,7 @@ async fn calls_go_on_if_the_operator_wants_that() {
     is_whole(&folder).await;
 }
 
-/// Of two processes with one file, the second ends with a sentence. A file that others may write is not used.
+/// If two processes use the same file, the second exits with an error. A file that other users may write is not used.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_process_writes_one_log() {
     let folder = Folder::new();
@@ -409,7 +414,7 @@ async fn one_process_writes_one_log() {
     let second = folder.run(&["run"], &[]).await;
     assert_eq!(second.status.code(), Some(2));
     assert!(stderr(&second).contains("another wharf writes this audit log"), "{}", stderr(&second));
-    // To check the config needs no log of its own.
+    // Checking the config needs no audit log.
     let checked = folder.run(&["check"], &[]).await;
     assert!(checked.status.success() && stdout(&checked).contains("audit log "), "{}", stderr(&checked));
     pipe.close().await;
@@ -426,7 +431,7 @@ async fn text_of(pipe: &mut Pipe, tool: &str) -> String {
     text(&pipe.call(tool, json!({})).await).to_owned()
 }
 
-/// A folder in which the log lies is read-only to every plugin, and so is that of the key.
+/// The folder of the log, and that of the key, is read-only to every plugin.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_plugin_writes_the_log_or_its_key() {
     for (what, place) in [("the log", "logs"), ("above the log", "."), ("the key", "home/.local/state/wharf")] {
@@ -449,12 +454,12 @@ async fn no_plugin_writes_the_log_or_its_key() {
         let written = pipe.call("write", json!({ "path": "/w/audit.jsonl.1", "text": "x" })).await;
         assert!(text(&written).starts_with("error: "), "{what}: {written}");
         pipe.wait_for_log("is read-only").await;
-        // A config without the log changes nothing about the one that is being written.
+        // A config without the log does not change the log that is being written.
         let text = std::fs::read_to_string(&config).unwrap();
         let without: Vec<&str> = text.lines().skip(2).collect();
         folder.write("elsewhere/w.toml", without.join("\n"));
-        pipe.wait_for_log("`[audit]` changed; it takes effect when wharf starts anew").await;
-        pipe.wait_for_log("the config was read anew").await;
+        pipe.wait_for_log("`[audit]` changed; it takes effect when wharf is restarted").await;
+        pipe.wait_for_log("the config was reloaded").await;
         assert_eq!(text_of(&mut pipe, "dirs").await, "ro /w", "{what}");
         pipe.close().await;
         let all = lines(&folder.join("logs/audit.jsonl"));
@@ -462,7 +467,7 @@ async fn no_plugin_writes_the_log_or_its_key() {
     }
 }
 
-/// Old files are put aside and the oldest go; the chain goes on over all of them. Whoever follows the log misses no line.
+/// Files are rotated and the oldest are removed; the chain continues across all of them. A reader that follows the log misses no line.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_chain_goes_on_over_old_files() {
     let folder = Folder::new();
@@ -492,18 +497,18 @@ async fn the_chain_goes_on_over_old_files() {
         assert!(message.starts_with(&format!("{number} ")), "{number}");
     }
     let (fine, said) = verify(&folder, &[]).await;
-    assert!(fine && said.contains("in 3 files") && said.contains("are not kept any more"), "{said}");
+    assert!(fine && said.contains("in 3 files") && said.contains("are missing: rotation has removed them"), "{said}");
     assert!(!log.with_file_name("audit.jsonl.3").exists());
     let shown = folder.run(&["audit", "show", "--tool", "echo_echo", "--since", "1h"], &[]).await;
     let shown: Vec<Value> = stdout(&shown).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(shown.last(), seen.last());
-    // An old file that is missing in the middle is missed.
+    // A rotated file that is missing in the middle is reported.
     std::fs::remove_file(log.with_file_name("audit.jsonl.1")).unwrap();
     let (fine, said) = verify(&folder, &[]).await;
     assert!(!fine && said.contains("audit.jsonl:1: ") && said.contains("lines are missing"), "{said}");
 }
 
-/// A key that is gone is not exchanged for another in silence.
+/// A missing key is not silently replaced by another.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_whose_key_is_gone_is_not_gone_on_with() {
     let folder = Folder::new();
@@ -526,20 +531,20 @@ async fn a_log_whose_key_is_gone_is_not_gone_on_with() {
         let said = stderr(&refused);
         assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {said}");
         assert!(said.contains("audit.key: the key of the audit log is missing"), "{arguments:?}: {said}");
-        assert!(said.contains("put the key back, or begin a log with a new key: move that file"), "{said}");
+        assert!(said.contains("restore the key, or start a new log with a new key: move that file"), "{said}");
         assert!(!key.exists() && std::fs::read(&log).unwrap() == before, "{arguments:?}: nothing was touched");
     }
-    // What was rotated away is of the log too.
+    // The rotated files belong to the log too.
     let older = log.with_extension("jsonl.1");
     std::fs::rename(&log, &older).unwrap();
     assert_eq!(folder.run(&["run"], &[]).await.status.code(), Some(2));
-    // The way out: the log begins anew, with another key.
+    // The remedy: start a new log with another key.
     std::fs::rename(&older, folder.join("aside.jsonl")).unwrap();
     run().await;
     assert_ne!(digest(&log), of_before);
-    // A log that is gone while the key is there begins anew, and that is said.
+    // If the log is missing and the key exists, a new log is started, and this is reported.
     std::fs::remove_file(&log).unwrap();
     let pipe = Pipe::start(&folder, &["run"]);
-    pipe.wait_for_log("begins; there was none").await;
+    pipe.wait_for_log("starting a new audit log").await;
     pipe.close().await;
 }

@@ -1,4 +1,4 @@
-//! The store of compiled code: broken, missing, full or hostile, it is never more than a warning and a compile.
+//! The cache of compiled code: if it is broken, missing, full or hostile, the only effects are a warning and a compilation.
 
 use std::{
     os::unix::fs::{PermissionsExt, symlink},
@@ -26,7 +26,7 @@ fn start(folder: &Folder) -> Pipe {
     Pipe::start_with(folder, &["run"], &[("XDG_CACHE_HOME", base.to_str().unwrap())])
 }
 
-/// Both plugins are served; returns the log.
+/// Waits until both plugins are served; returns the log.
 async fn serves(folder: &Folder) -> String {
     let mut pipe = start(folder);
     pipe.legacy("2025-11-25", json!({})).await;
@@ -48,7 +48,7 @@ fn artifacts(folder: &Folder) -> Vec<PathBuf> {
 async fn a_kill_in_the_middle_leaves_nothing_that_hurts() {
     let folder = Folder::new();
     config(&folder);
-    // Killed when the first file appears, when there are two, and so on: in the middle of a write as often as not.
+    // Killed when the first file appears, when there are two, and so on: often in the middle of a write.
     for files in 1..=3 {
         let mut pipe = start(&folder);
         pipe.legacy("2025-11-25", json!({})).await;
@@ -89,7 +89,7 @@ async fn damaged_artifacts_are_noticed_and_made_anew() {
             }
             "cut" => std::fs::write(&files[0], &bytes[..bytes.len() / 2]).unwrap(),
             "emptied" => std::fs::write(&files[0], "").unwrap(),
-            // Whole, but of another component.
+            // A complete artifact, but of another component.
             "swapped" => std::fs::write(&files[0], std::fs::read(&files[1]).unwrap()).unwrap(),
             "link" => {
                 let elsewhere = folder.write("elsewhere", bytes);

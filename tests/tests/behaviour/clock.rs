@@ -1,4 +1,4 @@
-//! The time plugin: zones, and times of day that clocks skip or show twice.
+//! The time plugin: time zones, and local times that are skipped or occur twice.
 
 use e2e::{Folder, Pipe, Value, is_error, json, plugin, text};
 

@@ -1,4 +1,4 @@
-//! What is wrong in a config, on the command line or with a plugin file is said in one sentence that helps.
+//! Errors in a config, on the command line or in a plugin file are reported in one helpful sentence.
 
 use e2e::{
     Folder, Pipe,
@@ -6,7 +6,7 @@ use e2e::{
     json, names, text,
 };
 
-/// Runs a command that must fail with this exit code, and returns its only line of complaint.
+/// Runs a command that must fail with this exit code, and returns its only error line.
 async fn complaint(folder: &Folder, arguments: &[&str], code: i32) -> String {
     let output = folder.run(arguments, &[]).await;
     let said = stderr(&output);
@@ -112,7 +112,7 @@ async fn a_config_that_others_may_write_is_refused() {
         let complaint = complaint(&folder, &["run"], 2).await;
         assert!(complaint.contains(&file.display().to_string()) && complaint.contains("chmod go-w"), "{complaint}");
     }
-    // It is the file that counts, not the link to it.
+    // The permissions of the file count, not those of the link to it.
     std::os::unix::fs::symlink(&file, folder.join("link.toml")).unwrap();
     assert!(complaint(&folder, &["run", "-c", "link.toml"], 2).await.contains("chmod go-w"));
     for mode in [0o644, 0o600, 0o400] {
@@ -121,7 +121,7 @@ async fn a_config_that_others_may_write_is_refused() {
     }
 }
 
-/// Id and bytes of a plugin file, the stage that fails, what is said.
+/// Id and bytes of a plugin file, the stage that fails, and the error text.
 type Bad<'a> = (&'a str, Option<&'a [u8]>, &'a str, &'a [&'a str]);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,7 +198,7 @@ async fn a_plugin_folder_has_its_own_mistakes() {
     assert!(pipe.wait_for_log("dropped/hello.wasm").await.contains("`hello`"));
     assert!(pipe.wait_for_log("a b.wasm").await.contains("id"));
     assert!(!pipe.log().contains("notes.txt"));
-    // A folder into which others can put plugins is not used; the configured ones are.
+    // A folder into which other users can put plugins is not used; the configured plugins are.
     folder.set_mode("dropped", 0o777);
     let mut guarded = Pipe::start(&folder, &["run"]);
     guarded.legacy("2025-11-25", json!({})).await;

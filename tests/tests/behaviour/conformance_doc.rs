@@ -1,5 +1,4 @@
-//! `docs/conformance.md` says what proves each duty of the protocol; here its names are held against what there is. Whether a
-//! test proves what it is named for, nobody but a reader can tell.
+//! Checks that every test that `docs/conformance.md` names exists. Whether a test proves its requirement must be judged by a reader.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The version of the official suite that these are the scenarios of, for servers.
+/// The version of the official suite whose server scenarios these are.
 const SUITE: &str = "\"@modelcontextprotocol/conformance\": \"0.2.0-alpha.12\"";
 const SCENARIOS: &str = "
     caching completion-complete dns-rebinding-protection elicitation-sep1034-defaults elicitation-sep1330-enums
@@ -26,7 +25,7 @@ const SCENARIOS: &str = "
     tools-call-elicitation tools-call-embedded-resource tools-call-error tools-call-image tools-call-mixed-content
     tools-call-sampling tools-call-simple-text tools-call-with-logging tools-call-with-progress tools-list";
 
-/// Where tests stand beside the code, by the name of the crate.
+/// The locations of unit tests, by the name of the crate.
 const CRATES: [(&str, &str); 5] = [
     ("wharf_protocol", "host/protocol/src"),
     ("wharf_sandbox", "host/sandbox/src"),
@@ -54,13 +53,13 @@ fn numbered(id: &str) -> Option<(&str, u32)> {
     Some((prefix, number.parse().ok().filter(|_| written)?))
 }
 
-/// The cells of each line of a table, whichever table it is.
+/// The cells of each line of all tables.
 fn lines(document: &str) -> Vec<Vec<&str>> {
     let lines = document.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     lines.map(|line| line.split(" | ").map(str::trim).collect()).collect()
 }
 
-/// The lines about duties: the id, and what proves it or why nothing does.
+/// The lines about requirements: the id, and the test or the reason why there is no test.
 fn duties(document: &str) -> Vec<(&str, &str)> {
     let duties = lines(document).into_iter().filter(|cells| numbered(cells[0]).is_some());
     duties
@@ -73,7 +72,7 @@ fn duties(document: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// What a text names between backquotes.
+/// The texts between backquotes.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -101,7 +100,7 @@ fn tests(source: &str) -> BTreeSet<&str> {
     tests
 }
 
-/// The files in which a test can stand that is named by this path.
+/// The files that can contain a test with this path.
 fn places(path: &[&str]) -> Vec<String> {
     match path {
         [file] => {
@@ -150,7 +149,7 @@ fn what_is_named_exists() {
         problems.extend(named.filter_map(problem).map(|problem| format!("{}: {problem}", cells[0])));
     }
     for (id, proof) in duties(&document) {
-        // A name that is misspelt must not pass for prose.
+        // A misspelt name must not pass as prose.
         if proof.starts_with('`') && !quoted(proof).next().is_some_and(is_proof) {
             problems.push(format!("{id}: begins with neither a proof nor a reason: {proof}"));
         }
@@ -163,7 +162,7 @@ fn each_id_stands_once_in_its_section_and_none_is_left_out() {
     let document = document();
     let mut sections: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
     let mut problems = Vec::new();
-    // Parts of the document from one heading to the next, the introduction left out.
+    // The sections of the document, without the introduction.
     for section in document.split("\n## ").skip(1) {
         let heading = section.lines().next().unwrap();
         let own = heading.strip_suffix(')').and_then(|heading| heading.rsplit('(').next()).unwrap_or_default();
@@ -203,7 +202,7 @@ fn each_id_stands_once_in_its_section_and_none_is_left_out() {
     assert!(sections.len() > 30, "only {} sections were understood", sections.len());
 }
 
-/// Otherwise a helper or a test that is never run would do.
+/// Otherwise, the document could name a helper, or a test that is never run.
 #[test]
 fn functions_that_are_no_tests_are_told_from_tests() {
     let source = "#[test]\nfn plain() {\n}\n/// Says more.\n#[tokio::test(flavor = \"multi_thread\")]\n/// And more.\n\

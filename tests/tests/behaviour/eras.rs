@@ -1,4 +1,4 @@
-//! What is decided for each request by its era: discovery, versions, headers and capabilities. The rest is in `eras_streams`.
+//! Era-specific behaviour of single requests: discovery, versions, headers and capabilities. The rest is in `eras_streams`.
 
 use e2e::{
     CAPABILITIES_KEY, Folder, MODERN, Pipe, SERVER_INFO_KEY, Server, VERSION_KEY, Value, given, json, modern_params,
@@ -84,7 +84,7 @@ async fn discovery_needs_no_client_info() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_modern_header_without_meta_is_no_legacy_request() {
     let (_folder, server) = started().await;
-    // A session that would be glad to serve it changes nothing.
+    // A session that could serve the request has no influence.
     let session = server.legacy("2025-11-25", json!({})).await;
     let headers = [VERSION, ("Mcp-Method", "tools/list"), ("Mcp-Session-Id", session.id.as_str())];
     let mut bodies = [json!({}), json!({ "_meta": {} }), json!({ "_meta": { CAPABILITIES_KEY: {} } })]
@@ -137,7 +137,7 @@ async fn removed_methods_are_not_found() {
         let body = request(method, modern_params(params.clone(), json!({})));
         let (status, code, answer) = server.probe(&[VERSION, ("Mcp-Method", method)], &body).await;
         assert_eq!((status, code), (404, -32601), "{method}: {answer}");
-        // And on a pipe, before and after a handshake.
+        // The same on a pipe, before and after a handshake.
         let folder = folder();
         let mut pipe = Pipe::start(&folder, &["run"]);
         for handshake in [false, true] {
@@ -189,7 +189,7 @@ async fn the_method_header_is_case_sensitive() {
     let body = request("tools/list", claiming(MODERN));
     let (status, code, answer) = server.probe(&[VERSION, ("Mcp-Method", "TOOLS/LIST")], &body).await;
     assert_eq!((status, code), (400, -32020), "{answer}");
-    // The name of the header is not.
+    // The name of the header is not case-sensitive.
     assert_eq!(server.probe(&[VERSION, ("MCP-METHOD", "tools/list")], &body).await.0, 200);
 }
 
@@ -214,7 +214,7 @@ async fn a_tool_tells_what_the_client_lacks() {
     let able = modern_params(json!({ "name": "g_t", "arguments": { "text": "ran" } }), json!({ "sampling": {} }));
     let (status, _, answer) = server.probe(&headers, &request("tools/call", able)).await;
     assert_eq!((status, text(&answer["result"])), (200, "ran"));
-    // What one request can do is nothing the next one can.
+    // Capabilities of one request do not apply to the next.
     let (status, code, _) = server.probe(&headers, &call("g_t", json!({ "text": "ran" }))).await;
     assert_eq!((status, code), (400, -32021));
 }

@@ -1,4 +1,4 @@
-//! What is decided for each request by its era: subscriptions, questions, cancellation, sessions. The rest is in `eras`.
+//! Era-specific behaviour of single requests: subscriptions, questions, cancellation, sessions. The rest is in `eras`.
 
 use std::time::{Duration, Instant};
 
@@ -85,7 +85,7 @@ async fn a_subscription_whose_client_left_is_gone() {
     }
 }
 
-/// A call of `introduce`, which asks twice: the status and the result or the error.
+/// Calls `introduce`, which asks twice. Returns the status, and the result or the error.
 async fn introduce(server: &Server, params: Value) -> (u16, Result<Value, Value>) {
     let mut all = json!({ "name": "introduce" });
     all.as_object_mut().unwrap().extend(params.as_object().unwrap().clone());
@@ -108,7 +108,7 @@ async fn questions_in_two_rounds() {
     assert!(first.get("ttlMs").is_none() && first.get("cacheScope").is_none(), "{first}");
     let state = first["requestState"].as_str().expect("there is something to carry").to_owned();
 
-    // Altered anywhere, or with something behind it.
+    // Altered at any position, or with a suffix.
     let mut altered = vec![format!("{state}-TAMPERED"), format!("{state}A"), state[..state.len() - 1].to_owned()];
     for at in [4, state.len() / 2, state.len() - 2] {
         let mut other = state.clone();
@@ -143,7 +143,7 @@ async fn questions_in_two_rounds() {
     assert_eq!(text(&done), "Ada Lovelace after 2 rounds");
 }
 
-/// Not one of the other methods asks, though a call of the same plugin does.
+/// The other methods never ask, although a call of the same plugin does.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_and_completions_never_ask() {
     let (_folder, server) = started("").await;
@@ -206,7 +206,7 @@ async fn arrays_belong_to_one_revision() {
             assert_eq!((exchange.status(), &exchange.json().await["error"]["code"]), (400, &json!(-32600)));
         }
     }
-    // One element with a claim spoils it, also in a session that takes arrays.
+    // One element with a claim invalidates the array, also in a session that accepts arrays.
     let session = server.legacy("2025-03-26", json!({})).await;
     let modern =
         json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": modern_params(json!({}), json!({})) });
@@ -267,13 +267,13 @@ async fn a_cancelled_call_says_nothing_more() {
         };
         pipe.notification("notifications/progress").await;
         pipe.cancel(&id).await;
-        // What is answered now was read after the cancellation.
+        // An answer that arrives now was read after the cancellation.
         match modern {
             true => pipe.modern("server/discover", json!({}), json!({})).await.unwrap(),
             false => pipe.request("ping", json!({})).await.unwrap(),
         };
         let before = pipe.inbox().len();
-        // The plugin has one place, so this call begins when the other has stopped, and lasts as long as twenty steps.
+        // The plugin has one place, so this call begins when the other one has stopped; it takes twenty steps.
         let began = Instant::now();
         let result = match modern {
             true => pipe.modern("tools/call", short, json!({})).await,
@@ -293,7 +293,7 @@ async fn a_cancelled_call_says_nothing_more() {
     }
 }
 
-/// A plugin that never yields is stopped too.
+/// A plugin that never yields is also stopped.
 #[tokio::test(flavor = "multi_thread")]
 async fn closing_the_answer_stops_the_component() {
     let (_folder, server) = started("").await;

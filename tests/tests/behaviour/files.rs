@@ -11,7 +11,7 @@ struct Editor {
 }
 
 impl Editor {
-    /// A client that has opened `project`.
+    /// Starts a client that has opened `project`.
     async fn open(access: &str) -> Self {
         let folder = Folder::new();
         folder.plugin("files");
@@ -309,7 +309,7 @@ async fn links_lead_wherever_is_open_and_nowhere_else() {
         editor.refuses("write_file", json!({ "path": editor.path(name), "content": "x" })).await;
     }
     assert_eq!(std::fs::read_to_string(editor.folder.join("outside.txt")).unwrap(), "not opened");
-    // What is moved is the link, and not what it leads to.
+    // The link itself is moved, not its target.
     editor.says("move_file", json!({ "source": editor.path("absolute"), "destination": editor.path("moved") })).await;
     assert!(std::fs::symlink_metadata(editor.path("moved")).unwrap().is_symlink());
     assert!(std::path::Path::new(&editor.path("src/new.rs")).exists());

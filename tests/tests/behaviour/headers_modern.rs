@@ -1,5 +1,5 @@
-//! What servers of the modern revision get wrong most easily: headers that mirror the body, the schemas that ask for them, and schemas
-//! that point elsewhere.
+//! Common defects of servers of the modern revision: headers that mirror the body, the schemas that require them, and schemas with
+//! references to other documents.
 
 use e2e::{Folder, LEGACY, MODERN, Pipe, Server, Value, given, is_error, json, modern_params, names, plugin, text};
 
@@ -12,7 +12,7 @@ async fn started(g: &Value) -> (Folder, Server) {
     (folder, server)
 }
 
-/// A call with these headers besides those that every call has: status and error code.
+/// Makes a call with these headers in addition to those of every call. Returns status and error code.
 async fn call(
     server: &Server,
     name: &str,
@@ -45,7 +45,7 @@ async fn what_is_wrong_first_is_told_first() {
     let region = [("Mcp-Param-Region", "us")];
     let (able, bad) = (json!({ "sampling": {} }), json!({ "region": "us", "count": "many", "text": "x" }));
     let bad_count = [region[0], ("Mcp-Param-Count", "many")];
-    // Unknown tool, headers, capability, arguments: each row has the mistakes of all that follow it.
+    // Unknown tool, headers, capability, arguments: each row also has the mistakes of all following rows.
     let (status, code, _) = call(&server, "none", &bad, json!({}), &[]).await;
     assert_eq!((status, code), (200, -32602), "an unknown tool");
     let (status, code, _) = call(&server, "g_t", &bad, json!({}), &bad_count[1..]).await;
@@ -95,7 +95,7 @@ async fn annotations_that_make_tools_vanish_are_refused_at_load() {
         ("rest", json!({ "type": "object", "additionalProperties": a() })),
         ("root", json!({ "type": "object", "x-mcp-header": "A" })),
     ];
-    // What only looks like an annotation, and what is one.
+    // Values that only look like an annotation, and a real one.
     let good = [
         ("integer", property(header(json!("A"), "integer"))),
         ("boolean", property(header(json!("!#$%&'*+-.^_`|~09"), "boolean"))),
@@ -125,7 +125,7 @@ async fn annotations_that_make_tools_vanish_are_refused_at_load() {
     }
 }
 
-/// Arguments, the headers of a call with them, and whether they agree.
+/// Arguments, the headers of a call with them, and whether they match.
 type Row = (Value, &'static [(&'static str, &'static str)], bool);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,7 +184,7 @@ async fn mirrored_arguments_are_compared_as_values() {
             wrong.push(format!("{arguments} {headers:?}: {status} {answer}"));
         }
     }
-    // Null is as good as absent.
+    // Null is treated as absent.
     for (headers, expected) in [(&[][..], (200, 0)), (&[(REGION, "null")], (400, -32020))] {
         let (status, code, answer) = call(&server, "g_t", &json!({ "region": null }), json!({}), headers).await;
         if (status, code) != expected || (status == 200 && is_error(&answer["result"])) {
@@ -192,7 +192,7 @@ async fn mirrored_arguments_are_compared_as_values() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // Where there are no such headers, nobody asks for them.
+    // Transports without headers do not require them.
     let arguments = json!({ "region": "us", "count": 3, "text": "served" });
     let params = json!({ "name": "g_t", "arguments": arguments });
     let mut pipe = Pipe::start(&folder, &["run"]);
@@ -260,7 +260,7 @@ async fn nothing_is_fetched_for_a_schema() {
         let says = if *id == "dialect" { "schema" } else { "leads outside" };
         assert!(line.contains("does not load") && line.contains(says), "{id}: {line}");
     }
-    // Nor for the form of a question, nor for what the person answers.
+    // The same applies to the form of a question, and to the person's answer.
     let form = json!({ "type": "object", "properties": { "v": { "$ref": url } } });
     let mut params =
         json!({ "name": "ask_odd", "arguments": { "key": "k", "message": "m", "schema": form.to_string() } });

@@ -1,8 +1,8 @@
-//! Plugins that offer wrong things: each fails to load with a sentence that says what to change, and harms no other.
+//! Plugins with invalid lists: each fails to load with a sentence that says what to change, and affects no other plugin.
 
 use e2e::{Folder, Pipe, Value, json, names, plugin};
 
-/// One `badlist` per mode, each a plugin of its own, and one good plugin last.
+/// One `badlist` for each mode, as separate plugins, and a valid plugin last.
 fn config(folder: &Folder, modes: &[&str]) {
     let mut text = String::new();
     for mode in modes {
@@ -16,7 +16,7 @@ fn config(folder: &Folder, modes: &[&str]) {
 async fn each_wrong_offer_is_refused_in_a_sentence() {
     let rows = [
         ("schema_not_json", "not JSON"),
-        ("schema_invalid", "holds schemas by name"),
+        ("schema_invalid", "must be an object of schemas"),
         ("schema_not_object", "\"type\": \"object\""),
         ("schema_empty", "not JSON"),
         ("remote_ref", "leads outside"),
@@ -30,8 +30,8 @@ async fn each_wrong_offer_is_refused_in_a_sentence() {
         ("bad_name", "a name has 1 to 128"),
         ("long_name", "a name has 1 to 128"),
         ("twice", "listed twice"),
-        ("more_name", "`name` has a field of its own"),
-        ("more_schema", "`inputSchema` has a field of its own"),
+        ("more_name", "`name` has its own field"),
+        ("more_schema", "`inputSchema` has its own field"),
         ("more_not_object", "not a JSON object"),
         ("more_meta", "must be an object"),
         ("trap", "crashed"),
@@ -48,7 +48,7 @@ async fn each_wrong_offer_is_refused_in_a_sentence() {
         ("template_all", "scheme"),
         ("template_scheme", "scheme"),
         ("template_broken", "template"),
-        ("template_operator", "no expression"),
+        ("template_operator", "not an expression"),
         ("template_twice", "listed twice"),
         ("prompt_no_name", "a name has 1 to 128"),
         ("prompt_twice", "listed twice"),
@@ -102,13 +102,13 @@ async fn what_is_only_odd_loads_and_is_cleaned() {
     let templates = pipe.request("resources/templates/list", json!({})).await.unwrap();
     assert_eq!(templates["resourceTemplates"], json!([]));
     assert!(pipe.request("resources/read", json!({ "uri": "file:///etc/passwd" })).await.is_err());
-    // A pattern that makes other engines think for years.
+    // A pattern that takes other engines years (ReDoS).
     let near = format!("{}!", "a".repeat(100_000));
     let began = std::time::Instant::now();
     let result = pipe.call("slow_regex_t", json!({ "x": near })).await;
     assert!(e2e::is_error(&result), "it does not match");
     assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
-    // Schemas that refer to themselves answer one way or the other, and the host lives.
+    // Schemas that refer to themselves get one answer or the other, and the host survives.
     for tool in ["self_ref_t", "mutual_ref_t"] {
         if tools.iter().any(|listed| listed["name"] == tool) {
             pipe.call(tool, json!({ "x": 1 })).await;

@@ -1,4 +1,4 @@
-//! Who may talk to the HTTP server: hosts, origins, tokens, addresses, and requests that are not MCP at all.
+//! Who may use the HTTP server: hosts, origins, tokens, addresses, and requests that are not MCP.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn discover() -> e2e::Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": modern_params(json!({}), json!({})) })
 }
 
-/// Sends the request in both eras, and to GET and /healthz: all of them are guarded alike. Returns the status of each.
+/// Sends the request in both eras, and to GET and /healthz: all of them have the same checks. Returns the status of each.
 async fn knock(server: &Server, headers: &[(&str, &str)]) -> [u16; 4] {
     let with = |more: &[(&'static str, &'static str)]| -> Vec<(String, String)> {
         headers.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -100,7 +100,7 @@ async fn hosts_and_origins() {
     }
 }
 
-/// Host, Origin and Authorization are refused when they stand twice; so must this be.
+/// Duplicate Host, Origin and Authorization headers are refused; so is this one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_sec_fetch_site_counts_too() {
     let (_folder, server) = started("", &[]).await;
@@ -143,7 +143,7 @@ async fn only_listed_origins_get_permission_to_read() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_asked_of_everybody_but_the_health_check() {
     let (_folder, server) = started("token_env = 'WHARF_TOKEN'", &[("WHARF_TOKEN", "s3cret")]).await;
-    // Listed only after the first load, so that the health check answers 200 from here on.
+    // The list is only answered after the first load, so the health check answers 200 from here on.
     let list =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern_params(json!({}), json!({})) });
     let headers =
@@ -171,7 +171,7 @@ async fn a_token_is_asked_of_everybody_but_the_health_check() {
     let mut refused = server.post(&[], &initialize()).await;
     assert!(refused.header("www-authenticate").unwrap().starts_with("Bearer"));
     assert!(refused.json().await["error"]["message"].as_str().unwrap().contains("token"));
-    // Checked before anything else of the request is.
+    // This is checked before everything else in the request.
     assert_eq!(server.send("POST", "/mcp", &[("Content-Type", "text/plain")], b"{").await.status(), 401);
     assert!(!server.log().contains("s3cret"), "{}", server.log());
 }
@@ -179,7 +179,7 @@ async fn a_token_is_asked_of_everybody_but_the_health_check() {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_are_not_mcp() {
     let (_folder, server) = started("", &[]).await;
-    // A list waits for the first load, and the health check says 200 only after it.
+    // A list waits for the first load, and the health check answers 200 only after it.
     server.modern("tools/list", json!({}), json!({})).await.unwrap();
     let (kind, accept) = (("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream"));
     let body = initialize().to_string();
@@ -233,7 +233,7 @@ async fn bodies_have_a_limit() {
     let headers = [("Content-Type", "application/json"), ("Accept", "*/*")];
     let large = vec![b' '; 65_537];
     assert_eq!(server.send("POST", "/mcp", &headers, &large).await.status(), 413);
-    // In chunks the length is known only at the end.
+    // In a chunked body, the length is only known at the end.
     let mut bytes = format!(
         "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: */*\r\nTransfer-Encoding: chunked\r\n\r\n10001\r\n",
         server.address
@@ -244,7 +244,7 @@ async fn bodies_have_a_limit() {
     let mut exchange = server.connect(&bytes).await;
     assert!(exchange.read_head().await);
     assert_eq!(exchange.status(), 413);
-    // A length that is announced is refused before it is sent.
+    // A declared length is refused before the body is sent.
     let announced = format!(
         "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: */*\r\nContent-Length: 99999999\r\n\r\n",
         server.address
@@ -302,7 +302,7 @@ async fn sigterm_ends_streams_and_the_process() {
     let headers = [("Accept", "text/event-stream"), ("Mcp-Session-Id", id.as_str())];
     let mut stream = server.send("GET", "/mcp", &headers, b"").await;
     assert_eq!(stream.status(), 200);
-    // A connection on which nothing was sent must not hold up the end.
+    // A connection without any data must not delay shutdown.
     let idle = server.connect(b"").await;
     let (status, took, log) = server.terminate().await;
     assert_eq!(status.code(), Some(0), "{log}");

@@ -1,4 +1,4 @@
-//! Legacy sessions over HTTP: from `initialize` to DELETE, and what is refused meanwhile.
+//! Legacy sessions over HTTP: from `initialize` to DELETE, and refusals in between.
 
 use std::{
     collections::HashSet,
@@ -84,7 +84,7 @@ async fn without_its_session_a_request_is_refused() {
             let headers: Vec<(&str, &str)> = id.map(|id| ("Mcp-Session-Id", id)).into_iter().collect();
             let mut exchange = server.post(&headers, body).await;
             let answer = exchange.json().await;
-            // An empty id is none as well.
+            // An empty id is treated like a missing one.
             assert!(
                 exchange.status() == status || (id == Some("") && exchange.status() == 400),
                 "{id:?} {body}: {answer}"
@@ -124,7 +124,7 @@ async fn the_version_header_is_checked() {
         }
         let mut exchange = server.post(&headers, body).await;
         assert_eq!(exchange.status(), status, "{version:?} {body}");
-        // Read without the harness's idea of the revision, since only codes are of interest.
+        // Read without the harness's revision, since only the codes matter here.
         let answer: e2e::Value = serde_json::from_str(&exchange.text().await).unwrap();
         assert_eq!(answer["error"]["code"].as_i64().unwrap_or(0), code, "{version:?} {body}: {answer}");
         if body == &initialize && status == 200 {
@@ -134,7 +134,7 @@ async fn the_version_header_is_checked() {
     }
 }
 
-/// LIFE-08: one session is initialised once; its header on `initialize` changes nothing of it.
+/// LIFE-08: a session is initialised once; its header on `initialize` does not change it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_not_initialised_twice() {
     let (_folder, server) = started("").await;
@@ -145,7 +145,7 @@ async fn a_session_is_not_initialised_twice() {
     assert_eq!(again.json().await["error"]["code"], -32600);
 }
 
-/// A client that opens a second stream has one, not two.
+/// A client that opens a second stream has one stream, not two.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_stream_takes_the_place_of_the_old() {
     let (_folder, server) = started("").await;
@@ -172,7 +172,7 @@ async fn other_revisions_than_2025_03_26_refuse_batches() {
     assert_eq!((exchange.status(), &exchange.json().await["error"]["code"]), (400, &json!(-32600)));
 }
 
-/// BASE-10 and HL-02: this revision's clients may send them.
+/// BASE-10 and HL-02: clients of this revision may send them.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_of_2025_03_26_take_batches() {
     let (_folder, server) = started("").await;
@@ -186,7 +186,7 @@ async fn sessions_of_2025_03_26_take_batches() {
     let is_stream = exchange.is_stream();
     let text = exchange.text().await;
     assert_eq!(exchange.status(), 200, "{text}");
-    // One array, or a stream with an event for each.
+    // The answer is one array, or a stream with an event for each.
     let answers: Vec<e2e::Value> = if is_stream {
         text.lines()
             .filter_map(|line| line.strip_prefix("data:"))
@@ -219,14 +219,14 @@ async fn a_session_that_was_only_opened_makes_room() {
     assert_eq!(ended.status(), 404);
     first.request("ping", json!({})).await.unwrap();
     third.request("ping", json!({})).await.unwrap();
-    // Now both have an open stream, and stay.
+    // Now both have an open stream, and are not ended.
     let streams = [first.stream().await, third.stream().await];
     assert!(streams.iter().all(|stream| stream.status() == 200));
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "n", "version": "1" } } });
     let refused = server.post(&[], &body).await;
     assert_eq!((refused.status(), refused.header("retry-after")), (503, Some("1")));
-    server.wait_for_log("has its part of them in use").await;
+    server.wait_for_log("uses its share of them").await;
     drop(streams);
 }
 
@@ -236,7 +236,7 @@ async fn a_session_that_nobody_uses_ends_by_itself_and_one_that_listens_does_not
     let mut listens = server.legacy("2025-11-25", json!({})).await;
     listens.request("ping", json!({})).await.unwrap();
     let stream = listens.stream().await;
-    // Each is of another client, which may keep it against a third one for as long as it is not idle for long.
+    // Each belongs to another client, which keeps it against a third client unless it has been idle for long.
     let (second, third) = (Client::at(&server, 2), Client::at(&server, 3));
     let silent = second.initialize().await.ok().expect("a session");
     let pinged = async || {
@@ -245,7 +245,7 @@ async fn a_session_that_nobody_uses_ends_by_itself_and_one_that_listens_does_not
         pinged.status()
     };
     assert_eq!(pinged().await, 200);
-    // Nobody asks for it any more; that it ends shows in the place that it leaves.
+    // The session is not used any more; its end is observed through its free place.
     let began = Instant::now();
     while third.initialize().await.is_err() {
         assert!(began.elapsed() < PATIENCE, "a session that nobody uses stays");
@@ -272,7 +272,7 @@ async fn many_requests_of_one_session_run_at_once() {
             assert_eq!(answer["result"]["content"][0]["text"], round.to_string());
         }
     });
-    // Polled together, so that all are sent before any is waited for.
+    // Polled together, so that all requests are sent before the first answer is awaited.
     let mut posts: Vec<_> = posts.map(Box::pin).collect();
     let mut open: Vec<bool> = vec![true; posts.len()];
     std::future::poll_fn(|cx| {

@@ -1,4 +1,4 @@
-//! Five thousand requests with something wrong in them, head or body, and then a good one.
+//! Five thousand requests with an error in the head or body, and then a valid one.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -43,7 +43,7 @@ async fn five_thousand_malformed_requests_change_nothing() {
     let folder = Folder::new();
     folder.plugin("hello");
     let server = Arc::new(Server::start(&folder, &["plugins/hello.wasm"]).await);
-    // Until it is loaded, `/healthz` rightly answers 503.
+    // Until everything is loaded, `/healthz` correctly answers 503.
     server.modern("tools/list", json!({}), json!({})).await.unwrap();
     let session = server.legacy("2025-11-25", json!({})).await.id;
     let seeds = seeds(&server, &session);
@@ -64,7 +64,7 @@ async fn five_thousand_malformed_requests_change_nothing() {
         let seed = random.pick(&seeds).clone();
         let body = seed.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
         let bytes = match round % 3 {
-            // The head as it should be, with the right length, and a damaged body.
+            // A correct head with the right length, and a damaged body.
             0 if body < seed.len() => {
                 let damaged = random.damage(&seed[body..]);
                 let head = String::from_utf8(seed[..body].to_vec()).unwrap();
@@ -93,7 +93,7 @@ async fn five_thousand_malformed_requests_change_nothing() {
     while let Some(answer) = under_way.join_next().await {
         take(answer.unwrap());
     }
-    // The damage reached every layer, not only the first.
+    // The damage reached every layer, not only the first one.
     for status in [200, 202, 400, 403, 404, 415] {
         assert!(statuses.contains_key(&status), "nothing was answered {status}: {statuses:?}");
     }

@@ -1,4 +1,4 @@
-//! Modern requests over HTTP: what decides the era, and the checks of the headers in their order.
+//! Modern requests over HTTP: the choice of the era, and the order of the header checks.
 
 use std::time::Duration;
 
@@ -116,7 +116,7 @@ async fn each_mistake_has_its_status_and_code() {
         (vec![version, calling, ("Mcp-Name", "=?base64?aGVsbG9fZ3JlZXQ?=")], call.clone(), 400, -32020),
         (vec![version, calling, ("Mcp-Name", "=?base64?aGVsbG9fZ3JlZXQ=")], call.clone(), 400, -32020),
         (vec![version, listing, ("Mcp-Name", "whatever")], list(MODERN.into()), 200, 0),
-        // A handshake with the wrong header.
+        // A handshake with an unsuitable header.
         (vec![version], request("initialize", json!({ "protocolVersion": MODERN, "capabilities": {} })), 400, -32020),
     ] {
         let (got, error, answer) = probe(&server, &headers, &body).await;
@@ -128,7 +128,7 @@ async fn each_mistake_has_its_status_and_code() {
     }
 }
 
-/// Methods that only other revisions or nobody has.
+/// Methods that exist only in other revisions, or not at all.
 #[tokio::test(flavor = "multi_thread")]
 async fn methods_that_are_gone_are_not_found() {
     let (_folder, server) = started().await;
@@ -150,7 +150,7 @@ async fn methods_that_are_gone_are_not_found() {
     }
 }
 
-/// Mistakes that the handler finds travel with 200.
+/// Errors that the handler finds are sent with status 200.
 #[tokio::test(flavor = "multi_thread")]
 async fn mistakes_behind_the_headers() {
     let (_folder, server) = started().await;
@@ -177,7 +177,7 @@ async fn mistakes_behind_the_headers() {
     }
 }
 
-/// Of two mistakes, the one whose check comes first is told.
+/// If a request has two mistakes, the one that is checked first is reported.
 #[tokio::test(flavor = "multi_thread")]
 async fn checks_are_made_in_the_order_of_the_pipeline() {
     let (_folder, server) = started().await;
@@ -240,7 +240,7 @@ async fn checks_are_made_in_the_order_of_the_pipeline() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What belongs to sessions is ignored.
+/// Headers that belong to sessions are ignored.
 #[tokio::test(flavor = "multi_thread")]
 async fn session_headers_mean_nothing() {
     let (_folder, server) = started().await;

@@ -1,4 +1,4 @@
-//! Sixteen clients of both eras at once, on one endpoint and on one pipe: each is told what is its own, and no more.
+//! Sixteen clients of both eras at once, on one endpoint and on one pipe: each gets only its own messages.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// A call that announces, logs, reports and answers what belongs to one client.
+/// A call that announces, logs, reports and answers values that belong to one client.
 fn work(client: usize, round: usize, token: &Value) -> Value {
     let arguments = json!({
         "updated": format!("note:///{client}"), "levels": true, "steps": 2, "ms": 3, "text": format!("{client}/{round}"),
@@ -32,7 +32,7 @@ fn roots_of(client: usize) -> Value {
     json!({ "roots": [{ "uri": format!("file:///client-{client}") }] })
 }
 
-/// What came with an answer: own reports, and logs from the client's level on.
+/// Messages that arrived with an answer: the client's own reports, and logs from its level on.
 fn check_told<'a>(client: usize, token: &Value, told: impl Iterator<Item = &'a Value>) {
     let (mut reports, mut levels) = (0, Vec::new());
     for message in told {
@@ -42,7 +42,7 @@ fn check_told<'a>(client: usize, token: &Value, told: impl Iterator<Item = &'a V
                 assert_eq!(params["progressToken"], *token, "client {client}");
                 reports += 1;
             }
-            // Reports of steps are logged as well, with texts of their own.
+            // Reports of steps are also logged, with texts of their own.
             Some("notifications/message") if !params["data"].as_str().unwrap().starts_with("step") => {
                 levels.push(params["level"].as_str().unwrap().to_owned());
             }
@@ -125,7 +125,7 @@ async fn sixteen_clients_of_one_endpoint() {
             None => modern.push(stream),
         }
     }
-    // What each hears next is the change made for it now: nothing of the others' was waiting.
+    // The next message that each receives is the change made for it now: no message for another client was queued.
     for client in 0..16 {
         let last = json!({ "name": "g_t", "arguments": { "updated": format!("note:///{client}") } });
         server.modern("tools/call", last, json!({})).await.unwrap();
@@ -146,7 +146,7 @@ async fn sixteen_conversations_on_one_pipe() {
     pipe.answer_with(|method, _| (method == "roots/list").then(|| roots_of(0)));
     pipe.request("logging/setLevel", json!({ "level": LEVELS[0] })).await.unwrap();
     pipe.request("resources/subscribe", json!({ "uri": "note:///0" })).await.unwrap();
-    // Ids that only their type tells apart.
+    // Ids that differ only in their type.
     let id = |client: usize| {
         if client.is_multiple_of(2) { json!(client / 2 + 7000) } else { json!(format!("{}", client / 2 + 7000)) }
     };
@@ -185,7 +185,7 @@ async fn sixteen_conversations_on_one_pipe() {
             assert_eq!(text(&pipe.answer(roots).await.unwrap()), format!("file:///client-{client}"));
         }
     }
-    // One request each that comes after everything else, so that all of it is read.
+    // A request for each that comes after everything else, so that everything is read.
     for client in 0..16 {
         let end = json!({ "name": "g_t", "arguments": { "updated": format!("note:///{client}") } });
         pipe.modern("tools/call", end, json!({})).await.unwrap();
@@ -232,20 +232,20 @@ async fn nobody_ends_or_answers_what_belongs_to_another() {
     running.event().await.unwrap();
     let mut modern = server.open_modern(id.clone(), "tools/call", slow, json!({})).await;
     modern.event().await.unwrap();
-    // By the same id: another session, nobody's, and the modern era's.
+    // With the same id: another session, no session, and the modern era.
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
     assert_eq!(other.post(&cancel).await.status(), 202);
     assert_eq!(server.post(&[("MCP-Protocol-Version", e2e::MODERN)], &cancel).await.status(), 202);
     let mut claiming = cancel.clone();
     claiming["params"] = e2e::modern_params(cancel["params"].clone(), json!({}));
     assert_eq!(server.post(&[("MCP-Protocol-Version", e2e::MODERN)], &claiming).await.status(), 202);
-    // Another stream of the same id that ends.
+    // Another stream with the same id ends.
     let filter = json!({ "notifications": { "toolsListChanged": true } });
     drop(server.open_modern(id.clone(), "subscriptions/listen", filter, json!({})).await);
     assert_eq!(text(&running.response(&id).await["result"]), "whole");
     assert_eq!(text(&modern.response(&id).await["result"]), "whole");
 
-    // A question to one session is not answered by another.
+    // Another session cannot answer a question.
     let (id, mut asking) = victim.begin("tools/call", json!({ "name": "purge" })).await;
     let question = asking.event().await.unwrap();
     assert_eq!(question["method"], "elicitation/create");

@@ -1,10 +1,10 @@
-//! Clients that read less than the standard, send more than it, or mean something else by it.
+//! Clients that support less than the standard, send more, or interpret it differently.
 
 use std::path::Path;
 
 use e2e::{Folder, MODERN, Pipe, Server, Value, folder::stdout, is_error, json, modern_params, plugin, text};
 
-/// What a client says that has roots, if it is asked.
+/// The answer of a client that has roots, if it is asked.
 type Roots = Option<Value>;
 
 fn uri(path: &Path) -> Value {
@@ -18,7 +18,7 @@ async fn dirs(pipe: &mut Pipe, roots: Roots) -> String {
     text(&pipe.call("reach_dirs", json!({})).await).to_owned()
 }
 
-/// Everything that a client's roots can come to nothing by.
+/// All the ways in which a client can fail to provide roots.
 fn nothing(folder: &Folder) -> Vec<Roots> {
     vec![
         None,
@@ -100,7 +100,7 @@ async fn who_sends_too_much_hears_that_it_is_refused() {
     let folder = Folder::new();
     let call = |bytes: usize| {
         let params = json!({ "name": "echo_echo", "arguments": { "message": "x".repeat(bytes) } });
-        // As the clients in TypeScript write it: the id comes last.
+        // In the format of the TypeScript clients, which write the id last.
         format!(r#"{{"method":"tools/call","params":{params},"jsonrpc":"2.0","id":"mine"}}"#)
     };
     folder.config(&format!("[plugins.echo]\npath = {:?}\n", plugin("echo")));
@@ -203,7 +203,7 @@ async fn plugins_add_to_the_instructions_what_the_operator_lets_them() {
             })
             .collect();
         folder.config(&format!("[server]\ninstructions = {server:?}\n{tables}"));
-        // Compiles what has not been compiled yet, since a client waits only a moment for that.
+        // Compiles everything beforehand, since a client waits only briefly.
         let checked = stdout(&folder.run(&["check"], &[]).await);
         assert_eq!(checked.contains("its instructions are left out"), server == long, "{checked}");
         let mut pipe = Pipe::start(&folder, &["run"]);
@@ -247,7 +247,7 @@ async fn a_wrong_token_is_told_from_none_and_the_operator_who_was_refused() {
     assert!(wrong.header("www-authenticate").unwrap().contains("error=\"invalid_token\""));
     let elsewhere = send(&[("Host", "evil.example")]).await;
     assert_eq!(elsewhere.status(), 403);
-    // Clients show nothing of an error that names no request of theirs.
+    // Clients do not show errors without the id of one of their requests.
     for mut refused in [none, wrong, elsewhere] {
         assert_eq!(refused.json().await["id"], "seven");
     }

@@ -1,5 +1,5 @@
-//! Everything about the running binary that needs no quiet machine, in one program: thirty would be linked one by one.
-//! What measures time or memory, or fills the machine on purpose, stands beside this folder in programs of its own.
+//! All tests of the running binary that do not need an idle machine, in one program, because linking thirty programs is slow. Tests that
+//! measure time or memory, or use up the machine on purpose, are separate programs next to this folder.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(
@@ -9,7 +9,7 @@
     clippy::unwrap_used,
     reason = "a test fails by panicking"
 )]
-#![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
+#![expect(clippy::print_stdout, reason = "tests print their measurements")]
 
 mod answers_modern;
 mod asking;

@@ -1,11 +1,11 @@
-//! The memory plugin: what many write at once, what others left behind, and who hears of changes.
+//! The memory plugin: concurrent writers, files left by other programs, and notifications of changes.
 
 use e2e::{Folder, Pipe, is_error, json, plugin, text, together};
 use serde_json::Value;
 
 const URI: &str = "memory://knowledge-graph";
 
-/// A folder with a config by which the plugin may keep its file in `memory`.
+/// Creates a folder with a config that lets the plugin write its file in `memory`.
 fn folder(more: &str) -> Folder {
     let folder = Folder::new();
     folder.write("memory/README", "");
@@ -64,7 +64,7 @@ async fn subscribers_hear_of_changes_and_of_nothing_else() {
     pipe.call("create_entities", entity("Ann")).await;
     let told = pipe.notification("notifications/resources/updated").await;
     assert_eq!(told["params"]["uri"], URI);
-    // These change nothing.
+    // These change nothing, so no notification is sent.
     pipe.call("create_entities", entity("Ann")).await;
     pipe.call("delete_entities", json!({ "entityNames": ["Bob"] })).await;
     pipe.call("add_observations", json!({ "observations": [{ "entityName": "Ann", "contents": ["tall"] }] })).await;

@@ -1,4 +1,4 @@
-//! With `legacy = false` only the modern revision is served, and older clients are told so in words they know.
+//! With `legacy = false`, only the modern revision is served, and older clients get an error that they understand.
 
 use e2e::{Folder, LEGACY, MODERN, Pipe, Server, Value, json, modern_params, plugin, text};
 
@@ -32,7 +32,7 @@ async fn over_http_the_handshake_names_the_modern_version() {
         let body = json!({ "jsonrpc": "2.0", "id": "i", "method": "initialize", "params": initialize(offered) });
         let mut exchange = server.post(&[], &body).await;
         assert_eq!((exchange.status(), exchange.header("mcp-session-id")), (400, None), "{offered}");
-        // Read as it is, since the error belongs to a revision that the request does not.
+        // Read without validation, since the error belongs to another revision than the request.
         let answer: Value = exchange.text().await.parse().unwrap();
         assert_eq!(answer["id"], "i");
         names_versions(&answer["error"], offered);
@@ -64,7 +64,7 @@ async fn over_http_there_are_no_sessions() {
         let mut exchange = server.post(&[], &body).await;
         assert_eq!((exchange.status(), &exchange.json().await["error"]["code"]), (400, &json!(-32600)), "{body}");
     }
-    // No claim and no session: a client that speaks an older revision reads an error body, not a bare status.
+    // Without a claim and a session: a client of an older revision gets an error body, not only a status.
     for version in ["2025-11-25", "2025-03-26"] {
         let headers = [("MCP-Protocol-Version", version), ("Mcp-Session-Id", "none")];
         let mut exchange = server.post(&headers, &ping).await;

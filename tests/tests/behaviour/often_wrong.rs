@@ -1,4 +1,4 @@
-//! What implementations get wrong without the official suite noticing it, one test each.
+//! Common defects of implementations that the official suite does not find, with one test each.
 
 use e2e::{
     CAPABILITIES_KEY, Folder, LEGACY, MODERN, Pipe, Server, VERSION_KEY, Value, given, json, modern_params, plugin,
@@ -69,7 +69,7 @@ async fn completions_have_at_most_a_hundred_values() {
 
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-/// The levels of the log messages among these.
+/// Returns the levels of the log messages among these.
 fn logged<'a>(messages: impl IntoIterator<Item = &'a Value>) -> Vec<String> {
     let logs = messages.into_iter().filter(|message| message["method"] == "notifications/message");
     logs.map(|log| {

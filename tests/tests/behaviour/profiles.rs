@@ -1,4 +1,4 @@
-//! Two profiles in one process: each client gets the part of the catalog that it came for, and nothing of the other's.
+//! Two profiles in one process: each client sees only the part of the catalog that it asked for.
 
 use e2e::{Folder, MODERN, Pipe, Server, Value, http::modern_headers, json, modern_params, names, text};
 
@@ -87,7 +87,7 @@ async fn each_hears_of_changes_of_its_own_lists_only() {
     folder.plugin_as("version-a", "dropped/more.wasm");
     let told = greeted.event().await.unwrap();
     assert_eq!(told["method"], "notifications/tools/list_changed");
-    // The other hears of its own change, and of that one first.
+    // The other client is notified of its own change, and of that one first.
     folder.config(&format!(
         "plugin_dir = '../../dropped'\n{}",
         CONFIG.replace("\ntools = [\"echo_echo\"]", "\ntools = []")

@@ -1,5 +1,5 @@
-//! Properties that hold for generated messages: parsing never panics, what is written is read back as it was, and whatever a
-//! plugin offers is valid in every revision, in the words of its official schema.
+//! Properties of generated messages: parsing never panics, serialized messages are read back unchanged, and everything that a plugin offers
+//! is valid in every revision according to its official schema.
 
 use std::time::SystemTime;
 
@@ -23,7 +23,7 @@ fn encoders() -> [Encoder; 5] {
     Revision::ALL.map(|revision| Encoder::new(revision, server.clone(), true, lists))
 }
 
-/// Checks the JSON of a result, or of a part of one, by a definition that every revision has.
+/// Validates the JSON of a result, or of a part of one, with a definition that every revision has.
 fn fits(encoder: &Encoder, definition: &str, text: &str) {
     schema::check(encoder.revision.as_str(), definition, &serde_json::from_str(text).unwrap());
 }
@@ -222,7 +222,7 @@ proptest! {
                 let result = ToolResult { content: content.clone(), ..ToolResult::default() };
                 prop_assert_eq!(short, serde_json::from_str::<Value>(&encoder.tool_result(result)).unwrap());
             }
-            // Nothing is lost: clients that do not read structured content find it as text.
+            // Clients that do not support structured content get it as text.
             if let (Some(structured), true) = (&structured, content.is_empty()) {
                 let result: Value = serde_json::from_str(&text).unwrap();
                 let told: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
@@ -333,7 +333,7 @@ proptest! {
             fits(&core, "GetTaskResult", &core.task(&task, Detail::Result("{}")));
             fits(&core, "ListTasksResult", &core.tasks(std::slice::from_ref(&task), None));
             fits(&core, "TaskStatusNotification", &core.task_changed(&task, Detail::None, None));
-            // The extension has no schema among those of the core: every result has its type.
+            // The extension is not in the official schemas: every result has its type.
             fits(&extension, "Result", &extension.task_created(&task));
             fits(&extension, "Result", &extension.task(&task, Detail::Result("{}")));
         }

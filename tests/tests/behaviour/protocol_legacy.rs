@@ -113,7 +113,7 @@ async fn wrong_arguments_are_a_result_that_helps_the_model() {
     let result = pipe.request("tools/call", json!({ "name": "hello_greet" })).await.unwrap();
     assert!(is_error(&result), "without arguments: {result}");
     for arguments in [json!("Ada"), json!(["Ada"]), json!(7)] {
-        // Not an object, so no arguments at all: a protocol error and a tool's error are both to be defended.
+        // Arguments that are not an object: a protocol error and a tool error are both acceptable.
         let answer = pipe.request("tools/call", json!({ "name": "hello_greet", "arguments": arguments })).await;
         assert!(answer.as_ref().map_or_else(|error| error["code"] == -32602, is_error), "{arguments}: {answer:?}");
     }
@@ -187,7 +187,7 @@ async fn before_the_handshake_only_ping_is_answered_with_a_result() {
         let error = pipe.request(method, params).await.expect_err(method);
         assert!(codes.iter().any(|code| error["code"] == *code), "{method}: {error}");
     }
-    // Nobody is told of what a notification or a stray response was wrong about.
+    // Invalid notifications and unexpected responses are not answered.
     pipe.notify("notifications/initialized", json!({})).await;
     pipe.notify("notifications/cancelled", json!({ "requestId": 99 })).await;
     pipe.notify("notifications/no/such", json!({})).await;

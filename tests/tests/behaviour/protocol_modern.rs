@@ -1,4 +1,4 @@
-//! The modern era on a pipe: every request for itself, with or without a legacy session beside it.
+//! The modern era on a pipe: independent requests, with or without a legacy session on the same pipe.
 
 use std::time::Duration;
 
@@ -66,10 +66,10 @@ async fn what_a_request_says_of_itself_is_checked() {
             }
         }
     }
-    // Without the claim it is no modern request, whatever else it says.
+    // Without the claim it is not a modern request, whatever else it contains.
     let error = pipe.request("tools/list", json!({ "_meta": capable })).await.unwrap_err();
     assert!(error["code"] == -32600 || error["code"] == -32602, "{error}");
-    // What is not defined, and what is optional, does no harm.
+    // Undefined and optional members are accepted.
     let mut meta =
         json!({ "io.modelcontextprotocol/clientInfo": { "name": "desk", "version": "4" }, "x.example/y": [1] });
     meta[VERSION_KEY] = MODERN.into();
@@ -115,7 +115,7 @@ async fn mistakes_have_modern_codes() {
     assert!(is_error(&result) && text(&result).contains("name"), "{result}");
 }
 
-/// On a pipe, the era is decided by each message alone.
+/// On a pipe, each message alone decides the era.
 #[tokio::test(flavor = "multi_thread")]
 async fn both_eras_share_a_pipe() {
     let (_folder, mut pipe) = hello_and_echo();
@@ -123,7 +123,7 @@ async fn both_eras_share_a_pipe() {
     pipe.legacy("2025-06-18", json!({})).await;
     assert!(pipe.modern("tools/list", json!({}), json!({})).await.unwrap()["resultType"].is_string());
     assert!(pipe.request("tools/list", json!({})).await.unwrap().get("resultType").is_none());
-    // Under way together, answered in their own era: the harness checks each by its schema.
+    // Under way at the same time, and answered in their own era: the harness validates each with its schema.
     let mut ids = Vec::new();
     for round in 0..50 {
         let params = json!({ "name": "echo_echo", "arguments": { "message": round.to_string() } });
@@ -140,7 +140,7 @@ async fn both_eras_share_a_pipe() {
     assert_eq!(pipe.modern("ping", json!({}), json!({})).await.unwrap_err()["code"], -32601);
     assert_eq!(pipe.request("ping", json!({})).await.unwrap(), json!({}));
     assert_eq!(pipe.request("server/discover", json!({})).await.unwrap_err()["code"], -32601);
-    // The legacy session has its missing resource, the modern request its own.
+    // The legacy session gets its own error for a missing resource, and so does the modern request.
     let params = json!({ "uri": "note:///none" });
     assert_eq!(pipe.request("resources/read", params.clone()).await.unwrap_err()["code"], -32002);
     assert_eq!(pipe.modern("resources/read", params, json!({})).await.unwrap_err()["code"], -32602);
@@ -159,7 +159,7 @@ async fn an_id_under_way_is_refused_in_both_eras_and_free_again_afterwards() {
     for params in [json!({}), modern] {
         pipe.send(json!({ "jsonrpc": "2.0", "id": 7000, "method": "tools/list", "params": params })).await;
         assert_eq!(pipe.answer(&json!(7000)).await.unwrap_err()["code"], -32600);
-        // The same digits as a string are another id.
+        // The same digits as a string are a different id.
         pipe.send(json!({ "jsonrpc": "2.0", "id": "7000", "method": "tools/list", "params": params })).await;
         pipe.answer(&json!("7000")).await.unwrap();
     }
@@ -228,7 +228,7 @@ async fn a_subscription_that_wharf_ends_has_a_result_and_then_a_cancellation() {
     }
 }
 
-/// Step 13: parameters fit the method's shape. An array is no object.
+/// Step 13: parameters match the method's type. An array is not an object.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_array_does_not_pass_for_an_object() {
     let (_folder, mut pipe) = hello_and_echo();
@@ -243,7 +243,7 @@ async fn an_array_does_not_pass_for_an_object() {
         pipe.begin_modern(method, params.clone(), json!({})).await;
         let answer = pipe.recv().await;
         let refused = answer["error"]["code"] == -32602;
-        // That the prompt is unknown is found out only after the parameters were taken.
+        // The prompt is looked up only after the parameters are accepted.
         if !refused || answer["error"]["message"].as_str().unwrap().contains("unknown prompt") {
             wrong.push(format!("{method} {params}: {answer}"));
         }
@@ -251,7 +251,7 @@ async fn an_array_does_not_pass_for_an_object() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The TypeScript client probes a second process of the same command.
+/// The TypeScript client starts a second process of the same command as a probe.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_processes_do_not_disturb_each_other() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! The pipe itself: frames that are none, lines that are too long, batches, the end.
+//! The stdio transport: invalid frames, lines that are too long, batches, shutdown.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ async fn blank_lines_and_carriage_returns_do_not_count() {
     let (_folder, mut pipe) = started("");
     pipe.send_raw(b"\n \n\r\n\t\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n").await;
     assert_eq!(pipe.recv().await, json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
-    // In two writes, which may be two reads.
+    // Written in two parts, which may be read in two parts.
     pipe.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":2,").await;
     pipe.send_raw(b"\"method\":\"ping\"}\n").await;
     let pong = pipe.find("the answer", |message| message["id"] == 2).await;
@@ -96,7 +96,7 @@ async fn malformed_notifications_are_dropped_in_silence() {
     }
 }
 
-/// BASE-09 again, for parameters that are no object.
+/// BASE-09 for parameters that are not an object.
 #[tokio::test(flavor = "multi_thread")]
 async fn notifications_with_the_wrong_parameters_are_dropped_in_silence() {
     let (_folder, mut pipe) = started("");
@@ -151,7 +151,7 @@ async fn five_thousand_damaged_frames_change_nothing() {
     for answer in pipe.inbox() {
         assert_ne!(answer["error"]["code"], -32603, "{answer}");
     }
-    // Far more are answered than not: only what reads as a notification, a response or a blank line is not.
+    // Most are answered: only notifications, responses and blank lines are not.
     assert!(pipe.inbox().len() > 3000, "only {} answers", pipe.inbox().len());
     assert!(!pipe.log().contains("incident"), "{}", pipe.log());
     let ended = pipe.close().await;
@@ -222,7 +222,7 @@ async fn the_end_of_stdin_ends_wharf_and_what_was_asked_is_answered() {
         let arguments = json!({ "message": round.to_string() });
         ids.push(pipe.begin("tools/call", json!({ "name": "echo_echo", "arguments": arguments })).await);
     }
-    // The last line needs no end.
+    // The last line needs no line end.
     pipe.send_raw(br#"{"jsonrpc":"2.0","id":"last","method":"ping"}"#).await;
     ids.push(json!("last"));
     let ended = pipe.close().await;
@@ -270,7 +270,7 @@ async fn serve_reads_stdin_only_if_told_to() {
     assert_eq!(deaf.terminate().await.rest, Vec::<Value>::new());
 }
 
-/// Who waits for the line that names the address may stop wharf right after it.
+/// A program that waits for the line with the address may stop wharf right after it.
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_right_after_the_address_is_said_is_an_orderly_end() {
     let folder = Folder::new();
@@ -283,7 +283,7 @@ async fn sigterm_right_after_the_address_is_said_is_an_orderly_end() {
     }
 }
 
-/// A client that only looks whether wharf starts is gone while plugins are still loaded.
+/// A client that only tests whether wharf starts disconnects while plugins are still loading.
 #[tokio::test(flavor = "multi_thread")]
 async fn to_end_while_plugins_are_loaded_is_no_incident() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! What servers of the modern revision get wrong most easily: what a request is, which era it belongs to, and what is told when.
+//! Common defects of servers of the modern revision: recognising requests, choosing the era, and the time of messages.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use e2e::{
 const VERSION: (&str, &str) = ("MCP-Protocol-Version", MODERN);
 const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 
-/// `showcase` without a prefix, and a plugin `g` as the test wants it.
+/// `showcase` without a prefix, and a plugin `g` with the config of the test.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.config(&format!(
@@ -27,7 +27,7 @@ async fn started() -> (Folder, Server) {
     (folder, server)
 }
 
-/// One plugin takes five seconds to say what it offers, and is then given up.
+/// A plugin that takes five seconds for its lists is not waited for any longer.
 fn slow() -> Folder {
     let folder = Folder::new();
     folder.config(&format!(
@@ -46,7 +46,7 @@ async fn all(exchange: &mut Exchange) -> Vec<Value> {
     messages
 }
 
-/// The example in the release post has this alone.
+/// The example in the release post has only this member.
 #[tokio::test(flavor = "multi_thread")]
 async fn client_info_alone_makes_no_modern_request() {
     let (folder, server) = started().await;
@@ -59,7 +59,7 @@ async fn client_info_alone_makes_no_modern_request() {
         let error = pipe.request(method, params.clone()).await.unwrap_err();
         assert!(error["code"] == -32602 || error["code"] == -32600, "{method}: {error}");
     }
-    // The questions of a plugin have the shape of the specification, not that of the post.
+    // A plugin's questions have the format of the specification, not that of the post.
     let folder = Folder::new();
     folder.config(&given("g", &json!({}), ""));
     let server = Server::start(&folder, &[]).await;
@@ -104,7 +104,7 @@ async fn every_result_says_what_it_is() {
     assert_eq!(last["result"]["resultType"], "complete", "{last}");
 }
 
-/// What only turns out while a call runs still has the right status, as long as nothing was told.
+/// An error that occurs while a call runs still gets the right status, if no message was sent before.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_status_is_not_given_away_early() {
     let (_folder, server) = started().await;
@@ -162,7 +162,7 @@ async fn a_second_process_started_for_a_probe_harms_nothing() {
     probe.wait().await;
     used.legacy("2025-11-25", json!({})).await;
     assert_eq!(text(&used.call("echo_echo", json!({ "message": "m" })).await), "m");
-    // And a third finds nothing left behind.
+    // A third process finds no traces of them.
     let mut third = Pipe::start(&folder, &["run"]);
     third.modern("server/discover", json!({}), json!({})).await.unwrap();
     assert!(third.close().await.status.success());
@@ -187,7 +187,7 @@ async fn one_key_is_the_claim_and_no_other() {
         ] {
             assert_eq!(result.get("resultType"), None, "{meta} is legacy");
         }
-        // Without a session such a request is nobody's.
+        // Without a session, such a request is refused.
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params });
         assert_eq!(server.probe(&[], &body).await.0, 400, "{meta}");
     }
@@ -237,7 +237,7 @@ async fn progress_needs_a_token_and_ends_before_the_answer() {
             }
         }
     }
-    // Nothing of it was told to who listens for something else.
+    // Subscribers to other notifications got none of these.
     server.modern("tools/call", json!({ "name": "announce" }), json!({})).await.unwrap();
     let next = listening.event().await.unwrap();
     assert_eq!(next["method"], "notifications/tools/list_changed", "{next}");
@@ -256,7 +256,7 @@ async fn no_event_overtakes_the_acknowledgement() {
         let filter = json!({ "notifications": { "resourceSubscriptions": ["note:///x"] } });
         let update = json!({ "name": "g_t", "arguments": { "updated": "note:///x" } });
         let line = |id: &Value, method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": modern_params(params, json!({})) });
-        // In one write, so that the event comes about while the acknowledgement is made; it may be too early to be told.
+        // In one write, so that the event occurs while the acknowledgement is written; it may be too early to be delivered.
         let lines = format!(
             "{}\n{}\n",
             line(&id, "subscriptions/listen", filter),
@@ -276,7 +276,7 @@ async fn no_event_overtakes_the_acknowledgement() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_probe_is_answered_whatever_is_wrong_with_the_plugins() {
-    // While they load, when none of them loads, and when one holds all there is.
+    // While they load, if none of them loads, and if one uses up its limit.
     let loading = slow();
     let broken = Folder::new();
     broken.write("broken.wasm", "no plugin");
@@ -342,7 +342,7 @@ async fn what_clients_add_to_a_capability_is_ignored() {
     assert_eq!(names(&server.modern("prompts/list", json!({}), json!({ "x": 1 })).await.unwrap(), "prompts").len(), 3);
 }
 
-/// Over modern HTTP this is `closing_the_answer_stops_the_component`.
+/// The same over modern HTTP is tested by `closing_the_answer_stops_the_component`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_that_never_yields_is_stopped_by_a_cancellation() {
     let (folder, server) = started().await;

@@ -1,5 +1,5 @@
-//! Legacy answers over HTTP that come as event streams: when they do, their ids, and taking them up again after a
-//! connection broke or was closed on purpose.
+//! Legacy answers over HTTP as event streams: when they are used, their event ids, and resumption after a connection broke or was closed on
+//! purpose.
 
 use std::{
     collections::HashSet,
@@ -14,12 +14,12 @@ async fn started(more: &str) -> (Folder, Server) {
     let folder = Folder::new();
     folder.config(&format!("{more}\n{}", given("g", &json!({}), "limits = { concurrency = 8, timeout_ms = 20000 }")));
     let server = Server::start(&folder, &[]).await;
-    // Loaded, so that nothing waits for that.
+    // Waits for the first load, so that no request waits for it.
     server.modern("tools/list", json!({}), json!({})).await.unwrap();
     (folder, server)
 }
 
-/// A call of `steps` reports, one each 100 ms, that answers `text`.
+/// A call of `steps`, which sends a report each 100 ms, and then answers `text`.
 fn steps(steps: u64, text: &str) -> Value {
     let arguments = json!({ "steps": steps, "ms": 100, "text": text });
     json!({ "name": "g_t", "arguments": arguments, "_meta": { "progressToken": text } })
@@ -29,7 +29,7 @@ async fn quiet(session: &mut Session<'_>) {
     session.request("logging/setLevel", json!({ "level": "emergency" })).await.unwrap();
 }
 
-/// The reports on a stream up to its answer, and the answer's text. The stream ends with it.
+/// The reports on a stream before its answer, and the answer's text. The stream ends with the answer.
 async fn rest(exchange: &mut Exchange, token: &str, id: &Value) -> (Vec<u64>, String) {
     let mut reports = Vec::new();
     loop {
@@ -52,7 +52,7 @@ async fn what_takes_longer_is_a_stream_and_the_newest_revision_primes_it() {
         let (id, mut fast) = session.begin("tools/call", json!({ "name": "g_t", "arguments": { "text": "f" } })).await;
         assert!(!fast.is_stream(), "{revision}");
         assert_eq!(text(&fast.response(&id).await["result"]), "f");
-        // It says nothing before its answer.
+        // It sends no message before its answer.
         let slow = json!({ "name": "g_t", "arguments": { "ms": 700, "text": "s" } });
         let began = Instant::now();
         let (id, mut slow) = session.begin("tools/call", slow).await;
@@ -107,7 +107,7 @@ async fn event_ids_are_unique_in_a_session() {
     }
 }
 
-/// HL-15: what follows the event, all of it, and nothing of another stream.
+/// HL-15: all messages after the event, and none of another stream.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_stream_goes_on_where_it_broke() {
     let (_folder, server) = started("").await;
@@ -117,7 +117,7 @@ async fn a_broken_stream_goes_on_where_it_broke() {
         let (other_id, mut other) = session.begin("tools/call", steps(14, "other")).await;
         let (id, mut exchange) = session.begin("tools/call", steps(12, "mine")).await;
         let mut reports = Vec::new();
-        // Broken twice, the first time in mid-stream.
+        // Interrupted twice, the first time in the middle of the stream.
         for _ in 0..2 {
             for _ in 0..3 {
                 let event = exchange.event().await.unwrap();
@@ -146,7 +146,7 @@ async fn an_answer_waits_for_who_lost_its_stream() {
         exchange.event().await.unwrap();
         let first = exchange.last_event_id.clone().unwrap();
         drop(exchange);
-        // This one takes longer, so the first is done when it is.
+        // This one takes longer, so the first one is finished when it is.
         let (later, mut exchange) = session.begin("tools/call", steps(8, "later")).await;
         rest(&mut exchange, "later", &later).await;
         let mut resumed = session.resume(&first, "tools/call").await;
@@ -212,7 +212,7 @@ async fn the_standing_stream_goes_on_too() {
     }
 }
 
-/// HL-09: to cancel takes a notification, also after the stream broke.
+/// HL-09: only a notification cancels, also after the stream broke.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_whose_stream_broke_can_be_cancelled() {
     let folder = Folder::new();
@@ -224,7 +224,7 @@ async fn a_call_whose_stream_broke_can_be_cancelled() {
     exchange.event().await.unwrap();
     let last = exchange.last_event_id.clone().unwrap();
     drop(exchange);
-    // It goes on, and its answer can still be waited for.
+    // It continues, and its answer can still be fetched.
     let resumed = session.resume(&last, "tools/call").await;
     assert_eq!((resumed.status(), resumed.is_stream()), (200, true));
     drop(resumed);
@@ -260,7 +260,7 @@ async fn the_newest_revision_is_made_to_poll() {
     assert_eq!((&answer["id"], text(&answer["result"])), (&id, "mine"));
     assert_eq!(reports, (1..=15).collect::<Vec<u64>>(), "nothing is lost or doubled");
     assert!((2..=8).contains(&closed), "closed {closed} times in 1.5 s");
-    // Older clients would take the end of the stream for the end of the answer, and modern streams never end early.
+    // Older clients would treat the end of the stream as the end of the answer, and modern streams never end early.
     for revision in &LEGACY[..3] {
         let mut session = server.legacy(revision, json!({})).await;
         quiet(&mut session).await;
@@ -284,12 +284,12 @@ async fn what_ended_with_its_session_is_not_taken_up() {
     let mut resumed = session.resume(&last, "tools/call").await;
     assert_eq!(resumed.status(), 404);
     assert!(resumed.json().await["error"]["code"].is_i64());
-    // A session of the oldest revision has no such ids, so none is known.
+    // A session of the oldest revision has no event ids, so every id is unknown.
     let session = server.legacy("2024-11-05", json!({})).await;
     assert_eq!(session.resume(&last, "").await.status(), 404);
 }
 
-/// Answers are kept for who lost them, within bounds.
+/// Answers are stored for clients that lost them, within limits.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_nobody_fetches_have_a_bound() {
     let (_folder, server) = started("").await;
@@ -301,7 +301,7 @@ async fn answers_that_nobody_fetches_have_a_bound() {
         assert!(exchange.is_stream(), "round {round}");
         drop(exchange);
     }
-    // All of them are done when this is: the plugin takes calls in their order.
+    // All of them are finished when this one is: the plugin runs calls in their order.
     let began = Instant::now();
     session.call("g_t", json!({ "ms": 300 })).await;
     assert!(began.elapsed() < PATIENCE);

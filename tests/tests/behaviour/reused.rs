@@ -1,9 +1,9 @@
-//! `instances = "reused"`: what a call finds of earlier ones, and what ends that. The tool `remember` says how often its
+//! `instances = "reused"`: which state a call finds from earlier calls, and when it is dropped. The tool `remember` reports how often its
 //! instance was called, and how many files it has open.
 
 use e2e::{Folder, Pipe, Server, Value, http::modern_headers, is_error, json, modern_params, plugin, text, together};
 
-/// The hostile plugin, with its instances kept.
+/// The hostile plugin, with reused instances.
 fn config(folder: &Folder, more: &str) {
     folder.config(&format!(
         "[plugins.hostile]\npath = {:?}\nprefix = \"\"\ninstances = \"reused\"\n{more}",
@@ -36,7 +36,7 @@ async fn a_client_finds_what_its_own_calls_left_and_nobody_else_does() {
     for expected in ["1", "2", "3"] {
         assert_eq!(count(&one.call("remember", json!({})).await), expected);
         assert_eq!(count(&other.call("remember", json!({})).await), expected);
-        // Nobody knows which of all anonymous clients makes a call, so what one of them left is for none of them.
+        // Anonymous clients cannot be distinguished, so instances are not reused for them.
         let params = json!({ "name": "remember", "arguments": {} });
         assert_eq!(count(&server.modern("tools/call", params, json!({})).await.unwrap()), "1");
     }
@@ -83,7 +83,7 @@ async fn after_anything_but_an_answer_of_its_own_an_instance_is_not_used_again()
     let sleeping = pipe.begin("tools/call", arguments).await;
     pipe.notification("notifications/message").await;
     pipe.cancel(&sleeping).await;
-    // The cancelled call had the warm instance.
+    // The cancelled call used the warm instance.
     assert_eq!(remember(&mut pipe, json!({})).await, "1", "after a cancelled call");
 }
 
@@ -124,7 +124,7 @@ async fn a_change_of_what_the_client_opened_ends_what_was_kept() {
         (vec![&one, &other], "1 1"),
         (vec![&other], "1 0"),
         (vec![&one], "1 1"),
-        // The same again is no change.
+        // An identical config is not a change.
         (vec![&one], "2 2"),
     ] {
         pipe.answer_with(roots(&uris));
@@ -161,7 +161,7 @@ async fn calls_at_once_have_an_instance_each() {
     });
     let mut counts = together(calls).await;
     counts.sort_unstable();
-    // As many begin as there are instances, and no call is counted twice by one of them.
+    // As many calls begin as there are instances, and each instance counts each call once.
     for count in 2..=*counts.last().unwrap() {
         let (this, before) =
             (counts.iter().filter(|one| **one == count), counts.iter().filter(|one| **one == count - 1));

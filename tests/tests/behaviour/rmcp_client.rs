@@ -14,19 +14,19 @@ use rmcp::{
 };
 use tokio::time::Instant;
 
-/// How long rmcp lets a process end by itself before it uses force.
+/// How long rmcp lets a process exit by itself before it kills it.
 const GRACE: Duration = Duration::from_secs(3);
 
 fn version(text: &str) -> ProtocolVersion {
     serde_json::from_value(json!(text)).unwrap()
 }
 
-/// The revision that both ends have settled on.
+/// The negotiated revision.
 fn settled(connected: &Connected) -> String {
     connected.client.peer_info().expect("it has begun").protocol_version.to_string()
 }
 
-/// The error that the server gave in place of a result.
+/// The error that the server returned instead of a result.
 fn refusal<T: std::fmt::Debug>(result: Result<T, ServiceError>) -> ErrorData {
     match result {
         Err(ServiceError::McpError(error)) => error,
@@ -60,7 +60,7 @@ async fn every_revision_with_a_handshake_is_served_as_asked() {
             assert_eq!(connected.text("test_simple_text", json!({})).await, connected.fixture["simpleText"]);
             let question = connected.fixture["question"].clone();
             let asked = connected.call("test_elicitation", json!({ "message": question })).await;
-            // Earlier revisions have no questions to a person, whatever the client says it can do.
+            // Earlier revisions have no questions to the user, whatever the client declares.
             let can_ask = revision >= "2025-06-18";
             assert_eq!(asked.is_error == Some(true), !can_ask, "{asked:?}");
             if can_ask {
@@ -78,7 +78,7 @@ async fn who_wants_a_later_revision_settles_for_what_there_is() {
         let connected = Connected::with(line, Begin::Handshake.mode(), later()).await;
         assert_eq!(settled(&connected), "2025-11-25");
         connected.close().await;
-        // The second is one that wharf has, but only with a handshake.
+        // wharf has the second revision, but only with a handshake.
         let preferred_versions = vec![later(), ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
         for mode in [
             ClientLifecycleMode::Discover { preferred_versions: preferred_versions.clone() },
@@ -143,7 +143,7 @@ async fn tools_answer_with_text_other_content_and_failures() {
         assert_eq!(failed.is_error, Some(true), "{failed:?}");
         let unknown = connected.client.call_tool(CallToolRequestParams::new("no_such_tool"));
         assert_eq!(refusal(within("the refusal", unknown).await).code, ErrorCode::INVALID_PARAMS);
-        // Once it knows the tool, a modern client repeats this argument in a header, encoded.
+        // Once it knows the tool, a modern client repeats this argument in an encoded header.
         within("the tools", connected.client.list_all_tools()).await.unwrap();
         for region in ["eu-west", " zwischen Åre und Zürich "] {
             let told = connected.text("test_x_mcp_header", json!({ "region": region })).await;
@@ -261,7 +261,7 @@ async fn questions_reach_the_application_and_its_answers_the_plugin() {
     }
 }
 
-/// `call_tool_once` sends a call and never comes again with answers, so it shows how the revision puts its questions.
+/// `call_tool_once` sends a call and never repeats it with answers, so it shows how the revision asks questions.
 #[tokio::test]
 async fn questions_are_a_result_without_a_session_and_requests_with_one() {
     for way in WAYS {
@@ -288,7 +288,7 @@ async fn a_change_of_the_tools_is_heard() {
         let mut connected = Connected::new(way).await;
         let before = within("the tools", connected.client.list_all_tools()).await.unwrap();
         if way.1.is_modern() {
-            // The second subscription hears what the first, which is over, does not: `close` would find it.
+            // The second subscription gets an event that the first, closed one does not: `close` would find it.
             let filter = SubscriptionFilter::builder().tools_list_changed().build();
             for _ in 0..2 {
                 let mut changes = within("the listening", connected.client.listen(filter.clone())).await.unwrap();
@@ -302,7 +302,7 @@ async fn a_change_of_the_tools_is_heard() {
                 assert_eq!(changes.end(), Some(&SubscriptionEnd::Cancelled));
             }
         } else {
-            // Each once: `close` would find more.
+            // Each event once: `close` would find more.
             for _ in 0..2 {
                 connected.text("test_trigger_tool_change", json!({})).await;
                 assert_eq!(connected.hear().await.0, "notifications/tools/list_changed");
@@ -313,7 +313,7 @@ async fn a_change_of_the_tools_is_heard() {
     }
 }
 
-/// A call of an hour, begun and given up. As the plugin has one place for calls, the next one shows that it is free.
+/// A call of an hour, started and cancelled. The plugin has one place for calls, so the next call shows that the place is free.
 #[tokio::test]
 async fn a_call_that_is_given_up_ends_in_the_plugin_too() {
     for way in WAYS {
@@ -324,7 +324,7 @@ async fn a_call_that_is_given_up_ends_in_the_plugin_too() {
             CallToolRequestParams::new("slow_compute").with_arguments(arguments)
         };
 
-        // Cancelled by name.
+        // Cancelled by its id.
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(slow()));
         let sent = client.send_cancellable_request(request, PeerRequestOptions::no_options());
         let call = within("the sending", sent).await.unwrap();
@@ -332,7 +332,7 @@ async fn a_call_that_is_given_up_ends_in_the_plugin_too() {
         within("the cancellation", call.cancel(Some("no longer needed".into()))).await.unwrap();
         assert_eq!(connected.text("test_simple_text", json!({})).await, connected.fixture["simpleText"]);
 
-        // Dropped, as by a time-out of the caller.
+        // Dropped, as by a timeout of the caller.
         tokio::select! {
             ended = client.call_tool(slow()) => panic!("it ended by itself: {ended:?}"),
             () = connected.ran(3) => {}
@@ -342,12 +342,12 @@ async fn a_call_that_is_given_up_ends_in_the_plugin_too() {
     }
 }
 
-/// A stream of 2025-11-25 is closed after half a second (`poll_after_ms`), and the client told to come back a second later.
-/// The answer is there in between, so only a stream that was not closed brings it sooner.
+/// A stream of 2025-11-25 is closed after half a second (`poll_after_ms`), and the client is told to come back a second later. The answer
+/// is ready in between, so only a stream that was not closed would deliver it earlier.
 #[tokio::test]
 async fn the_client_comes_back_for_an_answer_that_takes_long() {
     let connected = Connected::new((Line::Http, Begin::Handshake)).await;
-    // Loaded, so that nothing waits for that.
+    // Waits for the first load, so that no request waits for it.
     connected.text("test_simple_text", json!({})).await;
     let began = Instant::now();
     let told = connected.text("slow_compute", json!({ "seconds": 1.2, "label": "slowly" })).await;

@@ -1,4 +1,4 @@
-//! What a plugin reaches through roots and directories, and what not, whatever the paths look like.
+//! Which files a plugin can reach through roots and directories, for all kinds of paths.
 
 use std::{os::unix::fs::symlink, path::Path};
 
@@ -25,7 +25,7 @@ fn roots(uris: &[String]) -> Value {
     json!({ "roots": uris.iter().map(|uri| json!({ "uri": uri })).collect::<Vec<_>>() })
 }
 
-/// A client that has these roots open.
+/// Starts a client that has opened these roots.
 async fn client(folder: &Folder, uris: &[String]) -> Pipe {
     let mut pipe = Pipe::start(folder, &["run"]);
     let answer = roots(uris);
@@ -71,7 +71,7 @@ async fn only_what_lies_in_the_root_is_reached() {
         ("in.txt", "inside"),
         ("./in.txt", "inside"),
         ("link-in", "inside"),
-        // An absolute link is refused even if it leads back inside: it cannot be followed below the handle.
+        // An absolute link is refused even if its target is inside: it cannot be followed below the handle.
         ("link-absolute", REFUSED),
         ("link-out", REFUSED),
         ("link-up", REFUSED),
@@ -109,7 +109,7 @@ async fn only_what_lies_in_the_root_is_reached() {
         let got = said(&mut pipe, tool, arguments.clone()).await;
         assert!(got.starts_with("error: "), "{tool} {arguments}: {got}");
     }
-    // A link that leads out may be made, and leads nowhere.
+    // A link with a target outside may be created, but cannot be followed.
     assert_eq!(said(&mut pipe, "symlink", json!({ "from": "../../secret", "to": at("made") })).await, "()");
     assert_eq!(read(&mut pipe, &at("made/s.txt")).await, REFUSED);
     assert_eq!(said(&mut pipe, "write", json!({ "path": at("new"), "text": "new" })).await, "()");
@@ -154,7 +154,7 @@ async fn a_read_only_directory_is_not_changed_by_any_way() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_cannot_move_a_directory_the_operator_gave_it() {
-    // It may write in `data`, so it can put a link in the place of `data/sub`, which the operator granted too.
+    // It may write in `data`, so it can replace `data/sub`, which the operator also granted, by a link.
     let folder = Folder::new();
     folder.write("data/sub/f.txt", "f");
     let secret = folder.write("secret/s.txt", "SECRET");
@@ -256,7 +256,7 @@ async fn odd_uris_are_dropped_or_mean_what_they_say() {
         .filter_map(|(_, name)| Some(format!("ro {}", folder.join(&format!("code/{}", (*name)?)).display())))
         .collect();
     assert_eq!(said(&mut pipe, "dirs", json!({})).await, expected.join("\n"));
-    // The log is written beside the answers, so its last lines may come later.
+    // The log is written in parallel with the answers, so its last lines may arrive later.
     let expected = open.iter().filter(|(_, name)| name.is_none()).count();
     let ignored = |log: String| log.lines().filter(|line| line.contains("is ignored")).count();
     let began = std::time::Instant::now();
@@ -283,7 +283,7 @@ async fn roots_come_and_go_with_the_client() {
     assert_eq!(read(&mut pipe, &one).await, ABSENT);
     open(&mut pipe, std::slice::from_ref(&second)).await;
     assert_eq!(read(&mut pipe, &two).await, "two");
-    // Gone, a file in its place, and there again.
+    // Missing, replaced by a file, and restored.
     let place = folder.join("code/two");
     std::fs::rename(&place, folder.join("code/away")).unwrap();
     assert_eq!(read(&mut pipe, &two).await, ABSENT);
@@ -327,7 +327,7 @@ async fn a_call_loses_what_is_taken_away_and_at_once() {
     }
 }
 
-/// The operator's roots are not the client's to close: a call that takes its time keeps them.
+/// A client cannot close the operator's roots: a long call retains them.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operators_roots_serve_clients_without_any() {
     let folder = Folder::new();

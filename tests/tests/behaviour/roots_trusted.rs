@@ -1,4 +1,4 @@
-//! Whatever a client opens, no plugin can write to what wharf trusts: config, plugins, their folder, the cache.
+//! Whatever roots a client opens, no plugin can write to files that wharf trusts: config, plugins, their folder, the cache.
 
 use std::{os::unix::fs::symlink, path::Path};
 
@@ -97,16 +97,16 @@ async fn a_folder_put_in_the_place_of_a_trusted_one_is_not_writable() {
     let root = folder.join("project");
     let mut pipe = client(&folder, &root, &[]).await;
     is_closed(&mut pipe, &root, "the folder of the plugin").await;
-    // As a build does that deletes its output first, or a checkout of another branch.
+    // Like a build that deletes its output first, or a checkout of another branch.
     folder.plugin_as("reach", "next/reach.wasm");
     std::fs::rename(&root, folder.join("previous")).unwrap();
     std::fs::rename(folder.join("next"), &root).unwrap();
-    is_closed(&mut pipe, &root, "the folder of the plugin, anew").await;
+    is_closed(&mut pipe, &root, "the folder of the plugin, again").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_with_a_link_on_the_way_to_a_plugin_is_not_writable() {
-    // The link is in the middle of the path, so whoever may replace it chooses what wharf runs.
+    // The link is in the middle of the path, so a user who may replace it chooses what wharf runs.
     let folder = Folder::new();
     folder.plugin_as("reach", "data/releases/1/reach.wasm");
     std::fs::create_dir_all(folder.join("links")).unwrap();

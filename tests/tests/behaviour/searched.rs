@@ -1,4 +1,4 @@
-//! The catalog for clients that are better off with few tools: three that find the others, call them, and read resources.
+//! The tool search: three tools that find the others, call them, and read resources.
 
 use e2e::{Folder, LEGACY, Pipe, Server, Value, is_error, json, names, text};
 
@@ -29,7 +29,7 @@ async fn three_tools_lead_to_all_others_in_every_revision() {
         let listed = pipe.request("tools/list", json!({})).await.unwrap();
         assert_eq!(names(&listed, "tools"), OWN, "{revision}");
         let result = pipe.call("find_tools", json!({ "query": "say hello to a person" })).await;
-        // Before 2025-06-18 there is no structured content, so the same is in the text.
+        // Before 2025-06-18 there is no structured content, so the text contains the same data.
         let answer: Value = serde_json::from_str(text(&result)).unwrap();
         assert_eq!(answer["tools"][0]["name"], "hello_greet", "{revision}: {answer}");
         assert_eq!(answer["tools"][0]["inputSchema"]["type"], "object");
@@ -38,9 +38,9 @@ async fn three_tools_lead_to_all_others_in_every_revision() {
         }
         let called = pipe.call("call_tool", json!({ "name": "hello_greet", "arguments": { "name": "Ada" } })).await;
         assert_eq!(text(&called), "Hello, Ada!");
-        // Who knows a tool may call it by its name.
+        // A client that knows a tool's name may call it directly.
         assert_eq!(text(&pipe.call("hello_greet", json!({ "name": "Ben" })).await), "Hello, Ben!");
-        // What a tool says of wrong arguments comes back as it would have come.
+        // A tool's error about invalid arguments is returned unchanged.
         assert!(is_error(&pipe.call("call_tool", json!({ "name": "hello_greet", "arguments": {} })).await));
         pipe.close().await;
     }
@@ -55,7 +55,7 @@ async fn three_tools_lead_to_all_others_in_every_revision() {
     pipe.close().await;
 }
 
-/// A client that ignores `list_changed`, or is never sent one, uses a tool that was added a second ago.
+/// A client that ignores `list_changed`, or never gets it, uses a tool that was added a second ago.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_was_just_added_is_found_without_listing_again() {
     let folder = folder("[server]\ncatalog = \"search\"\n");
@@ -80,7 +80,7 @@ async fn its_list_never_changes_but_resources_do() {
     let mut pipe = Pipe::start(&folder, &["run", "--profile", "search"]);
     pipe.legacy("2025-11-25", json!({})).await;
     pipe.request("tools/list", json!({})).await.unwrap();
-    // Brings tools, and resources and prompts besides.
+    // Adds tools, resources and prompts.
     folder.plugin_as("conformance", "dropped/added.wasm");
     pipe.notification("notifications/resources/list_changed").await;
     let told = pipe.inbox().iter().filter(|one| one["method"] == "notifications/tools/list_changed").count();
@@ -157,7 +157,7 @@ async fn what_cannot_be_meant_is_answered_in_words_for_a_model() {
     pipe.close().await;
 }
 
-/// A tool that only a page of the plugin may call is none that a model finds or calls by searching. The client itself sees it.
+/// A tool that only a UI page may call is not found or called through the search. The client itself sees it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_for_a_page_alone_is_not_for_models() {
     let folder = Folder::new();
@@ -180,7 +180,7 @@ async fn a_tool_for_a_page_alone_is_not_for_models() {
     let unknown = pipe.call("call_tool", call("none_t")).await;
     assert!(is_error(&refused), "{refused}");
     assert_eq!(text(&refused).replace("page_t", "none_t"), text(&unknown), "it tells nothing of what is there");
-    // The page's client calls it by its name, as it does without a search.
+    // The page's client calls it by its name, as without the search.
     assert_eq!(text(&pipe.call("page_t", json!({ "text": "hi" })).await), "hi");
     pipe.close().await;
     let mut pipe = Pipe::start(&folder, &["run"]);

@@ -1,5 +1,5 @@
-//! Every kind of content, resource, prompt and completion, in every revision. The harness validates each message against
-//! the official schema of its revision; what is asserted here is what the schemas cannot say.
+//! Every kind of content, resource, prompt and completion, in every revision. The harness validates each message against the official
+//! schema of its revision; the assertions here check what the schemas cannot express.
 
 use e2e::{Folder, LEGACY, MODERN, Pipe, is_error, json, names, text};
 
@@ -143,7 +143,7 @@ async fn progress_and_logs_go_to_whom_they_concern_before_the_answer() {
         assert_eq!(pipe.notification("notifications/message").await["params"]["data"], format!("step {done}"));
     }
     pipe.answer(&id).await.unwrap();
-    // A level of the session does not count for modern requests, nor one request's for another.
+    // A level of the session does not apply to modern requests, and one request's level does not apply to another.
     pipe.request("logging/setLevel", json!({ "level": "debug" })).await.unwrap();
     let silent = json!({ "name": "progress", "arguments": { "n": 2 } });
     pipe.modern("tools/call", silent.clone(), json!({})).await.unwrap();
@@ -177,7 +177,7 @@ async fn announcements_reach_sessions_and_subscriptions_once_each() {
     for method in ["notifications/prompts/list_changed", "notifications/resources/list_changed"] {
         assert_eq!(tag(&pipe.notification(method).await), serde_json::Value::Null);
     }
-    // Whatever came after must have come before the answer to this.
+    // All earlier messages arrive before the answer to this request.
     pipe.request("ping", json!({})).await.unwrap();
     assert!(pipe.inbox().is_empty(), "{:?}", pipe.inbox());
     pipe.cancel(&listen).await;

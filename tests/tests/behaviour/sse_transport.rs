@@ -1,4 +1,4 @@
-//! The transport of 2024-11-05, HTTP with SSE: a stream that tells where to POST, and all answers on that stream.
+//! The transport of 2024-11-05, HTTP with SSE: a stream that names the URL for POSTs, and delivers all answers.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -27,10 +27,10 @@ const ON: &str = "[protocol]\nsse = true";
 struct Client<'a> {
     server: &'a Server,
     stream: Exchange,
-    /// Where it POSTs, as the stream told.
+    /// The URL for POSTs, as sent on the stream.
     path: String,
     next_id: u64,
-    /// What came while it waited for something else.
+    /// Messages that arrived while it waited for others.
     inbox: Vec<Value>,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Client<'a> {
         let first = stream.frame().await.unwrap();
         assert_eq!((first.event.as_deref(), &first.id), (Some("endpoint"), &None), "{first:?}");
         let path = first.data.unwrap();
-        // Relative to the stream's own path, so that it holds behind a proxy that serves it under another.
+        // Relative to the stream's own path, so that it works behind a proxy with another prefix.
         assert!(path.starts_with("messages?session="), "{path}");
         let path = format!("/{path}");
         Self { server, stream, path, next_id: 0, inbox: Vec::new() }
@@ -75,12 +75,12 @@ impl<'a> Client<'a> {
         json!(self.next_id)
     }
 
-    /// The next message on the stream.
+    /// Returns the next message on the stream.
     async fn read(&mut self) -> Value {
         let frame = self.stream.frame().await.expect("the stream goes on");
         assert_eq!((frame.event.as_deref(), &frame.id), (Some("message"), &None), "{frame:?}");
         let message: Value = frame.data.unwrap().parse().unwrap();
-        // An error without an id is younger than the schema of this revision.
+        // The schema of this revision has no errors without an id.
         if message.get("id").is_some() || message.get("method").is_some() {
             schema::check(REVISION, "JSONRPCMessage", &message);
         }
@@ -92,7 +92,7 @@ impl<'a> Client<'a> {
         self.answer(&id).await
     }
 
-    /// The answer to a request; the server's questions meanwhile are answered.
+    /// Returns the answer to a request, and answers the server's questions in between.
     async fn answer(&mut self, id: &Value) -> Result<Value, Value> {
         loop {
             let message = self.read().await;
@@ -156,7 +156,7 @@ async fn a_session_from_the_endpoint_event_to_the_end() {
     ] {
         assert_eq!(client.request(method, params).await.unwrap_err()["code"], code, "{method}");
     }
-    // Changes too.
+    // Notifications as well.
     client.request("resources/subscribe", json!({ "uri": "note:///x" })).await.unwrap();
     let id = client.begin("tools/call", json!({ "name": "g_t", "arguments": { "updated": "note:///x" } })).await;
     let mut seen = Vec::new();
@@ -177,7 +177,7 @@ async fn a_call_is_cancelled_by_notification_and_by_leaving() {
         let id = client.begin("tools/call", spin.clone()).await;
         while client.read().await["method"] != "notifications/progress" {}
         if leave {
-            // Nobody can fetch the answer any more.
+            // The answer cannot be fetched any more.
             drop(client);
             client = Client::handshake(&server, json!({})).await;
         } else {
@@ -216,7 +216,7 @@ async fn sessions_are_secret_apart_and_end_with_their_stream() {
         let got = server.send("POST", path, &kind, ping).await.status();
         assert!(got == status || (path != "/messages?session=unknown" && [400, 404].contains(&got)), "{path}: {got}");
     }
-    // The sessions of the two transports have nothing to do with each other.
+    // The sessions of the two transports are independent.
     let id = one.path.split_once('=').unwrap().1.to_owned();
     let headers = [("Mcp-Session-Id", id.as_str())];
     let body = json!({ "jsonrpc": "2.0", "id": 9, "method": "ping" });
@@ -238,7 +238,7 @@ async fn what_is_wrong_with_a_post_is_said_at_once() {
     let (_folder, server) = started(&format!("{ON}\n[limits]\nmessage_kib = 64")).await;
     let mut client = Client::handshake(&server, json!({})).await;
     for (body, code) in [(&b"{"[..], -32700), (b"7", -32600), (b"[]", -32600)] {
-        // In the answer to the POST, or where all answers are.
+        // In the answer to the POST, or on the stream with all answers.
         let mut exchange = client.post_raw(body).await;
         let said = match exchange.status() {
             202 => client.read().await,
@@ -255,7 +255,7 @@ async fn what_is_wrong_with_a_post_is_said_at_once() {
         let status = server.send(method, path, &[("Content-Type", "application/json")], ping).await.status();
         assert!([404, 405].contains(&status), "{method} {path}: {status}");
     }
-    // Nothing of that came on the stream.
+    // None of that was sent on the stream.
     assert_eq!(client.request("ping", json!({})).await.unwrap(), json!({}));
     assert!(client.inbox.is_empty(), "{:?}", client.inbox);
 }
@@ -274,7 +274,7 @@ async fn a_stream_that_nobody_reads_has_a_bound() {
         refused += usize::from(exchange.status() == 503);
         exchange.text().await;
     }
-    // The plugin takes one call at a time, so these are behind those of the stream that are to be run.
+    // The plugin runs one call at a time, so these calls follow those of the stream.
     let plain = json!({ "name": "g_t", "arguments": { "text": "m" } });
     server.modern("tools/call", plain, json!({})).await.unwrap();
     let most = e2e::memory_kib(server.pid(), "VmHWM");
@@ -313,7 +313,7 @@ async fn the_same_guards_stand_before_it() {
     assert_eq!(server.send("POST", &path, &post, ping).await.status(), 202);
 }
 
-/// SSE-04: beside the other transport, and of one server.
+/// SSE-04: in addition to the other transport, on the same server.
 #[tokio::test(flavor = "multi_thread")]
 async fn it_stands_beside_the_streamable_transport() {
     let (_folder, server) = started(ON).await;
@@ -323,7 +323,7 @@ async fn it_stands_beside_the_streamable_transport() {
     let old = client.request("tools/list", json!({})).await.unwrap();
     assert_eq!(names(&old, "tools"), names(&modern, "tools"));
     assert_eq!(session.request("ping", json!({})).await.unwrap(), json!({}));
-    // What a modern client POSTs there is not served in the old era.
+    // A modern client's POST there is not served in the old era.
     let claiming =
         json!({ "jsonrpc": "2.0", "id": 5, "method": "ping", "params": modern_params(json!({}), json!({})) });
     let mut refused = client.post_raw(claiming.to_string().as_bytes()).await;
@@ -332,7 +332,7 @@ async fn it_stands_beside_the_streamable_transport() {
     } else {
         assert!((400..500).contains(&refused.status()) && refused.text().await.contains("jsonrpc"));
     }
-    // The end of the server is the end of the stream.
+    // The stream ends when the server exits.
     let (status, took, log) = server.terminate().await;
     assert_eq!(status.code(), Some(0), "{log}");
     assert!(took < Duration::from_secs(3), "took {took:?}");

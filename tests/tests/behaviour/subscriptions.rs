@@ -1,4 +1,4 @@
-//! Subscriptions to resources: what lies below them counts, what only looks like it does not, in both eras.
+//! Subscriptions to resources cover resources below them, but not those with a similar prefix, in both eras.
 
 use e2e::{Exchange, Folder, LEGACY, Pipe, SUBSCRIPTION_KEY, Server, given, json, together};
 
@@ -10,7 +10,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// What is announced in turn, and whether a subscription to `note:///a/b` hears of it. The last one is heard.
+/// The resources that are announced in turn, and whether a subscription to `note:///a/b` covers them. The last one is covered.
 const ANNOUNCED: [(&str, bool); 9] = [
     ("note:///a/b", true),
     ("note:///a/b/c", true),
@@ -60,7 +60,7 @@ async fn a_subscription_hears_of_what_lies_below_it() {
     check(&mut modern, Some("m")).await;
     for (session, stream) in &mut legacy {
         check(stream, None).await;
-        // And nothing more when it is given back.
+        // No more updates after unsubscribing.
         session.request("resources/unsubscribe", json!({ "uri": "note:///a/b" })).await.unwrap();
         session.request("resources/subscribe", json!({ "uri": "note:///z" })).await.unwrap();
     }
@@ -97,7 +97,7 @@ async fn overlapping_subscriptions_are_told_once_each() {
     assert_eq!(told, ids[..3], "{:?}", pipe.inbox());
 }
 
-/// Whoever has its stream's answer is listening: what comes next cannot be too early.
+/// The subscription is active once the answer has arrived: later events cannot be too early.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_follows_the_opening_of_a_stream_at_once_is_told() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! Tasks as the core of 2025-11-25 has them: the client asks for one, waits for its result, and owns it by its session.
+//! Tasks as in the core of 2025-11-25: the client asks for a task, waits for its result, and owns it through its session.
 
 use std::{
     collections::HashSet,
@@ -10,7 +10,7 @@ use e2e::{Folder, LEGACY, PATIENCE, Pipe, Server, Session, Value, given, is_erro
 const REVISION: &str = "2025-11-25";
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
-/// `opt_t` may run as a task, `req_t` only so, `not_t` never; of each one call runs at a time.
+/// `opt_t` may run as a task, `req_t` only as a task, `not_t` never; each runs one call at a time.
 fn folder(more: &str, limits: &str) -> Folder {
     let folder = Folder::new();
     let plugin = |id: &str, task: &str| {
@@ -33,7 +33,7 @@ fn task(tool: &str, arguments: Value) -> Value {
     json!({ "name": tool, "arguments": arguments, "task": { "ttl": 60000 } })
 }
 
-/// Begins a task and returns it as it was made.
+/// Begins a task and returns it as created.
 async fn begin(session: &mut Session<'_>, arguments: Value) -> Value {
     let made = session.request("tools/call", task("opt_t", arguments)).await.unwrap();
     assert_eq!(made.as_object().unwrap().keys().filter(|key| *key != "_meta").collect::<Vec<_>>(), ["task"], "{made}");
@@ -45,7 +45,7 @@ async fn get(session: &mut Session<'_>, task: &Value) -> Result<Value, Value> {
     session.request("tasks/get", json!({ "taskId": task["taskId"] })).await
 }
 
-/// Asks until the task has this status.
+/// Polls until the task has this status.
 async fn until(session: &mut Session<'_>, task: &Value, status: &str) -> Value {
     let began = Instant::now();
     loop {
@@ -135,7 +135,7 @@ async fn a_task_goes_from_working_to_its_result() {
         (&got["taskId"], &got["status"], &got["createdAt"]),
         (&task["taskId"], &json!("working"), &task["createdAt"])
     );
-    // It blocks, and says the same to everybody who waits and to who comes later. Longer than a call may run.
+    // It blocks, and returns the same to all waiting and later requests. It may take longer than a call.
     let params = json!({ "taskId": task["taskId"] });
     let (first_id, mut first) = session.begin("tasks/result", params.clone()).await;
     let second = session.request("tasks/result", params.clone()).await.unwrap();
@@ -148,7 +148,7 @@ async fn a_task_goes_from_working_to_its_result() {
     assert!(got["lastUpdatedAt"].as_str() >= got["createdAt"].as_str());
 }
 
-/// TSKA-06 and TSKA-09: the result is that of the call, whatever it is.
+/// TSKA-06 and TSKA-09: the result is that of the call, whether it succeeds or fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_of_tasks_are_failures_of_calls() {
     let (_folder, server) = started("", "timeout_ms = 20000, task_timeout_ms = 500").await;
@@ -175,7 +175,7 @@ async fn failures_of_tasks_are_failures_of_calls() {
         assert_eq!(strip(result), strip(direct), "{arguments}");
         assert_eq!(until(&mut session, &task, status).await["status"], status, "{arguments}");
     }
-    // A task has a limit of its own.
+    // A task has its own time limit.
     let task = begin(&mut session, json!({ "spin": true })).await;
     let result = session.request("tasks/result", json!({ "taskId": task["taskId"] })).await.unwrap();
     assert!(is_error(&result) && text(&result).contains("500 ms"), "{result}");
@@ -212,7 +212,7 @@ async fn tasks_belong_to_their_session() {
         }
         assert_eq!(server.modern("tasks/get", params, able.clone()).await.unwrap_err()["code"], -32602, "{id}");
     }
-    // The end of the session is the end of its tasks, and their work stops: there is only one place.
+    // When the session ends, its tasks end and their work stops: there is only one place.
     begin(&mut owner, json!({ "spin": true })).await;
     assert!((200..300).contains(&owner.delete().await.status()));
     let began = Instant::now();
@@ -220,7 +220,7 @@ async fn tasks_belong_to_their_session() {
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
-/// PAG-01: `page_items` is for every list.
+/// PAG-01: `page_items` applies to every list.
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_are_listed_in_pages() {
     let (_folder, server) = started("[limits]\npage_items = 2", LIMITS).await;
@@ -267,7 +267,7 @@ async fn tasks_are_cancelled_by_their_own_method_and_stay_so() {
     assert_eq!(error["code"], -32602, "it is over");
     assert_eq!(get(&mut session, &task).await.unwrap()["status"], "completed");
 
-    // The notification is for requests, and the request is answered.
+    // The notification cancels requests only, and the request is answered.
     let (id, mut exchange) = session.begin("tools/call", self::task("opt_t", json!({ "ms": 500, "text": "t" }))).await;
     let task = exchange.response(&id).await["result"]["task"].take();
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
@@ -303,7 +303,7 @@ async fn questions_come_on_the_stream_of_the_result() {
     let result = unable.request("tasks/result", json!({ "taskId": task["taskId"] })).await.unwrap();
     assert!(is_error(&result) && text(&result).contains("elicitation"), "{result}");
     until(&mut unable, &task, "failed").await;
-    // On a pipe there is only one way to go.
+    // On a pipe there is only one destination.
     let mut pipe = Pipe::start(&folder, &["run"]);
     pipe.legacy(REVISION, json!({ "elicitation": {} })).await;
     pipe.answer_with(|_, _| Some(json!({ "action": "accept", "content": { "v": "x" } })));
@@ -313,7 +313,7 @@ async fn questions_come_on_the_stream_of_the_result() {
     assert!(pipe.handled.len() == 2 && pipe.handled.iter().all(|asked| asked["params"]["_meta"][RELATED] == params));
 }
 
-/// TSKA-12: kept for as long as was said, and then forgotten.
+/// TSKA-12: stored as long as promised, and then removed.
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_are_forgotten_after_their_time_and_not_before() {
     let (_folder, server) = started("", "timeout_ms = 20000, task_ttl_ms = 1200").await;
@@ -353,11 +353,11 @@ async fn there_are_only_so_many_at_once() {
     for task in &tasks {
         session.request("tasks/cancel", json!({ "taskId": task["taskId"] })).await.unwrap();
     }
-    // Tasks that are over may make room, or wait for their time; new ones are refused or made, never lost.
+    // Expired tasks may make room or be stored for their time; new ones are refused or created, never lost.
     assert_eq!(get(&mut session, &tasks[0]).await.unwrap()["status"], "cancelled");
 }
 
-/// TSKA-14: reports of a task go on until it is over; on a pipe they have a way to go.
+/// TSKA-14: reports of a task continue until it ends; on a pipe they have a destination.
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_lasts_as_long_as_the_task() {
     let folder = folder("", LIMITS);
@@ -385,7 +385,7 @@ async fn progress_lasts_as_long_as_the_task() {
     assert_eq!(pipe.inbox().len(), before, "it is over: {:?}", pipe.inbox());
 }
 
-/// TSKA-01: without the capability the member means nothing.
+/// TSKA-01: without the capability the member has no effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operator_can_switch_them_off() {
     let (_folder, server) = started("[protocol]\nextensions = []", LIMITS).await;

@@ -1,4 +1,4 @@
-//! Tasks as the extension of 2026-07-28 has them: the server decides, the client polls, questions stand in the task.
+//! Tasks as in the extension of 2026-07-28: the server decides, the client polls, and the task contains its questions.
 
 use std::{
     collections::HashSet,
@@ -12,7 +12,7 @@ use e2e::{
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 const LIMITS: &str = "timeout_ms = 20000";
 
-/// `opt_t` may run as a task, `req_t` only so, `pre_t` too but asks before, `not_t` never; one call of each runs at a time.
+/// `opt_t` may run as a task, `req_t` only as a task, `pre_t` too but asks first, `not_t` never; each runs one call at a time.
 fn folder(more: &str, limits: &str) -> Folder {
     let folder = Folder::new();
     let plugin = |id: &str, task: &str, before: bool| {
@@ -50,7 +50,7 @@ async fn get(server: &Server, id: &Value) -> Result<Value, Value> {
     server.modern("tasks/get", json!({ "taskId": id }), able()).await
 }
 
-/// Asks until the task has this status, and says nothing of it that it should not.
+/// Polls until the task has this status, and checks that it has no disallowed members.
 async fn until(server: &Server, id: &Value, status: &str) -> Value {
     let began = Instant::now();
     loop {
@@ -111,7 +111,7 @@ async fn the_server_decides_and_only_for_who_declared() {
         let result = server.modern("tools/call", call(tool), capabilities.clone()).await.unwrap();
         assert_eq!(result["resultType"] == "task", is_task, "{tool} {capabilities}: {result}");
         assert!(is_task || text(&result) == "t", "{result}");
-        // What asks for a task in the other era means nothing here.
+        // The other era's way to ask for a task has no effect here.
         assert!(result["ttlMs"].as_u64().is_none_or(|ttl| ttl > 5), "{result}");
     }
     for capabilities in [json!({}), other] {
@@ -169,7 +169,7 @@ async fn a_task_holds_its_result_or_its_error() {
         let failed = until(&server, &id, "failed").await;
         assert_eq!((&failed["error"]["code"], &failed["error"]["message"]), (&json!(code), &json!("refused")));
     }
-    // What is wrong with the call itself is no task.
+    // An invalid call does not become a task.
     let unknown = server.modern("tools/call", json!({ "name": "none", "arguments": {} }), able()).await;
     assert_eq!(unknown.unwrap_err()["code"], -32602);
 }
@@ -204,7 +204,7 @@ async fn questions_stand_in_the_task_until_they_are_answered() {
     assert_eq!((half["status"].as_str(), keys(&half)), (Some("input_required"), vec![b.clone()]));
     update(json!({ b.as_str(): accepted })).await;
     let began = Instant::now();
-    // The next round has keys of its own.
+    // The next round has its own keys.
     let second = loop {
         let now = until(&server, &id, "input_required").await;
         if keys(&now) != [b.clone()] {
@@ -225,7 +225,7 @@ async fn questions_stand_in_the_task_until_they_are_answered() {
     assert_eq!(get(&server, &id).await.unwrap()["status"], "completed");
 }
 
-/// TSKB-12, for a plugin that puts the same question again.
+/// TSKB-12, for a plugin that asks the same question again.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_key_stands_for_two_questions_of_a_task() {
     let (_folder, server) = started("", LIMITS).await;
@@ -265,7 +265,7 @@ async fn what_is_asked_before_is_asked_before_there_is_a_task() {
     let made = server.modern("tools/call", params, able()).await.unwrap();
     assert_eq!(made["resultType"], "task", "{made}");
     assert_eq!(text(&until(&server, &made["taskId"], "completed").await["result"]), "a b");
-    // Nothing to ask: a task at once.
+    // Without a question, it becomes a task at once.
     begin(&server, "pre_t", json!({})).await;
 }
 
@@ -366,7 +366,7 @@ async fn subscriptions_hear_of_tasks_they_name() {
     assert_eq!(pipe.modern("subscriptions/listen", filter, json!({})).await.unwrap_err()["code"], -32021);
 }
 
-/// TSKB-14 and TSKB-16: no reports and no logs of a task, and the request that made it is over.
+/// TSKB-14 and TSKB-16: a task sends no reports and no logs, and the request that created it has ended.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_says_nothing_and_is_not_cancelled_by_notification() {
     let folder = folder("", LIMITS);
@@ -405,7 +405,7 @@ async fn tasks_are_forgotten_after_their_time_and_not_before() {
     assert!(began.elapsed() >= Duration::from_millis(800), "gone after {:?}", began.elapsed());
 }
 
-/// Tasks of one era are nothing in the other, and each principal has its own; here there is one of each.
+/// Tasks of one era do not exist in the other, and each principal has its own; here there is one of each.
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_stay_in_their_era() {
     let (folder, server) = started("[limits]\ntotal_tasks = 2", LIMITS).await;
@@ -415,14 +415,14 @@ async fn tasks_stay_in_their_era() {
         assert_eq!(session.request(method, json!({ "taskId": id })).await.unwrap_err()["code"], -32602, "{method}");
     }
     assert_eq!(session.request("tasks/list", json!({})).await.unwrap()["tasks"], json!([]));
-    // There are only so many, of both eras together; calls go on.
+    // The limit covers both eras together; calls continue.
     let call = json!({ "name": "req_t", "arguments": { "spin": true }, "task": {} });
     assert!(session.request("tools/call", call.clone()).await.unwrap()["task"].is_object());
     let refused = server.modern("tools/call", call, able()).await;
     assert!(refused.as_ref().map_or_else(|error| error["code"].is_i64(), is_error), "{refused:?}");
     let plain = json!({ "name": "not_t", "arguments": { "text": "t" } });
     assert_eq!(text(&server.modern("tools/call", plain, able()).await.unwrap()), "t");
-    // On a pipe, tasks are those of the pipe.
+    // On a pipe, tasks belong to the pipe.
     let mut pipe = Pipe::start(&folder, &["run"]);
     assert_eq!(pipe.modern("tasks/get", json!({ "taskId": id }), able()).await.unwrap_err()["code"], -32602);
 }

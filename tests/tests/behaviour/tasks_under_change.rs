@@ -1,4 +1,4 @@
-//! Tasks of both forms when something goes away under them: who waits, the stream of a question, the plugin, wharf itself.
+//! Tasks of both forms, when something they depend on disappears: the waiting client, a question's stream, the plugin, wharf itself.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use e2e::{Exchange, Folder, PATIENCE, Pipe, Server, Session, Value, given, is_er
 
 const REVISION: &str = "2025-11-25";
 
-/// `opt_t` may run as a task, `pre_t` too but asks before; one call of each runs at a time.
+/// `opt_t` may run as a task, `pre_t` too but asks first; each runs one call at a time.
 fn config(folder: &Folder, plugins: &[&str]) {
     let plugin = |id: &&str| {
         let described = json!({ "task": "optional", "before": *id == "pre", "alone": true });
@@ -67,13 +67,13 @@ async fn who_stops_waiting_does_not_stop_the_task_nor_its_question() {
     let task = begin(&mut session, json!({ "ask": [["a"]] })).await;
     let (id, mut first) = session.begin("tasks/result", task.clone()).await;
     let asked = question(&mut first).await;
-    // While a person thinks, the plugin's only place is free.
+    // While a person is asked, the plugin's only place is free.
     assert_eq!(text(&session.call("opt_t", json!({ "text": "free" })).await), "free");
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
     assert_eq!(session.post(&cancel).await.status(), 202);
     while first.event().await.is_some() {}
     assert_eq!(status(&mut session, &task).await, "input_required");
-    // Who waits next is asked, and an answer to the question before is no longer one.
+    // The next waiting client is asked, and an answer to the previous question is not accepted any more.
     let (id, mut second) = session.begin("tasks/result", task.clone()).await;
     let again = question(&mut second).await;
     assert_ne!(again["id"], asked["id"]);
@@ -99,7 +99,7 @@ async fn of_two_who_wait_one_is_asked_and_both_are_answered() {
     assert_eq!(text(&answer["result"]), "a");
 }
 
-/// TSKA-09: a task that waits for the person says so, wherever the question went.
+/// TSKA-09: a task that waits for the user says so, wherever the question was sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_from_before_the_task_counts_as_one() {
     let (_folder, server) = started().await;
@@ -107,7 +107,7 @@ async fn a_question_from_before_the_task_counts_as_one() {
     let params = json!({ "name": "pre_t", "arguments": { "ask": [["a"]] }, "task": {} });
     let (id, mut exchange) = session.begin("tools/call", params).await;
     let asked = question(&mut exchange).await;
-    // The task is made before the answer, because a person takes longer than a client should wait for its task.
+    // The task is created before the answer, because a user takes longer than a client should wait for its task.
     let made = exchange.response(&id).await["result"].take();
     let task = json!({ "taskId": made["task"]["taskId"] });
     assert_eq!(status(&mut session, &task).await, "input_required");
@@ -125,7 +125,7 @@ async fn tasks_end_with_the_access_of_their_plugin() {
     let call = json!({ "name": "pre_t", "arguments": { "spin": true } });
     let extension = server.modern("tools/call", call, able()).await.unwrap();
     let (id, mut waiting) = session.begin("tasks/result", core.clone()).await;
-    // A file in which nothing is written changes nothing.
+    // An empty file changes nothing.
     folder.config("[limits]\n");
     let answer = waiting.response(&id).await;
     let said = answer["error"]["message"].as_str().unwrap_or_default();
@@ -143,7 +143,7 @@ async fn tasks_end_with_the_access_of_their_plugin() {
     }
 }
 
-/// A request that waits for a task's result is a request under way, and has the time that the operator gives those.
+/// A request that waits for a task's result is a request under way, with the operator's time limit for those.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_wharf_waits_for_no_task() {
     for awaited in [false, true] {
@@ -175,8 +175,8 @@ async fn the_end_of_wharf_waits_for_no_task() {
     }
 }
 
-/// What a task may touch is found when it is made, and it may wait long for its turn: a root that its client closed meanwhile is not
-/// there any more.
+/// The folders of a task are determined when it is created, and it may wait long for its turn: a root that its client closed in the
+/// meantime is not available any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_root_that_is_closed_while_a_task_waits_is_not_there_when_it_runs() {
     let folder = Folder::new();
@@ -197,7 +197,7 @@ async fn a_root_that_is_closed_while_a_task_waits_is_not_there_when_it_runs() {
     }
     pipe.answer_with(|method, _| (method == "roots/list").then(|| json!({ "roots": [] })));
     pipe.notify("notifications/roots/list_changed", json!({})).await;
-    // The first is stopped, since it had the root too, and the second gets its turn.
+    // The first task is stopped, since it had the root too, and the second one gets its turn.
     for task in tasks {
         let result = pipe.request("tasks/result", task).await.unwrap();
         assert!(is_error(&result) && text(&result).contains("root"), "{result}");

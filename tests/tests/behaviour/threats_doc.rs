@@ -1,4 +1,4 @@
-//! `docs/threats.md` names a test for each thing that can be tried; here the names are held against what there is.
+//! Checks that every test that `docs/threats.md` names exists.
 
 use std::{
     collections::BTreeSet,
@@ -6,14 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What the table promises at the least.
+/// The least number of rows in the tables.
 const LEAST: usize = 60;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
 }
 
-/// Every test below a folder, as `file::name`, and as `folder::file::name` for those that stand beside the code.
+/// All tests below a folder, as `file::name`, and unit tests as `folder::file::name`.
 fn tests(folder: &Path, all: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -48,7 +48,7 @@ fn every_threat_has_a_test() {
         .filter(|cell| cell.contains("::"))
         .collect();
     for name in &named {
-        // Of a path into a crate, the file and the function count.
+        // For a path into a crate, only the file and the function are compared.
         let parts: Vec<&str> = name.split("::").filter(|part| *part != "tests").collect();
         let [.., file, function] = parts.as_slice() else { panic!("{name}") };
         assert!(all.contains(&format!("{file}::{function}")), "there is no test {name}");

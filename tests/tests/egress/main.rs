@@ -1,4 +1,4 @@
-//! What plugins may send, with real servers on this machine: rules, addresses, limits, secrets, TLS and proxies.
+//! Outgoing requests of plugins, with real servers on this machine: rules, addresses, limits, secrets, TLS and proxies.
 
 #![expect(
     clippy::expect_used,
@@ -17,7 +17,7 @@ mod web;
 
 use e2e::{Folder, Pipe, Value, json, text};
 
-/// A config with the plugin `out`, with these rules and further lines of its table.
+/// A config with the plugin `out`, these rules, and further lines of its table.
 pub fn config(folder: &Folder, rules: &str, more: &str) {
     folder.plugin("outgoing");
     folder.config(&format!(
@@ -25,14 +25,14 @@ pub fn config(folder: &Folder, rules: &str, more: &str) {
     ));
 }
 
-/// A pipe to a wharf with that config.
+/// Starts a pipe to a wharf with that config.
 pub async fn connected(folder: &Folder, environment: &[(&str, &str)]) -> Pipe {
     let mut pipe = Pipe::start_with(folder, &["run"], environment);
     pipe.legacy("2025-11-25", json!({})).await;
     pipe
 }
 
-/// Sends a request by the plugin, and returns what came back.
+/// Sends a request through the plugin, and returns the response.
 pub async fn send(pipe: &mut Pipe, arguments: Value) -> Result<Value, String> {
     let result = pipe.call("send", arguments).await;
     let text = text(&result);

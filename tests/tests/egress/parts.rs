@@ -1,4 +1,4 @@
-//! Connections that plugins keep for further requests give way to the requests of others.
+//! Idle connections of plugins are closed in favour of requests of other plugins.
 
 use std::{
     sync::atomic::Ordering,
@@ -31,7 +31,7 @@ async fn idle_connections_of_two_plugins_give_way_to_a_third() {
     }
     folder.config(&config);
     let mut pipe = connected(&folder, &[]).await;
-    // Two plugins have all connections that they can get at once, and then use none of them.
+    // Two plugins open all connections that they can get at once, and leave them idle.
     for (id, before) in [("a", 0), ("b", 64)] {
         web.release.send_replace(false);
         let begun = begin_many(&mut pipe, id, &web, 64).await;
@@ -49,7 +49,7 @@ async fn idle_connections_of_two_plugins_give_way_to_a_third() {
     }
     took.sort();
     assert!(took[19] <= Duration::from_millis(250), "{took:?}");
-    // The third gets as many as it needs, since nobody uses those of the others.
+    // The third plugin gets as many as it needs, since those of the others are idle.
     web.release.send_replace(false);
     let began = Instant::now();
     let begun = begin_many(&mut pipe, "c", &web, 32).await;
@@ -57,7 +57,7 @@ async fn idle_connections_of_two_plugins_give_way_to_a_third() {
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     web.release.send_replace(true);
     assert_eq!(text(&pipe.answer(&begun).await.unwrap()), "{\"200\":32}");
-    // And the first ones are none the worse for it.
+    // The first two plugins still work.
     let again = begin_many(&mut pipe, "a", &web, 64).await;
     assert_eq!(text(&pipe.answer(&again).await.unwrap()), "{\"200\":64}");
     pipe.close().await;

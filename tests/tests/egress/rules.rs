@@ -1,4 +1,4 @@
-//! Which requests leave.
+//! Which requests are allowed.
 
 use e2e::{Folder, json, text};
 
@@ -47,7 +47,7 @@ async fn only_what_a_rule_allows_leaves() {
         assert!(refused.is_err(), "{method} {url}: {refused:?}");
     }
     assert_eq!((web.connections(), web.requests()), before, "nothing that was refused left");
-    // The same host in other words is the same host.
+    // The same host, spelled differently, is the same host.
     for url in [format!("http://LOCALHOST:{port}/ok"), format!("http://localhost.:{port}/ok")] {
         assert_eq!(send(&mut pipe, json!({ "url": url })).await.unwrap()["status"], 200, "{url}");
     }
@@ -64,7 +64,7 @@ async fn a_name_that_leads_to_this_machine_needs_a_private_rule() {
     let mut pipe = connected(&folder, &[]).await;
     let refused = send(&mut pipe, json!({ "url": web.url("/ok") })).await.unwrap_err();
     assert!(refused.contains("DestinationIpProhibited"), "{refused}");
-    let line = pipe.wait_for_log("no public address").await;
+    let line = pipe.wait_for_log("not a public address").await;
     assert!(line.contains("private = true"), "{line}");
     assert_eq!(web.connections(), 0);
     pipe.close().await;

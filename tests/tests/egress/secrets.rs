@@ -1,4 +1,4 @@
-//! What a plugin never sees: the secrets that are added to its requests.
+//! Secrets that are added to a plugin's requests, and that the plugin never sees.
 
 use e2e::{Folder, Value, is_error, json, text};
 
@@ -29,7 +29,7 @@ async fn a_secret_is_sent_and_never_comes_back() {
         json!({ "url": web.url("/echo"), "headers": {
             "Authorization": "guest", "Range": "bytes=0-3", "Host": "evil.example", "Connection": "close",
             "Transfer-Encoding": "chunked", "Proxy-Authorization": "guest",
-            // What a program behind CGI or WSGI takes for the same.
+            // Programs behind CGI or WSGI treat this as the same header.
             "x_team": "guest", "X.Team": "guest", "accept_encoding": "gzip", "keep_alive": "1", "proxy_authorization": "guest",
             "x-http-method-override": "DELETE", "x_http_method_override": "DELETE", "x-original_url": "/admin",
             "Trailer": "x-checksum, x_team"
@@ -67,7 +67,7 @@ async fn a_secret_is_sent_and_never_comes_back() {
             "{path}: {all}"
         );
     }
-    // Lengths that were announced are those that come, of a body that is empty too.
+    // The announced lengths are those of the bodies, also of an empty body.
     let answer = send(&mut pipe, json!({ "url": web.url("/echo") })).await.unwrap();
     assert_eq!(answer["headers"]["content-length"], answer["length"].to_string(), "{answer}");
     let empty = send(&mut pipe, json!({ "url": web.url("/echo/header"), "method": "HEAD" })).await.unwrap();
@@ -78,14 +78,14 @@ async fn a_secret_is_sent_and_never_comes_back() {
     let backwards: String = SECRET.chars().rev().collect();
     let found = pipe.call("look_for", json!({ "backwards": backwards, "url": web.url("/echo") })).await;
     assert_eq!(text(&found), "0 true", "the secret is nowhere in the memory of the plugin");
-    // A plugin that learnt the secret in another way still does not say it.
+    // A plugin that learnt the secret in another way still cannot return it.
     let failed = pipe.call("fail", json!({ "url": "", "body": format!("it is {SECRET}") })).await;
     assert!(is_error(&failed) && text(&failed).contains(&mask) && !text(&failed).contains("s3cr3t"), "{failed}");
     let ended = pipe.close().await;
     assert!(!ended.log.contains("s3cr3t"), "{}", ended.log);
 }
 
-/// A server may know a secret from before this process began, and repeat it in an answer to a request that takes another one.
+/// A server may know a secret from before this process began, and repeat it in a response to a request with another secret.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_that_was_not_needed_yet_is_masked_too() {
     let (folder, web) = (Folder::new(), Web::start().await);
@@ -103,7 +103,7 @@ async fn a_secret_that_was_not_needed_yet_is_masked_too() {
     pipe.close().await;
 }
 
-/// The pieces of the body that came, and why no more came.
+/// The chunks of the body that arrived, and the reason why no more arrived.
 async fn pieces(pipe: &mut e2e::Pipe, url: String, most: Option<usize>) -> (Vec<String>, Value) {
     let result = pipe.call("pieces", json!({ "url": url, "most": most })).await;
     let told: Value = serde_json::from_str(text(&result)).unwrap_or_else(|_| panic!("{result}"));
@@ -111,7 +111,7 @@ async fn pieces(pipe: &mut e2e::Pipe, url: String, most: Option<usize>) -> (Vec<
     (pieces, told["error"].clone())
 }
 
-/// A plugin that has a server repeat a guess at the end of an answer sees the same for each guess.
+/// A plugin that has a server repeat a guess at the end of a response sees the same for each guess.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_ends_with_a_guess_does_not_tell_whether_it_is_right() {
     let (folder, web) = (Folder::new(), Web::start().await);
@@ -120,7 +120,7 @@ async fn an_answer_that_ends_with_a_guess_does_not_tell_whether_it_is_right() {
     for padding in [0, 700] {
         for length in 1..SECRET.len() {
             let right = &SECRET[..length];
-            // The next of the characters that the secret has here.
+            // The next character of the secret at this position.
             let last = right.chars().last().unwrap();
             let other = match last {
                 '0'..='8' | 'a'..='y' => char::from(last as u8 + 1),
@@ -151,7 +151,7 @@ async fn events_are_passed_on_when_they_come_and_half_a_secret_is_not() {
     let (folder, web) = (Folder::new(), Web::start().await);
     config(&folder, &rules(&web), SOURCES);
     let mut pipe = connected(&folder, &[("WHARF_TEST_API", SECRET)]).await;
-    // The server sends nothing more.
+    // The server sends no more data.
     let (events, _) = pieces(&mut pipe, web.url("/echo/events"), Some(1)).await;
     assert_eq!(events, ["data: one\n\n"]);
     let (pieces, error) = pieces(&mut pipe, web.url("/echo/broken"), None).await;
@@ -210,7 +210,7 @@ async fn a_secret_that_is_missing_is_named() {
     assert!(e2e::folder::stderr(&wrong).contains("there is no secret `api` in [secrets]"));
 }
 
-/// A folder in which the file of a secret lies is not open, however it is granted; others are.
+/// A folder that contains the file of a secret is not opened, however it is granted; other folders are.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_plugin_reads_the_file_of_a_secret() {
     let folder = Folder::new();
@@ -236,6 +236,6 @@ async fn no_plugin_reads_the_file_of_a_secret() {
         pipe.close().await;
         let checked = folder.run(&["check"], &[]).await;
         let said = e2e::folder::stdout(&checked);
-        assert!(said.contains("is not open, because a file with a secret of wharf's can be read there"), "{said}");
+        assert!(said.contains("is not open, because a file with a secret of wharf could be read through it"), "{said}");
     }
 }

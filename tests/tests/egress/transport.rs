@@ -1,4 +1,4 @@
-//! How requests get there: TLS, and proxies.
+//! The transport of requests: TLS, and proxies.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{
     web::{Relay, Web},
 };
 
-/// A certificate for `localhost`, as PEM, and the server's config with it.
+/// A certificate for `localhost` as PEM, and the config of a server with it.
 fn certificate() -> (String, Arc<rustls::ServerConfig>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());

@@ -78,24 +78,24 @@ async fn the_calls_deadline_and_the_guests_own_end_a_wait() {
     pipe.close().await;
 }
 
-/// Calls that compute for long go on with threads of their own. To wait for a server is not to compute.
+/// Calls that compute for long move to other threads. Waiting for a server does not count as computing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_does_not_count_as_computing() {
     const CALLS: usize = 40;
     let (folder, web) = (Folder::new(), Web::start().await);
     config(&folder, &any(&web), &limits("timeout_ms = 2000"));
     let mut pipe = connected(&folder, &[("RUST_LOG", "wharf=info,wharf_sandbox=debug")]).await;
-    let long = |pipe: &Pipe| pipe.log().matches("computes through a tick").count();
+    let long = |pipe: &Pipe| pipe.log().matches("has computed through a tick").count();
     for _ in 0..CALLS {
         // The server takes as long as four ticks, so if waiting counted, every call would be a long one.
         send(&mut pipe, json!({ "url": web.url("/soon") })).await.unwrap();
     }
     let waited = long(&pipe);
-    // A machine that is busy may take the core away from a call in the middle of its work.
+    // A busy machine may preempt a call in the middle of its work.
     assert!(waited < CALLS / 2, "{waited} of {CALLS}");
     pipe.call("upload", json!({ "url": web.url("/upload"), "bytes": 20_000, "then": "spin" })).await;
-    // One that computes does.
-    pipe.wait_for_nth_log("computes through a tick", waited + 1).await;
+    // A call that computes does move.
+    pipe.wait_for_nth_log("has computed through a tick", waited + 1).await;
     pipe.close().await;
 }
 
@@ -105,7 +105,7 @@ async fn an_upload_that_was_not_finished_never_arrives_as_complete() {
     config(&folder, &any(&web), &limits("timeout_ms = 400"));
     let mut pipe = connected(&folder, &[]).await;
     let upload = |then: &str| json!({ "url": web.url("/upload"), "bytes": 20_000, "then": then });
-    // Connections that are kept are what makes a cut upload look whole, so some are there before.
+    // Reused connections could make a truncated upload look complete, so some exist before.
     for _ in 0..4 {
         let whole = pipe.call("upload", upload("finish")).await;
         assert!(text(&whole).contains("\"body\":\"20000\""), "{whole}");

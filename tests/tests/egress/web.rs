@@ -1,4 +1,4 @@
-//! Servers for plugins to reach: on loopback, over HTTP and HTTPS, and a proxy. Each notes what came to it.
+//! Servers for plugins to reach: on loopback, over HTTP and HTTPS, and a proxy. Each records the requests that it received.
 
 use std::{
     convert::Infallible,
@@ -30,15 +30,15 @@ use tokio::{
     task::JoinSet,
 };
 
-/// What a server has seen.
+/// The requests that a server has received.
 #[derive(Default)]
 pub struct Seen {
     pub connections: AtomicUsize,
     pub requests: AtomicUsize,
-    /// Requests that are being answered, and the most that ever were at once.
+    /// Requests that are being answered, and their maximum so far.
     now: AtomicUsize,
     pub most: AtomicUsize,
-    /// Uploads that ended as they should, with their sizes added up, and those that broke off.
+    /// Complete uploads with the sum of their sizes, and aborted ones.
     pub complete: AtomicUsize,
     pub bytes: AtomicUsize,
     pub broken: AtomicUsize,
@@ -47,7 +47,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Waits until `wanted` holds.
+    /// Waits until `wanted` is true.
     pub async fn until(&self, wanted: impl Fn(&Self) -> bool) {
         let waited = async {
             loop {
@@ -64,11 +64,11 @@ impl Seen {
     }
 }
 
-/// A server, until it is dropped.
+/// A server that runs until it is dropped.
 pub struct Web {
     pub address: SocketAddr,
     pub seen: Arc<Seen>,
-    /// Set when slow answers may come.
+    /// Set when delayed answers may be sent.
     pub release: watch::Sender<bool>,
     _tasks: JoinSet<()>,
 }
@@ -106,7 +106,7 @@ impl Web {
                 let (tls, service) = (tls.clone(), hyper_util::service::TowerToHyperService::new(router.clone()));
                 connections.spawn(async move {
                     let builder = hyper::server::conn::http1::Builder::new();
-                    // A client may leave at any time.
+                    // A client may disconnect at any time.
                     match tls {
                         None => builder.serve_connection(hyper_util::rt::TokioIo::new(stream), service).await.ok(),
                         Some(tls) => match tls.accept(stream).await {
@@ -194,7 +194,7 @@ async fn respond(shared: Shared, request: Request) -> Response {
     }
 }
 
-/// Repeats the request in the form that the path asks for.
+/// Repeats the request in the encoding that the path names.
 fn echo(path: &str, headers: &HeaderMap, uri: &str, body: &[u8]) -> Response {
     let named: Value = headers
         .iter()
@@ -213,7 +213,7 @@ fn echo(path: &str, headers: &HeaderMap, uri: &str, body: &[u8]) -> Response {
                 text.into_bytes().into_iter().map(|byte| Ok::<_, Infallible>(Bytes::from(vec![byte]))).collect();
             Body::from_stream(stream::iter(bytes)).into_response()
         }
-        // What it was asked for stands at the end, as in many errors.
+        // The request is at the end, as in many error messages.
         "/echo/missing" => {
             let asked = uri.split_once('?').map_or("", |(_, query)| query);
             (StatusCode::NOT_FOUND, format!("there is no page {asked}")).into_response()
@@ -225,7 +225,7 @@ fn echo(path: &str, headers: &HeaderMap, uri: &str, body: &[u8]) -> Response {
         "/echo/broken" => {
             let half = authorization.len() - 8;
             let text = [&[b'x'; 600], authorization.get(..half).unwrap_or_default()].concat();
-            // The second piece comes when the first has been sent.
+            // The second chunk follows when the first has been sent.
             let broken = stream::iter([0, 1]).then(move |at| {
                 let text = Bytes::from(text.clone());
                 async move {
@@ -256,7 +256,7 @@ fn echo(path: &str, headers: &HeaderMap, uri: &str, body: &[u8]) -> Response {
     }
 }
 
-/// A proxy that opens tunnels and takes whole URLs. It leads every name to this machine.
+/// A proxy that supports tunnels and absolute URLs. It resolves every name to this machine.
 pub struct Relay {
     pub address: SocketAddr,
     /// The first line and the authorization of each request.

@@ -1,4 +1,4 @@
-//! Nothing opens because something is not there: roles that the config does not have, or does not have any more.
+//! Missing entries never grant access: roles that the config does not have, or no longer has.
 
 use e2e::{
     Folder, Server,
@@ -13,7 +13,7 @@ use crate::{
     status,
 };
 
-/// A config with which people log in has to say what they may use.
+/// A config with a login must define who may use what.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_without_roles_lets_nobody_in() {
     let (folder, key) = (Folder::new(), Key::ed("one"));
@@ -45,7 +45,7 @@ async fn a_login_without_roles_lets_nobody_in() {
     server.terminate().await;
 }
 
-/// A file without the roles, as when an editor has saved only its head, takes nothing back and opens nothing.
+/// A file without the roles, as when an editor has saved only its head, revokes nothing and grants nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_config_without_the_roles_of_before_is_not_used() {
     let place = Place::with(TWO).await;
@@ -55,27 +55,27 @@ async fn a_config_without_the_roles_of_before_is_not_used() {
     let no_login = &whole[whole.find("[roots]").unwrap()..];
     for (nth, less) in (1..).zip([whole.as_str(), no_login, ""]) {
         place.folder.config(less);
-        let said = place.server.wait_for_nth_log("the config is not used, the last good one stays", nth).await;
+        let said = place.server.wait_for_nth_log("the config is not used, the last valid one stays", nth).await;
         assert!(said.contains("ERROR"), "{said}");
-        let why = if less.is_empty() { "nothing is written in it" } else { "no [roles.*]" };
+        let why = if less.is_empty() { "the file contains no settings" } else { "no [roles.*]" };
         assert!(said.contains(why), "{said}");
         assert_eq!(status_of(&place, &nobody).await, 403);
         let of_ben = place.names(&ben, "tools/list").await;
         assert!(of_ben.iter().all(|name| name.starts_with("echo_")), "{of_ben:?}");
         assert_eq!(place.call(&ann, "echo_echo", json!({ "message": "x" })).await["error"]["code"], -32602);
     }
-    // What is meant is written.
+    // The intended config, written out.
     place.folder.config(&config(&place.issuer, &place.srv, EVERYBODY));
-    place.server.wait_for_log("the config was read anew").await;
+    place.server.wait_for_log("the config was reloaded").await;
     assert_eq!(status_of(&place, &nobody).await, 200);
-    // And back.
+    // The roles are restored.
     place.folder.config(&config(&place.issuer, &place.srv, TWO));
-    place.server.wait_for_nth_log("the config was read anew", 2).await;
+    place.server.wait_for_nth_log("the config was reloaded", 2).await;
     assert_eq!(status_of(&place, &nobody).await, 403);
     place.server.terminate().await;
 }
 
-/// What a role lacks gives more, so a config that was cut off within a role is not used either.
+/// Removing a key from a role grants more, so a config that was truncated within a role is not used either.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_role_that_lost_what_narrowed_it_is_not_used() {
     let role = "[roles.all]\nwhen = \"anyone\"\nplugins = [\"*\"]\n";
@@ -86,15 +86,15 @@ async fn a_role_that_lost_what_narrowed_it_is_not_used() {
         (format!("{role}tools = [\"echo_*\"]\n"), "`limits`"),
     ]) {
         place.folder.config(&config(&place.issuer, &place.srv, &less));
-        let said = place.server.wait_for_nth_log("the config is not used, the last good one stays", nth).await;
+        let said = place.server.wait_for_nth_log("the config is not used, the last valid one stays", nth).await;
         assert!(said.contains("ERROR") && said.contains(key), "{said}");
         let named = place.names(&ann, "tools/list").await;
         assert!(named.iter().all(|name| name.starts_with("echo_")), "{named:?}");
     }
-    // What is meant is written.
+    // The intended config, written out.
     let wide = format!("{role}tools = [\"*\"]\nlimits = {{ calls_per_day = 2000 }}\n");
     place.folder.config(&config(&place.issuer, &place.srv, &wide));
-    place.server.wait_for_log("the config was read anew").await;
+    place.server.wait_for_log("the config was reloaded").await;
     assert!(place.names(&ann, "tools/list").await.iter().any(|name| !name.starts_with("echo_")));
     place.server.terminate().await;
 }
@@ -103,7 +103,7 @@ async fn status_of(place: &Place, token: &str) -> u16 {
     place.send(token, "tools/list", json!({})).await.status()
 }
 
-/// A role opens no roots in a folder that is not there, and that is said.
+/// A role opens no roots in a folder that does not exist, and this is reported.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_folder_of_a_role_that_is_not_there_is_said() {
     let roles = format!(
@@ -114,8 +114,8 @@ async fn the_folder_of_a_role_that_is_not_there_is_said() {
     assert!(said.contains("WARN") && said.contains("srv/gone "), "{said}");
     assert!(!place.server.log().contains("[roles.reader] is not there"), "its folder is there");
     let checked = place.folder.run(&["check"], &[]).await;
-    assert!(stdout(&checked).contains("srv/gone is not there, so it opens no roots"), "{}", stdout(&checked));
-    // It is said again of the next config in which it is so.
+    assert!(stdout(&checked).contains("srv/gone does not exist, so the role opens no roots"), "{}", stdout(&checked));
+    // It is reported again for the next config to which it applies.
     let more = roles.replace("[roles.none]", "[roles.also]");
     place.folder.config(&config(&place.issuer, &place.srv, &more));
     place.server.wait_for_log("of [roles.also] is not there").await;

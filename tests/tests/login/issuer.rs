@@ -1,4 +1,4 @@
-//! An identity provider on this machine, which signs whatever a test wants signed.
+//! An identity provider on this machine, which signs whatever a test needs.
 
 use std::{
     collections::HashMap,
@@ -33,7 +33,7 @@ use crate::RESOURCE;
 
 type Signs = Arc<dyn Fn(&[u8]) -> Vec<u8> + Send + Sync>;
 
-/// A key and the name under which it is published.
+/// A key, and its id in the published key set.
 #[derive(Clone)]
 pub struct Key {
     pub kid: &'static str,
@@ -47,7 +47,7 @@ impl Key {
         let (random, kind) = (SystemRandom::new(), &ECDSA_P256_SHA256_FIXED_SIGNING);
         let document = EcdsaKeyPair::generate_pkcs8(kind, &random).unwrap();
         let pair = EcdsaKeyPair::from_pkcs8(kind, document.as_ref(), &random).unwrap();
-        // A byte that says how the point is written, and its two coordinates.
+        // A byte that names the format of the point, and its two coordinates.
         let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
         let public = json!({ "kty": "EC", "crv": "P-256", "x": base64(x), "y": base64(y), "kid": kid, "use": "sig" });
         let signs = Arc::new(move |message: &[u8]| pair.sign(&random, message).unwrap().as_ref().to_vec());
@@ -63,7 +63,7 @@ impl Key {
         Self { kid, signs, algorithm: "EdDSA", public }
     }
 
-    /// As it is published.
+    /// The published form.
     pub fn public(&self) -> Value {
         self.public.clone()
     }
@@ -90,12 +90,12 @@ struct Shared {
     published: Mutex<Vec<Value>>,
     down: AtomicBool,
     asked: AtomicUsize,
-    /// What is said of tokens that say nothing themselves.
+    /// The introspection responses for opaque tokens.
     known: Mutex<HashMap<String, Value>>,
     introspected: AtomicUsize,
-    /// Whether questions about tokens that it does not know are left without an answer.
+    /// Whether introspection requests for unknown tokens get no answer.
     slow: watch::Sender<bool>,
-    /// Who asked last, as name and password.
+    /// The name and password of the last introspection request.
     asked_as: Mutex<Option<String>>,
 }
 
@@ -139,17 +139,17 @@ impl Issuer {
         self.shared.asked.load(Ordering::SeqCst)
     }
 
-    /// Lets it know a token that says nothing itself.
+    /// Adds an opaque token.
     pub fn know(&self, token: &str, claims: Value) {
         self.shared.known.lock().insert(token.to_owned(), claims);
     }
 
-    /// Lets it answer no question about a token that it does not know, until it is told otherwise.
+    /// Makes it answer no introspection requests for unknown tokens from now on, until it is told otherwise.
     pub fn set_slow_about_unknown(&self, slow: bool) {
         self.shared.slow.send_replace(slow);
     }
 
-    /// How often it was asked about such tokens.
+    /// The number of introspection requests for unknown tokens.
     pub fn introspected(&self) -> usize {
         self.shared.introspected.load(Ordering::SeqCst)
     }
@@ -158,7 +158,7 @@ impl Issuer {
         self.shared.asked_as.lock().clone()
     }
 
-    /// The claims of a good token.
+    /// The claims of a valid token.
     pub fn claims(&self) -> Value {
         let now = now();
         json!({
@@ -166,7 +166,7 @@ impl Issuer {
         })
     }
 
-    /// The same with one claim set, or taken away.
+    /// The same with one claim set, or removed.
     pub fn with(&self, key: &str, value: Option<Value>) -> Value {
         let mut claims = self.claims();
         match value {

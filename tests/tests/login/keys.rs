@@ -1,4 +1,4 @@
-//! API keys, and tokens that only their issuer understands.
+//! API keys, and opaque tokens.
 
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ async fn keys_are_made_shown_once_and_revoked() {
     {
         let made = keys(arguments).await;
         assert!(made.status.success(), "{}", stderr(&made));
-        assert!(stderr(&made).contains("the only time"), "{}", stderr(&made));
+        assert!(stderr(&made).contains("shown only this once"), "{}", stderr(&made));
         all.push(stdout(&made).trim().to_owned());
     }
     let [one, two, robot, idle] = all.as_slice() else { panic!("four keys") };
@@ -54,8 +54,9 @@ async fn keys_are_made_shown_once_and_revoked() {
     assert!(!challenge.contains("resource_metadata"), "there is nowhere to log in: {challenge}");
     let exchange = call(&server, &[]).await;
     assert_eq!((exchange.status(), exchange.header("www-authenticate")), (401, Some("Bearer realm=\"wharf\"")));
-    // One takes the place of another while both are good.
-    let digits = listed.lines().find(|line| line.contains("without end")).unwrap().split_whitespace().nth(1).unwrap();
+    // Two keys of one id are valid during a rotation.
+    let digits =
+        listed.lines().find(|line| line.contains("does not expire")).unwrap().split_whitespace().nth(1).unwrap();
     let revoked = keys(&["revoke", "ci", "--sha256", digits]).await;
     assert_eq!(stdout(&revoked).trim(), format!("revoked ci {digits}"));
     let began = Instant::now();
@@ -92,9 +93,9 @@ async fn an_issuer_is_asked_about_tokens_that_say_nothing() {
     assert_eq!(status(&server, "nameless").await, 200);
     assert_eq!(status(&server, "unknown").await, 401);
     assert_eq!(status(&server, &key.token(&issuer.claims())).await, 200, "signed tokens are checked as ever");
-    // Encoded as the standard has it, so that a colon in the name is none between name and secret.
+    // Encoded as the standard requires, so that a colon in the name does not separate name and secret.
     assert_eq!(issuer.asked_as().unwrap(), "wh%3Aarf:a%20secret%20of%20wharf%26co%3D");
-    // A token that is known to be good is not asked about again for a while.
+    // A token that is known to be valid is not introspected again for a while.
     let asked = issuer.introspected();
     assert_eq!(status(&server, "good").await, 200);
     assert_eq!(issuer.introspected(), asked);

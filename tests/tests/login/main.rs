@@ -1,5 +1,5 @@
-//! Access tokens of identity providers and API keys: which are taken, what clients are told, what each caller may use, and what happens
-//! while a provider changes its keys or is not there.
+//! Access tokens of identity providers and API keys: which are accepted, what clients are told, what each caller may use, and what happens
+//! while a provider changes its keys or is unreachable.
 
 #![expect(clippy::disallowed_methods, reason = "tests read what wharf wrote")]
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -18,13 +18,13 @@ use e2e::{Folder, Server, Value, exchange::Exchange, http::modern_headers, json,
 
 use crate::issuer::Issuer;
 
-/// The URL that clients are told, whatever port the server really has.
+/// The URL that clients are told, whatever port the server listens at.
 pub const RESOURCE: &str = "https://mcp.example.com/mcp";
 
-/// A role that gives everything to everybody who gets in.
+/// A role that grants everything to everybody who logs in.
 pub const EVERYBODY: &str = "[roles.everybody]\nwhen = \"anyone\"\nplugins = [\"*\"]\n";
 
-/// A config by which the issuer is asked about tokens that say nothing, as this client.
+/// A config for introspection at the issuer, as this client.
 pub fn introspecting(folder: &Folder, issuer: &Issuer, client: &str) {
     folder.plugin("echo");
     folder.write("config/wharf/secret", "a secret of wharf&co=");
@@ -37,7 +37,7 @@ pub fn introspecting(folder: &Folder, issuer: &Issuer, client: &str) {
     ));
 }
 
-/// A wharf that takes tokens of this issuer. `more`: further lines of the issuer.
+/// Starts a wharf that accepts tokens of this issuer. `more`: further lines of the issuer.
 pub async fn started(folder: &Folder, issuer: &Issuer, more: &str) -> Server {
     folder.plugin("echo");
     folder.config(&format!(
@@ -48,7 +48,7 @@ pub async fn started(folder: &Folder, issuer: &Issuer, more: &str) -> Server {
     Server::start(folder, &[]).await
 }
 
-/// Sends a modern call with these headers besides those that belong to it.
+/// Sends a modern call with these headers in addition to the required ones.
 pub async fn call(server: &Server, more: &[(&str, &str)]) -> Exchange {
     let params = json!({ "name": "echo", "arguments": { "message": "hello" } });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": modern_params(params, json!({})) });
@@ -72,7 +72,7 @@ pub async fn initialize(server: &Server, revision: &str, more: &[(&str, &str)]) 
     server.post(more, &body).await
 }
 
-/// What is at a path, without a token.
+/// Returns the response at a path, without a token.
 pub async fn get(server: &Server, path: &str) -> (u16, Value) {
     let mut exchange = server.send("GET", path, &[("Origin", "https://any.example")], b"").await;
     let text = exchange.text().await;

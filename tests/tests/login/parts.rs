@@ -1,4 +1,4 @@
-//! A stranger who makes wharf ask an issuer about one made-up token after the other keeps nobody else out.
+//! An unauthenticated client that causes introspection of one made-up token after the other does not lock out other clients.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Identity providers that change their keys, are flooded with unknown ones, or are not there.
+//! Identity providers that change their keys, are flooded with unknown ones, or are unreachable.
 
 use e2e::{Folder, json, together};
 
@@ -15,11 +15,11 @@ async fn new_keys_are_found_and_floods_of_unknown_ones_are_not_looked_for() {
     let server = started(&folder, &issuer, "").await;
     assert_eq!(status(&server, &one.token(&issuer.claims())).await, 200);
     let asked = issuer.asked();
-    // A key that is newer than those that were fetched a moment ago is found at once.
+    // A key that is newer than the last fetch is found at once.
     issuer.publish(&[&one, &two]);
     assert_eq!(status(&server, &two.token(&issuer.claims())).await, 200);
     assert_eq!(issuer.asked(), asked + 1);
-    // Unknown keys by the dozen do not make it ask for each. What nobody has looked for is not called bad.
+    // Dozens of unknown keys do not cause a fetch each. A token whose key was not looked for is not called invalid.
     let unknown: Vec<String> = (0..40)
         .map(|number| {
             let mut header = one.header();
@@ -32,10 +32,10 @@ async fn new_keys_are_found_and_floods_of_unknown_ones_are_not_looked_for() {
         let status = status(&server, token).await;
         assert_eq!(status, if issuer.asked() > asked { 401 } else { 503 });
     }
-    // Five at once, and one more in each half minute.
+    // Five at once, and one more every half minute.
     let asked = issuer.asked();
     assert!((5..8).contains(&asked), "{asked}");
-    // One that was found to be bad is not looked for again, and good ones are taken all the while.
+    // A token that was found to be invalid is not looked up again, and valid ones are accepted in the meantime.
     assert_eq!(status(&server, &unknown[0]).await, 401);
     let all = together(unknown.iter().map(|token| status(&server, token))).await;
     assert!(all.iter().all(|status| [401, 503].contains(status)), "{all:?}");
@@ -46,7 +46,7 @@ async fn new_keys_are_found_and_floods_of_unknown_ones_are_not_looked_for() {
     server.terminate().await;
 }
 
-/// A key that is published after wharf has started is known to a wharf that has not asked for a while, which here has never asked.
+/// A key that is published after the start of wharf is found if wharf has not fetched keys for a while; here it has never fetched any.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_from_a_file_and_from_a_url_of_their_own() {
     let (folder, key) = (Folder::new(), Key::ed("file"));
@@ -72,12 +72,12 @@ async fn while_a_provider_is_down_nobody_loses_a_good_token() {
     let issuer = Issuer::start(&[&key]).await;
     issuer.set_down(true);
     let server = started(&folder, &issuer, "").await;
-    // There is nothing to check it with, so that it is neither taken nor called bad.
+    // Without keys it cannot be checked, so it is neither accepted nor called invalid.
     let token = format!("Bearer {}", key.token(&issuer.claims()));
     let exchange = call(&server, &[("Authorization", &token)]).await;
     assert_eq!((exchange.status(), exchange.header("www-authenticate")), (503, None));
     assert!(exchange.header("retry-after").is_some());
-    // What needs no key is judged all the same.
+    // Problems that can be found without a key are reported anyway.
     assert_eq!(status(&server, &key.token(&issuer.with("aud", None))).await, 401);
     server.terminate().await;
 

@@ -1,4 +1,4 @@
-//! How often each caller may use what its roles give, and how often all together may use a plugin.
+//! How often each caller may use what its roles grant, and how often all callers together may use a plugin.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,7 +6,7 @@ use e2e::{Value, json};
 
 use crate::roles::{Place, config};
 
-/// What came of a call: when to try again, and why, if it was refused.
+/// The outcome of a call: if it was refused, the time of the next try and the reason.
 struct Refused {
     after: u64,
     why: String,
@@ -30,10 +30,10 @@ fn left_of(seconds: u64) -> u64 {
     seconds - SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() % seconds
 }
 
-/// Makes wharf read its config for the `nth` time since the start.
+/// Makes wharf read its config, for the `nth` time since the start.
 async fn reload(place: &Place, roles: &str, nth: usize) {
     place.folder.config(&config(&place.issuer, &place.srv, roles));
-    place.server.wait_for_nth_log("the config was read anew", nth).await;
+    place.server.wait_for_nth_log("the config was reloaded", nth).await;
 }
 
 const DAY: u64 = 24 * 60 * 60;
@@ -48,16 +48,16 @@ async fn a_role_gives_each_of_its_callers_so_many_calls() {
     }
     let Refused { after, why } = echo(&place, &ann, "echo_echo").await.err().unwrap();
     assert!((1..=20).contains(&after), "{after}");
-    let expected = format!("your role allows 3 calls a minute, and there are none left; try again in {after} s");
+    let expected = format!("your role allows 3 calls a minute, and all of them are used up; try again in {after} s");
     assert_eq!(why, expected);
-    // Lists are not calls, and others have their own.
+    // Lists are not calls, and other callers have their own quota.
     assert!(!place.names(&ann, "tools/list").await.is_empty());
     assert!(echo(&place, &ben, "echo_echo").await.is_ok());
     place.server.terminate().await;
 }
 
-/// Ann's calls of one tool are used up for the day. Those of another are not, nor are Ben's; and the calls that were refused have not
-/// used up what the role gives in all.
+/// Ann's calls of one tool are used up for the day. Those of another tool are not, nor are Ben's; and the refused calls have not used up
+/// the role's total.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_has_a_quota_of_its_own() {
     let of = |calls: u32| {
@@ -75,12 +75,12 @@ async fn a_tool_has_a_quota_of_its_own() {
     for _ in 0..5 {
         let Refused { after, why } = echo(&place, &ann, "echo_echo").await.err().unwrap();
         assert!(after <= before && after + 120 > before, "{after} of {before}");
-        assert!(why.starts_with("your role allows 2 calls of this kind a day, and there are none left"), "{why}");
+        assert!(why.starts_with("your role allows 2 calls of this kind a day, and all of them are used up"), "{why}");
         assert!(why.ends_with(&format!("try again in {after} s, at 00:00 UTC")), "{why}");
     }
     assert!(echo(&place, &ben, "echo_echo").await.is_ok());
     assert!(echo(&place, &ann, "show_about").await.is_ok());
-    // Neither a change of something else, nor of another role, nor of these numbers gives back what was used.
+    // Neither unrelated changes, nor changes of another role, nor of these numbers reset the counts.
     reload(&place, &format!("{}[limits]\ntimeout_ms = 29000\n", of(2)), 1).await;
     assert!(echo(&place, &ann, "echo_echo").await.is_err());
     reload(&place, &format!("[roles.none]\nwhen = {{ group = \"none\" }}\nplugins = [\"files\"]\n{}", of(2)), 2).await;
@@ -88,7 +88,7 @@ async fn a_tool_has_a_quota_of_its_own() {
     reload(&place, &of(3), 3).await;
     assert!(echo(&place, &ann, "echo_echo").await.is_ok());
     assert!(echo(&place, &ann, "echo_echo").await.is_err());
-    // Four were counted, so two are left of six.
+    // Four calls were counted, so two of six are left.
     for _ in 0..2 {
         assert!(echo(&place, &ann, "show_about").await.is_ok());
     }
@@ -97,7 +97,7 @@ async fn a_tool_has_a_quota_of_its_own() {
     place.server.terminate().await;
 }
 
-/// Of a plugin so many calls may be made in all, whoever makes them, and whatever their roles allow.
+/// A plugin may be called so many times in all, by all callers together, whatever their roles allow.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_takes_so_many_calls_of_all_callers_together() {
     let limits = |roles: &str| format!("{roles}[plugins.echo.limits]\ncalls_per_day = 3\n");
@@ -112,16 +112,16 @@ async fn a_plugin_takes_so_many_calls_of_all_callers_together() {
     assert_eq!(
         why,
         format!(
-            "the plugin `echo` takes 3 calls a day of all callers together, and there are none left; try again in {after} s, at 00:00 UTC"
+            "the plugin `echo` takes 3 calls a day of all callers together, and all of them are used up; try again in {after} s, at 00:00 UTC"
         )
     );
-    // Of Ben's own calls, that one took none.
+    // The refused call did not count for Ben.
     assert!(echo(&place, &ben, "show_about").await.is_ok());
     assert!(echo(&place, &ben, "show_about").await.is_err());
     place.server.terminate().await;
 }
 
-/// A question does not make a call of two: the request that brings the answer runs the plugin anew, so it counts as well.
+/// A call with a question counts as two: the request with the answer runs the plugin again.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_round_of_a_call_counts() {
     let roles = "[roles.all]\nwhen = \"anyone\"\nplugins = [\"*\"]\nlimits = { calls_per_day = 2 }\n";

@@ -1,4 +1,4 @@
-//! Two people, and what each of them can reach: nothing of the other's.
+//! Two people, each of whom can only reach what belongs to them.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::{
     issuer::{Issuer, Key},
 };
 
-/// A wharf with two plugins and these roles, and an identity provider.
+/// Starts a wharf with two plugins and these roles, and an identity provider.
 pub struct Place {
     pub folder: Folder,
     pub issuer: Issuer,
@@ -18,7 +18,7 @@ pub struct Place {
     pub srv: PathBuf,
 }
 
-/// Ann reads files of her tenant, Ben echoes.
+/// Ann reads files of her tenant, Ben uses `echo`.
 pub const TWO: &str = "[roles.reader]\nwhen = { scope = \"files:read\" }\ntools = [\"files_read_text_file\", \"files_list_*\"]\n\
     roots = { within = \"SRV/{tenant}\", access = \"read\" }\n\
     [roles.echo]\nwhen = { group = \"echo\" }\nplugins = [\"echo\"]\n";
@@ -36,14 +36,14 @@ impl Place {
         }
         folder.config(&config(&issuer, &srv, roles));
         let server = Server::start(&folder, &[]).await;
-        // Before that, what takes long to load would make answers come as streams.
+        // Before everything is loaded, slow answers would be streams.
         for plugin in ["echo", "files", "show", "job"] {
             server.wait_for_log(&format!("serving plugin=\"{plugin}\"")).await;
         }
         Self { folder, issuer, key, server, srv }
     }
 
-    /// A token of this person with these further claims.
+    /// Returns a token of this person with these further claims.
     pub fn token(&self, subject: &str, more: Value) -> String {
         let mut claims = self.issuer.with("sub", Some(json!(subject)));
         for (name, value) in more.as_object().unwrap() {
@@ -83,7 +83,7 @@ impl Place {
         self.ask(token, "tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// The names in a list.
+    /// Returns the names in a list.
     pub async fn names(&self, token: &str, method: &str) -> Vec<String> {
         let answer = self.ask(token, method, json!({})).await;
         let list = answer["result"].as_object().unwrap().values().find_map(Value::as_array).unwrap();
@@ -128,14 +128,14 @@ async fn each_sees_and_uses_what_its_roles_name() {
     ] {
         let mut exchange = place.send(token, "tools/call", json!({ "name": tool, "arguments": arguments })).await;
         assert_eq!(exchange.status(), 200);
-        // What is not there for somebody looks as what is not there at all.
+        // An item that the caller may not use looks like one that does not exist.
         let answer = exchange.json().await;
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
         assert_eq!(answer["error"]["message"], unknown(tool), "{answer}");
     }
     let answer = place.call(&ben, "echo_echo", json!({ "message": "hello" })).await;
     assert_eq!(text(&answer["result"]), "hello", "{answer}");
-    // Neither an own prompt nor an own resource is there.
+    // The plugin's own prompts and resources are invisible as well.
     for token in [&ann, &ben] {
         assert!(place.names(token, "prompts/list").await.iter().all(|name| *token == ben && name.starts_with("echo_")));
     }
@@ -146,7 +146,7 @@ async fn each_sees_and_uses_what_its_roles_name() {
     place.server.terminate().await;
 }
 
-/// What the roles open is less than what the plugin was granted: another tenant's folder is not there, and nothing can be written.
+/// The roles open less than the plugin was granted: another tenant's folder is not open, and nothing can be written.
 #[tokio::test(flavor = "multi_thread")]
 async fn roots_are_narrowed_to_what_the_caller_is_called() {
     let roles = format!(
@@ -177,14 +177,14 @@ async fn roots_are_narrowed_to_what_the_caller_is_called() {
     assert_ne!(answer["result"]["isError"], true, "{answer}");
     let outside = json!({ "path": place.srv.join("other/new.txt").display().to_string(), "content": "new" });
     assert_eq!(place.call(&writer, "files_write_file", outside).await["result"]["isError"], true);
-    // A scope includes others: whoever may write may read, and an admin both.
+    // A scope includes others: a writer may read, and an admin may do both.
     let admin = place.token("ada", json!({ "scope": "mcp admin", "tenant": "other" }));
     assert_eq!(read(&admin, "other/b.txt").await, (false, "of other".to_owned()));
     assert_eq!(read(&writer, "acme/new.txt").await, (false, "new".to_owned()));
     place.server.terminate().await;
 }
 
-/// Nothing that one person began is there for the other.
+/// Items that one person created do not exist for the other.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_and_streams_are_of_their_owner() {
     let place = Place::with(TWO).await;
@@ -218,7 +218,7 @@ async fn sessions_and_streams_are_of_their_owner() {
     place.server.terminate().await;
 }
 
-/// Whoever lacks nothing but a scope is told which one, and keeps those that it has.
+/// A caller who lacks only a scope is told which one, and keeps those that it has.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_takes_another_scope_says_so() {
     let roles = "[roles.reader]\nwhen = { scope = \"files:read\" }\ntools = [\"files_read_*\"]\n\
@@ -250,7 +250,7 @@ async fn what_takes_another_scope_says_so() {
     let exchange = place.server.post(&headers, &body).await;
     assert_eq!(exchange.status(), 403);
     assert!(exchange.header("www-authenticate").unwrap().contains("insufficient_scope"));
-    // With the scope, in the session that it had.
+    // With the scope, in the existing session.
     let more = place.token("ann", json!({ "scope": "mcp files:read files:write", "groups": ["staff"] }));
     let headers =
         [("Authorization", more.as_str()), ("Mcp-Session-Id", &session), ("MCP-Protocol-Version", "2025-11-25")];
@@ -260,7 +260,8 @@ async fn what_takes_another_scope_says_so() {
     place.server.terminate().await;
 }
 
-/// A change of the roles counts for the next request, and those who listen hear that their lists changed; others hear nothing.
+/// A change of the roles applies to the next request, and its subscribers are notified that their lists changed; others get no
+/// notification.
 #[tokio::test(flavor = "multi_thread")]
 async fn changed_roles_are_heard_of() {
     let place = Place::with(TWO).await;
@@ -281,7 +282,7 @@ async fn changed_roles_are_heard_of() {
     let told = of_ben.event().await.unwrap();
     assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
     assert!(place.names(&ben, "tools/list").await.contains(&"files_write_file".to_owned()));
-    // Ann hears of her own change only.
+    // Ann is notified of her own change only.
     let less = TWO.replace(", \"files_list_*\"", "");
     place.folder.config(&config(&place.issuer, &place.srv, &less));
     let told = of_ann.event().await.unwrap();
@@ -293,7 +294,7 @@ async fn changed_roles_are_heard_of() {
     }
 }
 
-/// What a caller's roles no longer give stops at once, what waits for its turn too; others go on.
+/// Calls that a caller's roles no longer grant are stopped at once, also waiting ones; other callers' calls continue.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_taken_away_stops() {
     let both = "[roles.one]\nwhen = { group = \"one\" }\nplugins = [\"job\"]\n\
@@ -309,18 +310,18 @@ async fn what_is_taken_away_stops() {
     let of_ben = json!({ "taskId": made["result"]["taskId"] });
     let made = place.ask(&ann, "tools/call", spin).await;
     let of_ann = json!({ "taskId": made["result"]["taskId"] });
-    // A change that leaves them what they have stops nothing.
+    // A change that does not affect their grants stops nothing.
     let more = format!("{both}[roles.third]\nwhen = {{ group = \"third\" }}\nplugins = [\"echo\"]\n");
     place.folder.config(&config(&place.issuer, &place.srv, &more));
-    place.server.wait_for_log("the config was read anew").await;
+    place.server.wait_for_log("the config was reloaded").await;
     let less = both.replace("{ group = \"one\" }", "{ group = \"none\" }");
     place.folder.config(&config(&place.issuer, &place.srv, &less));
     let answer = running.event().await.unwrap();
-    let said = "The operator took away during the call what your roles allowed.";
+    let said = "The operator took away the role that allowed this call.";
     assert_eq!((&answer["result"]["isError"], text(&answer["result"])), (&json!(true), said), "{answer}");
-    // Her task ends as the call did; a role that is back before that was never missed.
+    // Her task ends like the call; if the role were restored before that, the task would continue.
     place.server.wait_for_nth_log("stopped a call that its caller's roles do not allow any more", 2).await;
-    // With her role again, Ann sees how it ended.
+    // With her role restored, Ann sees how it ended.
     place.folder.config(&config(&place.issuer, &place.srv, both));
     let began = std::time::Instant::now();
     let ended = loop {
@@ -372,18 +373,18 @@ async fn a_profile_is_the_same_resource_at_a_url_of_its_own() {
         let headers: Vec<(&str, &str)> = headers.iter().copied().chain([("Authorization", token.as_str())]).collect();
         assert_eq!(place.server.post_to("/mcp/review", &headers, &body).await.status(), status, "{audience}");
     }
-    // A token for a profile is good for as long as the profile is there, also if it was good a moment ago.
+    // A token for a profile is valid as long as the profile exists, even if it was valid a moment ago.
     let token = place.token("ann", json!({ "aud": format!("{RESOURCE}/review") }));
     let headers: Vec<(&str, &str)> = headers.iter().copied().chain([("Authorization", token.as_str())]).collect();
     for (profiles, nth, status) in [("", 1, 401), ("[profiles.review]\nplugins = [\"echo\"]\n", 2, 200)] {
         place.folder.config(&config(&place.issuer, &place.srv, &format!("{profiles}{EVERYBODY}")));
-        place.server.wait_for_nth_log("the config was read anew", nth).await;
+        place.server.wait_for_nth_log("the config was reloaded", nth).await;
         assert_eq!(place.server.post_to("/mcp", &headers, &body).await.status(), status, "{profiles}");
     }
     place.server.terminate().await;
 }
 
-/// When the role for everybody is exchanged for others, what these do not give stops.
+/// When the role for everybody is replaced by others, calls that these do not grant are stopped.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_roles_stop_what_they_do_not_give() {
     let place = Place::with(EVERYBODY).await;
@@ -395,12 +396,12 @@ async fn the_first_roles_stop_what_they_do_not_give() {
     let roles = "[roles.other]\nwhen = { group = \"other\" }\nplugins = [\"job\"]\n";
     place.folder.config(&config(&place.issuer, &place.srv, roles));
     let answer = running.event().await.unwrap();
-    let said = "The operator took away during the call what your roles allowed.";
+    let said = "The operator took away the role that allowed this call.";
     assert_eq!((&answer["result"]["isError"], text(&answer["result"])), (&json!(true), said), "{answer}");
     place.server.terminate().await;
 }
 
-/// What one of two people has, and what comes of it when the other asks for it: nothing that tells that it is there.
+/// Items of one of two people, and the answers when the other asks for them: none reveals that the item exists.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_one_is_there_for_the_other() {
     let roles = "[roles.one]\nwhen = { group = \"one\" }\nplugins = [\"show\", \"job\"]\n\
@@ -415,7 +416,7 @@ async fn nothing_of_one_is_there_for_the_other() {
     let unknown = json!({ "taskId": "no-such-task" });
     let template = |text: &str| json!({ "ref": { "type": "ref/resource", "uri": text }, "argument": { "name": "id", "value": "1" } });
     let prompt = |name: &str| json!({ "ref": { "type": "ref/prompt", "name": name }, "argument": { "name": "language", "value": "p" } });
-    // Each with what does not exist at all, in the same form.
+    // Each is compared, in the same form, with an item that does not exist.
     for (method, theirs, nowhere) in [
         ("tasks/get", id.clone(), unknown.clone()),
         ("tasks/cancel", id.clone(), unknown.clone()),
@@ -447,7 +448,7 @@ async fn nothing_of_one_is_there_for_the_other() {
             answer["error"].to_string().replace(named, "")
         };
         assert_eq!(without_names(&refused, &theirs), without_names(&missing, &nowhere), "{method}");
-        // Whose it is gets something else.
+        // The owner gets another answer.
         let own = place.ask(&ann, method, theirs.clone()).await;
         assert_ne!(code(&own), code(&refused), "{method} {theirs}: {own}");
     }

@@ -1,4 +1,4 @@
-//! What is taken away is gone, wherever it is held: a table of every kind of right and of every place where one can be held. A cell that
+//! Revoked rights are gone wherever they are in use: a table of all kinds of rights and of all places where one can be in use. A cell that
 //! does not apply says why.
 
 use e2e::{
@@ -9,7 +9,7 @@ use e2e::{
     json, modern_params, plugin,
 };
 
-/// What can be taken away.
+/// The rights that can be revoked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Right {
     Plugin,
@@ -25,7 +25,7 @@ enum Right {
     FolderOfTheRole,
     ApiKey,
     Profile,
-    /// That a call needs no approval.
+    /// The right to call without approval.
     Unasked,
     Quota,
 }
@@ -48,14 +48,14 @@ const RIGHTS: [Right; 15] = [
     Right::Quota,
 ];
 
-/// Where something can be held.
+/// The places where a right can be in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Held {
     Running,
     Queued,
-    /// The result of a task that has ended.
+    /// The result of a finished task.
     Finished,
-    /// An instance that is kept for the next call of its client.
+    /// An instance that is retained for the next call of its client.
     Kept,
     /// A stream of `subscriptions/listen`.
     Listening,
@@ -63,8 +63,8 @@ enum Held {
 
 enum Cell {
     Gone,
-    /// Why nothing has to go.
-    NotApplicable(#[expect(dead_code, reason = "it is for whoever reads the table")] &'static str),
+    /// The reason why nothing has to be removed.
+    NotApplicable(#[expect(dead_code, reason = "it explains the cell of the table")] &'static str),
 }
 
 fn cell(right: Right, held: Held) -> Cell {
@@ -91,7 +91,7 @@ fn cell(right: Right, held: Held) -> Cell {
     }
 }
 
-/// The config, without one right if there is one to take away.
+/// The config, without one right if one is to be revoked.
 fn config(folder: &Folder, without: Option<Right>) -> String {
     let has = |right| without != Some(right);
     let choose = |right, with: &'static str, other: &'static str| if has(right) { with } else { other };
@@ -137,7 +137,7 @@ fn config(folder: &Folder, without: Option<Right>) -> String {
     .replace("SRV", &srv)
 }
 
-/// A wharf in which Ann holds something everywhere.
+/// Starts a wharf in which Ann uses the right in every place.
 struct Place {
     folder: Folder,
     server: Server,
@@ -172,7 +172,7 @@ impl Place {
         self.server.post_to(self.path, &headers, &body).await
     }
 
-    /// The text of the answer, whatever it is.
+    /// Returns the text of the answer, of any kind.
     async fn said(&self, method: &str, params: Value) -> String {
         self.send(method, params, true).await.text().await
     }
@@ -184,7 +184,7 @@ impl Place {
         json!({ "taskId": answer["result"]["taskId"] })
     }
 
-    /// How often the instance was called that this call got.
+    /// How often the instance of this call has been called.
     async fn remembered(&self) -> Option<String> {
         let said =
             self.send("tools/call", json!({ "name": "kept_remember", "arguments": {} }), false).await.text().await;
@@ -193,11 +193,11 @@ impl Place {
         text.split(' ').next().filter(|count| count.parse::<u32>().is_ok()).map(str::to_owned)
     }
 
-    /// Takes the right away, and waits until that counts.
+    /// Revokes the right, and waits until that takes effect.
     async fn take(&self, right: Right) {
         if right != Right::ApiKey {
             self.folder.config(&config(&self.folder, Some(right)));
-            self.server.wait_for_log("the config was read anew").await;
+            self.server.wait_for_log("the config was reloaded").await;
             return;
         }
         let revoked = self.folder.run(&["keys", "revoke", "ann"], &[]).await;
@@ -263,14 +263,14 @@ async fn taken(right: Right) {
         }
     }
     if matches!(cell(right, Held::Kept), Cell::Gone) {
-        // Either the call is not there, or its instance is new.
+        // Either the call is refused, or its instance is new.
         let count = place.remembered().await;
         assert!(count.as_deref().is_none_or(|count| count == "1"), "{right:?}, kept: {count:?}");
     }
     if matches!(cell(right, Held::Listening), Cell::Gone) {
         loop {
             let Some(told) = stream.event().await else {
-                // Of whoever is not known any more, nothing is left to tell.
+                // A caller who is unknown now gets no further messages.
                 assert_eq!(right, Right::ApiKey, "listening: the stream ended");
                 break;
             };
@@ -282,10 +282,11 @@ async fn taken(right: Right) {
         let said = place.said("tools/list", json!({})).await;
         assert!(!said.contains("job_t"), "{right:?}, listening: {said}");
     }
-    // Back, what could reach more than was allowed for a while stays gone; what is judged by names alone is there again.
+    // After the right is restored, items that could reach too much for a while stay removed; those that only depend on names are visible
+    // again.
     if right != Right::ApiKey {
         place.folder.config(&config(&place.folder, None));
-        place.server.wait_for_nth_log("the config was read anew", 2).await;
+        place.server.wait_for_nth_log("the config was reloaded", 2).await;
         let withdrawn = matches!(
             right,
             Right::Plugin | Right::TrustInItsFile | Right::Dirs | Right::Roots | Right::Http | Right::Env | Right::Ask
@@ -301,7 +302,7 @@ async fn taken(right: Right) {
 async fn what_is_taken_away_is_gone_wherever_it_is_held() {
     let mut open = Vec::new();
     for right in RIGHTS {
-        // By itself, so that all that is wrong is seen at once.
+        // Checked separately, so that all problems are seen at once.
         let mut alone = tokio::task::JoinSet::new();
         alone.spawn(taken(right));
         if alone.join_next().await.is_none_or(|ended| ended.is_err()) {

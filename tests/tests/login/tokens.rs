@@ -1,4 +1,4 @@
-//! Which tokens are taken, and what is said of the others.
+//! Which tokens are accepted, and the errors for others.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use e2e::{Folder, Server, Value, json};
@@ -30,7 +30,7 @@ async fn a_good_token_is_taken_in_every_revision() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         assert_eq!(initialize(&server, revision, &headers).await.status(), 200, "{revision}");
     }
-    // A renewed token is the same person: it goes on in the session of the one before.
+    // A renewed token has the same principal: it can continue the session of the previous token.
     let opened = initialize(&server, "2025-11-25", &headers).await;
     let session = opened.header("mcp-session-id").unwrap().to_owned();
     let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
@@ -49,10 +49,10 @@ async fn a_good_token_is_taken_in_every_revision() {
     assert!(!log.contains(&token[7..40]), "no token stands in the log: {log}");
 }
 
-/// What is wrong, the headers, and the status, error and part of the reason that their sender is told.
+/// The problem, the headers, and the status, error and part of the reason that the sender gets.
 type Bad<'a> = (&'a str, Vec<(&'a str, String)>, u16, &'a str, &'a str);
 
-/// Each bad token, with the status, the error and a part of the reason that its sender is told.
+/// Each invalid token, with the status, the error and a part of the reason that its sender gets.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_other_token_is_taken() {
     let (_folder, issuer, key, server) = ready().await;
@@ -66,7 +66,7 @@ async fn no_other_token_is_taken() {
         header[name] = json!(value);
         key.sign(&header, &issuer.claims())
     };
-    // The public key as the secret of a symmetric signature.
+    // The public key, used as the secret of a symmetric signature.
     let confused = {
         let message = unsigned(json!({ "alg": "HS256", "kid": "one" }));
         let secret = hmac::Key::new(hmac::HMAC_SHA256, key.public().to_string().as_bytes());
@@ -85,7 +85,7 @@ async fn no_other_token_is_taken() {
         ("another scheme", vec![("Authorization", "Basic YTpi".into())], 401, "", ""),
         ("no token", bearer(""), 400, "invalid_request", "one token"),
         ("two tokens", [bearer(&good), bearer(&good)].concat(), 400, "invalid_request", "two headers"),
-        ("no JWT", bearer("opaque"), 401, invalid, "no JSON Web Token"),
+        ("no JWT", bearer("opaque"), 401, invalid, "not a JSON Web Token"),
         ("too long", bearer(&"a".repeat(20_000)), 401, invalid, "longer than"),
         ("alg none", bearer(&unsigned(json!({ "alg": "none" }))), 401, invalid, "not signed"),
         (
@@ -96,15 +96,15 @@ async fn no_other_token_is_taken() {
             "not accepted",
         ),
         ("HS256 with the public key", bearer(&confused), 401, invalid, "not accepted"),
-        ("another's key", bearer(&stranger.token(&issuer.claims())), 401, invalid, "signature is wrong"),
-        ("another's signature", bearer(&swapped), 401, invalid, "signature is wrong"),
-        ("an unknown key", bearer(&header("kid", "none")), 401, invalid, "does not name"),
+        ("another's key", bearer(&stranger.token(&issuer.claims())), 401, invalid, "signature is invalid"),
+        ("another's signature", bearer(&swapped), 401, invalid, "signature is invalid"),
+        ("an unknown key", bearer(&header("kid", "none")), 401, invalid, "does not publish"),
         ("an ID token's type", bearer(&header("typ", "id+jwt")), 401, invalid, "access token"),
         ("expired", bearer(&claims("exp", Some(json!(now() - 60)))), 401, invalid, "expired"),
-        ("no end", bearer(&claims("exp", None)), 401, invalid, "no end"),
-        ("the end as a text", bearer(&claims("exp", Some(json!("9999999999")))), 401, invalid, "no time"),
-        ("not yet", bearer(&claims("nbf", Some(json!(now() + 600)))), 401, invalid, "not good yet"),
-        ("nbf as a text", bearer(&claims("nbf", Some(json!("0")))), 401, invalid, "no time"),
+        ("no end", bearer(&claims("exp", None)), 401, invalid, "no expiry"),
+        ("the end as a text", bearer(&claims("exp", Some(json!("9999999999")))), 401, invalid, "not a time"),
+        ("not yet", bearer(&claims("nbf", Some(json!(now() + 600)))), 401, invalid, "not valid yet"),
+        ("nbf as a text", bearer(&claims("nbf", Some(json!("0")))), 401, invalid, "not a time"),
         ("from the future", bearer(&claims("iat", Some(json!(now() + 600)))), 401, invalid, "future"),
         ("no issuer", bearer(&claims("iss", None)), 401, invalid, "issuer"),
         ("another issuer", bearer(&claims("iss", Some(json!("https://evil.example")))), 401, invalid, "issuer"),
@@ -123,9 +123,9 @@ async fn no_other_token_is_taken() {
             invalid,
             "another audience",
         ),
-        ("an ID token", bearer(&claims("nonce", Some(json!("n")))), 401, invalid, "no access token"),
+        ("an ID token", bearer(&claims("nonce", Some(json!("n")))), 401, invalid, "not an access token"),
         ("bound to a key", bearer(&claims("cnf", Some(json!({ "jkt": "x" })))), 401, invalid, "bound to a key"),
-        ("nobody", bearer(&claims("sub", None)), 401, invalid, "names nobody"),
+        ("nobody", bearer(&claims("sub", None)), 401, invalid, "no subject"),
         ("too few scopes", bearer(&claims("scope", Some(json!("other")))), 403, "insufficient_scope", ""),
         ("no scopes", bearer(&claims("scope", None)), 403, "insufficient_scope", ""),
     ];
@@ -139,7 +139,7 @@ async fn no_other_token_is_taken() {
         for (revision, exchange) in &all {
             assert_eq!(exchange.status(), *status, "{what}, {revision}");
             let challenge = exchange.header("www-authenticate").expect("a challenge");
-            // Whoever has scopes that are of no use here is told to ask for them as well, so as not to lose them.
+            // A caller with other, useless scopes is told to ask for them as well, so that it does not lose them.
             let scopes = if *what == "too few scopes" { "mcp other" } else { "mcp" };
             let expected = format!("resource_metadata=\"{METADATA}\", scope=\"{scopes}\"");
             assert!(challenge.starts_with("Bearer ") && challenge.ends_with(&expected), "{what}: {challenge}");
@@ -147,7 +147,7 @@ async fn no_other_token_is_taken() {
             assert!(challenge.contains(error) && challenge.contains(why), "{what}: {challenge}");
         }
     }
-    // Nor is a token in the URL, even a good one.
+    // A token in the URL is not accepted either, even a valid one.
     let exchange = server.send("POST", &format!("/mcp?access_token={good}"), &[], b"{}").await;
     assert_eq!(exchange.status(), 400);
     assert_eq!(status(&server, &good).await, 200);
@@ -186,11 +186,11 @@ async fn clients_are_told_where_to_log_in() {
     server.terminate().await;
 }
 
-/// What only waits for changes ends with its token; what runs does not.
+/// Streams that only wait for changes end with their token; running calls do not.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_ends_with_its_token() {
     let (_folder, issuer, key, server) = ready().await;
-    // The leeway for clocks that differ does not count here.
+    // The leeway for clock differences does not apply here.
     let claims = issuer.with("exp", Some(json!(now() + 2)));
     let token = format!("Bearer {}", key.token(&claims));
     let opened = initialize(&server, "2025-11-25", &[("Authorization", token.as_str())]).await;
@@ -208,7 +208,7 @@ async fn a_stream_ends_with_its_token() {
     server.terminate().await;
 }
 
-/// The id of a stream stands in a URL, so that it may be known to others. It is of no use to them.
+/// The id of a stream is part of a URL, so others may learn it. They cannot use it.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_speaks_for_another_on_the_old_transport() {
     let (folder, key) = (Folder::new(), Key::new("one"));

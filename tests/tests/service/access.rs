@@ -1,14 +1,14 @@
-//! What is written down of requests, how they are told apart, and what browsers are told.
+//! The access log, request ids, and the headers for browsers.
 
 use std::path::Path;
 
 use e2e::{Folder, Server, Value, given, json};
 
-/// The lines of the access log, once there are so many.
+/// Returns the lines of the access log, once there are so many.
 async fn lines(path: &Path, wanted: usize) -> Vec<Value> {
     let (sender, mut changed) = tokio::sync::mpsc::channel(1);
     let mut watcher = notify::recommended_watcher(move |_| {
-        // If the channel is full, a change is noticed already.
+        // If the channel is full, a change is already pending.
         let _ = sender.try_send(());
     })
     .unwrap();
@@ -114,7 +114,7 @@ async fn pages_of_listed_origins_may_send_and_read_what_they_need() {
     for (origin, allowed) in [("https://app.example", true), ("https://other.example", false)] {
         let headers =
             [("Origin", origin), ("Access-Control-Request-Method", "POST"), ("Access-Control-Request-Headers", wanted)];
-        // A browser asks without the token.
+        // A browser sends its preflight request without the token.
         let asked = server.send("OPTIONS", "/mcp", &headers, b"").await;
         assert_eq!(asked.header("access-control-allow-origin"), allowed.then_some(origin), "{origin}");
         if allowed {
@@ -126,7 +126,7 @@ async fn pages_of_listed_origins_may_send_and_read_what_they_need() {
         }
         assert!(asked.header("vary").is_some_and(|vary| vary.contains("origin")), "{:?}", asked.header("vary"));
     }
-    // It may also read why it was refused, and when to come back.
+    // It may also read why it was refused, and when to retry.
     let refused = server.post(&[("Origin", "https://app.example")], &json!({})).await;
     assert_eq!((refused.status(), refused.header("access-control-allow-origin")), (401, Some("https://app.example")));
     let exposed = refused.header("access-control-expose-headers").unwrap();

@@ -1,4 +1,4 @@
-//! An authority that makes certificates for servers and clients.
+//! A certificate authority that issues certificates for servers and clients.
 
 use std::{
     sync::Arc,
@@ -37,7 +37,7 @@ impl Authority {
         self.made(names, CertificateParams::default())
     }
 
-    /// One that ends at this time.
+    /// A certificate that expires at this time.
     pub fn make_until(&self, names: &[SanType], until: SystemTime) -> Made {
         let mut params = CertificateParams::default();
         let since = until.duration_since(SystemTime::UNIX_EPOCH).unwrap();
@@ -57,7 +57,7 @@ impl Authority {
         self.make(&[dns("localhost")])
     }
 
-    /// Trusts this authority, shows this certificate, and knows these protocols.
+    /// Trusts this authority, presents this certificate, and supports these protocols.
     pub fn client(&self, shows: Option<&Made>, protocols: &[&str]) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.0.der().clone()).unwrap();
@@ -80,7 +80,7 @@ pub fn dns(name: &str) -> SanType {
     SanType::DnsName(name.try_into().unwrap())
 }
 
-/// Writes the files of a server, the key so that nobody else may read it.
+/// Writes the files of a server; only the owner may read the key.
 pub fn write(folder: &Folder, made: &Made) {
     folder.write("config/wharf/key.pem", &made.key_pem);
     folder.set_mode("config/wharf/key.pem", 0o600);

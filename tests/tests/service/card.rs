@@ -1,4 +1,4 @@
-//! What can be read of a server before connecting to it.
+//! Information about a server that can be read before connecting to it.
 
 use e2e::{
     Folder, Server, Value,

@@ -1,4 +1,4 @@
-//! Until when certificates count: those of clients, and wharf's own.
+//! The expiry of certificates: those of clients, and wharf's own.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use crate::{
     http2::{Body, connected, request, text},
 };
 
-/// A wharf that asks clients for certificates of these authorities.
+/// Starts a wharf that requests client certificates of these authorities.
 async fn asking(folder: &Folder, authority: &Authority, accepted: &[&Authority]) -> Server {
     write(folder, &authority.localhost());
     folder.write("config/wharf/ca.pem", pems(accepted));
@@ -27,7 +27,7 @@ fn pems(authorities: &[&Authority]) -> String {
     authorities.iter().map(|authority| authority.pem()).collect()
 }
 
-/// A connection with this certificate, and on it a stream that waits for changes.
+/// Opens a connection with this certificate, and on it a stream that waits for changes.
 async fn listening(server: &mut Server, authority: &Authority, made: &Made) -> (SendRequest<Body>, Response<Incoming>) {
     server.over = Over::Tls(authority.client(Some(made), &["h2"]));
     let mut client = connected(server).await;
@@ -43,13 +43,13 @@ async fn a_certificate_that_ends_counts_no_more_on_its_connection() {
     let mut server = asking(&folder, &authority, &[&authority]).await;
     let ends = SystemTime::now() + Duration::from_secs(8);
     let (mut client, stream) = listening(&mut server, &authority, &authority.make_until(&[dns("agent")], ends)).await;
-    // The stream ends by itself.
+    // The server ends the stream.
     text(stream).await;
     assert!(SystemTime::now() > ends - Duration::from_secs(1));
     let answer = client.send_request(request(&server, json!({}), "tools/list")).await.unwrap();
     assert_eq!(answer.status(), StatusCode::FORBIDDEN);
     let said = text(answer).await;
-    assert!(said.contains("the client certificate has ended"), "{said}");
+    assert!(said.contains("the client certificate has expired"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,7 +60,7 @@ async fn who_is_not_accepted_any_more_is_disconnected() {
     let (ended, stream) = listening(&mut server, &authority, &other.make(&[dns("agent")])).await;
     folder.write("config/wharf/ca.pem", pems(&[&authority]));
     server.wait_for_log("whose certificate is not accepted any more").await;
-    // It is cut off in the middle.
+    // The connection is closed in the middle of it.
     let cut = tokio::time::timeout(e2e::PATIENCE, http_body_util::BodyExt::collect(stream.into_body())).await.unwrap();
     assert!(cut.is_err() || ended.is_closed());
     let answer = kept.send_request(request(&server, json!({}), "tools/list")).await.unwrap();
@@ -83,9 +83,9 @@ async fn operators_hear_of_the_end_of_a_certificate() {
         assert!(said.contains(expected), "{expected}: {said}");
         assert_eq!(output.status.success(), succeeds, "{said}");
     };
-    check("the certificate is good until ", true).await;
+    check("the certificate is valid until ", true).await;
     server.signal(Signal::HUP);
-    server.wait_for_log("the certificate is good until ").await;
+    server.wait_for_log("the certificate is valid until ").await;
     write(&folder, &authority.make_until(&[dns("localhost")], SystemTime::now() + 3 * day));
     server.wait_for_log("renew it").await;
     check("renew it", true).await;

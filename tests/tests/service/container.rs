@@ -1,11 +1,11 @@
-//! wharf where there is nothing else: no variables, no home, nothing that it could write, no rights.
+//! wharf in a minimal environment: no variables, no home, nothing writable, no privileges.
 
 use std::{path::Path, process::Stdio};
 
 use e2e::{Folder, PATIENCE, Server, given, http::Over, json};
 use tokio::{process::Command, time::timeout};
 
-/// As a user that nobody knows, without capabilities and without a way to get any.
+/// As an unknown user, without capabilities and without a way to gain any.
 const NOBODY: [&str; 7] = [
     "--reuid=65532",
     "--regid=65532",
@@ -26,7 +26,7 @@ async fn can_become_nobody(binary: &Path) -> bool {
 async fn it_needs_no_variables_no_home_and_no_rights() {
     let folder = Folder::new();
     let config = folder.config(&given("g", &json!({}), ""));
-    // Whoever it runs as may read its config.
+    // The user that it runs as may read its config.
     folder.set_mode("", 0o755);
     let binary = e2e::binary();
     let mut command = if can_become_nobody(&binary).await {
@@ -36,7 +36,7 @@ async fn it_needs_no_variables_no_home_and_no_rights() {
     } else {
         Command::new(&binary)
     };
-    // Nothing can be made in this folder, whoever tries.
+    // No user can create files in this folder.
     command.env_clear().current_dir("/proc").args(["serve", "--listen", "127.0.0.1:0", "-c"]).arg(config);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let server = Server::of(command, Over::Tcp).await;
@@ -47,7 +47,7 @@ async fn it_needs_no_variables_no_home_and_no_rights() {
     assert!(status.success() && !log.contains("ERROR"), "{log}");
 }
 
-/// Every path of the image's recipe is one that a build makes, and its command is one that there is.
+/// Every path in the image's recipe is one that a build creates, and its command exists.
 #[test]
 fn the_recipe_takes_what_is_built() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

@@ -1,4 +1,4 @@
-//! How the service ends: nobody who was taken in loses an answer, unless it takes too long or the operator says so twice.
+//! Graceful shutdown: every accepted request is answered, unless it takes too long or the operator sends a second signal.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ async fn started(more: &str) -> (Folder, Server) {
     (folder, server)
 }
 
-/// A call that waits for so long.
+/// A call that waits for this long.
 fn waits(ms: u64) -> Value {
     json!({ "name": "g_t", "arguments": { "ms": ms, "text": "done" } })
 }
@@ -101,7 +101,7 @@ async fn a_second_signal_ends_at_once() {
     server.signal(Signal::INT);
     let (status, took, log) = server.terminated().await;
     drop(call);
-    assert!(status.success() && log.contains("ended by a second signal"), "{log}");
+    assert!(status.success() && log.contains("stopped by a second signal"), "{log}");
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
@@ -114,7 +114,7 @@ async fn it_is_told_first_and_refuses_nobody_until_then() {
     server.wait_for_log("a second signal ends them").await;
     assert_eq!(ready(&server).await, (503, "{\"ready\":false,\"missing\":[\"open\"]}".into()));
     assert_eq!(server.send("GET", "/livez", &[], b"").await.status(), 200);
-    // Whoever comes before it is known everywhere is served.
+    // Requests that arrive before all load balancers have noticed are served.
     let called = server.modern("tools/call", waits(0), json!({})).await;
     assert_eq!(text(&called.unwrap()), "done");
     assert!(began.elapsed() < Duration::from_secs(3), "the test is too slow for what it shows");
@@ -122,7 +122,7 @@ async fn it_is_told_first_and_refuses_nobody_until_then() {
     assert!(status.success() && began.elapsed() >= Duration::from_secs(3));
 }
 
-/// A client that keeps its connection, as most do.
+/// A client that keeps its connection alive, as most do.
 struct Keeps<'a> {
     server: &'a Server,
     connection: SendRequest<Full<Bytes>>,
@@ -136,7 +136,7 @@ impl<'a> Keeps<'a> {
         Self { server, connection }
     }
 
-    /// Whether the answer to a call says that the connection is closed. A request that is not answered is a lost one.
+    /// Whether the answer to a call says that the connection is closed. A request without an answer counts as lost.
     async fn call(&mut self) -> bool {
         let mut request = http2::request(self.server, waits(0), "tools/call");
         *request.uri_mut() = "/mcp".parse().unwrap();
@@ -167,7 +167,7 @@ async fn every_answer_meanwhile_sends_its_client_elsewhere() {
             let mut client = Keeps::connect(server).await;
             assert!(!client.call().await, "nobody is sent away before");
             served.send(()).await.unwrap();
-            // It goes on until it is told to go.
+            // The connection continues until it gets GOAWAY.
             while !client.call().await {}
             Instant::now()
         }
@@ -184,7 +184,7 @@ async fn every_answer_meanwhile_sends_its_client_elsewhere() {
         let after = told.duration_since(began);
         assert!(after < Duration::from_secs(2), "told while others are still served: {after:?}");
     }
-    // Whoever comes now is served as well, and told the same.
+    // Later requests are served as well, and get the same header.
     assert!(Keeps::connect(&server).await.call().await);
     assert!(server.terminated().await.0.success());
 }
@@ -200,7 +200,7 @@ async fn a_request_that_is_on_its_way_when_nobody_is_taken_in_any_more_is_answer
     }
     let mut listening = listening(&server).await;
     server.signal(Signal::TERM);
-    // With this answer, nobody is taken in any more.
+    // From this answer on, no connections are accepted.
     assert_eq!(listening.response(&json!(7)).await["id"], 7);
     let told = together(clients.into_iter().map(|mut client| async move { client.call().await })).await;
     assert!(told.iter().all(|told| *told), "{told:?}");
@@ -231,7 +231,7 @@ async fn clients_of_http2_are_told_at_once_and_lose_nothing() {
     timeout(PATIENCE, driven).await.unwrap().unwrap().unwrap();
     assert!(began.elapsed() < Duration::from_secs(4), "it was told only when nobody was taken in any more");
     drop(client);
-    // Whoever comes before that gets one answer, and is told as well.
+    // A request that arrives before that gets one answer, with the same header.
     let (mut late, driven) = connected().await;
     closes(late.send_request(http2::request(&server, waits(0), "tools/call")).await.unwrap()).await;
     timeout(PATIENCE, driven).await.unwrap().unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! What the service says of itself.
+//! The probes of the service.
 
 use e2e::{Folder, Server, Value, given, json};
 
@@ -32,7 +32,7 @@ async fn it_is_ready_when_all_plugins_were_tried_whoever_asks() {
     let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
     let headers = [("Authorization", "Bearer t"), ("Mcp-Session-Id", session.as_str())];
     assert_eq!(server.post(&headers, &list).await.status(), 200);
-    // Probes have no token, and come by whatever address.
+    // Probes have no token, and use any address as the host.
     for host in ["localhost", "10.1.2.3:7300", "wharf.default.svc"] {
         assert_eq!(ready(&server, &[("Host", host)]).await, lacks(&[]), "{host}");
         let mut alive = server.send("GET", "/livez", &[("Host", host)], b"").await;

@@ -1,4 +1,4 @@
-//! HTTP/2: many requests on one connection, and what a client may not do with it.
+//! HTTP/2: many requests on one connection, and its limits for clients.
 
 use std::{sync::Arc, time::Duration};
 
@@ -81,7 +81,7 @@ async fn requests_of_one_connection_do_not_wait_for_each_other() {
         }
     }
     assert!(text(slow.await.unwrap()).await.contains("\"slow\""));
-    // Drained: the subscription gets its result, and then the connection ends.
+    // After draining, the subscription gets its result, and then the connection ends.
     server.signal(Signal::TERM);
     let ended = text(listening).await;
     assert!(ended.contains("\"result\""), "{ended}");
@@ -114,7 +114,7 @@ async fn who_begins_requests_only_to_give_them_up_is_gone() {
     let (_folder, server) = ready().await;
     let client = connected(&server).await;
     let attacks = async {
-        // Each is given up as soon as wharf has begun to answer it. Those that are given up before are bounded by the library.
+        // Each is reset as soon as wharf has begun to answer it. Those that are reset before are limited by the library.
         while !client.is_closed() {
             let begun: Vec<_> = (0..64)
                 .map(|_| {
@@ -128,8 +128,8 @@ async fn who_begins_requests_only_to_give_them_up_is_gone() {
         }
     };
     timeout(PATIENCE, attacks).await.expect("it is still connected");
-    server.wait_for_log("gives them up again and again").await;
-    // Others are served all the same.
+    server.wait_for_log("resets them again and again").await;
+    // Other clients are still served.
     let mut other = connected(&server).await;
     assert!(text(other.send_request(call(&server, 0, "other")).await.unwrap()).await.contains("\"other\""));
 }
@@ -147,13 +147,13 @@ async fn strangers_get_only_so_many_answers() {
             Err(_) => break,
         }
         answered += 1;
-        // With the 64th it is told to go, and may have sent another one by then.
+        // With the 64th answer it gets GOAWAY, and may have sent another request by then.
         assert!(answered <= 70, "the connection goes on");
     }
     assert!(answered >= 64, "{answered}");
 }
 
-/// What plugins and clients make wharf keep, as its metrics say.
+/// The memory that wharf uses for plugins and clients, according to its metrics.
 async fn host_memory(metrics: &str) -> u64 {
     let mut stream = tokio::net::TcpStream::connect(metrics).await.unwrap();
     let request = format!("GET /metrics HTTP/1.1\r\nHost: {metrics}\r\nConnection: close\r\n\r\n");
@@ -183,7 +183,7 @@ async fn who_opens_no_window_is_charged_for_its_answers_until_its_connection_end
     let before = host_memory(metrics).await;
     let stream = server.open().await.unwrap();
     let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
-    // Of each answer a byte may come, and for each that is read another one.
+    // One byte of each answer may arrive, and one more for each byte that is read.
     let (client, connection) =
         builder.initial_stream_window_size(1).handshake::<_, Body>(TokioIo::new(stream)).await.unwrap();
     let connection = tokio::spawn(connection);
@@ -223,9 +223,9 @@ async fn answers_of_any_size_arrive_whole() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_told_to_go_and_stays_is_ended() {
     let (_folder, server) = ready().await;
-    // Neither a client that never begins to speak,
+    // Neither a client that never starts to send,
     let _silent = server.open().await.unwrap();
-    // nor one that had an answer and then hears nothing keeps wharf from ending. It is on a runtime that runs no more after that.
+    // nor one that had an answer and does not read GOAWAY delays shutdown. Its runtime does not run any more after that.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let deaf = async {
         let mut client = connected(&server).await;
@@ -244,7 +244,7 @@ async fn who_is_told_to_go_and_stays_is_ended() {
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_have_a_limit() {
     let (_folder, server) = ready().await;
-    // The longest token there may be, beside others.
+    // The longest allowed token, in addition to other headers.
     for (bytes, expected) in [(3 << 10, StatusCode::OK), (8 << 10, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)] {
         let mut client = connected(&server).await;
         let token = format!("Bearer {}", "a".repeat(12 << 10));

@@ -1,4 +1,4 @@
-//! wharf as a service: TLS, how it ends, and what it says of itself.
+//! wharf as a service: TLS, graceful shutdown, probes and logs.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(

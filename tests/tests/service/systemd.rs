@@ -1,4 +1,4 @@
-//! systemd: sockets that it passes, what it is told, and the units in `examples/systemd`.
+//! systemd: the sockets that it passes, the notifications that it gets, and the units in `examples/systemd`.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,7 @@ use e2e::{Folder, PATIENCE, Server, given, http::Over, json};
 use rustix::process::Signal;
 use tokio::{net::UnixDatagram, process::Command, time::timeout};
 
-/// `wharf serve` by a shell that passes what it has as input as the first socket, as systemd does.
+/// Starts `wharf serve` through a shell that passes its standard input as the first socket, as systemd does.
 fn activated(folder: &Folder, socket: OwnedFd, environment: &[(&str, &str)]) -> Command {
     let mut command =
         folder.limited("exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1", &["serve"], environment);
@@ -19,7 +19,7 @@ fn activated(folder: &Folder, socket: OwnedFd, environment: &[(&str, &str)]) -> 
     command
 }
 
-/// What wharf told next that holds this text; other messages before it are dropped.
+/// Returns wharf's next notification that contains this text; other messages before it are dropped.
 async fn told(manager: &UnixDatagram, wanted: &str) -> String {
     let wait = async {
         loop {
@@ -37,7 +37,7 @@ async fn told(manager: &UnixDatagram, wanted: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_that_is_passed_is_served_and_left_and_the_manager_hears_of_it() {
     let folder = Folder::new();
-    // It would not start at this address: there is no token.
+    // It would refuse to listen at this address itself: there is no token.
     folder.config(&format!("[http]\nlisten = \"0.0.0.0:0\"\n{}", given("g", &json!({}), "")));
     let path = folder.join("mcp.sock");
     let socket = StdUnixListener::bind(&path).unwrap();
@@ -63,7 +63,7 @@ async fn a_socket_that_is_passed_is_served_and_left_and_the_manager_hears_of_it(
     told(&manager, "STOPPING=1").await;
     assert!(server.terminated().await.0.success());
     assert!(path.exists(), "the socket belongs to systemd");
-    // Whoever comes while wharf is started anew waits for it.
+    // Connections that arrive while wharf restarts wait.
     let waiting = tokio::net::UnixStream::connect(&path).await.unwrap();
     let server = Server::of(activated(&folder, socket, &[]), Over::Unix(path)).await;
     assert_eq!(e2e::text(&server.modern("tools/call", call, json!({})).await.unwrap()), "called");
@@ -76,7 +76,7 @@ async fn what_is_passed_has_to_be_a_socket_that_accepts_connections() {
     folder.config(&given("g", &json!({}), ""));
     let (connection, _other) = std::os::unix::net::UnixStream::pair().unwrap();
     let file = std::fs::File::open(folder.path()).unwrap();
-    for (passed, expected) in [(OwnedFd::from(connection), "Accept=no"), (OwnedFd::from(file), "no stream socket")] {
+    for (passed, expected) in [(OwnedFd::from(connection), "Accept=no"), (OwnedFd::from(file), "not a stream socket")] {
         let output = timeout(PATIENCE, activated(&folder, passed, &[]).output()).await.unwrap().unwrap();
         let said = e2e::folder::stderr(&output);
         assert!(!output.status.success() && said.contains(expected), "{said}");
@@ -110,7 +110,7 @@ async fn the_unit_starts_what_there_is_and_lets_it_do_what_it_has_to() {
         let found = service.iter().find(|(_, key, _)| key == wanted);
         found.map(|(_, _, value)| value.as_str()).unwrap_or_else(|| panic!("there is no {wanted}"))
     };
-    // Its command is one that wharf understands: it gets as far as the config, which is not there.
+    // wharf understands the unit's command: it fails only because the config does not exist.
     let arguments: Vec<&str> = value("ExecStart").split(' ').skip(1).collect();
     let at = arguments.iter().position(|argument| *argument == "-c").unwrap() + 1;
     let folder = Folder::new();
@@ -145,7 +145,7 @@ async fn the_unit_starts_what_there_is_and_lets_it_do_what_it_has_to() {
     assert_eq!((twice("wharf.service"), twice("wharf.socket")), (vec![], vec![]));
 }
 
-/// Where systemd is there, it says itself what it makes of the units.
+/// If systemd is installed, it validates the units itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn systemd_knows_every_line() {
     let run = async |arguments: &[&str]| {
@@ -158,7 +158,7 @@ async fn systemd_knows_every_line() {
     let Some((_, version)) = run(&["--version"]).await else { return };
     let version: u32 =
         version.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{version}"));
-    // Copied, because systemd looks at who may write the folder, and with a command that is there.
+    // Copied, because systemd checks who may write the folder, and changed to an existing command.
     let folder = Folder::new();
     let unit = std::fs::read_to_string(units().join("wharf.service")).unwrap();
     let here = unit.replace("/usr/local/bin/wharf ", &format!("{} ", e2e::binary().display()));
@@ -166,7 +166,7 @@ async fn systemd_knows_every_line() {
     let socket = folder.write("units/wharf.socket", std::fs::read(units().join("wharf.socket")).unwrap());
     for unit in [service.to_str().unwrap(), socket.to_str().unwrap()] {
         let (_, said) = run(&["verify", "--man=no", unit]).await.unwrap();
-        // systemd 253 has brought this type.
+        // This type needs systemd 253.
         let problems: Vec<&str> = said
             .lines()
             .filter(|line| line.contains("wharf.") && !(version < 253 && line.contains("notify-reload")))

@@ -1,4 +1,4 @@
-//! TLS: with whom it comes about, how certificates change, and who clients are by theirs.
+//! TLS: which handshakes succeed, how certificates change, and how client certificates identify clients.
 
 use std::os::unix::fs::symlink;
 
@@ -7,7 +7,7 @@ use rcgen::SanType;
 
 use crate::authority::{Authority, dns, write};
 
-/// A wharf with this certificate, which clients reach with this config.
+/// Starts a wharf with this certificate, which clients reach with this config.
 pub async fn started(folder: &Folder, authority: &Authority, more: &str) -> Server {
     folder.config(&format!(
         "[http]\n{more}\n[http.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n{}",
@@ -43,7 +43,7 @@ async fn both_eras_are_served_and_only_over_tls() {
     assert_eq!(call(&server, "modern").await, "modern");
     let mut session = server.legacy("2025-11-25", json!({})).await;
     assert_eq!(e2e::text(&session.call("g_t", json!({ "text": "legacy" })).await), "legacy");
-    // A page that came without TLS is not from this server.
+    // A page that was loaded without TLS is not from this server.
     let origin = |scheme: &str| format!("{scheme}://{}", server.address);
     for (origin, expected) in [(origin("https"), 200), (origin("http"), 403)] {
         let headers = [("Origin", origin.as_str())];
@@ -55,7 +55,7 @@ async fn both_eras_are_served_and_only_over_tls() {
     server.over = Over::Tcp;
     let plain = server.connect(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.drain().await;
     assert!(!plain.starts_with(b"HTTP"), "{}", String::from_utf8_lossy(&plain));
-    server.wait_for_log("a client with which TLS does not come about").await;
+    server.wait_for_log("TLS handshake failed").await;
     assert!(server.terminate().await.0.success());
 }
 
@@ -63,7 +63,7 @@ async fn both_eras_are_served_and_only_over_tls() {
 async fn a_new_certificate_is_taken_when_it_is_whole_and_ends_no_connection() {
     let folder = Folder::new();
     let (old, new) = (Authority::new(), Authority::new());
-    // As Kubernetes has it: files are links into a folder that is a link.
+    // As in Kubernetes: files are links into a folder that is a link.
     let versions = ["config/wharf/v1", "config/wharf/v2"].map(|name| folder.join(name));
     for (authority, version) in [&old, &new].into_iter().zip(["v1", "v2"]) {
         let made = authority.localhost();
@@ -79,18 +79,18 @@ async fn a_new_certificate_is_taken_when_it_is_whole_and_ends_no_connection() {
     let mut session = server.legacy("2025-11-25", json!({})).await;
     let (id, mut slow) =
         session.begin("tools/call", json!({ "name": "g_t", "arguments": { "ms": 1500, "text": "s" } })).await;
-    // A key that does not fit changes nothing.
+    // A key that does not match changes nothing.
     let fitting = std::fs::read(versions[0].join("key.pem")).unwrap();
     folder.write("config/wharf/v1/key.pem", Authority::new().localhost().key_pem);
     folder.set_mode("config/wharf/v1/key.pem", 0o600);
-    server.wait_for_log("the last good one stays").await;
+    server.wait_for_log("the last valid one stays").await;
     assert!(server.open().await.is_ok());
     folder.write("config/wharf/v1/key.pem", fitting);
-    // It was written for everybody to read, which is refused until the mode is right.
+    // It was written with a mode that lets everybody read it, which is refused until the mode is fixed.
     server.wait_for_log("others may read this private key").await;
     symlink("v2", folder.join("config/wharf/next")).unwrap();
     std::fs::rename(folder.join("config/wharf/next"), folder.join("config/wharf/data")).unwrap();
-    server.wait_for_log("the certificate was read anew").await;
+    server.wait_for_log("the certificate was reloaded").await;
     assert!(server.open().await.is_err(), "clients that trust only the old authority");
     assert_eq!(e2e::text(&slow.response(&id).await["result"]), "s", "the connection from before goes on");
     drop(session);
@@ -154,12 +154,12 @@ async fn clients_are_who_their_certificates_say() {
             assert_eq!(server.post(&headers, &list).await.status(), expected, "{at} {of}");
         }
     }
-    // Without a certificate, or with one of somebody else's, there is no connection.
+    // Without a certificate, or with one of another authority, the connection fails.
     for over in [authority.client(None, &[]), authority.client(Some(&strangers.localhost()), &[])] {
         server.over = Over::Tls(over);
         let answered = match server.open().await {
             Err(_) => Vec::new(),
-            // The client may hear of it only when it reads.
+            // The client may notice it only when it reads.
             Ok(_) => server.connect(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.drain().await,
         };
         assert!(answered.is_empty(), "{}", String::from_utf8_lossy(&answered));

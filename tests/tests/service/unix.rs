@@ -34,7 +34,7 @@ async fn clients_are_the_users_that_their_programs_run_as() {
     assert_eq!(log.matches(&principal).count(), 2, "{log}");
     assert_eq!(log.matches("\"network.transport\":\"unix\"").count(), 2, "{log}");
     assert_eq!(log.matches("\"wharf.request_id\":\"").count(), 2, "{log}");
-    // No page reaches a socket, but a proxy may pass on what one sends.
+    // Web pages cannot connect to a socket, but a proxy may forward their requests.
     for (headers, expected) in [
         (vec![("Host", "any.example")], 200),
         (vec![("Host", "any.example"), ("Origin", "http://any.example")], 403),
@@ -53,7 +53,7 @@ async fn only_a_socket_that_nobody_listens_at_is_replaced() {
     config(&folder, "socket_mode = 0o600");
     let server = started(&folder).await;
     assert_eq!(std::fs::symlink_metadata(folder.join("run/mcp.sock")).unwrap().permissions().mode() & 0o777, 0o600);
-    // With an audit log of its own, so that nothing else keeps it from listening.
+    // With its own audit log, so that only the socket prevents it from starting.
     let config = std::fs::read_to_string(folder.join("config/wharf/wharf.toml")).unwrap();
     let other =
         folder.write("config/wharf/other.toml", config.replace("[audit]", "[approvals]").replace("file =", "# file ="));
@@ -62,13 +62,13 @@ async fn only_a_socket_that_nobody_listens_at_is_replaced() {
     let said = stderr(&second);
     assert!(said.contains("another program listens there"), "{said}");
     assert_eq!(server.send("GET", "/livez", &[], b"").await.status(), 200);
-    // It leaves its file behind.
+    // It leaves its socket file behind.
     server.signal(Signal::KILL);
     assert!(!server.terminated().await.0.success());
     assert!(folder.join("run/mcp.sock").exists());
     let server = started(&folder).await;
     assert_eq!(server.send("GET", "/livez", &[], b"").await.status(), 200);
-    // Somebody else has put another socket in its place by the time it ends.
+    // Another process has put another socket in its place when it exits.
     std::fs::remove_file(folder.join("run/mcp.sock")).unwrap();
     let _other = std::os::unix::net::UnixListener::bind(folder.join("run/mcp.sock")).unwrap();
     assert!(server.terminate().await.0.success());
@@ -85,6 +85,6 @@ async fn a_place_that_others_could_change_is_refused() {
     folder.set_mode("run", 0o755);
     folder.write("run/mcp.sock", "a file");
     let refused = stderr(&folder.run(&["serve"], &[]).await);
-    assert!(refused.contains("no socket"), "{refused}");
+    assert!(refused.contains("is not a socket"), "{refused}");
     assert_eq!(std::fs::read(folder.join("run/mcp.sock")).unwrap(), b"a file");
 }

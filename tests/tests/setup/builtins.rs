@@ -68,7 +68,7 @@ async fn folders_are_for_the_plugins_beside_them_only() {
     let named = folder.write("named.toml", other).display().to_string();
     let from = folder.write("from.toml", "[roots]\nfrom = \"client\"\n").display().to_string();
     for (more, expected) in [
-        (["-c", named.as_str()], "[plugins.other]: it has `roots`"),
+        (["-c", named.as_str()], "[plugins.other]: this plugin has `roots`"),
         (["-c", from.as_str()], "`from` says whose roots count"),
         (["--root", "home"], "use one of the two"),
     ] {
@@ -91,7 +91,7 @@ async fn a_config_names_one_as_well_and_grants_it_what_it_says() {
         "{checked:?}"
     );
     let path = format!("path={}", Path::new(&folder.join("docs/a.txt")).display());
-    // The grants of the config are those of the same component on the command line, as they are for a file.
+    // A built-in plugin on the command line has the grants of the same component in the config, as a file would.
     let called = folder.run(&["call", "--builtin", "files", "read_text_file", &path], &[]).await;
     assert_eq!(stdout(&called).trim(), "hello", "{}", stderr(&called));
 }

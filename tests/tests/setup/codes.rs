@@ -1,4 +1,4 @@
-//! How commands end: 0 done, 1 it failed, 2 the command line or the config is wrong.
+//! Exit codes of commands: 0 success, 1 failure, 2 an invalid command line or config.
 
 use e2e::{
     Folder,

@@ -1,4 +1,4 @@
-//! `wharf doctor`: each thing that may be wrong is made wrong, found, and told with what to do.
+//! `wharf doctor`: each problem is created, found, and reported with a remedy.
 
 use std::{
     net::TcpListener,
@@ -11,14 +11,14 @@ use e2e::{
     json,
 };
 
-/// A config of wharf with a port at which nobody listens.
+/// A config of wharf with an unused port.
 fn quiet(folder: &Folder) -> u16 {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     folder.config(&format!("[http]\nlisten = '127.0.0.1:{port}'\n"));
     port
 }
 
-/// The lines of what is wrong, and that the exit code says so.
+/// Returns the lines about problems, and checks the exit code.
 async fn wrong(folder: &Folder, environment: &[(&str, &str)]) -> Vec<String> {
     let output = folder.run(&["doctor"], environment).await;
     let lines: Vec<String> =
@@ -55,14 +55,14 @@ async fn what_clients_cannot_start_is_found() {
     symlink(&own, folder.join("bin/wharf")).unwrap();
     let linked = folder.join("bin/wharf");
     for (command, arguments, expected) in [
-        (json!("wharf"), json!(["run"]), "`wharf` is no absolute path"),
-        (json!(folder.join("gone/wharf")), json!(["run"]), "there is no "),
+        (json!("wharf"), json!(["run"]), "`wharf` is not an absolute path"),
+        (json!(folder.join("gone/wharf")), json!(["run"]), "gone/wharf does not exist"),
         (json!(old), json!(["run"]), "is `wharf 0.0.1`, and this is `wharf "),
-        (json!(plain), json!(["run"]), "is no program that you may run"),
+        (json!(plain), json!(["run"]), "is not a program that you may run"),
         (json!(linked), json!(["run", "--bulitin", "files"]), "unexpected argument '--bulitin'"),
-        (json!(linked), json!(["serve"]), "so it speaks no MCP"),
+        (json!(linked), json!(["serve"]), "so it does not serve MCP"),
         (json!(linked), json!(["run", "--builtin", "files", "/gone"]), "/gone: there is no such folder"),
-        (json!(linked), json!(["run", "--builtin", "files", "docs"]), "docs is no absolute path"),
+        (json!(linked), json!(["run", "--builtin", "files", "docs"]), "docs is not an absolute path"),
         (json!(linked), json!(["run", "/gone.wasm"]), "/gone.wasm: there is no such plugin"),
         (json!(linked), json!(["run", "-c", "/gone.toml"]), "/gone.toml: there is no such config"),
         (json!(linked), json!(["run", "--builtin", "tiem"]), "there is no built-in plugin `tiem`"),
@@ -72,12 +72,12 @@ async fn what_clients_cannot_start_is_found() {
         let found = wrong(&folder, &[]).await;
         let [line] = found.as_slice() else { panic!("{config}: {found:?}") };
         assert!(line.starts_with("WRONG Cursor: ") && line.contains("`mine`") && line.contains(expected), "{line}");
-        assert!(line.contains("`wharf install cursor --name mine`"), "{line}");
+        assert!(line.contains("run `wharf install cursor --name mine`"), "{line}");
     }
     folder.write("home/.cursor/mcp.json", "{\n  \"mcpServers\": {,\n");
     let found = wrong(&folder, &[]).await;
     assert!(
-        found.len() == 1 && found[0].contains("mcp.json: 2:18: ") && found[0].contains("mend it there"),
+        found.len() == 1 && found[0].contains("mcp.json: 2:18: ") && found[0].contains("fix the file"),
         "{found:?}"
     );
 }
@@ -95,9 +95,9 @@ async fn what_is_wrong_with_the_config_and_its_files_is_found() {
     let found = wrong(&folder, &[]).await;
     for (about, expected) in [
         ("secret t", "run `chmod 600` on it"),
-        ("[roots]", "/gone: there is no such folder; make it"),
+        ("[roots]", "/gone: there is no such folder; create it"),
         ("plugin a", "a.wasm: cannot be read"),
-        ("plugin b", "/gone/too: there is no such folder; make it"),
+        ("plugin b", "/gone/too: there is no such folder; create it"),
     ] {
         let is_told = |line: &&String| line.starts_with(&format!("WRONG {about}: ")) && line.contains(expected);
         assert_eq!(found.iter().filter(is_told).count(), 1, "{about}: {found:?}");

@@ -1,4 +1,4 @@
-//! Edits of configs of clients, whatever else stands in them.
+//! Edits of clients' configs, whatever else they contain.
 
 use proptest::{collection::vec, prelude::*};
 use wharf::setup::{
@@ -6,7 +6,7 @@ use wharf::setup::{
     format::Format,
 };
 
-/// What was chosen, one after the other; the first possibility when there is no more.
+/// The choices made, in order; the first possibility when there are no more.
 struct Picks(std::vec::IntoIter<usize>);
 
 impl Picks {
@@ -19,7 +19,7 @@ impl Picks {
     }
 }
 
-/// Values that no edit may touch, in the words of a format.
+/// Values that no edit may change, in the syntax of a format.
 fn noise(picks: &mut Picks, id: &str) -> String {
     let mut text = String::new();
     let lines = picks.below(6);
@@ -121,7 +121,7 @@ proptest! {
             prop_assert!(one.servers(&after).unwrap().contains(&server));
             let undone = one.undo(&after, "files", Some(&before)).unwrap().unwrap_or_default();
             prop_assert_eq!(&undone, &before, "{}: undone", one.id);
-            // Every line is there still, in its order, but that of the mapping itself; one may get a comma.
+            // Every line is still there, in order, except that of the mapping itself; one may get a comma.
             let mut rest = after.lines();
             for line in before.lines().filter(|line| !line.contains(one.key)) {
                 let is_same = |other: &str| other == line || (0..other.len()).any(|at| {

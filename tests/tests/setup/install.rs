@@ -1,4 +1,4 @@
-//! `wharf install`: what it writes into the config of each client is read as that client reads it, and started.
+//! `wharf install`: the config that it writes for each client is parsed as that client parses it, and the server is started.
 
 use std::{
     os::unix::fs::{MetadataExt, symlink},
@@ -11,7 +11,7 @@ use e2e::{
     json, text,
 };
 
-/// Each client, its config in a home without any, and whether it tells servers which folders are open.
+/// Each client, its config in an empty home directory, and whether it sends its open folders to servers.
 const CLIENTS: [(&str, &str, bool); 7] = [
     ("claude-desktop", "config/Claude/claude_desktop_config.json", false),
     ("claude-code", "home/.claude.json", true),
@@ -22,7 +22,7 @@ const CLIENTS: [(&str, &str, bool); 7] = [
     ("goose", "config/goose/config.yaml", true),
 ];
 
-/// The command and the arguments that a client finds in its config. The readers are others than wharf's own.
+/// The command and the arguments that a client finds in its config. The parsers are independent of wharf's own.
 fn named(client: &str, path: &Path) -> (String, Vec<String>) {
     let text = std::fs::read_to_string(path).unwrap();
     let (key, command) = match client {
@@ -47,7 +47,7 @@ fn named(client: &str, path: &Path) -> (String, Vec<String>) {
     (server[command].as_str().unwrap().to_owned(), arguments.collect())
 }
 
-/// Starts what a config names, as a client does: from some folder, without the shell's environment.
+/// Starts the command in a config, as a client does: from any folder, without the shell's environment.
 fn start(folder: &Folder, (program, arguments): &(String, Vec<String>)) -> Pipe {
     assert!(Path::new(program).is_absolute(), "{program}");
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -100,7 +100,7 @@ async fn folders_are_named_or_come_from_clients_that_have_them() {
             let (_, arguments) = named(client, &folder.join(config));
             assert_eq!(arguments, ["run", "--builtin", "files", "--allow", "roots=read-write"], "{client}");
         } else {
-            assert!(stderr(&output).contains("name those that files is to have"), "{client}: {}", stderr(&output));
+            assert!(stderr(&output).contains("name the folders that `files` may use"), "{client}: {}", stderr(&output));
             assert!(!folder.join(config).exists(), "{client}");
         }
     }
@@ -111,7 +111,7 @@ async fn folders_are_named_or_come_from_clients_that_have_them() {
     let (_, arguments) = named("vscode", &folder.join("p/.vscode/mcp.json"));
     assert_eq!(arguments, ["run", "--builtin", "files", "--read-only", "${workspaceFolder}"]);
     let output = folder.run(&["install", "codex", "--builtin", "files", "${workspaceFolder}"], &[]).await;
-    assert!(stderr(&output).contains("Codex replaces no variables"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("Codex does not expand variables"), "{}", stderr(&output));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -132,7 +132,7 @@ async fn a_config_that_is_there_keeps_its_links_its_mode_and_all_else() {
     assert!(!after.replace("\r\n", "").contains('\n'), "{after:?}");
     let backup = folder.join("home/.cursor/mcp.json.wharf-backup");
     assert_eq!(std::fs::read_to_string(&backup).unwrap(), before);
-    // Nothing of what is there was shown: it may be secret.
+    // The existing contents were not printed: they may be secret.
     assert!(!stdout(&output).contains("\"s\""));
     let undone = folder.run(&[install.as_slice(), &["--uninstall"]].concat(), &[]).await;
     assert!(undone.status.success(), "{}", stderr(&undone));
@@ -186,11 +186,11 @@ async fn what_is_not_wharfs_or_does_not_work_is_left_alone() {
         ("{}", &["--builtin", "tiem"], "there is no built-in plugin `tiem`"),
         ("{}", &["--builtin", "fetch"], "--allow http="),
         ("{}", &[], "nothing to serve"),
-        ("{}", &["--builtin", "time", "--profile", "nope"], "--profile: `nope` is none of "),
+        ("{}", &["--builtin", "time", "--profile", "nope"], "--profile: there is no profile `nope`; choose one of: "),
     ] {
         let path: PathBuf = folder.write(config, before);
         let output = folder.run(&[&["install", "cursor"], arguments].concat(), &[]).await;
-        // What was typed is right, and the plugin is not.
+        // The command line is valid, and the plugin is not.
         let code = if expected == "nothing was written: " { 1 } else { 2 };
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stdout(&output));
         assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));

@@ -1,4 +1,4 @@
-//! From nothing to a tool in a client: plugins that are in the binary, the configs of clients, and what `wharf doctor` finds.
+//! From an empty home directory to a tool in a client: built-in plugins, the configs of clients, and the checks of `wharf doctor`.
 
 #![expect(clippy::disallowed_methods, reason = "tests write the configs of clients")]
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]

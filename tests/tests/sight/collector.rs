@@ -1,4 +1,4 @@
-//! A collector: takes what is sent to it by OTLP, and reads it with the messages of that project.
+//! A collector: receives OTLP, and parses it with the message types of OpenTelemetry.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -19,19 +19,19 @@ use opentelemetry_proto::tonic::{
 use prost::Message;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
 
-/// Goes away when it is dropped.
+/// Shut down when it is dropped.
 pub struct Collector {
     pub address: SocketAddr,
     seen: watch::Receiver<Seen>,
     _server: JoinSet<()>,
 }
 
-/// What came, in its order.
+/// The received messages, in order.
 #[derive(Default, Clone)]
 pub struct Seen {
     pub spans: Vec<Span>,
     pub metrics: Vec<Metric>,
-    /// What is said of the sender, with each message.
+    /// The resource attributes of the sender, with each message.
     pub resources: Vec<BTreeMap<String, String>>,
     /// The header `authorization` of each message.
     pub authorizations: Vec<String>,
@@ -52,12 +52,12 @@ impl Collector {
         Self { address, seen, _server: server }
     }
 
-    /// The lines of a config that send everything here.
+    /// The lines of a config that send all telemetry here.
     pub fn config(&self, more: &str) -> String {
         format!("[telemetry]\notlp = \"http://{}/base\"\n{more}\n", self.address)
     }
 
-    /// Waits until what came is as wanted, and returns it.
+    /// Waits until the received messages are as wanted, and returns them.
     pub async fn until(&self, wanted: impl Fn(&Seen) -> bool) -> Seen {
         let mut seen = self.seen.clone();
         let found = timeout(PATIENCE, seen.wait_for(wanted)).await.map(|found| found.unwrap().clone());
@@ -106,7 +106,7 @@ async fn metrics(State(sender): State<watch::Sender<Seen>>, request: Request) ->
     StatusCode::OK
 }
 
-/// Attributes as text; each key is there once.
+/// Returns attributes as text; checks that each key occurs once.
 pub fn attributes(all: &[KeyValue]) -> BTreeMap<String, String> {
     let text = |one: &KeyValue| match one.value.as_ref().and_then(|value| value.value.as_ref()).unwrap() {
         Value::StringValue(text) => text.clone(),
@@ -118,7 +118,7 @@ pub fn attributes(all: &[KeyValue]) -> BTreeMap<String, String> {
     map
 }
 
-/// How many a histogram has counted, over all its series.
+/// The number of values in a histogram, over all its series.
 pub fn counted(metric: &Metric) -> u64 {
     let Some(Data::Histogram(histogram)) = &metric.data else { panic!("{metric:?}") };
     for point in &histogram.data_points {

@@ -1,4 +1,4 @@
-//! The dashboard in `examples/grafana`: whatever it asks for is there.
+//! Checks that every metric and label that the dashboard in `examples/grafana` uses exists.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::{Collector, Web, scrape};
 
 const DASHBOARD: &str = include_str!("../../../examples/grafana/wharf.json");
 
-/// All queries of a dashboard, of panels and variables.
+/// All queries of a dashboard, from panels and variables.
 fn queries(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -25,9 +25,9 @@ fn queries(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// The metrics that a query names: all words that begin as wharf's metrics do, outside of texts and lists of labels.
+/// The metrics in a query: all words with the prefix of wharf's metrics, outside strings and lists of labels.
 fn metrics(query: &str) -> Vec<&str> {
-    // `by (a, b)` names labels, as does what stands in braces.
+    // `by (a, b)` and braces contain labels.
     let word = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let mut named = Vec::new();
     let (mut rest, mut depth) = (query, 0);
@@ -62,7 +62,7 @@ fn names_of_metrics_are_told_from_labels() {
     }
 }
 
-/// Every name that there can be, from servers to which everything happens that is counted only then.
+/// All names of metrics that can exist, from servers in which every event occurs that creates one.
 async fn all_names() -> BTreeSet<String> {
     let (folder, web, collector) = (Folder::new(), Web::start().await, Collector::start().await);
     let (out, rule) = (plugin("outgoing"), format!("{{ url = \"{}\", private = true }}", web.url("")));
@@ -100,7 +100,7 @@ async fn whatever_it_asks_for_is_there() {
             asked.insert(metric.trim_end_matches("_count").trim_end_matches("_bucket").to_owned());
         }
     }
-    // And there is a place for almost everything.
+    // The dashboard shows nearly all metrics.
     let base = |name: &String| {
         ["_sum", "_count", "_bucket"].iter().fold(name.clone(), |name, suffix| name.trim_end_matches(suffix).to_owned())
     };

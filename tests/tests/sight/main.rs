@@ -1,4 +1,4 @@
-//! What operators see of a running wharf: its metrics, and the traces and metrics that it sends.
+//! Observability of a running wharf: its metrics, and the traces and metrics that it sends.
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The metrics of a running wharf: each moves when what it counts happens, they name nobody's arguments, and only who may gets them.
+//! The metrics of a running wharf: each changes when its event happens, they contain no arguments, and only allowed hosts get them.
 
 use e2e::{Folder, MODERN, Server, is_error, json, plugin, text};
 
@@ -9,7 +9,7 @@ use crate::{
 
 const ADMIN: &str = "[admin]\nlisten = \"127.0.0.1:0\"\n";
 
-/// How much a metric has grown.
+/// The increase of a metric.
 fn grown(before: &Scraped, after: &Scraped, name: &str, labels: &[(&str, &str)]) -> f64 {
     after.sum(name, labels) - before.sum(name, labels)
 }
@@ -22,7 +22,7 @@ async fn calls_are_counted_by_what_they_were_for_and_how_they_ended() {
         "{ADMIN}[plugins.echo]\npath = {echo:?}\n[plugins.hostile]\npath = {hostile:?}\n[plugins.hostile.limits]\ntimeout_ms = 300\n"
     ));
     let server = Server::start(&folder, &[]).await;
-    // It takes so long to say what it offers that the first load may be over before.
+    // Its lists take so long that the first load may be over before.
     server.wait_for_log("serving plugin=\"hostile\"").await;
     server.modern("tools/list", json!({}), json!({})).await.unwrap();
     let before = scrape(&server).await;
@@ -54,7 +54,7 @@ async fn calls_are_counted_by_what_they_were_for_and_how_they_ended() {
     ] {
         assert_eq!(grown(&before, &after, took, labels), count, "{labels:?} in\n{}", after.text);
     }
-    // The call that ran into its deadline took the time that it has.
+    // The call that timed out took exactly its time limit.
     let spun = [("gen_ai_tool_name", "hostile_spin")];
     assert!(after.sum("mcp_server_operation_duration_seconds_sum", &spun) >= 0.3);
     for (plugin, kind, outcome, count) in [
@@ -154,7 +154,7 @@ async fn who_is_turned_away_is_counted() {
     ] {
         assert_eq!(server.post(headers, &body).await.status(), status, "{headers:?}");
     }
-    // More than the half of all memory that one client may have.
+    // More than the half of all memory that one client may use.
     let large = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping", "params": { "x": "x".repeat(6 << 20) } });
     let status = server.post(&[("Authorization", own)], &large).await.status();
     assert!([413, 429].contains(&status), "{status}");
@@ -201,7 +201,7 @@ async fn only_metrics_are_there_and_only_for_who_knows_the_name() {
     ] {
         assert_eq!(ask(&address, method, path, headers).await.status(), status, "{method} {path} {headers:?}");
     }
-    // And clients find no metrics where they are served.
+    // The listener for clients serves no metrics.
     assert_eq!(server.send("GET", "/metrics", &[], b"").await.status(), 404);
 }
 
@@ -225,19 +225,19 @@ async fn idle_connections_keep_nobody_out() {
     for _ in 0..16 {
         idle.push(tokio::net::TcpStream::connect(&address).await.unwrap());
     }
-    // There is no room for one more; it is closed, and not kept waiting.
+    // Another connection exceeds the limit; it is closed instead of waiting.
     assert!(ends(tokio::net::TcpStream::connect(&address).await.unwrap()).await);
-    // The idle ones are closed after a while, without having been told anything.
+    // The idle ones are closed after a while, without a response.
     for stream in idle {
         assert!(ends(stream).await);
     }
     scrape(&server).await;
 }
 
-/// Whether a connection ends without a word.
+/// Whether a connection ends without a response.
 async fn ends(mut stream: tokio::net::TcpStream) -> bool {
     let mut said = Vec::new();
     let read = tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut said);
-    // One that is closed before it is served may be reset.
+    // A connection that is closed before it is served may be reset.
     tokio::time::timeout(e2e::PATIENCE, read).await.expect("it ends").unwrap_or(0) == 0
 }

@@ -1,17 +1,17 @@
-//! Reads metrics as a program does that knows nothing of wharf.
+//! Parses metrics like a generic program, without knowledge of wharf.
 
 use e2e::{Exchange, PATIENCE, Server};
 use prometheus_parse::{LineInfo, Sample, Scrape, Value};
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 
-/// All metrics at one moment.
+/// All metrics at one point in time.
 pub struct Scraped {
     pub text: String,
     samples: Vec<Sample>,
 }
 
 impl Scraped {
-    /// Every line has to be understood.
+    /// Fails on a line that it does not understand.
     pub fn parse(text: String) -> Self {
         assert!(text.ends_with("\n# EOF\n"), "{text}");
         let lines = text.lines().filter(|line| !line.starts_with("# UNIT ") && *line != "# EOF");
@@ -22,7 +22,7 @@ impl Scraped {
         Self { text, samples }
     }
 
-    /// The sum of all series with this name and these labels. Of a histogram, what it has counted.
+    /// The sum of all series with this name and these labels. For a histogram, the number of its values.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let fits = |sample: &&Sample| {
             sample.metric == name && labels.iter().all(|(label, value)| sample.labels.get(label) == Some(value))
@@ -55,7 +55,7 @@ fn number(value: &Value) -> f64 {
     }
 }
 
-/// Where a wharf with `[admin]` can be asked.
+/// The address of the metrics of a wharf with `[admin]`.
 pub async fn admin_of(server: &Server) -> String {
     let line = server.wait_for_log("serving metrics at http://").await;
     line.split_once("http://").unwrap().1.split('/').next().unwrap().to_owned()

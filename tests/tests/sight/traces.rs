@@ -1,5 +1,5 @@
-//! Traces and metrics as a collector gets them: what stands in them and what never does, and that wharf does not mind a collector that
-//! is slow, broken or gone.
+//! Traces and metrics as a collector receives them: their contents, data that they never contain, and that wharf is not affected by a
+//! collector that is slow, broken or gone.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -41,7 +41,7 @@ fn reaching(web: &Web, more: &str) -> String {
     format!("{more}[plugins.out]\npath = {out:?}\nprefix = \"\"\n[plugins.out.grants]\nhttp = [{rule}]\n")
 }
 
-/// Arguments of a call of `send` that belongs to the trace of a client.
+/// Arguments of a call of `send` that belongs to a client's trace.
 fn traced(url: &str, flags: &str, headers: serde_json::Value) -> serde_json::Value {
     let meta = json!({ "traceparent": format!("00-{TRACE}-{SPAN}-{flags}"), "tracestate": "vendor=1", "baggage": "user=hunter2" });
     json!({ "name": "send", "arguments": { "url": url, "headers": headers }, "_meta": meta })
@@ -69,7 +69,7 @@ async fn a_call_and_what_its_plugin_sends_are_one_trace() {
     let seen = collector.until(|seen| seen.spans.len() >= 3).await;
     let (call, run) = (named(&seen.spans, "tools/call send"), named(&seen.spans, "run out"));
     let get = named(&seen.spans, "GET");
-    // All belong to the trace of the client, each to the one around it.
+    // All belong to the client's trace, each with the enclosing one as its parent.
     for span in [call, run, get] {
         assert_eq!(hex(&span.trace_id), TRACE);
         assert!(span.start_time_unix_nano > 0 && span.end_time_unix_nano >= span.start_time_unix_nano, "{span:?}");
@@ -78,7 +78,7 @@ async fn a_call_and_what_its_plugin_sends_are_one_trace() {
     assert_eq!((&run.parent_span_id, run.kind()), (&call.span_id, SpanKind::Internal));
     assert_eq!((&get.parent_span_id, get.kind()), (&run.span_id, SpanKind::Client));
     assert!(run.start_time_unix_nano >= call.start_time_unix_nano && run.end_time_unix_nano <= call.end_time_unix_nano);
-    // The server that was asked is told which step asked it, by wharf and not by the plugin.
+    // The contacted server gets the id of the span that contacted it, from wharf and not from the plugin.
     let expected = format!("00-{TRACE}-{}-01", hex(&get.span_id));
     assert_eq!((header(&headers, "traceparent"), header(&headers, "tracestate")), (Some(&*expected), Some("vendor=1")));
     assert_eq!(header(&headers, "baggage"), None);
@@ -152,7 +152,7 @@ async fn what_goes_wrong_is_marked_and_named_by_nobody_else() {
     with("resources/read", Some("-32002"));
     assert!(!format!("{:?}", seen.spans).contains("hunter2"), "{:#?}", seen.spans);
     assert!(seen.metrics.is_empty());
-    // Nothing is carried on unless the operator says so, and what the plugin sends is its own.
+    // No trace is propagated unless the operator enables it, and the plugin's own headers are unchanged.
     let own = json!({ "traceparent": "00-11111111111111111111111111111111-2222222222222222-01" });
     server.modern("tools/call", traced(&web.url("/"), "01", own), json!({})).await.unwrap();
     let headers = web.headers(2).await.remove(1);
@@ -194,11 +194,11 @@ async fn clients_decide_about_their_traces_only_if_they_are_trusted() {
         pipe.legacy("2025-11-25", json!({})).await;
         pipe.request("tools/call", traced(&web.url("/"), flags, json!({}))).await.unwrap();
         let headers = web.headers(1).await.remove(0);
-        // The next in the chain is told what was decided, and the trace goes on either way.
+        // The next server learns the sampling decision, and the trace continues either way.
         let carried = header(&headers, "traceparent").unwrap();
         assert!(carried.starts_with(&format!("00-{TRACE}-")), "{carried}");
         assert_eq!(carried.ends_with("-01"), kept, "{more}{flags}: {carried}");
-        // What waits is sent before wharf ends.
+        // The queue is sent before wharf exits.
         assert!(pipe.close().await.status.success());
         let seen = collector.until(|seen| !seen.metrics.is_empty()).await;
         assert_eq!(!seen.spans.is_empty(), kept, "{more}{flags}");
@@ -221,10 +221,10 @@ async fn a_collector_that_is_gone_or_never_answers_harms_nobody() {
             let params = json!({ "name": "echo_echo", "arguments": { "message": "x" } });
             assert_eq!(text(&server.modern("tools/call", params, json!({})).await.unwrap()), "x");
         }
-        let told = server.wait_for_log("telemetry is not taken by").await;
+        let told = server.wait_for_log("telemetry cannot be sent to").await;
         assert!(told.contains(&address.to_string()), "{told}");
         if address == gone {
-            // Sent twice, then counted; whoever asks for metrics waits for none of it.
+            // Retried once, then counted; reading the metrics does not wait for any of this.
             let lost = async {
                 while scrape(&server).await.sum("wharf_spans_lost_total", &[("reason", "sending")]) < 50.0 {
                     tokio::task::yield_now().await;
@@ -233,12 +233,12 @@ async fn a_collector_that_is_gone_or_never_answers_harms_nobody() {
             tokio::time::timeout(e2e::PATIENCE, lost).await.expect("they are lost");
         }
         let log = server.log();
-        assert!(log.matches("telemetry is not").count() <= 2, "told too often:\n{log}");
+        assert!(log.matches("telemetry cannot be sent").count() <= 2, "told too often:\n{log}");
         let began = std::time::Instant::now();
         assert!(server.terminate().await.0.success());
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     }
-    // The deaf one was connected to.
+    // Connections to the silent collector were made.
     let (mut stream, _) = deaf.accept().await.unwrap();
     assert!(stream.read(&mut [0; 16]).await.unwrap() > 0);
 }

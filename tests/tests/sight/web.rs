@@ -1,4 +1,4 @@
-//! A server for plugins to reach, which keeps the headers of what came to it. A request for `/wait` is answered when it is let go.
+//! A server for plugins to reach, which records the headers of its requests. It answers a request for `/wait` when the test says so.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -44,7 +44,7 @@ impl Web {
         format!("http://{}{path}", self.address)
     }
 
-    /// Waits until so many requests have come, and returns their headers.
+    /// Waits until so many requests have arrived, and returns their headers.
     pub async fn headers(&self, count: usize) -> Vec<HeaderMap> {
         let mut seen = self.seen.clone();
         timeout(PATIENCE, seen.wait_for(|seen| *seen >= count)).await.expect("no such request").unwrap();

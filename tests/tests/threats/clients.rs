@@ -1,4 +1,4 @@
-//! Clients over HTTP and on a pipe that send far too much, read nothing, or leave in odd ways.
+//! Clients over HTTP and on a pipe that send far too much, read nothing, or disconnect in unusual ways.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::beside::{beside, config, within};
+use crate::bystander::{config, during, within};
 
 const MIB: usize = 1 << 20;
 
@@ -58,7 +58,7 @@ async fn batches_and_deep_values_cost_no_more_than_there_is() {
         ("an amplified value", &amplified, &[413, 429]),
         ("objects in objects", &objects, &[413, 429]),
     ] {
-        let seen = beside(&mut session, what, async {
+        let seen = during(&mut session, what, async {
             let sent = (0..8).map(|_| async {
                 let mut exchange = server.connect(bytes).await;
                 assert!(exchange.read_head().await, "{what}");
@@ -79,10 +79,10 @@ async fn batches_and_deep_values_cost_no_more_than_there_is() {
 async fn who_does_not_read_keeps_no_one_from_anything() {
     let (_folder, server) = started(SMALL).await;
     let mut session = server.legacy("2025-11-25", json!({})).await;
-    // Several on each connection: one alone fits into the buffers of the system.
+    // Several on each connection, because a single one fits into the buffers of the system.
     let calls = modern_post(&server, "big", r#"{"bytes":3500000}"#).repeat(4);
     let mut unread = Vec::new();
-    beside(&mut session, "270 connections with answers unread", async {
+    during(&mut session, "270 connections with answers unread", async {
         for _ in 0..270 {
             let mut exchange = server.connect(&calls).await;
             assert!(exchange.read_head().await);
@@ -92,7 +92,7 @@ async fn who_does_not_read_keeps_no_one_from_anything() {
     })
     .await;
     within(&server, 768, "answers that nobody reads");
-    // Who goes on not reading is gone after a while, and what it held is free again.
+    // A client that never reads is disconnected after a while, and its memory is free again.
     server.wait_for_log("a client that does not read what it is sent").await;
     drop(unread);
 }
@@ -103,12 +103,12 @@ async fn connections_that_show_no_right_make_room() {
     let mut session = server.legacy("2025-11-25", json!({})).await;
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address).repeat(2000);
     let mut open = Vec::new();
-    beside(&mut session, "4,200 connections", async {
+    during(&mut session, "4,200 connections", async {
         for _ in 0..4200 {
             let Ok(Ok(mut stream)) = timeout(PATIENCE, TcpStream::connect(server.address)).await else {
                 panic!("no connection after {}", open.len())
             };
-            // What does not fit is not waited for.
+            // Requests that do not fit are refused without waiting.
             let _ = timeout(Duration::from_millis(5), stream.write_all(request.as_bytes())).await;
             open.push(stream);
         }
@@ -116,9 +116,9 @@ async fn connections_that_show_no_right_make_room() {
     .await;
     within(&server, 768, "connections that read nothing");
     drop(open);
-    // Sockets that only claim to be about to send.
+    // Sockets that pretend to be about to send.
     let mut idle = Vec::new();
-    beside(&mut session, "4,200 silent connections", async {
+    during(&mut session, "4,200 silent connections", async {
         for _ in 0..4200 {
             idle.push(timeout(PATIENCE, TcpStream::connect(server.address)).await.expect("a connection").unwrap());
         }
@@ -135,7 +135,7 @@ async fn a_connection_that_shows_no_right_ends_and_one_of_many_clients_does_not(
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         let (mut read, mut write) = stream.split();
         let mut answers = Vec::new();
-        // What comes after the last answer may not be taken any more.
+        // Messages after the last answer may not be accepted any more.
         let (_, read) = tokio::join!(write.write_all(&bytes), timeout(PATIENCE, read.read_to_end(&mut answers)));
         let _ = read.expect("the connection ends");
         String::from_utf8(answers).unwrap().to_lowercase()
@@ -143,7 +143,7 @@ async fn a_connection_that_shows_no_right_ends_and_one_of_many_clients_does_not(
     let healthz = |more: &str| format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n{more}\r\n", server.address);
     let answers = all(healthz("").repeat(64).into_bytes()).await;
     assert_eq!((answers.matches("200 ok").count(), answers.matches("connection: close").count()), (64, 1), "{answers}");
-    // As a proxy's connection is: one client after the other says hello, and asks for nothing on it.
+    // Like a proxy's connection: one client after the other makes a handshake, and sends nothing else on it.
     let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"one","version":"1"}}}"#;
     let mut many = post(&server, "", hello).repeat(100);
     many.extend(healthz("").repeat(100).into_bytes());
@@ -167,7 +167,7 @@ async fn what_is_kept_is_counted_in_bytes() {
     );
     let subscribe = post(&server, &format!("Mcp-Session-Id: {}\r\n", session.id), &subscribe);
     for (what, bytes) in [("a long clientInfo", initialize), ("a long URI", subscribe)] {
-        beside(&mut session, what, async {
+        during(&mut session, what, async {
             for _ in 0..40 {
                 let mut exchange = server.connect(&bytes).await;
                 assert!(exchange.read_head().await);
@@ -177,14 +177,14 @@ async fn what_is_kept_is_counted_in_bytes() {
         })
         .await;
     }
-    // Bodies that are begun and not ended: 7 of 8 MB each, then silence.
+    // Unfinished bodies: 7 of 8 MB each, then silence.
     let head = post(&server, "", &"x".repeat(8_000_000));
     let unfinished = head.get(..7_000_000).unwrap().to_vec();
     let mut held = Vec::new();
-    beside(&mut session, "300 unfinished bodies", async {
+    during(&mut session, "300 unfinished bodies", async {
         for _ in 0..300 {
             let mut stream = TcpStream::connect(server.address).await.unwrap();
-            // Refused while it still sends, it may be cut off.
+            // If it is refused while it still sends, the connection may be reset.
             let _ = timeout(Duration::from_secs(1), stream.write_all(&unfinished)).await;
             held.push(stream);
         }
@@ -203,7 +203,7 @@ async fn sessions_that_are_only_opened_end_no_one_elses() {
     session.request("ping", json!({})).await.unwrap();
     let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "n", "version": "1" } } });
-    beside(&mut session, "1,100 sessions", async {
+    during(&mut session, "1,100 sessions", async {
         for _ in 0..1100 {
             assert_eq!(server.post(&[], &initialize).await.status(), 200);
         }
@@ -224,7 +224,7 @@ async fn refusals_fill_no_log() {
     assert!((1..5).contains(&told), "{told} lines: {}", server.log());
 }
 
-/// Requests on the stream of 2024-11-05 count as any others do.
+/// Requests on the stream of 2024-11-05 count like any others.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_old_transport_counts_what_it_works_for() {
     let (_folder, server) =
@@ -256,7 +256,7 @@ async fn the_old_transport_counts_what_it_works_for() {
             "params": { "name": "sleep", "arguments": { "ms": 3000 } } });
         statuses.push(say(call).await);
     }
-    // One client alone gets three of four places.
+    // A single client gets three of four places.
     assert_eq!(statuses.iter().filter(|status| **status == 503).count(), 5, "{statuses:?}");
     drop(stream);
     let began = Instant::now();
@@ -265,12 +265,12 @@ async fn the_old_transport_counts_what_it_works_for() {
     }
 }
 
-/// A client that is killed takes its wharf with it, even if somebody else holds the pipe.
+/// When a client is killed, its wharf exits, even if another process holds the pipe.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_client_leaves_no_wharf_behind() {
     let folder = Folder::new();
     config(&folder, "");
-    // The client is a shell that starts wharf and a sibling, which inherits the pipe and lives on.
+    // The client is a shell that starts wharf and a sibling process, which inherits the pipe and survives.
     let plain = folder.command(&["run"], &[]);
     let plain = plain.as_std();
     let mut client = tokio::process::Command::new("sh");
@@ -308,7 +308,7 @@ async fn a_killed_client_leaves_no_wharf_behind() {
     println!("ended after {:?}", began.elapsed());
 }
 
-/// The same amplification on a pipe: the answer names the limit, and the pipe goes on.
+/// The same amplification on a pipe: the answer names the limit, and the pipe continues to work.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipe_is_bounded_in_bytes_too() {
     let folder = Folder::new();

@@ -1,11 +1,11 @@
-//! What is compiled, and the process that does it: bombs, crashes, standstill, and places where nothing can be written.
+//! Compiling, and the compiler process: bombs, crashes, a suspended compiler, and folders that cannot be written.
 
 use std::time::{Duration, Instant};
 
 use e2e::{Folder, PATIENCE, Pipe, Server, json, memory_kib, names, plugin};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::beside::{beside, config, within};
+use crate::bystander::{config, during, within};
 
 fn assembled(text: &str) -> Vec<u8> {
     wat::parse_str(text).unwrap()
@@ -20,7 +20,7 @@ fn nested(levels: usize, width: usize) -> Vec<u8> {
     assembled(&text)
 }
 
-/// One function so large that compiling it takes long.
+/// A single function that is so large that it takes long to compile.
 fn slow() -> Vec<u8> {
     let body = "(local.set 0 (i64.mul (i64.add (local.get 0) (local.get 1)) (i64.rotl (local.get 1) (local.get 0))))
         (local.set 1 (i64.xor (local.get 0) (i64.load (i32.wrap_i64 (local.get 1)))))";
@@ -47,8 +47,7 @@ fn cold(folder: &Folder) -> [(&'static str, String); 1] {
     [("XDG_CACHE_HOME", folder.join("own-cache").display().to_string())]
 }
 
-/// A client of a wharf that has compiled nothing yet.
-/// A wharf with an empty cache, to which nothing has been said yet. A handshake would wait for the first load.
+/// A wharf with an empty cache, before any message. A handshake would wait for the first load.
 fn cold_wharf(folder: &Folder) -> Pipe {
     let environment = cold(folder);
     let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -72,7 +71,7 @@ async fn bombs_beside_good_plugins_delay_no_one() {
         ),
     );
     good_plugins(&folder, 20);
-    // The good ones are compiled already, as they mostly are.
+    // The harmless plugins are already compiled, as is usual.
     let warm = Server::loaded(&folder).await;
     drop(warm);
     let began = Instant::now();
@@ -88,11 +87,11 @@ async fn bombs_beside_good_plugins_delay_no_one() {
     let began = Instant::now();
     let server = Server::loaded(&folder).await;
     let listed = server.modern("tools/list", json!({}), json!({})).await.unwrap();
-    println!("20 good plugins beside 4 bombs listed after {:?}, usually {usual:?}", began.elapsed());
+    println!("20 good plugins next to 4 bombs listed after {:?}, usually {usual:?}", began.elapsed());
     assert_eq!(names(&listed, "tools").len(), 21);
     assert!(began.elapsed() < usual * 3 + Duration::from_secs(5), "{:?}", began.elapsed());
     let mut session = server.legacy("2025-11-25", json!({})).await;
-    beside(&mut session, "bombs", async {
+    during(&mut session, "bombs", async {
         for (id, why) in [("instances", "instances"), ("deep", "instances"), ("globals", "globals")] {
             let line = server.wait_for_log(&format!("plugin=\"{id}\"")).await;
             assert!(line.contains(why), "{line}");
@@ -109,14 +108,14 @@ async fn inspect_and_check_say_what_a_bomb_comes_to() {
     let began = Instant::now();
     let output = folder.run(&["inspect", bomb.to_str().unwrap()], &[]).await;
     let said = e2e::folder::stdout(&output);
-    assert!(!output.status.success() && said.contains("comes to") && said.contains("instances"), "{said}");
+    assert!(!output.status.success() && said.contains("nested in it") && said.contains("instances"), "{said}");
     assert!(began.elapsed() < Duration::from_secs(10));
     config(&folder, &format!("[plugins.bomb]\npath = {bomb:?}\n"));
     let output = folder.run(&["check"], &[]).await;
     assert!(!output.status.success() && e2e::folder::stdout(&output).contains("instances"));
 }
 
-/// A child that compiles, once there is one.
+/// Returns a compiler process, once there is one.
 async fn compiler(pipe: &Pipe) -> i32 {
     let began = Instant::now();
     loop {
@@ -128,7 +127,7 @@ async fn compiler(pipe: &Pipe) -> i32 {
     }
 }
 
-/// The children of a process that compile.
+/// The compiler processes among the children of a process.
 fn compilers(of: u32) -> Vec<i32> {
     let children = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
     let mut all: Vec<i32> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
@@ -142,7 +141,7 @@ fn compilers(of: u32) -> Vec<i32> {
     all
 }
 
-/// What happens to a child that compiles is told, and the last good version serves.
+/// Failures of the compiler process are reported, and the last valid version is served.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compiler_that_stands_still_or_is_killed_changes_nothing() {
     let folder = Folder::new();
@@ -186,14 +185,14 @@ async fn a_killed_wharf_leaves_no_compiler_behind() {
     }
 }
 
-/// A cache that can be read only, or is full, is a warning; the plugin serves.
+/// A cache that is read-only or full causes a warning; the plugin is served.
 #[tokio::test(flavor = "multi_thread")]
 async fn where_nothing_can_be_written_plugins_still_load() {
     let folder = Folder::new();
     config(&folder, &format!("[plugins.hello]\npath = {:?}\n", plugin("hello")));
     let environment = cold(&folder);
     let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    // Files of one kilobyte at the most: as a disk that is full in the middle of a write.
+    // Files of at most one kilobyte: like a disk that is full in the middle of a write.
     let mut command = folder.limited("ulimit -f 1", &["run"], &environment);
     command.stdin(std::process::Stdio::piped());
     let mut pipe = Pipe::of_command(command);

@@ -1,10 +1,10 @@
-//! What the operator takes away is taken away, whatever plugins are doing.
+//! Revoked grants are gone, whatever plugins are doing.
 
 use std::time::{Duration, Instant};
 
 use e2e::{Folder, Pipe, is_error, json, plugin, text};
 
-/// How long it may take from the file's being written: noticing it, reading it, and acting.
+/// The time limit from writing the file: noticing it, reading it, and acting.
 const SOON: Duration = Duration::from_millis(1500);
 
 fn config(folder: &Folder, spinning: usize, reach: bool) {
@@ -27,7 +27,7 @@ fn config(folder: &Folder, spinning: usize, reach: bool) {
     folder.config(&text);
 }
 
-/// A client of a plugin that can read a file, and of so many that can be made to spin in their lists; all of it loaded.
+/// A client of a plugin that can read a file, and of so many plugins that can be made to loop in their lists; all of them loaded.
 async fn started(hostile: usize) -> (Folder, Pipe) {
     let folder = Folder::new();
     folder.write("d/f", "file");
@@ -62,7 +62,7 @@ async fn announcements_of_one_plugin_postpone_nothing() {
         pipe.call("hostile0_flood_list_changed", json!({ "n": 300 })).await;
     }
     revoked_soon(&mut pipe, &folder, 1, "300 announcements of a plugin whose list spins").await;
-    // It is put aside, and what it listed last serves.
+    // The looping call is given up, and the plugin's last list is served.
     pipe.wait_for_log("fails when asked what it offers").await;
     let result = pipe.call("hostile0_ok", json!({})).await;
     assert_eq!(text(&result), "fine");
@@ -78,13 +78,13 @@ async fn lists_that_never_end_postpone_nothing() {
     pipe.legacy("2025-11-25", json!({})).await;
     let began = Instant::now();
     let result = pipe.call("by_echo", json!({ "message": "well" })).await;
-    println!("the first call beside six lists that spin: {:?}", began.elapsed());
+    println!("the first call during six lists that spin: {:?}", began.elapsed());
     assert_eq!(text(&result), "well");
     assert!(began.elapsed() < Duration::from_secs(10));
     revoked_soon(&mut pipe, &folder, 6, "six plugins whose lists spin").await;
 }
 
-/// A plugin that announces as fast as it can is asked no more than it may be, and others are told of their own changes.
+/// A plugin that announces as fast as it can is asked at most as often as allowed, and others are notified of their own changes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chatty_plugin_keeps_no_one_elses_changes_waiting() {
     let (folder, mut pipe) = started(1).await;

@@ -1,18 +1,18 @@
-//! One client takes as much as it can of what all clients share, in every way that there is. Another client, at another address, is
-//! served all the while as if it were alone.
+//! One client takes as much as it can of everything that clients share, in every possible way. Another client, at another address, is
+//! served in the meantime as if it were alone.
 
 use std::time::{Duration, Instant};
 
 use e2e::{Exchange, Folder, Server, client::Client, json, plugin, together};
 
-use crate::beside::config;
+use crate::bystander::config;
 
-/// How long 99 of 100 requests of the other client may take at most.
+/// The time limit for 99 of 100 requests of the other client.
 const SOON: Duration = Duration::from_millis(250);
-/// How many rounds of requests it makes.
+/// The number of rounds of requests that it makes.
 const ROUNDS: usize = 25;
 
-/// Waits for an answer, and says after how long it was there, or what came instead.
+/// Waits for an answer. Returns how long it took, or what was received instead.
 async fn answered(began: Instant, mut exchange: Exchange) -> Result<Duration, String> {
     if !exchange.read_head().await {
         return Err("the connection was closed".into());
@@ -25,7 +25,7 @@ async fn answered(began: Instant, mut exchange: Exchange) -> Result<Duration, St
     if message.get("error").is_some() { Err(message.to_string()) } else { Ok(began.elapsed()) }
 }
 
-/// What the other client does, over and over: everything that takes a place. The error says what was lost or late.
+/// The other client's work, repeated: everything that takes a place. The error says what was lost or late.
 async fn is_served(ben: &Client<'_>, during: &str) -> Result<(), String> {
     let mut took = Vec::new();
     for _ in 0..ROUNDS {
@@ -50,7 +50,7 @@ async fn is_served(ben: &Client<'_>, during: &str) -> Result<(), String> {
     if p99 <= SOON { Ok(()) } else { Err(format!("p99 {p99:?}")) }
 }
 
-/// In which ways a client takes all it can get.
+/// The ways in which a client takes all it can get.
 #[derive(Debug, Clone, Copy)]
 enum Greed {
     LongCalls,
@@ -61,7 +61,7 @@ enum Greed {
     Streams,
 }
 
-/// Does it. What is returned keeps what was taken.
+/// Takes it. The returned value holds what was taken.
 async fn takes(ann: &Client<'_>, greed: Greed) -> Vec<Exchange> {
     let sleep = || json!({ "name": "sleep", "arguments": { "ms": 20_000 } });
     let mut held = Vec::new();
@@ -75,7 +75,7 @@ async fn takes(ann: &Client<'_>, greed: Greed) -> Vec<Exchange> {
             let session = ann.initialize().await.ok().unwrap();
             let asks = matches!(greed, Greed::QuestionsAndLeaves);
             let params = || if asks { json!({ "name": "show_introduce", "arguments": {} }) } else { sleep() };
-            // The response begins when a question is asked, or after a moment. Only then does she leave.
+            // The response begins when a question is asked, or after a moment. Only then does the client disconnect.
             for at in 0..15 {
                 let begun =
                     together((0..20).map(|one| ann.in_session(&session, at * 20 + one + 2, "tools/call", params())))
@@ -123,7 +123,7 @@ async fn takes(ann: &Client<'_>, greed: Greed) -> Vec<Exchange> {
 
 async fn started() -> (Folder, Server) {
     let folder = Folder::new();
-    // The numbers of a machine with few cores, whatever the machine.
+    // The defaults of a machine with few cores, whatever the machine.
     let more = format!(
         "[http]\nin_flight = 256\n[plugins.hostile]\npath = {:?}\nprefix = \"\"\n\
          [plugins.show]\npath = {:?}\n[plugins.show.grants]\nask = [\"elicitation\"]\n",
@@ -159,7 +159,7 @@ async fn who_takes_all_there_is_leaves_others_their_part() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// A client is told whose part is used up, and when to try again.
+/// A client is told which share is used up, and when to retry.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_has_its_part_is_told_so() {
     let (_folder, server) = started().await;
@@ -171,12 +171,12 @@ async fn who_has_its_part_is_told_so() {
     let told = refused.json().await["error"]["message"].as_str().unwrap().to_owned();
     assert_eq!(
         told,
-        "this client holds 192 of the 256 places for requests under way, and the others are kept for other clients \
+        "this client holds 192 of the 256 places for requests under way, and the others are reserved for other clients \
          (`in_flight` in [http]); try again"
     );
 }
 
-/// While questions wait for a person, the one who asked them has its places for other calls, and comes back to all of them.
+/// While questions wait for a person, the client that asked them can use its places for other calls, and gets an answer to all of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_keep_no_place() {
     let (_folder, server) = started().await;
@@ -211,7 +211,7 @@ async fn questions_keep_no_place() {
     }
 }
 
-/// A client that is gone does not keep itself out either: its calls that nobody waits for make room for its next ones.
+/// A client that disconnected does not lock itself out either: its abandoned calls make room for its next ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_comes_back_is_served_in_place_of_what_nobody_waits_for() {
     let (_folder, server) = started().await;

@@ -1,12 +1,12 @@
-//! One plugin, without any grant but a folder to read at most.
+//! A single plugin, with at most a grant to read one folder.
 
 use std::time::{Duration, Instant};
 
 use e2e::{Folder, Server, Value, given, is_error, json, names, plugin, text};
 
-use crate::beside::{beside, config, within};
+use crate::bystander::{config, during, within};
 
-/// A chain of definitions, each so many `not`s deep, which ends in the elements of the value.
+/// A chain of definitions, each with so many nested `not`s, which ends in the elements of the value.
 fn winding(definitions: usize, nots: usize) -> Value {
     let chain = |at: usize| {
         let next = if at + 1 < definitions {
@@ -28,14 +28,14 @@ fn nested(levels: usize) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_that_wind_end_no_process() {
     let folder = Folder::new();
-    // As audited, and as much as is let through.
+    // The schema found in an audit, and the largest schema that is accepted.
     let audited = given("audited", &json!({ "output": winding(20, 26) }), "");
     let passing = given("passing", &json!({ "output": winding(3, 26), "alone": true }), "");
     config(&folder, &format!("{audited}\n{passing}"));
     let server = Server::loaded(&folder).await;
-    server.wait_for_log("lead over more than 100 others").await;
+    server.wait_for_log("nested more than 100 deep").await;
     let mut session = server.legacy("2025-11-25", json!({})).await;
-    beside(&mut session, "a winding schema", async {
+    during(&mut session, "a winding schema", async {
         let call = json!({ "name": "passing_t", "arguments": { "answer": nested(110) } });
         server.modern("tools/call", call, json!({})).await.unwrap();
     })
@@ -69,7 +69,7 @@ async fn schemas_that_multiply_are_refused_and_others_are_ended() {
     println!("loaded after {:?}", began.elapsed());
     server.wait_for_log("more than 256 patterns").await;
     let mut session = server.legacy("2025-11-25", json!({})).await;
-    beside(&mut session, "patterns", async {
+    during(&mut session, "patterns", async {
         let long = json!({ "name": "slow_t", "arguments": { "answer": ["b".repeat(2_000_000)] } });
         let result = server.modern("tools/call", long, json!({})).await.unwrap();
         assert!(is_error(&result), "{}", text(&result));
@@ -107,7 +107,7 @@ async fn what_the_host_keeps_for_a_guest_is_the_guests() {
         ("write_wide", json!({ "bytes": 1 << 20 }), "crashed"),
     ] {
         let call = json!({ "name": tool, "arguments": arguments });
-        let results = beside(&mut session, tool, async {
+        let results = during(&mut session, tool, async {
             let calls = (0..6).map(|_| server.modern("tools/call", call.clone(), json!({})));
             e2e::together(calls).await
         })
@@ -133,7 +133,7 @@ async fn links_tell_nothing_of_what_is_not_open() {
         ("inside", format!("{own}/folder")),
         ("near", "file".into()),
         ("outside", "/etc/hostname".into()),
-        ("beside", format!("{own}x/file")),
+        ("adjacent", format!("{own}x/file")),
         ("up", format!("{own}/../outside")),
     ] {
         std::os::unix::fs::symlink(target, shared.join(name)).unwrap();
@@ -144,7 +144,7 @@ async fn links_tell_nothing_of_what_is_not_open() {
             plugin("hostile")
         )
     };
-    // Under another name than its own, the folder's links say nothing that the guest could use.
+    // With another name than its own, the folder's links reveal nothing that the guest could use.
     let guests = [("same", ""), ("other", ", guest = \"/d\""), ("all", ", guest = \"/\"")];
     config(&folder, &guests.map(|(id, guest)| config_of(id, guest)).concat());
     let server = Server::loaded(&folder).await;
@@ -153,7 +153,7 @@ async fn links_tell_nothing_of_what_is_not_open() {
         let result = session.call(&format!("{id}_identities"), json!({ "path": path })).await;
         let inside = if inside { format!("{own}/folder") } else { "not-permitted".into() };
         let expected = [
-            "beside true not-permitted",
+            "adjacent true not-permitted",
             "file true ",
             "folder true ",
             &format!("inside true {inside}"),
@@ -165,7 +165,7 @@ async fn links_tell_nothing_of_what_is_not_open() {
     }
 }
 
-/// Pipes among the files, and links to them: nothing waits for their other end.
+/// Pipes in place of files, and links to pipes: no thread waits for their other end.
 #[tokio::test(flavor = "multi_thread")]
 async fn pipes_among_files_hold_no_thread() {
     let folder = Folder::new();
@@ -212,7 +212,7 @@ async fn pipes_among_files_hold_no_thread() {
         });
         (stop, thread)
     };
-    beside(&mut session, "a pipe in a file's place", async {
+    during(&mut session, "a pipe in a file's place", async {
         for _ in 0..20 {
             let call = json!({ "name": "open_many", "arguments": { "n": 100, "path": "/d/file", "ms": 0 } });
             let began = Instant::now();
@@ -241,7 +241,7 @@ async fn secrets_of_the_config_reach_neither_clients_nor_logs() {
     let mut stream = session.stream().await;
     server.wait_for_log("does not load").await;
     server.wait_for_log("[secret]").await;
-    // Told anew to who listens, once the failure changes.
+    // Subscribers are notified again when the failure changes.
     config(
         &folder,
         &format!(
@@ -264,7 +264,7 @@ async fn secrets_of_the_config_reach_neither_clients_nor_logs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_plugin_takes_over_what_another_serves() {
     let folder = Folder::new();
-    // `first` has the template note:///{+x}; the other one lists note:///a.
+    // `first` has the template note:///{+x}; the other plugin lists note:///a.
     let later = format!("[plugins.later]\npath = {:?}\nconfig = {{ mode = \"ansi\" }}\n", plugin("badlist"));
     config(&folder, &format!("{}\n{later}", given("first", &json!({}), "")));
     let server = Server::loaded(&folder).await;
@@ -297,7 +297,7 @@ async fn templates_and_updates_hold_up_no_one() {
     let server = Server::loaded(&folder).await;
     server.wait_for_log("more than 256 templates").await;
     let mut session = server.legacy("2025-11-25", json!({})).await;
-    beside(&mut session, "updates of long URIs", async {
+    during(&mut session, "updates of long URIs", async {
         let uri = format!("many:///{}", "x".repeat(8_000));
         let call = json!({ "name": "g_t", "arguments": { "updated": uri, "times": 300 } });
         let calls = (0..4).map(|_| server.modern("tools/call", call.clone(), json!({})));

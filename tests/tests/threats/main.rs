@@ -1,14 +1,14 @@
-//! What hostile plugins, hostile clients and careless operators could do to the host around the sandbox: each thing is tried
-//! on the real binary, with a client beside it that wants to work.
+//! Attacks on the host by hostile plugins and hostile clients, and mistakes of operators: each is tested on the real binary, while another
+//! client works.
 //!
-//! Whatever is tried, the client beside it is answered, the memory in use stays within what the config says, and what is
-//! refused is said. The table of all that is tried is docs/threats.md.
+//! In each test, the other client is answered, memory use stays within the configured limits, and refusals are reported. All attacks are
+//! listed in docs/threats.md.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "what was measured is for whoever runs it")]
+#![expect(clippy::print_stdout, reason = "tests print their measurements")]
 
-mod beside;
+mod bystander;
 mod clients;
 mod compiler;
 mod control;

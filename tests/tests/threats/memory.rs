@@ -1,16 +1,16 @@
-//! Memory that clients make the host take before it knows them, beside what they send, and in ways that look small: whatever they mix, the
-//! process stays within what the config says, and a client at another address is answered.
+//! Memory that unauthenticated clients make the host use, in addition to the bytes that they send, in ways that look small: for all mixes
+//! of these, the process stays within the configured limits, and a client at another address is answered.
 
 use std::time::{Duration, Instant};
 
 use e2e::{Folder, Server, Session, http::Over, json, memory_kib, modern_params, plugin, random::Random};
 
 use crate::{
-    beside::{beside, config, within},
+    bystander::{config, during, within},
     raw::{Certified, Clients, certified, field, frame, post},
 };
 
-/// The most for what wharf keeps for plugins and clients, and for all guests together.
+/// The limits for wharf's own memory for plugins and clients, and for all guests together.
 const HOST_MIB: u64 = 128;
 const GUESTS_MIB: u64 = 64;
 
@@ -33,29 +33,29 @@ async fn started(tls: bool) -> (Folder, Option<Certified>, Server) {
     (folder, certified, server)
 }
 
-/// What a client does on one connection, from which address, to make the host take memory.
+/// What a client does on one connection, and from which address, to make the host use memory.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// Headers of HTTP/1.1 that do not end, and are as long as they may be, or longer.
+    /// Unfinished headers of HTTP/1.1, of the maximum length or longer.
     EndlessHeaders,
     LongHeaders,
-    /// A message of TLS that does not end.
+    /// An unfinished TLS message.
     EndlessHandshake,
-    /// Bodies below the bound for small messages that do not end.
+    /// Unfinished bodies below the limit for small messages.
     SmallBody,
     LargeBody,
     /// Five hundred fields of one byte in each of a hundred requests.
     TinyFields,
-    /// As many fields as there may be, as large as they may be, and bodies that do not end.
+    /// The maximum number of fields, with maximum length, and unfinished bodies.
     ManyFields,
-    /// A block of headers that goes on in one frame after the other.
+    /// A header block that continues in one frame after the other (CONTINUATION flood).
     EndlessBlock,
-    /// Paths that the decompressor of headers remembers, each in a frame of its own with much behind it.
+    /// Paths that the header decompressor (HPACK) stores, each in its own frame with much data after it.
     RememberedPaths,
-    /// Answers that nobody reads, of which the HTTP library takes all or the beginning.
+    /// Unread answers, of which the HTTP library buffers everything or the beginning.
     UnreadSmall,
     UnreadLarge,
-    /// Sessions that keep long subscriptions.
+    /// Sessions with long subscriptions.
     Sessions,
 }
 
@@ -89,7 +89,7 @@ impl Way {
             Self::EndlessHeaders => clients.one(from, &head(31 << 10)).await,
             Self::LongHeaders => clients.one(from, &head(120 << 10)).await,
             Self::EndlessHandshake => {
-                // A record of a handshake whose message claims 60,000 bytes, and then more of it.
+                // A record of a handshake whose message declares 60,000 bytes, and then more of it.
                 let mut bytes = Vec::new();
                 for at in 0..4 {
                     let mut body = vec![b'x'; 14_000];
@@ -135,7 +135,7 @@ impl Way {
                 let mut frames = Vec::new();
                 for at in 0..107u32 {
                     frames.extend(headers(at, &post(&format!("/{}", at % 10), true)));
-                    // A frame of a kind that nobody knows.
+                    // A frame of an unknown type.
                     frames.extend(frame(0xfa, 0, 0, &[0; 16_000]));
                 }
                 clients.two(from, &frames).await;
@@ -203,13 +203,13 @@ async fn tried(way: Way, tls: bool, connections: usize) {
     let mut session = bystander(&server).await;
     let mut clients = Clients::of(&server, certified.as_ref());
     let what = format!("{connections} connections, {way:?}, {before} MiB before");
-    beside(&mut session, &what, async {
+    during(&mut session, &what, async {
         for at in 0..connections {
             way.go(&mut clients, 2 + u8::try_from(at % 4).unwrap(), 0).await;
         }
     })
     .await;
-    // Hardly any guest runs for that.
+    // Few guests run for this.
     within(&server, HOST_MIB, &what);
 }
 
@@ -250,19 +250,19 @@ async fn small_bodies_that_do_not_end_leave_room_for_other_clients() {
     tried(Way::SmallBody, false, 2500).await;
 }
 
-/// Answers count until they are sent, and not only until the HTTP library has taken them.
+/// Answers are charged until they are sent, and not only until the HTTP library has accepted them.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_count_until_they_are_sent() {
     tried(Way::UnreadSmall, false, 1200).await;
 }
 
-/// How long the mixes are tried, all together: `MEMORY_MIXES_S`, or as long as is good for every change.
+/// The total duration of the mixes: `MEMORY_MIXES_S`, or a default that is short enough for every change.
 fn patience() -> Duration {
     let given = std::env::var("MEMORY_MIXES_S").ok().and_then(|text| text.parse().ok());
     Duration::from_secs(given.unwrap_or(12))
 }
 
-/// Mixes of all that, which nobody thought of. A seed that fails is tried again with `MEMORY_MIX=<seed>`.
+/// Random mixes of all of these. To repeat a seed that failed, set `MEMORY_MIX=<seed>`.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_clients_mix_takes_no_more_than_there_is() {
     let (began, patience) = (Instant::now(), patience());
@@ -288,8 +288,8 @@ async fn mixed(seed: u64, patience: Duration) {
     while began.elapsed() < patience {
         let (way, from, times) =
             (*random.pick(ways), 2 + u8::try_from(random.below(5)).unwrap(), 1 + random.below(200));
-        let what = format!("seed {seed}: {times} times {way:?} from 127.0.0.{from} beside {}", clients.held());
-        beside(&mut session, &what, async {
+        let what = format!("seed {seed}: {times} times {way:?} from 127.0.0.{from} with {}", clients.held());
+        during(&mut session, &what, async {
             let step = Instant::now();
             for _ in 0..times {
                 if step.elapsed() > patience / 4 {

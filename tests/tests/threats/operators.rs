@@ -1,4 +1,4 @@
-//! What an operator may overlook: configs that are not loaded yet, folders that others may write, names that deceive.
+//! Mistakes that an operator may make: configs that are not used yet, folders that other users may write, misleading names.
 
 use e2e::{Folder, Pipe, folder::stderr, is_error, json, plugin, text};
 
@@ -23,7 +23,7 @@ async fn write_below(folder: &Folder, arguments: &[&str], root: &str, file: &str
     (said, log)
 }
 
-/// What the next start would obey cannot be written, though this one was told to use another file.
+/// The config that the next start would use cannot be written, even though this process uses another file.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_default_config_is_trusted_before_it_is_used() {
     for (root, file) in [
@@ -38,7 +38,7 @@ async fn the_default_config_is_trusted_before_it_is_used() {
         let (said, log) = write_below(&folder, &arguments, root, file, "is read-only").await;
         assert!(!folder.join(file).exists(), "{root}: {said}\n{log}");
     }
-    // Elsewhere it may write.
+    // In other folders it may write.
     let folder = Folder::new();
     let own = folder.write("elsewhere/op.toml", reach(&folder, ""));
     std::fs::create_dir_all(folder.join("project")).unwrap();
@@ -46,8 +46,8 @@ async fn the_default_config_is_trusted_before_it_is_used() {
     assert!(folder.join("project/file").exists());
 }
 
-/// A plugin folder that is mounted a second time below a root is not writable there. Needs a mount namespace of its own, which
-/// some machines do not give to everybody; the table of names is tested without one.
+/// A plugin folder that is mounted a second time below a root is not writable there. Needs its own mount namespace, which some machines do
+/// not allow for every user; the table of names is tested without one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_name_by_a_mount_is_no_way_in() {
     let namespace = ["--user", "--map-root-user", "--mount"];
@@ -115,7 +115,7 @@ async fn folders_that_others_may_write_are_refused_wherever_they_stand() {
     assert!(stderr(&output).contains("others may write this folder on the way"), "{}", stderr(&output));
 }
 
-/// The name of a root forges no line of the log.
+/// The name of a root cannot forge a line of the log.
 #[tokio::test(flavor = "multi_thread")]
 async fn names_of_roots_forge_no_lines() {
     let folder = Folder::new();
@@ -135,7 +135,7 @@ async fn names_of_roots_forge_no_lines() {
     }
 }
 
-/// What `wharf call` prints cannot turn a terminal around, whatever kind of block it is.
+/// The output of `wharf call` cannot manipulate a terminal, for all kinds of content blocks.
 #[tokio::test(flavor = "multi_thread")]
 async fn blocks_on_a_terminal_are_defused() {
     let folder = Folder::new();
@@ -148,7 +148,7 @@ async fn blocks_on_a_terminal_are_defused() {
     assert!(!said.contains(['\u{9b}', '\u{202e}', '\u{e0041}']), "{said:?}");
 }
 
-/// A key that counts only at the start is named when it is edited.
+/// A key that needs a restart is named when it is edited.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_that_need_a_restart_are_named() {
     let folder = Folder::new();
@@ -158,6 +158,6 @@ async fn keys_that_need_a_restart_are_named() {
     pipe.wait_for_log("serving").await;
     folder.config(&text("[protocol]\nsse = true\n[limits]\ntotal_tasks = 7\ntotal_host_memory_mib = 300\n"));
     for key in ["[protocol]", "total_tasks", "total_host_memory_mib"] {
-        pipe.wait_for_log(&format!("`{key}` changed; it takes effect when wharf starts anew")).await;
+        pipe.wait_for_log(&format!("`{key}` changed; it takes effect when wharf is restarted")).await;
     }
 }

@@ -1,5 +1,5 @@
-//! One client begins tasks, or calls that a program has to approve, as fast as it can. Another client, at another address, is served all
-//! the while as if it were alone.
+//! One client starts tasks, or calls that a program has to approve, as fast as it can. Another client, at another address, is served in the
+//! meantime as if it were alone.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use e2e::{
     Folder, PATIENCE, Server, Value, client::Client, given, http::modern_headers, json, modern_params, text, together,
 };
 
-/// How long 99 of 100 requests of the other client may take at most.
+/// The time limit for 99 of 100 requests of the other client.
 const SOON: Duration = Duration::from_millis(250);
 
-/// A request of a client that can have tasks: its answer.
+/// Sends a request of a client with the tasks extension. Returns its answer.
 async fn asked(client: &Client<'_>, method: &str, params: Value) -> Value {
     let able = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": modern_params(params, able) });
@@ -30,7 +30,7 @@ fn p99(mut took: Vec<Duration>) -> Duration {
     took[(took.len() - 1) * 99 / 100]
 }
 
-/// More tasks than are kept, each of which is over at once and kept for ten minutes.
+/// More tasks than are stored, each of which ends at once and is stored for ten minutes.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_client_does_not_take_the_places_of_all_tasks() {
     let folder = Folder::new();
@@ -62,7 +62,7 @@ async fn one_client_does_not_take_the_places_of_all_tasks() {
     let p99 = p99(took);
     assert!(p99 <= SOON, "p99 {p99:?}");
     let told = refused[0]["error"]["message"].as_str().unwrap();
-    assert!(told.contains("this client holds 768 of the 1024 places for tasks that are kept"), "{told}");
+    assert!(told.contains("this client holds 768 of the 1024 places for stored tasks"), "{told}");
     server.terminate().await;
 }
 

@@ -1,4 +1,4 @@
-//! Clients that speak HTTP/1.1 and HTTP/2 byte by byte, from any loopback address, so that they can do what no library does.
+//! Clients that speak HTTP/1.1 and HTTP/2 byte by byte, from any loopback address, so that they can send what no library would.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -13,10 +13,10 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-/// How long a client tries to send. Refused while it still sends, it may be cut off, or not be read any more.
+/// How long a client tries to send. If it is refused while it still sends, it may be disconnected, or not be read any more.
 const TRIES: Duration = Duration::from_secs(1);
 
-/// What is needed to reach a server over TLS.
+/// The settings for TLS connections to a server.
 pub struct Certified(Arc<ClientConfig>);
 
 /// Writes a certificate for `localhost` and its key; the config names them `cert.pem` and `key.pem`.
@@ -44,13 +44,13 @@ impl Certified {
     }
 }
 
-/// Clients of a server, and all that they hold open.
+/// Clients of a server, and everything that they hold open.
 pub struct Clients {
     address: SocketAddr,
     one: Option<TlsConnector>,
     two: Option<TlsConnector>,
     held: Vec<Box<dyn Stream>>,
-    /// Read what the server says, so that it does not wait for that.
+    /// Tasks that read what the server sends, so that it does not block on that.
     readers: JoinSet<()>,
 }
 
@@ -75,30 +75,30 @@ impl Clients {
         self.readers.abort_all();
     }
 
-    /// A connection from 127.0.0.`from` without anything said on it.
+    /// Opens a connection from 127.0.0.`from`, without sending anything.
     pub async fn silent(&mut self, from: u8) -> Option<TcpStream> {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(([127, 0, 0, from], 0).into()).unwrap();
-        // What is not read waits on the server's side.
+        // Unread data waits on the server's side.
         socket.set_recv_buffer_size(4096).unwrap();
         timeout(TRIES, socket.connect(self.address)).await.ok()?.ok()
     }
 
-    /// Sends bytes that are no HTTP, before any TLS, and keeps the connection.
+    /// Sends bytes that are not HTTP, before any TLS, and keeps the connection open.
     pub async fn bytes(&mut self, from: u8, bytes: &[u8]) {
         let Some(mut stream) = self.silent(from).await else { return };
         let _ = timeout(TRIES, stream.write_all(bytes)).await;
         self.held.push(Box::new(stream));
     }
 
-    /// Sends bytes over HTTP/1.1, and keeps the connection without reading from it.
+    /// Sends bytes over HTTP/1.1, and keeps the connection open without reading from it.
     pub async fn one(&mut self, from: u8, bytes: &[u8]) {
         let Some(mut stream) = self.open(from, self.one.clone()).await else { return };
         let _ = timeout(TRIES, stream.write_all(bytes)).await;
         self.held.push(stream);
     }
 
-    /// Sends frames of HTTP/2, and keeps the connection and reads from it.
+    /// Sends HTTP/2 frames, and keeps the connection open and reads from it.
     pub async fn two(&mut self, from: u8, frames: &[u8]) {
         let Some(stream) = self.open(from, self.two.clone()).await else { return };
         let (mut read, mut write) = split(stream);
@@ -130,7 +130,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A string of HPACK, at most 16 KiB long.
+/// Encodes a string for HPACK, at most 16 KiB long.
 fn string(text: &str) -> Vec<u8> {
     let length = text.len();
     let mut bytes = Vec::new();
@@ -149,12 +149,12 @@ fn string(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// A field that is not to be remembered.
+/// Encodes a field without indexing.
 pub fn field(name: &str, value: &str) -> Vec<u8> {
     [vec![0], string(name), string(value)].concat()
 }
 
-/// What every POST to `/mcp` begins with. `remembered`: the server is to remember the path.
+/// The fields at the beginning of every POST to `/mcp`. `remembered`: the server is to index the path.
 pub fn post(path: &str, remembered: bool) -> Vec<u8> {
     let kind = if remembered { 0x44 } else { 4 };
     let mut block = [vec![0x83, 0x87, kind], string(path), vec![1], string("localhost")].concat();

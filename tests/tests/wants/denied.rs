@@ -1,4 +1,4 @@
-//! `deny`, and everything that asks a person where there is no terminal.
+//! `deny`, and all commands that ask a person, without a terminal.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -46,18 +46,18 @@ async fn what_cannot_be_denied_changes_nothing() {
     for (arguments, expected) in [
         (
             &["deny", "hello", "http", "HOME"][..],
-            "hello has no grant `HOME` of its own, so nothing was written; granted: roots (read), TZ, LANG",
+            "hello has no grant `HOME`, so nothing was written; granted: roots (read), TZ, LANG",
         ),
         (&["deny", "hello", "dirs"], "hello has no grant `dirs`"),
         (
             &["deny", "hello", "https://api.example.com/x"],
-            "hello has no grant `https://api.example.com/x` of its own, and is open by GET HEAD https://api.example.com/, so",
+            "hello has no grant `https://api.example.com/x`, but GET HEAD https://api.example.com/ opens it, so",
         ),
-        // What a shell makes of a variable that is not set.
+        // The result of an unset variable in a shell.
         (&["deny", "hello"], "<WHAT>"),
         (&["deny", "hello", ""], "hello has no grant ``"),
         (&["deny", "hello", "TZ", "--all"], "cannot be used with"),
-        (&["deny", "other.one", "--all"], "[plugins.\"other.one\".grants] is not there"),
+        (&["deny", "other.one", "--all"], "there is no [plugins.\"other.one\".grants]"),
         (&["deny", "hello", "TZ", "-c", "none.toml"], "none.toml: there is no such config file"),
     ] {
         let output = folder.run(arguments, &[]).await;
@@ -71,7 +71,7 @@ async fn what_cannot_be_denied_changes_nothing() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), CONFIG);
 }
 
-/// Taking away must not fail because of something that has nothing to do with it.
+/// Revoking a grant must not fail because of an unrelated problem.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_variable_that_is_not_set_here_does_not_keep_grants_alive() {
     let folder = Folder::new();
@@ -83,7 +83,7 @@ async fn a_variable_that_is_not_set_here_does_not_keep_grants_alive() {
     assert!(!left.contains("roots") && !left.contains("http") && left.contains("NOT_SET"), "{left}");
 }
 
-/// To take an entry away can open more than it closes.
+/// Removing an entry can open more than it closes.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_entry_leaves_open_is_not_denied() {
     let folder = Folder::new();
@@ -95,13 +95,13 @@ async fn what_another_entry_leaves_open_is_not_denied() {
             "http = [\"https://a.example/public\", { url = \"https://a.example\", headers = { authorization = \"Bearer {admin}\" } }]".to_owned(),
             &["https://a.example/public"][..],
             2,
-            "would be open by GET HEAD https://a.example/ (with authorization), so nothing was written; deny that as well",
+            "would leave it open through GET HEAD https://a.example/ (with authorization), so nothing was written; deny that as well",
         ),
         (
             "http = [\"https://api.a.example\", \"https://*.a.example\"]".to_owned(),
             &["https://api.a.example"],
             2,
-            "would be open by GET HEAD https://*.a.example/, so nothing was written",
+            "would leave it open through GET HEAD https://*.a.example/, so nothing was written",
         ),
         (
             "http = [\"https://api.a.example\", \"https://*.a.example\"]".to_owned(),
@@ -137,7 +137,7 @@ async fn what_another_entry_leaves_open_is_not_denied() {
     }
 }
 
-/// A wharf that runs takes no file that is wrong, whatever is wrong with it.
+/// A running wharf does not accept an invalid file, whatever is wrong with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_no_wharf_takes_is_no_success() {
     let folder = Folder::new();
@@ -146,7 +146,7 @@ async fn a_file_that_no_wharf_takes_is_no_success() {
     let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let said = stdout(&output);
-    assert!(said.contains("`instances` is") && said.contains("keeps its grants until this is mended"), "{said}");
+    assert!(said.contains("`instances` is") && said.contains("keeps its grants until this is fixed"), "{said}");
     assert!(!std::fs::read_to_string(&file).unwrap().contains("TZ"));
     folder.config("[plugins.hello]\npath = \n");
     let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
@@ -165,8 +165,8 @@ async fn the_form_of_a_file_stays() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), odd.replace("\"TZ\", ", ""));
     folder.config(&CONFIG.replacen('\n', "\r\n", 1));
     let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
-    assert!(stderr(&output).contains("let all end alike"), "{}", stderr(&output));
-    // A link that leads nowhere is not replaced.
+    assert!(stderr(&output).contains("use one of the two"), "{}", stderr(&output));
+    // A dangling link is not replaced.
     std::fs::remove_file(&file).unwrap();
     std::os::unix::fs::symlink("nowhere.toml", &file).unwrap();
     let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
@@ -183,7 +183,11 @@ async fn what_was_written_is_said_even_if_nobody_reads_it() {
     let output =
         folder.command(&["deny", "hello", "TZ"], &[]).stdout(full).spawn().unwrap().wait_with_output().await.unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("wharf.toml was written all the same"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("wharf.toml was written, but its changes could not be printed"),
+        "{}",
+        stderr(&output)
+    );
     assert!(!std::fs::read_to_string(&file).unwrap().contains("TZ"));
 }
 
@@ -195,7 +199,7 @@ async fn without_a_terminal_nobody_is_asked() {
     assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);
     for line in [
-        "error: `wharf add` asks a person, and there is no terminal to ask at; write into ",
+        "error: `wharf add` asks questions at a terminal, and there is no terminal; write the lines that you agree to into ",
         "\n[plugins.out]\npath = \"",
         "\nsha256 = \"",
         "\n# [plugins.out.grants]\n# http = [{ url = \"https://api.example.com/\", methods = [\"GET\", \"POST\"], headers = { authorization = \"Bearer {token}\" } }]\n# roots = \"read\"\n",
@@ -208,18 +212,18 @@ async fn without_a_terminal_nobody_is_asked() {
     let file = folder.config(config);
     let output = folder.run(&["grant", "out"], &[]).await;
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("error: `wharf grant` asks a person"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("error: `wharf grant` asks questions at a terminal"), "{}", stderr(&output));
     folder.config(&format!("{config}sha256 = '{}'\n[secrets]\ntoken = {{ env = 'T' }}\n", "0".repeat(64)));
     let said = stderr(&folder.run(&["grant", "out"], &[]).await);
     let zeros = "0".repeat(64);
     assert!(said.contains("error: the file of out has the sha256 ") && said.contains(&zeros), "{said}");
-    assert!(said.contains("\n# It would be sent the secret `token` that is in [secrets] already"), "{said}");
+    assert!(said.contains("\n# It would send the secret `token` that is already in [secrets]"), "{said}");
     folder.config(config);
     for (arguments, expected) in [
-        (&["add", "plugins/out.wasm"][..], "has a plugin `out` already; `wharf grant out` asks"),
+        (&["add", "plugins/out.wasm"][..], "already has a plugin `out`; run `wharf grant out`"),
         (&["add", "plugins/out.wasm", "--id", "wharf-out"], "ids that begin with `wharf` are reserved"),
-        (&["add", "plugins/out.wasm", "--id", "a b"], "is no id for a plugin"),
-        (&["grant", "none"], "there is no plugin `none`; there are: out"),
+        (&["add", "plugins/out.wasm", "--id", "a b"], "is not a valid id for a plugin"),
+        (&["grant", "none"], "there is no plugin `none`; the config has: out"),
         (&["grant", "out", "-c", "none.toml"], "none.toml: there is no such config file"),
     ] {
         let output = folder.run(arguments, &[]).await;

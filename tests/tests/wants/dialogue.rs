@@ -6,7 +6,7 @@ use e2e::{Folder, Pipe, Terminal, folder::stdout, json, text};
 
 use crate::{ALL, wanting};
 
-/// The config after a conversation.
+/// The config after a dialogue.
 fn written(folder: &Folder) -> String {
     std::fs::read_to_string(folder.join("config/wharf/wharf.toml")).unwrap()
 }
@@ -32,11 +32,11 @@ async fn a_person_adds_a_plugin() {
         assert!(shown.contains(line), "{line}\n{shown}");
     }
     terminal.types("y");
-    let shown = terminal.until("nothing to go without) ").await;
+    let shown = terminal.until("Enter to go without) ").await;
     assert!(shown.contains("the plugin never sees it\r\n  | it says: \"private repositories\"\r\n"), "{shown}");
     terminal.types("GITHUB_TOKEN");
-    let shown = terminal.until("nothing to go without) ").await;
-    assert!(shown.contains("say one of: env NAME"), "{shown}");
+    let shown = terminal.until("Enter to go without) ").await;
+    assert!(shown.contains("answer with one of: env NAME"), "{shown}");
     terminal.types("env OUT_TOKEN");
     terminal.until("Allow roots (read), the folders that a client opens? [y/N] ").await;
     terminal.types("");
@@ -44,13 +44,11 @@ async fn a_person_adds_a_plugin() {
     terminal.types("yes");
     terminal.until("Allow it to ask the client (elicitation)? [y/N] ").await;
     terminal.types("no");
-    terminal
-        .until("The plugin sees what you say here. Put no secret into it.\r\nValue of `org` (nothing to skip it): ")
-        .await;
+    terminal.until("The plugin sees these values. Do not enter a secret.\r\nValue of `org` (Enter to skip): ").await;
     terminal.types("acme");
-    terminal.until("Value of `pages` (nothing to skip it): ").await;
+    terminal.until("Value of `pages` (Enter to skip): ").await;
     terminal.types("many");
-    terminal.until("it is a number\r\nValue of `pages` (nothing to skip it): ").await;
+    terminal.until("answer with a number\r\nValue of `pages` (Enter to skip): ").await;
     terminal.types("3");
     let (code, shown, printed) = terminal.end().await;
     assert_eq!(code, Some(0), "{shown}\n{printed}");
@@ -84,7 +82,7 @@ async fn a_person_grants_what_is_new_and_the_rest_of_the_file_stays() {
     terminal.types("Y");
     terminal.until("(sampling)? [y/N] ").await;
     terminal.types("N");
-    terminal.until("until `wharf grant hello` is told of another? [y/N] ").await;
+    terminal.until("until you trust another with `wharf grant hello`? [y/N] ").await;
     terminal.types("");
     let (code, shown, printed) = terminal.end().await;
     assert_eq!(code, Some(0), "{shown}");
@@ -113,7 +111,10 @@ async fn another_file_has_to_be_trusted_first() {
     for (answer, code) in [("", 2), ("y", 0)] {
         let mut terminal = Terminal::start(&folder, &["grant", "h"]);
         let shown = terminal.until("Trust this file from now on? [y/N] ").await;
-        assert!(shown.contains(digest(&before)) && shown.contains("the new one would keep: TZ\r\n"), "{shown}");
+        assert!(
+            shown.contains(digest(&before)) && shown.contains("the new file would keep these grants: TZ\r\n"),
+            "{shown}"
+        );
         terminal.types(answer);
         if code == 0 {
             terminal.until("LANG? [y/N] ").await;
@@ -154,7 +155,7 @@ async fn a_reason_cannot_answer_for_the_person() {
         assert!(!shown.contains(deceptive), "{shown:?}");
         let (_, after) = shown.split_once("It wants the variable TZ\r\n").unwrap();
         let (said, _) = after.split_once("\r\nAllow it to see").unwrap();
-        // No terminal is so narrow that it would begin a line with the author's words.
+        // No terminal is narrow enough to begin a line with the author's words.
         assert!(said.lines().all(|line| line.starts_with("  | ") && line.chars().count() <= 74), "{said}");
         let said = said.replace("\r\n", "").replace("  | ", "");
         assert!(said.starts_with("it says: \"") && said.ends_with('"') && said.chars().count() < 500, "{said}");
@@ -183,16 +184,16 @@ async fn a_setting_can_be_skipped() {
     )
     .await;
     let mut terminal = Terminal::start(&folder, &["add", "plugins/hello.wasm"]);
-    terminal.until("Value of `org` (nothing to skip it): ").await;
+    terminal.until("Value of `org` (Enter to skip): ").await;
     terminal.types("");
-    terminal.until("Value of `who` (nothing to skip it): ").await;
+    terminal.until("Value of `who` (Enter to skip): ").await;
     terminal.types("n");
     terminal.until("Is \"n\" the value of `who`? [y/N] ").await;
     terminal.types("");
     let (code, shown, printed) = terminal.end().await;
     assert_eq!(code, Some(0), "{shown}");
     assert!(
-        printed.contains("note: it says that it does not work without `org`, which [plugins.hello.config] can"),
+        printed.contains("note: the plugin declares `org` as required; set it in [plugins.hello.config]"),
         "{printed}"
     );
     assert!(!written(&folder).contains("config]"), "{}", written(&folder));
@@ -207,8 +208,8 @@ async fn a_conversation_that_breaks_off_writes_nothing() {
     let mut terminal = Terminal::start(&folder, &["add", "plugins/out.wasm"]);
     terminal.until("[y/N] ").await;
     terminal.types("y");
-    terminal.until("nothing to go without) ").await;
-    // The end of the input, as a person types it.
+    terminal.until("Enter to go without) ").await;
+    // The end of the input, as typed by a person.
     terminal.types("\u{4}");
     let (code, shown, _) = terminal.end().await;
     assert_eq!(code, Some(2));
@@ -219,7 +220,7 @@ async fn a_conversation_that_breaks_off_writes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_would_not_be_served_is_not_written() {
     let folder = Folder::new();
-    // Something else that is wrong does not keep a plugin out.
+    // An unrelated problem does not prevent adding a plugin.
     folder.config("[plugins.other]\npath = 'nowhere.wasm'\n");
     let before = written(&folder);
     let foreign = "(component (import \"acme:db/query@1.0.0\" (instance (export \"ask\" (func)))))";
@@ -235,7 +236,7 @@ async fn what_would_not_be_served_is_not_written() {
     assert!(written(&folder).starts_with(&before), "{}", written(&folder));
 }
 
-/// One process writes the audit log, and the command that adds a plugin is another.
+/// One process writes the audit log, and the command that adds a plugin is another process.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_is_added_while_another_wharf_serves() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! What plugins want, as it is embedded, shown, granted by a person and taken away again.
+//! Wants of plugins: how they are embedded, shown, granted by a person, and revoked.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -1,4 +1,4 @@
-//! `add` and `grant`: which secret goes where, which file is trusted, and what is looked at on the way.
+//! `add` and `grant`: which secret is sent where, which file is trusted, and what is loaded in the process.
 
 use e2e::{Folder, Terminal, folder::stdout};
 
@@ -11,15 +11,15 @@ fn written(folder: &Folder) -> String {
 const TWO_HOSTS: &str = "http = [{ url = 'https://api.example.com/', secret = 'key' }, { url = 'https://evil.example/', secret = 'key', header = 'x-key' }]\n\
                          secrets = [{ name = 'key' }]\n";
 
-/// Whoever lets a secret go to one host has said nothing about another.
+/// Allowing a secret for one host does not allow it for another.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_goes_to_no_host_unasked() {
     let folder = Folder::new();
     wanting(&folder, "outgoing", "out", TWO_HOSTS).await;
     for (known, answers, second) in [
-        // In the config already, and for the second host not.
+        // Already in the config, but not for the second host.
         (true, ["y", "n", ""], "\"https://evil.example/\""),
-        // Said for the first host, and said to be the same for the second.
+        // Entered for the first host, and confirmed as the same for the second.
         (false, ["env KEY", "y", ""], "{ url = \"https://evil.example/\", headers = { x-key = \"{key}\" } }"),
     ] {
         folder.config(if known { "[secrets]\nkey = { command = [\"op\", \"read\"] }\n" } else { "" });
@@ -30,16 +30,16 @@ async fn a_secret_goes_to_no_host_unasked() {
         terminal.types("y");
         let source = if known { "the command op" } else { "the variable KEY" };
         match known {
-            true => terminal.until("Is it the secret `key` of the config, from the command op, and is that to go to https://api.example.com in the header authorization? [y/N] ").await,
-            false => terminal.until("nothing to go without) ").await,
+            true => terminal.until("Send the secret `key` of the config, from the command op, to https://api.example.com in the header authorization? [y/N] ").await,
+            false => terminal.until("Enter to go without) ").await,
         };
         terminal.types(answers[0]);
         terminal.until("Allow GET HEAD https://evil.example/, with the secret `key` in the header x-key? [y/N] ").await;
         terminal.types("y");
-        terminal.until(&format!("Is it the secret `key` of the config, from {source}, and is that to go to https://evil.example in the header x-key? [y/N] ")).await;
+        terminal.until(&format!("Send the secret `key` of the config, from {source}, to https://evil.example in the header x-key? [y/N] ")).await;
         terminal.types(answers[1]);
         if known {
-            terminal.until("nothing to go without) ").await;
+            terminal.until("Enter to go without) ").await;
             terminal.types(answers[2]);
         }
         let (code, shown, _) = terminal.end().await;
@@ -63,9 +63,9 @@ async fn a_secret_finds_a_name() {
     let mut terminal = Terminal::start(&folder, &["add", "plugins/out.wasm"]);
     for (until, answer) in [
         ("[y/N] ", "y"),
-        ("Is it the secret `key` of the config, from the variable A, and", ""),
-        ("nothing to go without) ", "credential other"),
-        ("`key` and `out_key` are taken in [secrets]. What is this one called there? ", "key"),
+        ("Send the secret `key` of the config, from the variable A, to", ""),
+        ("Enter to go without) ", "credential other"),
+        ("`key` and `out_key` are taken in [secrets]. What shall this one be called there? ", "key"),
         ("there is a secret `key` already\r\n", "third"),
     ] {
         terminal.until(until).await;
@@ -76,12 +76,12 @@ async fn a_secret_finds_a_name() {
     assert!(shown.contains("CREDENTIALS_DIRECTORY") && shown.contains("nothing was written"), "{shown}");
 }
 
-/// A plugin that was dropped in gets a table only with something in it, and is pinned only if somebody says so.
+/// A plugin in the plugin folder gets a table only if the table has contents, and is pinned only if the person says so.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_in_plugin_is_pinned_if_somebody_says_so() {
     let folder = Folder::new();
     wanting(&folder, "hello", "hello", "env = ['TZ']").await;
-    // Without an end of its last line, which is no change either.
+    // Without a line end in the last line, which is not a change either.
     let before = "plugin_dir = '../../plugins'";
     for (allow, pin) in [("", None), ("y", Some("")), ("y", Some("y"))] {
         folder.config(before);
@@ -89,7 +89,7 @@ async fn a_dropped_in_plugin_is_pinned_if_somebody_says_so() {
         terminal.until("TZ? [y/N] ").await;
         terminal.types(allow);
         if let Some(pin) = pin {
-            terminal.until("until `wharf grant hello` is told of another? [y/N] ").await;
+            terminal.until("until you trust another with `wharf grant hello`? [y/N] ").await;
             terminal.types(pin);
         }
         let (code, shown, printed) = terminal.end().await;
@@ -103,7 +103,7 @@ async fn a_dropped_in_plugin_is_pinned_if_somebody_says_so() {
     }
 }
 
-/// What is written is for the file that the person was told of.
+/// The grants that are written apply to the file that the person was shown.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_replaced_meanwhile_is_not_trusted() {
     let folder = Folder::new();
@@ -115,15 +115,15 @@ async fn a_file_that_is_replaced_meanwhile_is_not_trusted() {
     terminal.until("TZ? [y/N] ").await;
     std::fs::rename(folder.join("plugins/other.wasm"), folder.join("plugins/hello.wasm")).unwrap();
     terminal.types("y");
-    terminal.until("told of another? [y/N] ").await;
+    terminal.until("`wharf grant hello`? [y/N] ").await;
     terminal.types("");
     let (code, shown, _) = terminal.end().await;
     assert_eq!(code, Some(2), "{shown}");
-    assert!(shown.contains("nothing was written: the file of hello is another by now"), "{shown}");
+    assert!(shown.contains("nothing was written: the file of hello has changed meanwhile"), "{shown}");
     assert_eq!(written(&folder), before);
 }
 
-/// What others have secrets for is of no concern to the one that is added.
+/// Secrets of other plugins are not read when a plugin is added.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_command_of_another_plugin_runs() {
     let folder = Folder::new();
@@ -138,7 +138,7 @@ async fn no_command_of_another_plugin_runs() {
     let (code, shown, _) = Terminal::start(&folder, &["add", "plugins/hello.wasm"]).end().await;
     assert_eq!(code, Some(0), "{shown}");
     assert!(!ran.exists());
-    // `check` is for all of them.
+    // `check` covers all plugins.
     folder.run(&["check"], &[]).await;
     assert!(ran.exists());
 }

@@ -1,4 +1,4 @@
-//! `embed`, `inspect` and `check`, and what is logged.
+//! `embed`, `inspect` and `check`, and the log.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -42,7 +42,7 @@ async fn what_is_embedded_is_shown() {
         |text: &str| text.lines().find(|line| line.contains("sha256")).unwrap().rsplit(' ').next().unwrap().to_owned();
     assert_eq!(digest(&inspected), digest(&stdout(&output)));
     assert_ne!(digest(&inspected), digest(&before));
-    // In place: the sections are replaced, and the mode stays.
+    // In place: the sections are replaced, and the mode is preserved.
     folder.write("less.toml", "ask = ['sampling']");
     assert!(folder.run(&["embed", "less.toml", "plugins/new.wasm"], &[]).await.status.success());
     assert!(folder.run(&["embed", "less.toml", "plugins/outgoing.wasm"], &[]).await.status.success());
@@ -87,7 +87,7 @@ async fn what_cannot_be_embedded_is_refused() {
     assert_eq!(std::fs::read(folder.join("plugins/hello.wasm")).unwrap(), before);
 }
 
-/// Plugins in Rust say it in their code, without another step.
+/// Plugins in Rust declare wants in their code, without another step.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_plugins_of_the_repository_say_what_they_want() {
     let folder = Folder::new();
@@ -112,7 +112,7 @@ async fn the_plugins_of_the_repository_say_what_they_want() {
     }
 }
 
-/// A section as a hostile author writes it, with a tool that checks nothing.
+/// A section written by a hostile author, with a tool that checks nothing.
 fn section(component: &[u8], text: &str) -> Vec<u8> {
     let number = |mut number: usize| {
         let mut bytes = Vec::new();
@@ -172,7 +172,7 @@ async fn check_says_what_is_wanted_and_what_is_granted() {
     assert!(!checked.contains("wanted, not granted: the variable TZ") && !checked.contains("`org`"), "{checked}");
 }
 
-/// What is to be written has to load: ids with dots need quotation marks, and a table needs the path of its file.
+/// The suggested lines must load: ids with dots need quotation marks, and a table needs the path of its file.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lines_for_a_dropped_in_plugin_are_complete() {
     let folder = Folder::new();
@@ -181,7 +181,7 @@ async fn the_lines_for_a_dropped_in_plugin_are_complete() {
     let checked = stdout(&folder.run(&["check"], &[]).await);
     let path = folder.join("plugins/my.plugin.wasm");
     let line = format!(
-        "    add \"TZ\" to `env` in [plugins.\"my.plugin\".grants]; [plugins.\"my.plugin\"] has to have path = \"{}\"\n",
+        "    add \"TZ\" to `env` in [plugins.\"my.plugin\".grants]; [plugins.\"my.plugin\"] must contain path = \"{}\"\n",
         path.display()
     );
     assert!(checked.contains(&line), "{line}\n{checked}");

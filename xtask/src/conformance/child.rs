@@ -1,4 +1,4 @@
-//! Runs processes with a time limit: each wait has one, and a process that is still running then is stopped by its id.
+//! Runs processes with a time limit. A process that is still running when its time is over is stopped by its id.
 
 use std::{
     fs::File,
@@ -12,9 +12,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// How long wharf may take to load its plugin, and to end.
-const START: Duration = Duration::from_secs(60);
-const END: Duration = Duration::from_secs(10);
+/// How long wharf may take to load its plugin.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a process may take to exit after each signal.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs a command to its end, or stops it after `limit`.
 pub fn finish(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
@@ -26,35 +27,35 @@ pub fn finish(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
     }
 }
 
-/// Waits for a process; if it takes too long, sends it these signals one after the other. `None` if it ended only after a
-/// signal.
+/// Waits for a process to exit and returns its status. If it takes longer than `limit`, sends it these signals one after the other and
+/// returns `None`.
 fn ended(mut child: Child, limit: Duration, signals: &[&str]) -> Result<Option<ExitStatus>> {
     let pid = child.id();
     let (sender, receiver) = mpsc::channel();
-    // `wait` itself takes no time limit, so it runs on a thread of its own.
+    // `Child::wait` takes no timeout, so it runs on a thread of its own.
     thread::spawn(move || sender.send(child.wait()));
     if let Ok(status) = receiver.recv_timeout(limit) {
         return Ok(Some(status?));
     }
     for signal in signals {
-        // It may have ended by now, and then there is nothing to tell it.
+        // The process may have exited by now; then `kill` fails, which does not matter.
         Command::new("kill").arg(format!("-{signal}")).arg(pid.to_string()).stderr(Stdio::null()).status().ok();
-        if receiver.recv_timeout(END).is_ok() {
+        if receiver.recv_timeout(EXIT_TIMEOUT).is_ok() {
             return Ok(None);
         }
     }
-    bail!("process {pid} does not end")
+    bail!("process {pid} does not exit")
 }
 
-/// `wharf serve` on a port of its own choosing. Stopped when dropped, so also when something failed.
+/// A running `wharf serve` on a free port. Dropping it stops the process.
 pub struct Server {
     child: Option<Child>,
     pub url: String,
 }
 
 impl Server {
-    /// Starts it and waits until its plugin is loaded. It sees nothing of the machine's own config; what it logs is kept in
-    /// `wharf.log` in the folder.
+    /// Starts the server and waits until its plugin is loaded. Its environment is cleared, so that it reads no config of this machine's
+    /// user; its log goes to `wharf.log` in the folder.
     pub fn start(binary: &Path, config: &Path, folder: &Path) -> Result<Self> {
         let mut command = Command::new(binary);
         command.args(["serve", "--listen", "127.0.0.1:0", "-c"]).arg(config);
@@ -73,7 +74,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
         if let Ok(Some(status)) = child.try_wait() {
-            crate::say(&format!("wharf ended by itself: {status}"));
+            crate::say(&format!("wharf exited too early: {status}"));
             return;
         }
         if let Err(problem) = ended(child, Duration::ZERO, &["TERM", "KILL"]) {
@@ -82,19 +83,18 @@ impl Drop for Server {
     }
 }
 
-/// Waits until the log says that wharf serves its plugin, and returns the address. A thread goes on writing the log until wharf
-/// ends.
+/// Waits until the log says that wharf serves its plugin, and returns the address. A thread continues to write the log until wharf exits.
 fn ready(stderr: ChildStderr, mut log: File) -> Result<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            // Errors are ignored: nobody receives the lines any more once the server is ready, but they must be read on, so
-            // that wharf does not wait at a full pipe.
+            // Errors are ignored: the receiver is dropped once the server is ready, but the lines must still be read, or wharf
+            // would block on a full pipe.
             writeln!(log, "{line}").ok();
             sender.send(line).ok();
         }
     });
-    let deadline = Instant::now() + START;
+    let deadline = Instant::now() + START_TIMEOUT;
     let (mut url, mut loaded) = (None, false);
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -120,7 +120,7 @@ mod tests {
     fn what_takes_too_long_is_stopped() {
         let stopped = finish(Command::new("sleep").arg("60"), Duration::from_millis(10));
         assert!(stopped.unwrap_err().to_string().starts_with("sleep 60: stopped"));
-        assert!(finish(&mut Command::new("true"), END).unwrap().success());
-        assert_eq!(finish(&mut Command::new("false"), END).unwrap().code(), Some(1));
+        assert!(finish(&mut Command::new("true"), EXIT_TIMEOUT).unwrap().success());
+        assert_eq!(finish(&mut Command::new("false"), EXIT_TIMEOUT).unwrap().code(), Some(1));
     }
 }

@@ -1,11 +1,11 @@
-//! Adds up what the suite writes: one `checks.json` per scenario, a list of checks with a status each.
+//! Adds up the suite's results: one `checks.json` per scenario, which lists checks with a status each.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// How many checks ended in which way. Checks that only inform are not counted.
+/// The number of checks by status. Checks that are only informational are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     pub success: usize,
@@ -25,7 +25,7 @@ struct Scenario {
 }
 
 impl Tally {
-    /// Reads the folder that the suite was given for its results.
+    /// Reads the results from the folder that the suite wrote them to.
     pub fn read(folder: &Path) -> Result<Self> {
         let mut tally = Self::default();
         for entry in fs::read_dir(folder)? {
@@ -64,7 +64,7 @@ impl Tally {
         })
     }
 
-    /// Every failure and warning, scored or not, and every check that was skipped although its scenario may not skip.
+    /// Returns every failure and warning, scored or not, and every skipped check of a scenario that may not skip checks.
     pub fn problems(&self) -> Vec<String> {
         let with_name = |(name, scenario): (&String, &Scenario)| {
             scenario.problems.iter().map(|problem| format!("{name}: {problem}")).collect::<Vec<_>>()
@@ -94,13 +94,12 @@ fn text<'a>(check: &'a Value, member: &str) -> &'a str {
     check.get(member).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether a scenario may skip checks. The first of these is only planned in the suite; the others are about an extension that
-/// wharf does not offer.
+/// Whether a scenario may skip checks. The suite only plans the first of these; the others test an extension that wharf does not support.
 fn may_skip(scenario: &str) -> bool {
     scenario == "tasks-status-notifications" || scenario.starts_with("sep-2640-skills-")
 }
 
-/// The scenario in `server-<scenario>-2026-11-21T14-08-21-322Z`, the name of its folder.
+/// Returns the scenario's name from that of its folder, `server-<scenario>-2026-11-21T14-08-21-322Z`.
 fn scenario_of(folder: &str) -> &str {
     const TIME: usize = "-2026-11-21T14-08-21-322Z".len();
     let name = folder.strip_prefix("server-").unwrap_or(folder);
@@ -127,7 +126,7 @@ mod tests {
         for (folder, expected) in [
             ("server-tools-list-2026-11-21T14-08-21-322Z", "tools-list"),
             ("server-json-schema-2020-12-2026-11-21T14-08-21-322Z", "json-schema-2020-12"),
-            // The scenario's own name begins like the prefix.
+            // The scenario's own name begins with the prefix too.
             ("server-server-stateless-2026-11-21T14-08-21-322Z", "server-stateless"),
             ("server-ping", "ping"),
             ("ping", "ping"),

@@ -1,4 +1,4 @@
-//! An archive with the binary, its man pages and completions: what people unpack by hand, and `cargo binstall` by itself.
+//! Makes an archive with the binary, its man pages and completions, for `cargo binstall` and for unpacking by hand.
 
 use std::{
     path::{Path, PathBuf},

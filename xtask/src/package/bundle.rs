@@ -1,4 +1,4 @@
-//! An MCP bundle: what people open with a desktop client, which asks them for a folder and starts wharf with it.
+//! Makes an MCP bundle (`.mcpb`). A desktop client that opens it asks for a folder and starts wharf with that folder.
 
 use std::{
     fs,
@@ -69,7 +69,7 @@ fn mcpb(release: &Release, arguments: impl FnOnce(&mut Command) -> &mut Command)
     run(arguments(&mut command).stdout(std::io::stderr()))
 }
 
-/// As a desktop client does: unpacks it, and starts what the manifest says with what the person chose.
+/// Uses the bundle as a desktop client does: unpacks it, and starts the command in the manifest with a chosen folder.
 pub fn try_it(release: &Release, place: &Path) -> Result<()> {
     let unpacked = place.join("unpacked");
     let bundle = release.made(".mcpb")?;
@@ -83,7 +83,7 @@ pub fn try_it(release: &Release, place: &Path) -> Result<()> {
         let text = text.replace("${user_config.folder}", &folder.display().to_string());
         let access = manifest.pointer("/user_config/access/default").and_then(Value::as_str).context("no default")?;
         let text = text.replace("${user_config.access}", access);
-        ensure!(!text.contains("${"), "nobody fills in {text}");
+        ensure!(!text.contains("${"), "the manifest has an unknown variable: {text}");
         Ok(text)
     };
     let mut wharf = used::command(Path::new(&fill(config.get("command").context("no command")?)?), place);

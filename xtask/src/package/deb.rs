@@ -1,4 +1,4 @@
-//! A package for Debian and what comes of it: the binary, the units of systemd with a user of their own, man pages, completions.
+//! Makes a package for Debian and its derivatives: the binary, systemd units with a system user, man pages, completions.
 
 use std::{
     fs,
@@ -85,7 +85,7 @@ fn size(folder: &Path) -> Result<u64> {
     Ok(sum)
 }
 
-/// Into a folder in place of the machine's own root, with the scripts of the package.
+/// Installs the package into a folder instead of the machine's root, with the package's scripts, uses it, and removes it.
 pub fn try_it(release: &Release, place: &Path) -> Result<()> {
     if release.platform.deb.is_none() {
         return Ok(());
@@ -100,17 +100,17 @@ pub fn try_it(release: &Release, place: &Path) -> Result<()> {
     let dpkg = |action: &str, what: &Path| {
         let mut dpkg = Command::new("dpkg");
         dpkg.arg("--root").arg(&root).args(["--force-not-root", "--force-script-chrootless", "--force-depends"]);
-        // Only what a machine with systemd has is missing in an empty root.
+        // `--force-depends`, because the packages that it depends on are not installed in the empty root.
         run(dpkg.args(["--force-bad-path", "--log=/dev/null"]).arg(action).arg(what).stdout(std::io::stderr()))
     };
     dpkg("--install", &release.made(".deb")?)?;
-    let users = fs::read_to_string(root.join("etc/passwd")).context("no user was made")?;
+    let users = fs::read_to_string(root.join("etc/passwd")).context("the package created no user")?;
     ensure!(users.contains("wharf:"), "there is no user wharf");
     let service = fs::read_to_string(root.join(UNITS).join("wharf.service"))?;
-    ensure!(service.contains("ExecStart=/usr/bin/wharf serve"), "the service starts something else");
+    ensure!(service.contains("ExecStart=/usr/bin/wharf serve"), "wharf.service does not start /usr/bin/wharf");
     let mut wharf = used::command(&root.join("usr/bin/wharf"), place);
     used::tell_time(wharf.arg("run").arg(root.join("usr/share/wharf/plugins/time.wasm")))?;
     dpkg("--purge", Path::new("wharf"))?;
-    ensure!(!root.join("usr/bin/wharf").exists(), "it is still there after it was removed");
+    ensure!(!root.join("usr/bin/wharf").exists(), "/usr/bin/wharf still exists after the package was purged");
     Ok(())
 }

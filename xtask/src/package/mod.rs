@@ -1,4 +1,4 @@
-//! Makes what people install wharf from, all of it out of one built binary, and uses each as they would. Nothing is published here.
+//! `cargo xtask package`: makes the packages of wharf from one binary, and installs and uses each as a user would. It publishes nothing.
 
 use std::{
     env, fs,
@@ -21,30 +21,31 @@ mod wheel;
 
 use platform::Platform;
 
-/// What it is called at npm and PyPI, where `wharf` belongs to others. npm's packages with binaries are in a scope of this name.
+/// The name of the packages on npm and PyPI, where `wharf` is taken. npm's packages with binaries are in a scope of this name.
 const NAME: &str = "wharf-mcp";
-/// How the version of wharf shows in all of them.
+/// The kinds of packages, as `--only` takes them.
 const KINDS: [&str; 5] = ["archive", "npm", "wheel", "mcpb", "deb"];
 
-/// What all packages are made of.
+/// The inputs of all packages, and the folders they are made in.
 struct Release {
     root: PathBuf,
     version: String,
     description: String,
     license: String,
     platform: &'static Platform,
-    /// Without the names of functions, which are a fifth of the file.
+    /// The stripped binary. Function names are a fifth of the file before.
     binary: PathBuf,
-    /// Where the packages go.
+    /// The folder for the finished packages.
     out: PathBuf,
-    /// Where they are put together, and tried.
+    /// The folder in which packages are put together and tried.
     work: PathBuf,
-    /// npm's and PyPI's tools that pack.
+    /// The folder of packing tools from npm.
     node_modules: PathBuf,
+    /// The interpreter with packing tools from PyPI.
     python: PathBuf,
 }
 
-/// `[--check] [--only KIND,…] [--binary FILE] [--target TRIPLE]`
+/// Makes the packages. The arguments are `[--check] [--only KIND,…] [--binary FILE] [--target TRIPLE]`.
 pub fn run_command(root: &Path, rest: &[String]) -> Result<()> {
     let (mut check, mut only, mut binary, mut target) = (false, KINDS.map(String::from).to_vec(), None, None);
     let mut words = rest.iter();
@@ -55,11 +56,11 @@ pub fn run_command(root: &Path, rest: &[String]) -> Result<()> {
             "--only" => only = value()?.split(',').map(String::from).collect(),
             "--binary" => binary = Some(PathBuf::from(value()?)),
             "--target" => target = Some(value()?),
-            _ => bail!("there is no {word}; there are --check, --only, --binary and --target"),
+            _ => bail!("unknown option {word}; the options are --check, --only, --binary and --target"),
         }
     }
     if let Some(unknown) = only.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
-        bail!("there is no {unknown}; there are {}", KINDS.join(", "));
+        bail!("unknown kind {unknown} in --only; the kinds are {}", KINDS.join(", "));
     }
     let binary = match binary {
         Some(binary) => binary.canonicalize().with_context(|| binary.display().to_string())?,
@@ -71,14 +72,14 @@ pub fn run_command(root: &Path, rest: &[String]) -> Result<()> {
     let release = Release::set_up(root, &binary, target.as_deref())?;
     let mut made = Vec::new();
     for kind in &only {
-        made.extend(release.make(kind).with_context(|| format!("cannot make: {kind}"))?);
+        made.extend(release.make(kind).with_context(|| format!("cannot make the package: {kind}"))?);
     }
     for path in &made {
         say(&format!("{:>6.1} MB  {}", fs::metadata(path)?.len() as f64 / 1e6, path.display()));
     }
     if check {
         for kind in &only {
-            release.use_it(kind).with_context(|| format!("cannot be used: {kind}"))?;
+            release.use_it(kind).with_context(|| format!("the package cannot be used: {kind}"))?;
             say(&format!("installed and used: {kind}"));
         }
         release.check_workflow()?;
@@ -99,7 +100,7 @@ impl Release {
         let tools = root.join("target/packaging");
         installed::npm(&source, &tools)?;
         let python = installed::python(&source.join("requirements.txt"), &tools.join("venv"))?;
-        // What an earlier version left would be taken for this one's.
+        // Packages of an earlier version would be taken for those of this one.
         if out.exists() {
             fs::remove_dir_all(&out)?;
         }
@@ -132,7 +133,7 @@ impl Release {
     }
 
     fn use_it(&self, kind: &str) -> Result<()> {
-        // Everything begins with an empty home, as on a machine that never saw wharf.
+        // Each package is used with an empty home, as on a machine where wharf was never installed.
         let place = self.work.join(format!("used-{kind}"));
         fs::create_dir_all(place.join("home"))?;
         match kind {
@@ -144,7 +145,7 @@ impl Release {
         }
     }
 
-    /// A file that ends so among what was made.
+    /// Returns the finished package whose file name ends in `end`.
     fn made(&self, end: &str) -> Result<PathBuf> {
         for entry in fs::read_dir(&self.out)? {
             let path = entry?.path();
@@ -152,21 +153,21 @@ impl Release {
                 return Ok(path);
             }
         }
-        bail!("there is no {end} in {}", self.out.display())
+        bail!("no file in {} ends in {end}", self.out.display())
     }
 
     fn plugin(&self, name: &str) -> PathBuf {
         self.root.join("target/plugins").join(format!("{name}.wasm"))
     }
 
-    /// What wharf prints.
+    /// Runs wharf and returns its standard output.
     fn printed(&self, arguments: &[&str]) -> Result<Vec<u8>> {
         let output = Command::new(&self.binary).args(arguments).output()?;
         ensure!(output.status.success(), "wharf {}: {}", arguments.join(" "), output.status);
         Ok(output.stdout)
     }
 
-    /// The man pages and completions of the commands, in folders of these names below `to`.
+    /// Writes the man pages to the folder `man`, and the completions of each shell to its file.
     fn write_help(&self, man: &Path, completions: &[(&str, PathBuf)]) -> Result<()> {
         fs::create_dir_all(man)?;
         run(Command::new(&self.binary).arg("man").arg(man))?;
@@ -176,7 +177,7 @@ impl Release {
         Ok(())
     }
 
-    /// The workflow that makes and publishes these packages, held against the schema of such files.
+    /// Validates the workflow that publishes these packages against the schema of GitHub workflows.
     fn check_workflow(&self) -> Result<()> {
         let mut command = Command::new(&self.python);
         command.args(["-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]);
@@ -184,7 +185,7 @@ impl Release {
     }
 }
 
-/// A file and the folders that lead to it.
+/// Writes a file, and creates the folders that lead to it.
 fn write(path: &Path, contents: &[u8]) -> Result<()> {
     fs::create_dir_all(path.parent().context("no folder")?)?;
     fs::write(path, contents).with_context(|| path.display().to_string())

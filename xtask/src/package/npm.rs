@@ -1,4 +1,5 @@
-//! A package for npm that names one for each kind of machine, of which npm installs the one that fits. That one has the binary.
+//! Makes the packages for npm: a main package, and one with the binary for each platform. The main package lists those as optional
+//! dependencies, of which npm installs the one that fits the machine.
 
 use std::{
     fs,
@@ -32,7 +33,7 @@ pub fn make(release: &Release) -> Result<Vec<PathBuf>> {
     let all = Value::Object(all.collect());
     let main = json!({ "bin": { "wharf": "wharf.js" }, "optionalDependencies": all });
     let main = manifest(NAME, &release.description, main);
-    // Yarn would leave a binary in an archive, from which nothing can be executed, were it not for the last.
+    // `preferUnplugged` makes Yarn unpack the package. In Yarn's archive the binary could not be executed.
     let mut machine = json!({ "os": [platform.os], "cpu": [platform.cpu], "preferUnplugged": true });
     if let (Some(machine), Some(libc)) = (machine.as_object_mut(), platform.libc) {
         machine.insert("libc".into(), json!([libc]));
@@ -66,28 +67,28 @@ fn pack(release: &Release, name: &str, manifest: &Value, fill: impl Fn(&Path) ->
     npm.args(["pack", "--ignore-scripts", "--loglevel=error", "--json", "--pack-destination"]).arg(&release.out);
     let output = npm.current_dir(&folder).output().context("this needs npm")?;
     let packed: Value = serde_json::from_slice(&output.stdout).context("npm pack failed")?;
-    // A list until npm 11, and from then on a table by the names of packages.
+    // npm prints a list up to version 11, and from then on an object keyed by package name.
     let packed = packed.get(0).or_else(|| packed.as_object()?.values().next()).and_then(|one| one.get("filename"));
-    let file = packed.and_then(Value::as_str).context("npm pack names no file")?;
+    let file = packed.and_then(Value::as_str).context("the output of `npm pack` names no file")?;
     Ok(release.out.join(file))
 }
 
-/// As a user does who has nothing yet, with the files in place of the registry.
+/// Installs and uses the packages on an empty machine, with the files in place of the registry.
 pub fn try_it(release: &Release, place: &Path) -> Result<()> {
     let main = release.made(&format!("{NAME}-{}.tgz", release.version))?;
     let binary = release.made(&format!("cli-{}-{}.tgz", release.platform.name(), release.version))?;
     if release.platform.libc == Some("musl") && !cfg!(target_env = "musl") {
-        // npm installs it only where musl is the C library. What it would install can be tried all the same.
+        // npm installs this package only where musl is the C library, so its files are unpacked and tried without npm.
         run_in(place, Command::new("tar").arg("xzf").arg(&binary))?;
         let mut wharf = used::command(&place.join("package/wharf"), place);
         return used::tell_time(wharf.args(used::BUILT_IN));
     }
     let mut npx = used::command(Path::new("npx"), place);
-    // npm itself keeps what it asks of its registry in a folder of the user; those of other machines are not asked for.
+    // npm's cache is in the user's home. Packages of other platforms are not requested.
     npx.args(["--yes", "--offline", "--no-update-notifier", "--loglevel=error"]);
     npx.arg("--package").arg(&main).arg("--package").arg(&binary).arg("--").arg("wharf");
     used::tell_time(npx.args(used::BUILT_IN))?;
-    // The same without npx, which starts a process of its own.
+    // The same without npx, which would start the command as a child process.
     let folder = place.join("project");
     write(&folder.join("package.json"), b"{ \"private\": true }")?;
     let mut npm = used::command(Path::new("npm"), place);

@@ -1,4 +1,4 @@
-//! The kinds of machines that there are packages for, by the names that each registry has for them.
+//! The platforms that there are packages for, by the names that each registry has for them.
 
 use std::{
     env::consts::{ARCH, OS},
@@ -9,13 +9,13 @@ use std::{
 use anyhow::{Context, Result};
 
 pub struct Platform {
-    /// Rust's name.
+    /// Rust's target triple.
     pub triple: &'static str,
-    /// npm's names. `libc` is for Linux.
+    /// npm's names. `libc` is set on Linux only.
     pub os: &'static str,
     pub cpu: &'static str,
     pub libc: Option<&'static str>,
-    /// Debian's name; only where its C library is used.
+    /// Debian's name of the architecture; set only for Linux with glibc.
     pub deb: Option<&'static str>,
 }
 
@@ -36,11 +36,11 @@ impl Platform {
     pub fn named(triple: &str) -> Result<&'static Self> {
         ALL.iter().find(|platform| platform.triple == triple).with_context(|| {
             let all: Vec<_> = ALL.iter().map(|platform| platform.triple).collect();
-            format!("there is no {triple}; there are {}", all.join(", "))
+            format!("there are no packages for {triple}; the platforms are {}", all.join(", "))
         })
     }
 
-    /// That of this machine; on Linux, with glibc.
+    /// Returns the platform of this machine; on Linux, the one with glibc.
     pub fn here() -> Result<&'static Self> {
         Self::named(&match OS {
             "macos" => format!("{ARCH}-apple-darwin"),
@@ -48,19 +48,19 @@ impl Platform {
         })
     }
 
-    /// The name by which people tell them apart: `linux-x64`, `linux-x64-musl`.
+    /// Returns the name in the file names of packages: `linux-x64`, `linux-x64-musl`.
     pub fn name(&self) -> String {
         let libc = if self.libc == Some("musl") { "-musl" } else { "" };
         format!("{}-{}{libc}", self.os, self.cpu)
     }
 
-    /// The tag of a wheel with this binary.
+    /// Returns the platform tag of a wheel with this binary.
     pub fn wheel(&self, binary: &Path) -> Result<String> {
         let arch = if self.cpu == "x64" { "x86_64" } else { "aarch64" };
         Ok(match (self.os, self.libc) {
             ("darwin", _) if self.cpu == "x64" => "macosx_10_12_x86_64".into(),
             ("darwin", _) => "macosx_11_0_arm64".into(),
-            // It brings its C library with it, so that any Linux will do.
+            // The binary is linked statically with musl, so any Linux will do.
             (_, Some("musl")) => format!("manylinux_2_17_{arch}.musllinux_1_1_{arch}"),
             _ => {
                 let (major, minor) = glibc(binary)?;
@@ -70,7 +70,7 @@ impl Platform {
     }
 }
 
-/// The newest glibc that the binary asks for.
+/// Returns the newest glibc version whose symbols the binary uses.
 pub fn glibc(binary: &Path) -> Result<(u32, u32)> {
     let bytes = fs::read(binary)?;
     let version = |part: &[u8]| {
@@ -81,5 +81,5 @@ pub fn glibc(binary: &Path) -> Result<(u32, u32)> {
     const MARK: &[u8] = b"GLIBC_";
     let marks = bytes.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
     let versions = marks.filter_map(|(at, _)| version(bytes.get(at + MARK.len()..)?));
-    versions.max().with_context(|| format!("{} asks for no glibc", binary.display()))
+    versions.max().with_context(|| format!("{} uses no symbols of glibc", binary.display()))
 }

@@ -1,4 +1,4 @@
-//! Uses an installed wharf as a client does: over the pipe, with nothing of this machine's user.
+//! Uses an installed wharf as a client does: over stdio, in an environment without this machine's user settings.
 
 use std::{
     env,
@@ -13,13 +13,13 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-/// The most time for one answer, in which a plugin is compiled.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of one answer, which includes compiling a plugin.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Serves a plugin that has to be in the binary.
+/// The arguments to serve a plugin that is embedded in the binary.
 pub const BUILT_IN: [&str; 3] = ["run", "--builtin", "time"];
 
-/// A program with an empty home, and nothing in its environment but where programs are.
+/// Returns a command with an empty home, and no other environment variable than `PATH`.
 pub fn command(program: &Path, place: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", env::var_os("PATH").unwrap_or_default()).env("HOME", place.join("home"));
@@ -32,13 +32,13 @@ pub fn tell_time(wharf: &mut Command) -> Result<()> {
     call(wharf, "get_current_time", &json!({ "timezone": "UTC" }), "UTC")
 }
 
-/// Starts the command, calls the tool whose name ends so, and looks for a text in the answer.
+/// Starts the command, calls the tool whose name ends in `tool`, and checks that the answer contains `expected`.
 pub fn call(wharf: &mut Command, tool: &str, arguments: &Value, expected: &str) -> Result<()> {
     let line = format!("{wharf:?}");
     let mut child = wharf.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().with_context(|| line.clone())?;
     let done = exchange(&mut child, tool, arguments, expected);
     if done.is_err() {
-        // It may have ended by itself, which is then what is wrong.
+        // `kill` fails if the process has exited by itself; `done` then has the error.
         child.kill().ok();
     }
     let status = child.wait()?;
@@ -47,7 +47,7 @@ pub fn call(wharf: &mut Command, tool: &str, arguments: &Value, expected: &str) 
     Ok(())
 }
 
-/// The pipe to a server.
+/// The connection to a server over stdio.
 struct Pipe {
     stdin: ChildStdin,
     lines: mpsc::Receiver<String>,
@@ -67,7 +67,7 @@ impl Pipe {
     }
 
     fn next(&self, what: &str) -> Result<Value> {
-        let line = self.lines.recv_timeout(PATIENCE).with_context(|| format!("no {what}"))?;
+        let line = self.lines.recv_timeout(ANSWER_TIMEOUT).with_context(|| format!("no {what}"))?;
         serde_json::from_str(&line).with_context(|| line.clone())
     }
 
@@ -87,7 +87,7 @@ fn exchange(child: &mut Child, tool: &str, arguments: &Value, expected: &str) ->
     let client = json!({ "name": "package", "version": "1" });
     let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
     let server = pipe.ask(1, "initialize", &hello)?;
-    ensure!(server.pointer("/serverInfo/name").is_some(), "it does not say what it is: {server}");
+    ensure!(server.pointer("/serverInfo/name").is_some(), "the server states no name: {server}");
     pipe.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
     let name = loop {
         let list = pipe.ask(2, "tools/list", &json!({}))?;
@@ -96,7 +96,7 @@ fn exchange(child: &mut Child, tool: &str, arguments: &Value, expected: &str) ->
         if let Some(name) = names.find(|name| name.ends_with(tool)) {
             break name.to_owned();
         }
-        // On a slow machine the plugin is still being compiled; clients hear when it is there.
+        // On a slow machine the plugin is still being compiled; the server notifies clients when it is loaded.
         while pipe.next("change of the tools")?.get("method") != Some(&json!("notifications/tools/list_changed")) {}
     };
     let answer = pipe.ask(3, "tools/call", &json!({ "name": name, "arguments": arguments }))?;

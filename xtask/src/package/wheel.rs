@@ -1,4 +1,4 @@
-//! A wheel for PyPI that carries the binary, as `pip`, `pipx` and `uvx` install it.
+//! Makes a wheel for PyPI with the binary, which `pip`, `pipx` and `uvx` install.
 
 use std::{
     fs,
@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 use super::{NAME, Release, copy, used, write};
 use crate::{run, say};
 
-/// `uvx NAME` starts the command of that name. pip puts the interpreter's path into the first line.
-const BY_NAME: &str = "#!python
+/// The script that is installed as the command [`NAME`], because `uvx NAME` starts the command of that name. pip replaces the first line by
+/// the interpreter's path.
+const COMMAND_SCRIPT: &str = "#!python
 import os
 import sys
 
@@ -43,9 +44,9 @@ pub fn make(release: &Release) -> Result<Vec<PathBuf>> {
     write(&info.join("WHEEL"), wheel.as_bytes())?;
     copy(&release.root.join("LICENSE"), &info.join("licenses/LICENSE"))?;
     copy(&release.binary, &scripts.join("wharf"))?;
-    write(&scripts.join(NAME), BY_NAME.as_bytes())?;
+    write(&scripts.join(NAME), COMMAND_SCRIPT.as_bytes())?;
     fs::set_permissions(scripts.join(NAME), fs::Permissions::from_mode(0o755))?;
-    // Writes the list of files with their digests, and the archive with their modes.
+    // `wheel pack` writes the list of files with their digests, and the archive with their modes.
     run(Command::new(&release.python)
         .args(["-m", "wheel", "pack"])
         .arg(&folder)
@@ -55,7 +56,8 @@ pub fn make(release: &Release) -> Result<Vec<PathBuf>> {
     Ok(vec![release.made(".whl")?])
 }
 
-/// As a user does, with a folder in place of the registry: from nothing to a file read, with what the README says. Then its two commands.
+/// Installs and uses the wheel as the README says, with a folder in place of the registry: from an empty home to a file read. Then runs
+/// both of its commands.
 pub fn try_it(release: &Release, place: &Path) -> Result<()> {
     let began = Instant::now();
     let (bin, documents) = (place.join("wharf/bin"), place.join("home/Documents"));
@@ -72,8 +74,8 @@ pub fn try_it(release: &Release, place: &Path) -> Result<()> {
     let config = fs::read(place.join("home/.config/Claude/claude_desktop_config.json"))?;
     let config: Value = serde_json::from_slice(&config)?;
     let server = config.pointer("/mcpServers/files").context("the client's config names no `files`")?;
-    let command = server.get("command").and_then(Value::as_str).context("it names no command")?;
-    let arguments = server.get("args").and_then(Value::as_array).context("it has no arguments")?;
+    let command = server.get("command").and_then(Value::as_str).context("the server `files` has no `command`")?;
+    let arguments = server.get("args").and_then(Value::as_array).context("the server `files` has no `args`")?;
     let mut named = used::command(Path::new(command), place);
     named.args(arguments.iter().filter_map(Value::as_str));
     let note = documents.join("note.txt");

@@ -1,4 +1,5 @@
-//! Writes docs/contract.md, the reference of the contract, from the WIT in `wit/`: its comments, and what each world, function and type is.
+//! Generates docs/contract.md, the reference of the plugin contract, from the WIT in `wit/`: its comments and the signature of each world,
+//! function and type.
 
 use std::{fmt::Write, fs, path::Path};
 
@@ -11,27 +12,27 @@ const HEAD: &str = "\
 
 # The contract
 
-What a plugin exports, and what it may import of wharf. The SDKs wrap all of this ([authors.md](authors.md)); whoever writes in another
-language builds against these worlds. Beside them, WASI 0.2 is there: clocks, random numbers, files of the call's directories, HTTP as far
-as the operator lets it out.
+The interfaces that a plugin exports, and those of wharf that it may import. The SDKs wrap all of this ([authors.md](authors.md)); plugins
+in other languages are built against these worlds. Plugins can also import WASI 0.2: clocks, random numbers, files in the directories that
+are open to the call, and HTTP to the hosts that the operator allows.
 ";
 
-/// Writes the file.
+/// Writes docs/contract.md.
 pub fn write(root: &Path) -> Result<()> {
     Ok(fs::write(root.join(PLACE), text(root)?)?)
 }
 
-/// Whether the file is as the WIT is.
+/// Fails if docs/contract.md is not what the current WIT generates.
 pub fn check(root: &Path) -> Result<()> {
     let written = fs::read_to_string(root.join(PLACE)).with_context(|| PLACE)?;
-    ensure!(written == text(root)?, "{PLACE} is not as wit/ is; run `cargo xtask contract`");
+    ensure!(written == text(root)?, "{PLACE} is out of date with wit/; run `cargo xtask contract`");
     Ok(())
 }
 
 fn text(root: &Path) -> Result<String> {
     let mut resolve = Resolve::default();
     let (package, _) = resolve.push_dir(root.join("wit"))?;
-    let package = resolve.packages.get(package).context("wit/ is no package")?;
+    let package = resolve.packages.get(package).context("wit/ is not a package")?;
     let mut out = String::from(HEAD);
     writeln!(out, "\n## Package `{}`\n{}", package.name, docs(&package.docs))?;
     writeln!(out, "| world | imports | exports | |\n|---|---|---|---|")?;
@@ -69,7 +70,7 @@ fn one_type(out: &mut String, resolve: &Resolve, ty: &TypeDef) -> Result<()> {
     let name = ty.name.as_deref().unwrap_or_default();
     let mut members: Vec<(String, Option<String>, &Docs)> = Vec::new();
     match &ty.kind {
-        // A type that another interface has, under the same name.
+        // A type imported from another interface, which documents it.
         TypeDefKind::Type(Type::Id(_)) => return Ok(()),
         TypeDefKind::Type(other) => {
             writeln!(out, "### `type {name}` = `{}`\n{}", named(resolve, other), docs(&ty.docs))?;
@@ -96,7 +97,7 @@ fn one_type(out: &mut String, resolve: &Resolve, ty: &TypeDef) -> Result<()> {
     Ok(())
 }
 
-/// The paragraphs of a comment, with an empty line around them.
+/// Returns the text of a doc comment with an empty line before and after it, or an empty string.
 fn docs(docs: &Docs) -> String {
     docs.contents.as_deref().map(|text| format!("\n{}\n", text.trim_end())).unwrap_or_default()
 }

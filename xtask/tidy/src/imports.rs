@@ -1,5 +1,5 @@
-//! Checks which module imports which, by reading the code. A room is a top-level module of the server: it may import only from
-//! the rooms that [`ROOMS`] lists for it. And no modules of a crate may import each other in a circle.
+//! Checks the imports between modules by parsing the code. Each top-level module of the server may import only from the top-level modules
+//! that [`ALLOWED_IMPORTS`] lists for it, and the modules of a crate must not import each other in a cycle.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,9 +13,9 @@ use syn::{
     visit::{self, Visit},
 };
 
-/// The rooms of the server, each with the rooms that it may import from. Anything else is a problem, so that a new dependency
-/// between rooms is always a decision.
-const ROOMS: [(&str, &[&str]); 22] = [
+/// The top-level modules of the server, each with those that it may import from. Any other import is a problem, so that a new dependency
+/// between top-level modules is always a decision.
+const ALLOWED_IMPORTS: [(&str, &[&str]); 22] = [
     ("base", &[]),
     ("schema", &["base"]),
     ("tasks", &["base"]),
@@ -108,20 +108,20 @@ const ROOMS: [(&str, &[&str]); 22] = [
     ),
 ];
 
-/// What is wrong with the imports of the host's crates.
+/// Returns the problems with the imports in the host's crates.
 pub fn problems(root: &Path) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     for name in ["protocol", "forge", "sandbox", "server"] {
         let graph = Graph::read(&root.join("host").join(name).join("src"))?;
         if name == "server" {
-            problems.extend(graph.wrong_arrows());
+            problems.extend(graph.forbidden_imports());
         }
-        problems.extend(graph.circles().iter().map(|circle| format!("host/{name}: these import each other: {circle}")));
+        problems.extend(graph.cycles().iter().map(|cycle| format!("host/{name}: these import each other: {cycle}")));
     }
     Ok(problems)
 }
 
-/// All files in a folder and below, except those that are built or downloaded.
+/// Adds all files in a folder and its subfolders to `files`, except those in `target` and `node_modules` and symlinks.
 pub fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
@@ -137,7 +137,7 @@ pub fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// For each module, the modules that it names. Names in tests do not count.
+/// The import graph of a crate: for each module, the modules that its paths name. Paths in tests do not count.
 struct Graph(BTreeMap<String, BTreeSet<String>>);
 
 impl Graph {
@@ -175,23 +175,25 @@ impl Graph {
         Ok(Self(arrows.collect()))
     }
 
-    fn wrong_arrows(&self) -> Vec<String> {
-        let room = |module: &str| module.split("::").next().unwrap_or_default().to_owned();
+    fn forbidden_imports(&self) -> Vec<String> {
+        let top = |module: &str| module.split("::").next().unwrap_or_default().to_owned();
         let mut wrong = Vec::new();
         for (from, named) in &self.0 {
-            let Some((_, may_see)) = ROOMS.iter().find(|(name, _)| *name == room(from)) else {
-                wrong.push(format!("host/server: `{from}` is in no room; give it one in xtask/tidy/src/imports.rs"));
+            let Some((_, allowed)) = ALLOWED_IMPORTS.iter().find(|(name, _)| *name == top(from)) else {
+                wrong.push(format!(
+                    "host/server: `{from}` is not listed; add it to ALLOWED_IMPORTS in xtask/tidy/src/imports.rs"
+                ));
                 continue;
             };
-            for to in named.iter().filter(|to| room(to) != room(from) && !may_see.contains(&room(to).as_str())) {
-                wrong.push(format!("host/server: `{from}` names `{to}`, which the room `{}` may not see", room(from)));
+            for to in named.iter().filter(|to| top(to) != top(from) && !allowed.contains(&top(to).as_str())) {
+                wrong.push(format!("host/server: `{from}` imports `{to}`, which `{}` may not import", top(from)));
             }
         }
         wrong
     }
 
-    /// Sets of modules in which each module leads to all others.
-    fn circles(&self) -> Vec<String> {
+    /// Returns the cycles: sets of modules in which each module reaches all others (strongly connected components).
+    fn cycles(&self) -> Vec<String> {
         let reached = |start: &String| {
             let mut reached = BTreeSet::new();
             let mut next: Vec<&String> = self.0.get(start).into_iter().flatten().collect();
@@ -205,7 +207,7 @@ impl Graph {
         let reached: BTreeMap<&String, BTreeSet<String>> =
             self.0.keys().map(|module| (module, reached(module))).collect();
         let leads = |from: &String, to: &String| reached.get(from).is_some_and(|reached| reached.contains(to));
-        let circles: BTreeSet<Vec<&str>> = self
+        let cycles: BTreeSet<Vec<&str>> = self
             .0
             .keys()
             .filter(|module| leads(module, module))
@@ -213,11 +215,11 @@ impl Graph {
                 self.0.keys().filter(|other| leads(module, other) && leads(other, module)).map(String::as_str).collect()
             })
             .collect();
-        circles.iter().map(|circle| circle.join(", ")).collect()
+        cycles.iter().map(|cycle| cycle.join(", ")).collect()
     }
 }
 
-/// The paths that a file names, from the root of its crate.
+/// The paths that a file names, resolved from the root of its crate.
 struct Named {
     module: Vec<String>,
     paths: Vec<Vec<String>>,
@@ -272,7 +274,7 @@ impl<'a> Visit<'a> for Named {
     }
 
     fn visit_item_use(&mut self, item: &'a ItemUse) {
-        // A `use` with a visibility, such as `pub use`, only passes the name on to others, so it is no import of this module.
+        // A `use` with a visibility, such as `pub use`, only passes the name on to others, so it is not an import of this module.
         if matches!(item.vis, syn::Visibility::Inherited) && !of_tests(&item.attrs) {
             self.add_tree(&[], &item.tree);
         }

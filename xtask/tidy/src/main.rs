@@ -1,4 +1,4 @@
-//! Checks the rules of the house that no compiler checks; with the argument `contract`, writes docs/contract.md.
+//! Checks project rules that the compiler does not check. With the argument `contract`, generates docs/contract.md instead.
 
 #![expect(clippy::disallowed_methods, reason = "it works on the project's files")]
 
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // If stderr is closed, there is nowhere left to say it.
+            // If stderr is closed, the error cannot be reported.
             writeln!(std::io::stderr(), "error: {error:#}").ok();
             ExitCode::FAILURE
         }
@@ -25,15 +25,15 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = own.ancestors().nth(2).context("it is not in the project's folder")?;
+    let root = own.ancestors().nth(2).context("this program was not built in the project's folder")?;
     match env::args().nth(1).as_deref() {
         None => check(root),
         Some("contract") => contract::write(root),
-        Some(_) => bail!("it takes `contract`, or nothing"),
+        Some(_) => bail!("the only argument is `contract`"),
     }
 }
 
-/// Files longer than this hold more than one concern.
+/// The maximum number of lines in a file.
 const MAX_LINES: usize = 600;
 
 fn check(root: &Path) -> Result<()> {
@@ -47,18 +47,18 @@ fn check(root: &Path) -> Result<()> {
         let name = file.strip_prefix(root).unwrap_or(file).display().to_string();
         let lines = text.lines().count();
         if lines > MAX_LINES {
-            problems.push(format!("{name}: {lines} lines; split it where a second concern lives"));
+            problems.push(format!("{name}: {lines} lines, more than {MAX_LINES}; split it by concern"));
         }
         let described =
             text.starts_with("//!") || text.starts_with("#!") || name.starts_with("examples/") || name.contains("/ui/");
         if !described {
-            problems.push(format!("{name}: says at its top neither what it is nor what it is not"));
+            problems.push(format!("{name}: has no `//!` comment at its top that says what it is"));
         }
-        for floor in FLOORS {
-            if name.starts_with(floor.room) {
-                for forbidden in floor.forbidden {
+        for layer in LAYERS {
+            if name.starts_with(layer.files) {
+                for forbidden in layer.forbidden {
                     if text.lines().any(|line| line.contains(forbidden) && !line.trim_start().starts_with("//")) {
-                        problems.push(format!("{name}: names {forbidden}, which belongs to another floor"));
+                        problems.push(format!("{name}: names {forbidden}, which belongs to another layer"));
                     }
                 }
             }
@@ -70,15 +70,17 @@ fn check(root: &Path) -> Result<()> {
     if problems.is_empty() { Ok(()) } else { bail!("untidy:\n  {}", problems.join("\n  ")) }
 }
 
-struct Floor {
-    room: &'static str,
+/// Names that must not appear in the files of one layer.
+struct Layer {
+    /// The path prefix of the layer's files.
+    files: &'static str,
     forbidden: &'static [&'static str],
 }
 
-/// Names that must not appear in the files of certain folders, so that dependencies go in one direction only.
-const FLOORS: [Floor; 4] = [
-    Floor { room: "host/protocol/", forbidden: &["tokio", "wasmtime", "wharf_sandbox", "std::fs", "std::net"] },
-    Floor { room: "host/sandbox/", forbidden: &["wharf_protocol", "jsonrpc"] },
-    Floor { room: "host/server/src/transport/", forbidden: &["wharf_sandbox"] },
-    Floor { room: "host/server/src/access/grants.rs", forbidden: &["wharf_sandbox", "wharf_protocol", "tokio"] },
+/// The layers with forbidden names, so that dependencies go in one direction only.
+const LAYERS: [Layer; 4] = [
+    Layer { files: "host/protocol/", forbidden: &["tokio", "wasmtime", "wharf_sandbox", "std::fs", "std::net"] },
+    Layer { files: "host/sandbox/", forbidden: &["wharf_protocol", "jsonrpc"] },
+    Layer { files: "host/server/src/transport/", forbidden: &["wharf_sandbox"] },
+    Layer { files: "host/server/src/access/grants.rs", forbidden: &["wharf_sandbox", "wharf_protocol", "tokio"] },
 ];

@@ -1,4 +1,4 @@
-//! A command as a tool: its arguments and its input come from templates that the operator wrote, and no shell is anywhere.
+//! Serves a command as a tool. Its arguments and its input come from templates that the operator wrote; no shell is involved.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -13,12 +13,12 @@ use crate::{
     operation::CallError,
 };
 
-/// The most arguments that a command gets.
+/// The maximum number of arguments of a command.
 const MAX_ARGUMENTS: usize = 10_000;
-/// What a value takes beside its text: as JSON, as a text of its own, and in the lists that hold it.
-const BYTES_OF_A_VALUE: usize = 64;
-/// How often a value is there while arguments are made, beside the places that name it.
-const COPIES: usize = 3;
+/// The bytes that a value takes in addition to its text: as JSON, as a string of its own, and in the lists that contain it.
+const BYTES_PER_VALUE: usize = 64;
+/// The number of copies of a value that exist while arguments are built, in addition to one for each place that names it.
+const COPIES_PER_VALUE: usize = 3;
 
 /// A tool that runs a command.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,65 +27,65 @@ pub struct CommandTool {
     pub name: String,
     /// What the model reads.
     pub description: String,
-    /// The arguments. `None`: the caller gives all of them, as `args`.
+    /// The templates of the arguments. `None`: the client passes all arguments, as `args`.
     pub argv: Option<Vec<Template>>,
-    /// The parameters by name, those that only templates name included.
+    /// The parameters by name, including those that only templates name.
     pub params: Vec<(String, Param)>,
-    /// What it reads from its standard input.
+    /// The template of the command's standard input.
     pub stdin: Option<Template>,
-    /// The codes with which it has done what it should.
+    /// The exit codes that mean success.
     pub ok_exit: Vec<i32>,
-    /// What its output is.
+    /// How the command's output is used.
     pub output: Output,
-    /// Hints as the contract has them.
+    /// The hints of the contract.
     pub hints: Hints,
 }
 
 /// A parameter of a tool that runs a command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Param {
-    /// Which values it takes.
+    /// The type of its values.
     pub ty: ParamType,
     /// What the model reads.
     pub description: Option<String>,
-    /// Its value if the call gives none. A parameter without a default is required, unless a template names it as `{name?}`.
+    /// The value if the call passes none. A parameter without a default is required, unless a template names it as `{name?}`.
     pub default: Option<Value>,
-    /// Whether it may be left out even without a default.
+    /// Whether the parameter may be omitted even without a default.
     pub optional: bool,
-    /// The only values that there are, if any are named.
+    /// The only values that are allowed, if there are any here.
     pub one_of: Vec<String>,
 }
 
 /// The type of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParamType {
-    /// A text.
+    /// A string.
     String,
     /// An integer.
     Integer,
     /// A number.
     Number,
-    /// A truth value. It stands for this flag if it is true, and for nothing otherwise.
+    /// A boolean. It becomes this flag if it is true, and no argument otherwise.
     Boolean(Flag),
-    /// Texts, each of which is an argument of its own.
+    /// Strings, each of which becomes an argument of its own.
     Array,
 }
 
-/// The argument that a truth value stands for.
+/// The argument that `true` stands for.
 pub type Flag = String;
 
-/// What the output of a command is.
+/// How the output of a command is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// The text of the answer.
+    /// As the text of the answer.
     Text,
-    /// JSON: the structured content of the answer.
+    /// As JSON, which is the structured content of the answer.
     Json,
-    /// One of three things that are told: the output, what was printed as errors, and the code.
+    /// Together with the error output and the exit code.
     All,
 }
 
-/// A text with places for values: `{name}`, or `{name?}` if the whole is left out where there is no value.
+/// A text with places for values: `{name}`, or `{name?}` if the whole text is left out when there is no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
 
@@ -96,10 +96,10 @@ enum Part {
 }
 
 impl Template {
-    /// Reads a template. `{{` and `}}` stand for braces.
+    /// Parses a template. `{{` and `}}` stand for braces.
     ///
     /// # Errors
-    /// If a brace is not closed, or if there is no name in it.
+    /// If a brace is not closed, or does not contain a valid name.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -124,7 +124,9 @@ impl Template {
                         None => (name, false),
                     };
                     if !is_param_name(&name) {
-                        return Err(format!("`{text}`: `{{{name}}}` is no name; it has letters, digits, `_` and `-`"));
+                        return Err(format!(
+                            "`{text}`: `{{{name}}}` is not a name; names have letters, digits, `_` and `-`"
+                        ));
                     }
                     if !literal.is_empty() {
                         parts.push(Part::Text(std::mem::take(&mut literal)));
@@ -140,7 +142,7 @@ impl Template {
         Ok(Self(parts))
     }
 
-    /// The names in it, and whether each may be left out.
+    /// Returns the names in the template, and whether each may be left out.
     pub fn names(&self) -> impl Iterator<Item = (&str, bool)> {
         self.0.iter().filter_map(|part| match part {
             Part::Place { name, optional } => Some((name.as_str(), *optional)),
@@ -148,7 +150,7 @@ impl Template {
         })
     }
 
-    /// The only name, if it is nothing but that.
+    /// Returns the name, if the template consists of exactly one place.
     fn only(&self) -> Option<&str> {
         match self.0.as_slice() {
             [Part::Place { name, .. }] => Some(name),
@@ -156,7 +158,7 @@ impl Template {
         }
     }
 
-    /// The text with values in it; none if one that may be left out is not there.
+    /// Returns the text with values filled in, or `None` if a value that may be left out is missing.
     fn fill(&self, values: &Values) -> Option<String> {
         let mut text = String::new();
         for part in &self.0 {
@@ -198,19 +200,19 @@ impl fmt::Display for Template {
     }
 }
 
-/// What a command is started with.
+/// The arguments and the input of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Process {
-    /// With its name.
+    /// The arguments, beginning with the name of the program.
     pub(crate) argv: Vec<String>,
     pub(crate) stdin: Vec<u8>,
 }
 
-/// The values of parameters as texts. A parameter without a value is not there; one that stands for no argument has no texts.
+/// The values of parameters as strings. A parameter without a value has no entry; a flag that is not set has an empty list.
 struct Values<'a>(BTreeMap<&'a str, Vec<String>>);
 
 impl CommandTool {
-    /// The tool as the operator's own words make it.
+    /// Returns the tool as clients see it.
     pub(crate) fn tool(&self) -> Tool {
         let input_schema = match self.argv {
             Some(_) => self.schema(),
@@ -292,21 +294,21 @@ impl CommandTool {
         json!({ "type": "object", "properties": properties, "required": required })
     }
 
-    /// What the command is started with, and the charge to `account` for as long as that is there. `program`: its name. The error is
-    /// for the client.
+    /// Returns the arguments and the input of the command, and the charge to `account` for their memory. `program`: the name of the
+    /// program. The error is for the client.
     pub(crate) fn process(&self, program: &str, args: &str, account: &Account) -> Result<(Process, Charge), CallError> {
         let charge = account.charge(self.bytes(args)).map_err(|_| CallError::TotalMemory)?;
         let failed = |message| CallError::Failed(Failure { message, code: None, data: None });
         Ok((self.started(program, args).map_err(failed)?, charge))
     }
 
-    /// How many bytes it takes at most to make arguments of these.
+    /// Returns the maximum number of bytes that building the arguments takes.
     fn bytes(&self, args: &str) -> usize {
         let templates = self.argv.iter().flatten().chain(&self.stdin);
         let places: usize = templates.map(|template| template.names().count()).sum();
-        // There is a comma between any two values; those in texts are counted too.
+        // There is a comma between any two values; commas inside strings are counted too.
         let values = 2 + args.bytes().filter(|&byte| byte == b',').count();
-        args.len().saturating_add(values.saturating_mul(BYTES_OF_A_VALUE)).saturating_mul(places + COPIES)
+        args.len().saturating_add(values.saturating_mul(BYTES_PER_VALUE)).saturating_mul(places + COPIES_PER_VALUE)
     }
 
     fn started(&self, program: &str, args: &str) -> Result<Process, String> {
@@ -315,7 +317,7 @@ impl CommandTool {
         let stdin = match &self.argv {
             None => {
                 for value in given.get("args").and_then(Value::as_array).into_iter().flatten().take(MAX_ARGUMENTS + 1) {
-                    argv.push(value.as_str().ok_or("`args` holds texts")?.to_owned());
+                    argv.push(value.as_str().ok_or("each item of `args` has to be a string")?.to_owned());
                 }
                 given.get("stdin").and_then(Value::as_str).map(str::to_owned)
             }
@@ -334,7 +336,7 @@ impl CommandTool {
                     };
                     if let Some(value) = filled.iter().find(|value| free && whole && value.starts_with('-')) {
                         return Err(format!(
-                            "`{template}` is {value:?}, and what begins with `-` would be an option of the command"
+                            "`{template}` is {value:?}, and a value that begins with `-` would be an option of the command"
                         ));
                     }
                     argv.extend(filled);
@@ -343,10 +345,10 @@ impl CommandTool {
             }
         };
         if argv.len() > MAX_ARGUMENTS {
-            return Err(format!("a command takes at most {MAX_ARGUMENTS} arguments here"));
+            return Err(format!("a command takes at most {MAX_ARGUMENTS} arguments"));
         }
         if argv.iter().any(|argument| argument.contains('\0')) {
-            return Err("an argument of a command holds no NUL".into());
+            return Err("an argument of a command cannot contain a NUL character".into());
         }
         Ok(Process { argv, stdin: stdin.unwrap_or_default().into_bytes() })
     }
@@ -360,21 +362,21 @@ impl CommandTool {
         for (name, param) in &self.params {
             let value = given.get(name).or(param.default.as_ref());
             let text = |value: &Value| match value {
-                // The schema says so too, but it may be that of the config before this one.
+                // The client may have validated this with the schema of an earlier config.
                 Value::String(text) if !param.one_of.is_empty() && !param.one_of.contains(text) => {
-                    Err(format!("`{name}` is none of: {}", param.one_of.join(", ")))
+                    Err(format!("`{name}` has to be one of: {}", param.one_of.join(", ")))
                 }
                 Value::Number(number) if matches!(param.ty, ParamType::Integer) => match number.as_f64() {
-                    // JSON does not tell 5.0 from 5, and a command does.
+                    // 5.0 and 5 are the same number in JSON, but not for a command.
                     Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => {
                         Ok((float as i64).to_string())
                     }
-                    _ if number.is_f64() => Err(format!("`{name}` is no integer")),
+                    _ if number.is_f64() => Err(format!("`{name}` is not an integer")),
                     _ => Ok(number.to_string()),
                 },
                 Value::String(text) => Ok(text.clone()),
                 Value::Number(number) => Ok(number.to_string()),
-                _ => Err(format!("`{name}` is of another type")),
+                _ => Err(format!("`{name}` has the wrong type")),
             };
             let texts = match (&param.ty, value) {
                 (ParamType::Boolean(flag), value) => match value.and_then(Value::as_bool) {
@@ -435,8 +437,8 @@ mod tests {
         for (args, expected) in [
             (json!({}), "`pattern` is missing"),
             (json!({ "pattern": "a", "type": "--pre=sh" }), "would be an option"),
-            (json!({ "pattern": "a\0b" }), "no NUL"),
-            (json!({ "pattern": ["a"] }), "another type"),
+            (json!({ "pattern": "a\0b" }), "a NUL"),
+            (json!({ "pattern": ["a"] }), "wrong type"),
         ] {
             let error = process(args).unwrap_err();
             assert!(error.contains(expected), "{error}");
@@ -488,7 +490,7 @@ mod tests {
     fn templates_say_what_is_wrong_with_them() {
         assert_eq!(Template::parse("{{a}}{b?}").unwrap().to_string(), "{a}{b}");
         for (text, expected) in
-            [("{a", "is not closed"), ("a}", "closes nothing"), ("{}", "is no name"), ("{a b}", "is no name")]
+            [("{a", "is not closed"), ("a}", "closes nothing"), ("{}", "is not a name"), ("{a b}", "is not a name")]
         {
             let error = Template::parse(text).unwrap_err();
             assert!(error.contains(expected), "{error}");

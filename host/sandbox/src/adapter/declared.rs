@@ -1,4 +1,4 @@
-//! What the operator says about how a plugin is served that was not made for wharf.
+//! The operator's settings for a plugin that was not made for wharf.
 
 use super::command::CommandTool;
 use crate::bindings::tools::Hints;
@@ -6,35 +6,35 @@ use crate::bindings::tools::Hints;
 /// How a plugin is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Served {
-    /// By the contract, which it was made for.
+    /// The plugin was made for wharf and exports interfaces of the contract.
     Contract,
-    /// Each function that it exports is a tool.
+    /// Each function that the component exports is a tool.
     Functions,
-    /// It is a command, and its tools are those that the operator declares.
+    /// The component is a command, and its tools are those that the operator declares.
     Command,
 }
 
-/// What the operator says about how a plugin is served.
+/// The operator's settings for how a plugin is served.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Adapter {
     /// `None`: what the component exports decides.
     pub kind: Option<Served>,
     /// The tools of a command.
     pub commands: Vec<CommandTool>,
-    /// One more tool if it is a command: the one that takes any arguments.
+    /// An additional tool of a command, which takes any arguments.
     pub run: Option<CommandTool>,
-    /// What the operator says of functions, by the names of their tools.
+    /// The operator's descriptions of functions, by the names of their tools.
     pub described: Vec<Described>,
 }
 
-/// What the operator says of a function, in place of what its component says or in addition to it.
+/// The operator's description of a function, which replaces or supplements the component's own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Described {
     /// The name of its tool, without the plugin's prefix.
     pub name: String,
     /// What the model reads.
     pub description: String,
-    /// Hints as the contract has them.
+    /// The hints of the contract.
     pub hints: Hints,
 }
 

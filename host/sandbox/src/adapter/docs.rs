@@ -1,14 +1,14 @@
-//! Documentation of functions, as tools put it into the section `package-docs`. It is read leniently: whoever writes the section
-//! does so with a tool of their own, and what is missing or malformed is only not there.
+//! Reads the documentation of functions that WIT tools store in the section `package-docs`. It is read leniently, because the section comes
+//! from many tools: missing or malformed entries are skipped.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// The longest documentation of one function.
+/// The maximum length of the documentation of one function.
 const MAX_BYTES: usize = 4 << 10;
 
-/// The documentation of functions: by their names for functions of a world, by interface and name for others.
+/// The documentation of functions: by name for functions of a world, and by interface and name for others.
 #[derive(Default)]
 pub(crate) struct Docs {
     world: HashMap<String, String>,
@@ -38,7 +38,7 @@ impl Docs {
         self.interfaces.extend(functions);
     }
 
-    /// `interface`: the name of the export that it is in, such as `acme:clock/time@1.0.0`.
+    /// Returns the documentation of a function. `interface`: the name of the exported interface, such as `acme:clock/time@1.0.0`.
     pub(crate) fn function(&self, interface: Option<&str>, name: &str) -> Option<&str> {
         let Some(interface) = interface else { return self.world.get(name).map(String::as_str) };
         // The section holds the docs of one package, and names interfaces without it.
@@ -55,7 +55,7 @@ fn members(value: Option<&Value>) -> impl Iterator<Item = (&str, &Value)> {
 
 fn functions(value: Option<&Value>) -> impl Iterator<Item = (String, String)> {
     members(value).filter_map(|(name, function)| {
-        // Older writers put the text itself there.
+        // Older tools store the text itself here.
         let docs = function.as_str().or_else(|| function.get("docs").and_then(Value::as_str))?.trim();
         let docs = docs.get(..docs.floor_char_boundary(MAX_BYTES)).unwrap_or(docs);
         (!docs.is_empty()).then(|| (name.to_owned(), docs.to_owned()))

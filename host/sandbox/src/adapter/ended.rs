@@ -1,4 +1,4 @@
-//! What a client gets to see of a command that has ended.
+//! Converts the end of a command into an answer for the client.
 
 use serde::Serialize;
 
@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl CommandTool {
-    /// The answer that a command gives by ending. `stderr`: the end of what it printed there. `most`: how long the answer may be; one
-    /// that would be longer is not made.
+    /// Returns the answer for a command that exited with `code`. `stderr`: the end of what it printed there. `most`: the maximum length of
+    /// the answer; a longer one is an error.
     pub(crate) fn answer(
         &self,
         code: i32,
@@ -58,7 +58,7 @@ impl CommandTool {
     }
 }
 
-/// The end of a command as structured content.
+/// The exit code and the output of a command as structured content.
 #[derive(Serialize)]
 struct Ended<'a> {
     code: i32,
@@ -66,7 +66,7 @@ struct Ended<'a> {
     stderr: &'a str,
 }
 
-/// What a command wrote, as text: the same bytes unless some of them are no text, for which there are signs that are longer.
+/// Converts the output of a command to text. Invalid UTF-8 is replaced, which may make the text longer.
 fn readable(bytes: Vec<u8>, most: usize) -> Result<String, CallError> {
     let bytes = match String::from_utf8(bytes) {
         Ok(text) => return Ok(text),
@@ -138,7 +138,7 @@ mod tests {
         for (output, stdout, most, fits) in [
             (Output::Text, &b"\xff\xff\xff"[..], 9, true),
             (Output::Text, b"\xff\xff\xff", 8, false),
-            // As text, and again within `{"code":0,"stdout":"","stderr":""}`, where each NUL has six characters.
+            // The output counts as text, and again within `{"code":0,"stdout":"","stderr":""}`, where each NUL has six characters.
             (Output::All, b"\0\0", 2 + 34 + 12, true),
             (Output::All, b"\0\0", 2 + 34 + 11, false),
         ] {

@@ -29,24 +29,25 @@ use crate::{
     store::State,
 };
 
-/// How many functions are served at most. Clients show all tools to a model, so nobody wants a tenth of it.
+/// The maximum number of functions of a component. Clients show all tools to a model, so even a tenth of this would be too many to be
+/// useful.
 const MAX_FUNCTIONS: usize = 1_000;
-/// How many functions that are not served are named.
+/// The maximum number of refused functions that are named.
 const MAX_REFUSED: usize = 20;
-/// How many exports are looked at, those inside interfaces included: a small file can export one large interface many times.
+/// The maximum number of exports, including those inside interfaces: a small file can export one large interface many times.
 const MAX_EXPORTS: usize = 20_000;
-/// How many resources of an interface are known by name.
+/// The maximum number of resources of an interface that messages can name.
 const MAX_RESOURCES: usize = 100;
-/// The longest name of a tool.
+/// The maximum length of a tool's name.
 const MAX_NAME_BYTES: usize = 128;
 
 /// The functions of a component.
 #[derive(Default)]
 pub(crate) struct Functions {
     pub(crate) all: Vec<Function>,
-    /// Why others are not served, a sentence for each.
+    /// Why the other functions are not served, a sentence for each.
     pub(crate) refused: Vec<String>,
-    /// About how many bytes all this takes.
+    /// The approximate number of bytes that the functions take in memory.
     pub(crate) bytes: usize,
 }
 
@@ -74,8 +75,8 @@ impl Functions {
                 }
                 ComponentItem::ComponentInstance(instance) => {
                     if name.starts_with("wasi:") {
-                        if !name.starts_with(super::RUN) {
-                            collector.refuse(format!("{}: an interface of WASI is no tool", shown(name)));
+                        if !name.starts_with(super::RUN_INTERFACE_PREFIX) {
+                            collector.refuse(format!("{}: an interface of WASI is not a tool", shown(name)));
                         }
                         continue;
                     }
@@ -105,7 +106,7 @@ impl Functions {
         Ok(found)
     }
 
-    /// The tools, with what the operator says of them.
+    /// Returns the tools, with the operator's descriptions.
     pub(crate) fn tools(&self, described: &[Described]) -> Vec<Tool> {
         let tools = self.all.iter().map(|function| {
             let mut tool = function.tool.clone();
@@ -118,7 +119,7 @@ impl Functions {
         tools.collect()
     }
 
-    /// The function whose tool has this name.
+    /// Returns the function whose tool has this name.
     pub(crate) fn named(&self, name: &str) -> Option<&Function> {
         self.all.iter().find(|function| function.tool.name == name)
     }
@@ -132,12 +133,12 @@ struct Collector<'a> {
     left: usize,
 }
 
-/// The most that a schema may have, as the contract says it of all tools.
+/// The maximum size of a schema, which the contract sets for all tools.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 const MAX_SCHEMA_DEPTH: usize = 32;
 
-/// What a flag that is set takes in memory, for each byte that is paid for its name at least.
-const BYTES_OF_A_FLAG: usize = 14;
+/// The memory that a flag in a result takes, for each byte that its name has in the output.
+const BYTES_PER_FLAG_BYTE: usize = 14;
 
 impl Collector<'_> {
     fn add(
@@ -208,19 +209,19 @@ impl Collector<'_> {
     }
 }
 
-/// The text of a schema, unless nobody would read it.
+/// Returns the text of a schema, or an error if it exceeds the limits.
 fn readable(schema: &Value) -> Result<String, String> {
     let (text, deep) = (schema.to_string(), depth(schema));
     if deep > MAX_SCHEMA_DEPTH || text.len() > MAX_SCHEMA_BYTES {
         return Err(format!(
-            "its schema would have {} bytes and be {deep} deep; {MAX_SCHEMA_BYTES} and {MAX_SCHEMA_DEPTH} are the most",
+            "its schema has {} bytes and {deep} levels; at most {MAX_SCHEMA_BYTES} bytes and {MAX_SCHEMA_DEPTH} levels are allowed",
             text.len()
         ));
     }
     Ok(text)
 }
 
-/// How deep a schema is nested.
+/// Returns how deep a schema is nested.
 fn depth(value: &Value) -> usize {
     let inside = match value {
         Value::Array(items) => items.iter().map(depth).max(),
@@ -242,7 +243,7 @@ fn details(output_schema: Option<String>) -> ToolDetails {
     }
 }
 
-/// The name of a function as a tool: letters in lower case and digits stay, as does `-`, and everything else is `_`.
+/// Returns the name of a function as a tool: letters in lower case, digits and `-`, with `_` in place of every other character.
 fn tool_name(interface: Option<&str>, name: &str) -> String {
     let plain = |text: &str| -> String {
         let kept = |one: char| if one.is_ascii_alphanumeric() || one == '-' { one } else { '_' };
@@ -255,19 +256,19 @@ fn tool_name(interface: Option<&str>, name: &str) -> String {
 }
 
 impl Function {
-    /// The values of the arguments, which are charged to `account` while the purse is there.
+    /// Decodes the arguments. Their memory is charged to `account` until the returned purse is dropped.
     fn arguments(&self, json: &str, account: &Account, most: usize) -> Result<(Vec<Val>, Purse), CallError> {
         let mut purse = Purse::new(account, most);
         let read = values::arguments(&self.signature.params, json, &mut purse);
         let read = read.map_err(|wrong| match wrong {
             Wrong::NoRoom => CallError::TotalMemory,
-            Wrong::Told(text) => failed(format!("The arguments do not fit: {text}")),
+            Wrong::Invalid(text) => failed(format!("The arguments do not fit: {text}")),
         })?;
         Ok((read, purse))
     }
 
-    /// Calls it. `account`: where the values of its arguments are charged, at most `most` bytes. `output`: how long each form of its
-    /// result may be.
+    /// Calls the function. `account`: the account to which the arguments are charged, up to `most` bytes. `output`: the maximum length of
+    /// each form of the result.
     pub(crate) async fn call(
         &self,
         mut store: impl AsContextMut<Data = State>,
@@ -279,7 +280,7 @@ impl Function {
         let function = instance.get_func(&mut store, self.index).ok_or(CallError::NoInterface("tools"))?;
         let (arguments, purse) = self.arguments(json, account, most)?;
         let flags = self.signature.result.as_ref().filter(|ty| ty.has_flags());
-        let flags = flags.map(|_| account.charge(output.saturating_mul(BYTES_OF_A_FLAG))).transpose();
+        let flags = flags.map(|_| account.charge(output.saturating_mul(BYTES_PER_FLAG_BYTE))).transpose();
         let _flags = flags.map_err(|_| CallError::TotalMemory)?;
         let mut results = vec![Val::Bool(false); usize::from(self.signature.result.is_some())];
         function.call_async(&mut store, &arguments, &mut results).await.map_err(trap)?;
@@ -295,15 +296,15 @@ fn failed(message: String) -> CallError {
     CallError::Failed(Failure { message, code: None, data: None })
 }
 
-/// What a client gets to see of a result: the whole of it as structured content, and as text what it comes down to. That a function
-/// returns an error makes the call one that failed.
+/// Converts a result for the client: the whole value as structured content, and its essential part as text. If the function returned an
+/// error, the call counts as failed.
 fn answer(ty: &Ty, value: &Val, most: usize) -> Result<ToolAnswer, CallError> {
-    let told = |wrong: values::Untold| match wrong {
-        values::Untold::TooLong => CallError::Output(most),
-        values::Untold::NotANumber => {
+    let told = |wrong: values::Unrepresentable| match wrong {
+        values::Unrepresentable::TooLong => CallError::Output(most),
+        values::Unrepresentable::NotANumber => {
             failed("Its result holds a number that JSON does not have: NaN or infinity.".into())
         }
-        values::Untold::OtherType => CallError::Trap {
+        values::Unrepresentable::OtherType => CallError::Trap {
             message: "a defect of wharf itself".into(),
             detail: "a result has another type than its function".into(),
         },

@@ -1,7 +1,7 @@
-//! Serves components that were not made for wharf: functions are tools by their WIT types, and a command is a tool by what the
-//! operator says of it.
+//! Serves components that were not made for wharf. Functions become tools according to their WIT types, and a command becomes the tools
+//! that the operator declares for it.
 //!
-//! What a component exports is decoded once, when it is loaded, and within bounds: its types are as hostile as the rest of it.
+//! The exports of a component are decoded once, when it is loaded, and within bounds, because its types may be as hostile as its code.
 
 pub(crate) mod command;
 pub(crate) mod declared;
@@ -18,26 +18,26 @@ use crate::load_error::LoadError;
 use declared::{Adapter, Described, Served};
 use functions::Functions;
 
-/// The interface of a command; any version of WASI 0.2.
-const RUN: &str = "wasi:cli/run@0.2.";
+/// The interface that a command exports, in any version of WASI 0.2.
+const RUN_INTERFACE_PREFIX: &str = "wasi:cli/run@0.2.";
 
-/// How many types an import may have that nobody offers.
+/// The maximum number of types in an import that consists only of types.
 const MAX_TYPES: usize = 1_000;
 
-/// What a component exports besides the contract.
+/// The exports of a component that are not part of the contract.
 #[derive(Default)]
 pub(crate) struct Foreign {
-    /// The function of a command.
+    /// The `run` function of a command.
     pub(crate) run: Option<ComponentExportIndex>,
     pub(crate) functions: Functions,
 }
 
 impl Foreign {
-    /// Decodes the exports. `docs`: what stands in the component's section of documentation.
+    /// Decodes the exports. `docs`: the contents of the component's section of documentation.
     pub(crate) fn of(component: &Component, docs: Option<&str>) -> Result<Self, LoadError> {
         let ty = component.component_type();
         let engine = component.engine();
-        let run = ty.exports(engine).find(|(name, _)| name.starts_with(RUN)).and_then(|(name, _)| {
+        let run = ty.exports(engine).find(|(name, _)| name.starts_with(RUN_INTERFACE_PREFIX)).and_then(|(name, _)| {
             let interface = component.get_export_index(None, name)?;
             component.get_export_index(Some(&interface), "run")
         });
@@ -74,13 +74,13 @@ pub(crate) fn served(made_for_wharf: bool, foreign: &Foreign, adapter: &Adapter)
             Err(LoadError::NotServed(foreign.functions.refused.join("; ")))
         }
         Served::Contract | Served::Functions if !adapter.commands.is_empty() => {
-            wrong("only the tools of a command have `argv`, and this component is none")
+            wrong("only the tools of a command have `argv`, and this component is not a command")
         }
         Served::Contract if !adapter.described.is_empty() => {
             wrong("it describes its tools itself; `tools` may list the names of those that are published")
         }
         Served::Command if !adapter.described.is_empty() => {
-            wrong("each tool of a command has `argv`: what it is started with")
+            wrong("each tool of a command needs `argv`, the arguments of the command")
         }
         served => {
             let is_there = |one: &&Described| foreign.functions.named(&one.name).is_none();
@@ -94,11 +94,11 @@ pub(crate) fn served(made_for_wharf: bool, foreign: &Foreign, adapter: &Adapter)
     }
 }
 
-/// Whether an import is an instance that holds nothing but types, so that nobody has to offer it.
+/// Whether an import consists only of types, so that it does not have to be provided.
 pub(crate) fn only_types(engine: &wasmtime::Engine, import: &ComponentItem) -> bool {
     match import {
         ComponentItem::ComponentInstance(instance) => {
-            // More types than anybody writes are not worth looking at.
+            // An import with more types than this is refused without looking at them.
             let few = instance.exports(engine).len() <= MAX_TYPES;
             few && instance.exports(engine).all(|(_, item)| matches!(item.ty, ComponentItem::Type(_)))
         }

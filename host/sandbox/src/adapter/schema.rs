@@ -1,36 +1,38 @@
-//! The JSON Schemas of types: the same as those that clients know from other hosts, with what those leave unsaid.
+//! Converts WIT types to JSON Schemas. The schemas are the same as those of other hosts, which clients know, with constraints that those
+//! leave out.
 
 use serde_json::{Map, Value, json};
 
 use super::types::{Int, Signature, Ty};
 
-/// Whether the schema is for what comes in or for what goes out. Coming in, some types may be told in more than one way.
+/// Whether the schema is for arguments or for results. Arguments of some types have more than one form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Direction {
     In,
     Out,
 }
 
-/// The schema of the arguments.
+/// Returns the schema of the arguments.
 pub(crate) fn input(signature: &Signature) -> Value {
-    object(&signature.params, Way::In)
+    object(&signature.params, Direction::In)
 }
 
-/// The schema of the structured result, if the function returns anything.
+/// Returns the schema of the structured result, if the function returns anything.
 pub(crate) fn output(signature: &Signature) -> Option<Value> {
-    let result = schema(signature.result.as_ref()?, Way::Out);
+    let result = schema(signature.result.as_ref()?, Direction::Out);
     Some(json!({ "type": "object", "properties": { "result": result }, "required": ["result"] }))
 }
 
-fn object(fields: &[(String, Ty)], way: Way) -> Value {
-    let properties: Map<String, Value> = fields.iter().map(|(name, ty)| (name.clone(), schema(ty, way))).collect();
-    // What is none may be left out when it comes in, and is there when it goes out.
-    let needed = |ty: &Ty| way == Way::Out || !matches!(ty, Ty::Option(_));
+fn object(fields: &[(String, Ty)], direction: Direction) -> Value {
+    let properties: Map<String, Value> =
+        fields.iter().map(|(name, ty)| (name.clone(), schema(ty, direction))).collect();
+    // An `option` may be absent in arguments; in results it is always present, as null.
+    let needed = |ty: &Ty| direction == Direction::Out || !matches!(ty, Ty::Option(_));
     let required: Vec<&str> = fields.iter().filter(|(_, ty)| needed(ty)).map(|(name, _)| name.as_str()).collect();
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
-fn schema(ty: &Ty, way: Way) -> Value {
+fn schema(ty: &Ty, direction: Direction) -> Value {
     match ty {
         Ty::Bool => json!({ "type": "boolean" }),
         Ty::Int(int) => integer(*int),
@@ -39,27 +41,27 @@ fn schema(ty: &Ty, way: Way) -> Value {
         Ty::String => json!({ "type": "string" }),
         Ty::Bytes => {
             let base64 = json!({ "type": "string", "contentEncoding": "base64" });
-            match way {
-                Way::In => json!({ "anyOf": [base64, { "type": "array", "items": integer(Int::U8) }] }),
-                Way::Out => base64,
+            match direction {
+                Direction::In => json!({ "anyOf": [base64, { "type": "array", "items": integer(Int::U8) }] }),
+                Direction::Out => base64,
             }
         }
-        Ty::List(of) => json!({ "type": "array", "items": schema(of, way) }),
-        Ty::Record(fields) => object(fields, way),
+        Ty::List(of) => json!({ "type": "array", "items": schema(of, direction) }),
+        Ty::Record(fields) => object(fields, direction),
         Ty::Tuple(types) => {
-            let items: Vec<Value> = types.iter().map(|ty| schema(ty, way)).collect();
+            let items: Vec<Value> = types.iter().map(|ty| schema(ty, direction)).collect();
             let array =
                 json!({ "type": "array", "prefixItems": items, "minItems": types.len(), "maxItems": types.len() });
-            match way {
-                Way::In => json!({ "anyOf": [array, object(&numbered(types), way)] }),
-                Way::Out => array,
+            match direction {
+                Direction::In => json!({ "anyOf": [array, object(&numbered(types), direction)] }),
+                Direction::Out => array,
             }
         }
         Ty::Variant(cases) => {
             let cases = cases.iter().map(|(name, ty)| match ty {
                 Some(ty) => json!({
                     "type": "object",
-                    "properties": { "tag": { "const": name }, "val": schema(ty, way) },
+                    "properties": { "tag": { "const": name }, "val": schema(ty, direction) },
                     "required": ["tag", "val"],
                 }),
                 None => {
@@ -69,10 +71,10 @@ fn schema(ty: &Ty, way: Way) -> Value {
             json!({ "oneOf": cases.collect::<Vec<_>>() })
         }
         Ty::Enum(names) => json!({ "type": "string", "enum": names }),
-        Ty::Option(of) => json!({ "anyOf": [{ "type": "null" }, schema(of, way)] }),
+        Ty::Option(of) => json!({ "anyOf": [{ "type": "null" }, schema(of, direction)] }),
         Ty::Result(ok, err) => {
             let side = |name: &str, ty: &Option<Box<Ty>>| {
-                let schema = ty.as_ref().map_or_else(|| json!({ "type": "null" }), |ty| schema(ty, way));
+                let schema = ty.as_ref().map_or_else(|| json!({ "type": "null" }), |ty| schema(ty, direction));
                 json!({ "type": "object", "properties": { name: schema }, "required": [name] })
             };
             json!({ "oneOf": [side("ok", ok), side("err", err)] })
@@ -81,20 +83,20 @@ fn schema(ty: &Ty, way: Way) -> Value {
             let array = json!({ "type": "array", "items": { "type": "string", "enum": names }, "uniqueItems": true });
             let properties: Map<String, Value> =
                 names.iter().map(|name| (name.clone(), json!({ "type": "boolean" }))).collect();
-            match way {
-                Way::In => json!({ "anyOf": [array, { "type": "object", "properties": properties }] }),
-                Way::Out => array,
+            match direction {
+                Direction::In => json!({ "anyOf": [array, { "type": "object", "properties": properties }] }),
+                Direction::Out => array,
             }
         }
     }
 }
 
-/// The items of a tuple as members of an object.
+/// Returns the items of a tuple as members of an object.
 fn numbered(types: &[Ty]) -> Vec<(String, Ty)> {
     types.iter().enumerate().map(|(at, ty)| (item_name(at), ty.clone())).collect()
 }
 
-/// The name of an item of a tuple as a member of an object.
+/// Returns the name of an item of a tuple as a member of an object.
 pub(crate) fn item_name(at: usize) -> String {
     format!("val{at}")
 }
@@ -109,7 +111,7 @@ fn integer(int: Int) -> Value {
         }
     };
     if int.is_wide() {
-        // Many parsers of JSON cannot tell large integers apart.
+        // Many JSON parsers round large integers.
         let text = json!({ "type": "string", "pattern": "^-?[0-9]{1,20}$" });
         return json!({ "anyOf": [number, text] });
     }

@@ -1,4 +1,4 @@
-//! The mapping between WIT and JSON as a table, with the worlds of components that were made for other hosts.
+//! Tests the mapping between WIT and JSON in tables, with the worlds of components that were made for other hosts.
 
 use serde_json::{Value, json};
 use wasmtime::{
@@ -27,7 +27,7 @@ fn functions(wit: &str, docs: Option<&str>) -> Result<Functions, LoadError> {
     Functions::of(&Component::new(&Engine::default(), component).unwrap(), docs)
 }
 
-/// The names and the schemas of a world's tools, in and out.
+/// Returns the names of a world's tools, with their input and output schemas.
 fn tools(wit: &str) -> Vec<(String, Value, Value)> {
     let functions = functions(wit, None).unwrap();
     assert_eq!(functions.refused, [""; 0]);
@@ -52,7 +52,7 @@ fn result(ok: Value, err: Value) -> Value {
     wrapped(json!({ "oneOf": [object(json!({ "ok": ok })), object(json!({ "err": err }))] }))
 }
 
-/// What other hosts publish for the examples of theirs: names, arguments, results.
+/// The names, arguments and results that other hosts publish for their examples.
 #[test]
 fn published_examples_have_the_names_and_schemas_that_clients_know() {
     let text = json!({ "type": "string" });
@@ -174,7 +174,7 @@ fn each_kind_has_its_schema() {
         assert_eq!(input["properties"][name], expected, "{name}");
     }
     assert_eq!(input["required"], json!(["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "m", "n"]));
-    // What goes out is told in one way only.
+    // Results have only one form.
     for (kind, expected) in [
         ("list<u8>", base64),
         ("rights", names),
@@ -187,7 +187,7 @@ fn each_kind_has_its_schema() {
     assert_eq!(output["properties"]["result"]["required"], json!(["x", "label"]));
 }
 
-/// A type as WIT writes it, with what is declared for it.
+/// Returns a type that is written in WIT, using the declarations in `KINDS`.
 fn ty(kind: &str) -> Ty {
     let mut functions = functions(&KINDS.replace("KIND", kind), None).unwrap();
     functions.all.remove(0).signature.result.unwrap()
@@ -235,7 +235,7 @@ fn values_go_both_ways() {
         let value = read(&ty, json, 1 << 20).unwrap_or_else(|wrong| panic!("{kind} {json}: {wrong:?}"));
         assert_eq!(values::text(&ty, &value, 1000).unwrap(), back, "{kind} {json}");
         assert_eq!(values::structured(&ty, &value, 1000).unwrap(), format!("{{\"result\":{back}}}"));
-        // What is written is read as the same.
+        // The written JSON is read as the same value.
         assert_eq!(values::text(&ty, &read(&ty, back, 1 << 20).unwrap(), 1000).unwrap(), back);
     }
 }
@@ -244,25 +244,25 @@ fn values_go_both_ways() {
 fn what_does_not_fit_is_named() {
     for (kind, json, expected) in [
         ("u8", "256", "v: 256 is not between 0 and 255"),
-        ("u8", "1.5", "v: 1.5 stands where an integer"),
+        ("u8", "1.5", "v: 1.5 is not an integer"),
         ("u64", "\"-1\"", "v: -1 is not between"),
-        ("u64", "\"a\"", "holds digits"),
+        ("u64", "\"a\"", "decimal digits"),
         ("char", "\"ab\"", "one character"),
         ("list<u8>", "\"*\"", "v: not base64"),
         ("point", "{}", "v: `x` is missing"),
         ("point", "{\"x\":\"1\"}", "v: x: "),
         ("tuple<u8, string>", "[1]", "too short"),
         ("tuple<u8, string>", "[1,\"a\",2]", "too long"),
-        ("shape", "{\"tag\":\"square\"}", "`square` is none of its cases"),
+        ("shape", "{\"tag\":\"square\"}", "`square` is not one of its cases"),
         ("shape", "{\"tag\":\"circle\"}", "lacks its `val`"),
-        ("shape", "{\"val\":1}", "a variant has a `tag`"),
-        ("colour", "\"green\"", "`green` is none of its cases"),
+        ("shape", "{\"val\":1}", "a variant needs a `tag`"),
+        ("colour", "\"green\"", "`green` is not one of its cases"),
         ("result<u8, string>", "{}", "`ok` or `err`"),
-        ("rights", "[\"own\"]", "`own` is none of its flags"),
+        ("rights", "[\"own\"]", "`own` is not one of its flags"),
         ("bool", "[]", "expected true or false"),
     ] {
         match read(&ty(kind), json, 1 << 20) {
-            Err(Wrong::Told(text)) => assert!(text.contains(expected), "{kind} {json}: {text}"),
+            Err(Wrong::Invalid(text)) => assert!(text.contains(expected), "{kind} {json}: {text}"),
             other => panic!("{kind} {json}: {other:?}"),
         }
     }
@@ -271,11 +271,11 @@ fn what_does_not_fit_is_named() {
 #[test]
 fn what_explodes_is_paid_for_first() {
     let zeros = format!("[{}0]", "0,".repeat(100_000));
-    assert!(matches!(read(&ty("list<u16>"), &zeros, 1 << 20), Err(Wrong::Told(text)) if text.contains("1 MiB")));
+    assert!(matches!(read(&ty("list<u16>"), &zeros, 1 << 20), Err(Wrong::Invalid(text)) if text.contains("1 MiB")));
     assert!(read(&ty("list<u16>"), &zeros, 64 << 20).is_ok());
     let bytes = format!("\"{}\"", "AAAA".repeat(100_000));
-    assert!(matches!(read(&ty("list<u8>"), &bytes, 1 << 20), Err(Wrong::Told(text)) if text.contains("1 MiB")));
-    // The account of all calls has the last word, and gets everything back.
+    assert!(matches!(read(&ty("list<u8>"), &bytes, 1 << 20), Err(Wrong::Invalid(text)) if text.contains("1 MiB")));
+    // The account of all calls is limited too, and everything is given back to it.
     let account = Account::new(1 << 20);
     let params = [("v".to_owned(), ty("list<u16>"))];
     let mut purse = Purse::new(&account, 64 << 20);
@@ -283,10 +283,10 @@ fn what_explodes_is_paid_for_first() {
     drop(purse);
     assert_eq!(account.used(), 0);
     let long = Val::List(vec![Val::U16(65535); 1000]);
-    assert_eq!(values::text(&ty("list<u16>"), &long, 5999), Err(values::Untold::TooLong));
+    assert_eq!(values::text(&ty("list<u16>"), &long, 5999), Err(values::Unrepresentable::TooLong));
     assert_eq!(values::text(&ty("list<u16>"), &long, 6001).unwrap().len(), 6001);
     let escaped = Val::String("\u{1}".repeat(1000));
-    assert_eq!(values::text(&Ty::String, &escaped, 5000), Err(values::Untold::TooLong));
+    assert_eq!(values::text(&Ty::String, &escaped, 5000), Err(values::Unrepresentable::TooLong));
 }
 
 #[test]
@@ -302,14 +302,17 @@ fn a_result_is_an_answer() {
         (&Ty::String, Val::String("plain".into()), "plain", json!({ "result": "plain" }), false),
         (&Ty::Bool, Val::Bool(true), "true", json!({ "result": true }), false),
     ] {
-        let ToolAnswer::Result(answer) = answer(ty, &value, 1000).unwrap() else { panic!("no whole result") };
+        let ToolAnswer::Result(answer) = answer(ty, &value, 1000).unwrap() else { panic!("not a complete result") };
         let [Content::Text(told)] = answer.content.as_slice() else { panic!("no text") };
         assert_eq!((told.as_str(), answer.is_error), (expected, is_error));
         assert_eq!(serde_json::from_str::<Value>(&answer.structured.unwrap()).unwrap(), structured);
     }
     let nan = answer(&Ty::F64, &Val::Float64(f64::NAN), 1000).unwrap_err();
     assert!(matches!(nan, CallError::Failed(failure) if failure.message.contains("NaN")));
-    assert!(matches!(answer(&Ty::Bool, &Val::U8(1), 1000), Err(CallError::Trap { .. })), "a defect is no result");
+    assert!(
+        matches!(answer(&Ty::Bool, &Val::U8(1), 1000), Err(CallError::Trap { .. })),
+        "a defect does not count as a result"
+    );
 }
 
 #[test]
@@ -342,7 +345,7 @@ fn what_cannot_be_told_is_refused_by_name_and_the_rest_is_served() {
 
 #[test]
 fn hostile_types_end_early() {
-    // Each record holds the one before it twice, so the last comes to 2^15 fields when it is written out.
+    // Each record contains the one before it twice, so the last has 2^15 fields when it is written out.
     let mut wit = "package a:b; world w { record r0 { a: u8, b: u8 }".to_owned();
     for level in 1..15 {
         wit += &format!(" record r{level} {{ a: r{0}, b: r{0} }}", level - 1);
@@ -351,24 +354,24 @@ fn hostile_types_end_early() {
     let found = functions(&wit, None).unwrap();
     assert_eq!(found.all.len(), 1);
     assert!(found.refused[0].contains("more than 2000"), "{:?}", found.refused);
-    // The schema of a tuple holds its items twice, so that of twenty, one in the other, would have a million of them.
+    // The schema of a tuple contains its items twice, so that of twenty nested tuples would have a million items.
     let tuples = format!("package a:b; world w {{ export f: func(t: {}u8{}); }}", "tuple<".repeat(20), ">".repeat(20));
     assert!(functions(&tuples, None).unwrap().refused[0].contains("more than 2000"));
-    // Few types make a schema that nobody reads.
+    // Few types can make a schema that is too deep.
     let deep = format!("package a:b; world w {{ export f: func(r: {}u8{}); }}", "result<".repeat(12), ">".repeat(12));
-    assert!(functions(&deep, None).unwrap().refused[0].contains("deep; 65536 and 32"), "{deep}");
+    assert!(functions(&deep, None).unwrap().refused[0].contains("at most 65536 bytes and 32 levels"), "{deep}");
     let deep = format!("package a:b; world w {{ export f: func(l: {}u8{}); }}", "list<".repeat(60), ">".repeat(60));
     assert!(functions(&deep, None).unwrap().refused[0].contains("32 deep"));
     let many: String = (0..1001).map(|at| format!(" export x{at}: func();")).collect();
     let error = functions(&format!("package a:b; world w {{{many} }}"), None).err().unwrap();
     assert!(error.to_string().contains("1001 functions"), "{error}");
-    // Functions that are each within their limit are not all served if together they come to too much.
+    // Functions that are each within their limit are not all served if their types are too large together.
     let wide: String = (0..100).map(|at| format!("m{at}: u8, ")).collect();
     let several: String = (0..300).map(|at| format!(" export x{at}: func(r: r);")).collect();
     let found = functions(&format!("package a:b; world w {{ record r {{ {wide} }}{several} }}"), None).unwrap();
     assert!((100..300).contains(&found.all.len()), "{}", found.all.len());
-    assert!(found.refused.iter().any(|why| why.contains("all functions come to")), "{:?}", found.refused);
-    assert_eq!(found.refused.len(), 21, "what is refused is not told without end");
+    assert!(found.refused.iter().any(|why| why.contains("the types of all functions have")), "{:?}", found.refused);
+    assert_eq!(found.refused.len(), 21, "the list of refused functions is bounded");
 }
 
 #[test]

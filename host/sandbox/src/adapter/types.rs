@@ -1,17 +1,17 @@
-//! The types in the signatures of functions, decoded within bounds, or why a function cannot be served.
+//! Decodes the types in the signatures of functions, within bounds, or says why a function cannot be served.
 
 use wasmtime::component::{Type, types::ComponentFunc, types::ResourceType};
 
-/// How deep types may be nested. JSON that is nested deeper than 128 is read by nobody, and a type takes up to three levels of it.
+/// How deep types may be nested. JSON parsers refuse more than 128 levels, and a type takes up to three of them.
 const MAX_DEPTH: usize = 32;
-/// How much the types of one function may come to when all of them are written out, and those of all functions together. Names
-/// count as well.
-const MAX_OF_FUNCTION: usize = 2_000;
-const MAX_OF_ALL: usize = 40_000;
-/// As much of a name counts like one type.
-const NAME_BYTES: usize = 16;
+/// The maximum number of nodes in the types of one function when all types are written out, and in those of all functions together. Long
+/// names count as additional nodes.
+const MAX_NODES_OF_FUNCTION: usize = 2_000;
+const MAX_NODES_OF_ALL: usize = 40_000;
+/// The bytes of a name that count as one node.
+const NAME_BYTES_PER_NODE: usize = 16;
 
-/// A type of which values can be told in JSON.
+/// A type whose values can be represented in JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ty {
     Bool,
@@ -45,7 +45,7 @@ pub(crate) enum Int {
 }
 
 impl Ty {
-    /// Whether there are flags in it. Each that is set is a text of its own, and costs far more than its name has bytes.
+    /// Whether the type contains flags. Each flag that is set is a string of its own, and takes far more memory than its name has bytes.
     pub(crate) fn has_flags(&self) -> bool {
         match self {
             Self::Flags(_) => true,
@@ -60,7 +60,7 @@ impl Ty {
 }
 
 impl Int {
-    /// The smallest and the largest value.
+    /// Returns the smallest and the largest value.
     pub(crate) fn bounds(self) -> (i128, i128) {
         match self {
             Self::S8 => (i8::MIN.into(), i8::MAX.into()),
@@ -74,26 +74,26 @@ impl Int {
         }
     }
 
-    /// Whether it has values that not every JSON parser can tell apart.
+    /// Whether the type has values that some JSON parsers round.
     pub(crate) fn is_wide(self) -> bool {
         matches!(self, Self::S64 | Self::U64)
     }
 }
 
-/// The parameters of a function and what it returns.
+/// The parameters and the result of a function.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Signature {
     pub(crate) params: Vec<(String, Ty)>,
     pub(crate) result: Option<Ty>,
-    /// About how many bytes it takes in memory.
+    /// The approximate number of bytes that it takes in memory.
     pub(crate) bytes: usize,
 }
 
-/// Decodes the types of one function after the other.
+/// Decodes the types of one function after another.
 pub(crate) struct Decoder<'a> {
     left: usize,
     left_of_all: usize,
-    /// The names of resources, where they have one.
+    /// Returns the name of a resource, if it has one.
     resources: &'a dyn Fn(&ResourceType) -> Option<String>,
 }
 
@@ -102,22 +102,22 @@ impl<'a> Decoder<'a> {
         Self { left: 0, left_of_all, resources }
     }
 
-    /// What all functions of one component may come to.
+    /// Returns the number of nodes that all functions of one component may have.
     pub(crate) fn of_all() -> usize {
-        MAX_OF_ALL
+        MAX_NODES_OF_ALL
     }
 
-    /// What is left of that.
+    /// Returns how many of those nodes are left.
     pub(crate) fn left_of_all(&self) -> usize {
         self.left_of_all
     }
 
-    /// The signature of a function. The error says what in it cannot be told in JSON.
+    /// Decodes the signature of a function. The error says what in it cannot be represented in JSON.
     pub(crate) fn signature(&mut self, function: &ComponentFunc) -> Result<Signature, String> {
         if function.async_() {
             return Err("it is async".into());
         }
-        self.left = MAX_OF_FUNCTION.min(self.left_of_all);
+        self.left = MAX_NODES_OF_FUNCTION.min(self.left_of_all);
         let before = self.left;
         let mut params = Vec::new();
         for (name, ty) in function.params() {
@@ -129,11 +129,11 @@ impl<'a> Decoder<'a> {
         let result = result.map_err(|why| format!("its result {why}"))?;
         let spent = before - self.left;
         self.left_of_all -= spent;
-        Ok(Signature { params, result, bytes: spent * (size_of::<Ty>() + NAME_BYTES) })
+        Ok(Signature { params, result, bytes: spent * (size_of::<Ty>() + NAME_BYTES_PER_NODE) })
     }
 
     fn spend(&mut self, name: &str) -> Result<(), String> {
-        self.pay(1 + name.len() / NAME_BYTES)
+        self.pay(1 + name.len() / NAME_BYTES_PER_NODE)
     }
 
     fn pay(&mut self, cost: usize) -> Result<(), String> {
@@ -142,10 +142,12 @@ impl<'a> Decoder<'a> {
                 self.left = left;
                 Ok(())
             }
-            None if self.left_of_all < MAX_OF_FUNCTION => {
-                Err(format!("is too much: the types of all functions come to more than {MAX_OF_ALL}"))
+            None if self.left_of_all < MAX_NODES_OF_FUNCTION => {
+                Err(format!("is too large: the types of all functions have more than {MAX_NODES_OF_ALL} nodes"))
             }
-            None => Err(format!("is too much: the types of the function come to more than {MAX_OF_FUNCTION}")),
+            None => {
+                Err(format!("is too large: the types of the function have more than {MAX_NODES_OF_FUNCTION} nodes"))
+            }
         }
     }
 
@@ -196,7 +198,7 @@ impl<'a> Decoder<'a> {
             Type::Tuple(tuple) => {
                 let before = self.left;
                 let types = tuple.types().map(|ty| self.ty(&ty, depth)).collect::<Result<_, _>>()?;
-                // An argument may be an object as well, so that its schema holds each item twice.
+                // An argument may also be an object, so the schema contains each item twice.
                 self.pay(before - self.left)?;
                 Ty::Tuple(types)
             }
@@ -211,7 +213,7 @@ impl<'a> Decoder<'a> {
             Type::Enum(names) => Ty::Enum(self.names(names.names())?),
             Type::Flags(names) => Ty::Flags(self.names(names.names())?),
             Type::Option(option) => match self.ty(&option.ty(), depth)? {
-                Ty::Option(_) => return Err("has an option of an option, which JSON does not tell apart".into()),
+                Ty::Option(_) => return Err("has an option of an option, which JSON cannot represent".into()),
                 ty => Ty::Option(Box::new(ty)),
             },
             Type::Result(result) => Ty::Result(self.boxed(result.ok(), depth)?, self.boxed(result.err(), depth)?),
@@ -226,7 +228,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// A name of the component, short and safe enough for a message.
+/// Escapes and shortens a name from the component for use in a message.
 pub(crate) fn shown(name: &str) -> String {
     let mut short: String = name.chars().take(100).flat_map(char::escape_debug).collect();
     if name.chars().nth(100).is_some() {

@@ -1,4 +1,5 @@
-//! Values, from JSON and to JSON. Both directions are bounded: a byte of JSON may take forty as a value, and the other way round.
+//! Converts values from JSON and to JSON. Both directions are bounded: a byte of JSON may take forty bytes as a value, and the other way
+//! round.
 
 use std::{borrow::Cow, cell::RefCell, fmt, io};
 
@@ -16,20 +17,20 @@ use super::{
 };
 use crate::ledger::{Account, Charge};
 
-/// In steps of how many bytes values are charged.
-const STEP: usize = 64 << 10;
+/// Values are charged in steps of this many bytes.
+const CHARGE_STEP_BYTES: usize = 64 << 10;
 
-/// What values are paid from.
+/// The memory budget for decoded values.
 pub(crate) struct Purse {
     charge: Charge,
     spent: usize,
     most: usize,
-    /// The account had no room.
+    /// Whether the account had no room.
     no_room: bool,
 }
 
 impl Purse {
-    /// At most `most` bytes, which are charged to `account`.
+    /// Creates a budget of at most `most` bytes, which are charged to `account` as they are spent.
     pub(crate) fn new(account: &Account, most: usize) -> Self {
         Self { charge: account.open(), spent: 0, most, no_room: false }
     }
@@ -37,25 +38,25 @@ impl Purse {
     fn pay(&mut self, bytes: usize) -> Result<(), String> {
         self.spent = self.spent.saturating_add(bytes);
         if self.spent > self.most {
-            return Err(format!("they take more than {} MiB as values", self.most >> 20));
+            return Err(format!("they take more than {} MiB when decoded", self.most >> 20));
         }
-        self.charge.cover(self.spent.next_multiple_of(STEP)).map_err(|_| {
+        self.charge.cover(self.spent.next_multiple_of(CHARGE_STEP_BYTES)).map_err(|_| {
             self.no_room = true;
             String::new()
         })
     }
 }
 
-/// Why arguments cannot be passed on.
+/// Why arguments cannot be decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
     /// The memory of all calls is used up.
     NoRoom,
-    /// For the client.
-    Told(String),
+    /// The arguments do not fit the function's types. The text is for the client.
+    Invalid(String),
 }
 
-/// Reads the arguments of a function.
+/// Decodes the arguments of a function.
 pub(crate) fn arguments(params: &[(String, Ty)], json: &str, purse: &mut Purse) -> Result<Vec<Val>, Wrong> {
     let cell = RefCell::new(purse);
     let reader = &mut serde_json::Deserializer::from_str(json);
@@ -64,18 +65,18 @@ pub(crate) fn arguments(params: &[(String, Ty)], json: &str, purse: &mut Purse) 
     match read {
         Ok(values) => Ok(values.into_iter().map(|(_, value)| value).collect()),
         Err(_) if purse.no_room => Err(Wrong::NoRoom),
-        Err(error) => Err(Wrong::Told(without_place(&error))),
+        Err(error) => Err(Wrong::Invalid(without_position(&error))),
     }
 }
 
 type Shared<'a, 'p> = &'a RefCell<&'p mut Purse>;
 
-/// Pays for bytes that are kept, and for names that are compared: time is as scarce as memory.
+/// Charges for bytes that are stored, and for names that are compared, which bounds the time as well.
 fn pay<E: serde::de::Error>(purse: Shared<'_, '_>, bytes: usize) -> Result<(), E> {
     purse.borrow_mut().pay(bytes).map_err(E::custom)
 }
 
-/// Reads a value of a type.
+/// Decodes a value of a type.
 #[derive(Clone, Copy)]
 struct Seed<'a, 'p> {
     ty: &'a Ty,
@@ -107,7 +108,7 @@ impl Seed<'_, '_> {
         if !(least..=most).contains(&number) {
             return Err(E::custom(format_args!("{number} is not between {least} and {most}")));
         }
-        // The bounds say that nothing is lost.
+        // The value is within the bounds of the type, so the casts are lossless.
         Ok(match int {
             Int::S8 => Val::S8(number as i8),
             Int::U8 => Val::U8(number as u8),
@@ -124,14 +125,14 @@ impl Seed<'_, '_> {
         match self.ty {
             Ty::F32 => Ok(Val::Float32(number as f32)),
             Ty::F64 => Ok(Val::Float64(number)),
-            // JSON does not tell 5.0 from 5.
+            // 5.0 and 5 are the same number in JSON.
             Ty::Int(_) if number.fract() == 0.0 && number.abs() < 1e20 => self.int(number as i128),
-            _ => Err(E::custom(format_args!("{number} stands where {} is expected", what(self.ty)))),
+            _ => Err(E::custom(format_args!("{number} is not {}", what(self.ty)))),
         }
     }
 }
 
-/// Reads a value that may have a type, or none and be null.
+/// Decodes a payload: a value if the case has a type, and null otherwise.
 struct Payload<'a, 'p> {
     ty: Option<&'a Ty>,
     purse: Shared<'a, 'p>,
@@ -164,7 +165,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Val, D::Error> {
-        let Ty::Option(of) = self.ty else { return Err(D::Error::custom("a value stands in an odd place")) };
+        let Ty::Option(of) = self.ty else { return Err(D::Error::custom("unexpected value")) };
         let value = Seed { ty: of, purse: self.purse }.deserialize(from)?;
         Ok(Val::Option(Some(Box::new(value))))
     }
@@ -195,13 +196,13 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             Ty::String => Ok(Val::String(text.to_owned())),
             Ty::Char => match (letters.next(), letters.next()) {
                 (Some(letter), None) => Ok(Val::Char(letter)),
-                _ => Err(E::custom("a char is one character")),
+                _ => Err(E::custom("a char has to be one character")),
             },
             Ty::Enum(names) if names.iter().any(|name| name == text) => Ok(Val::Enum(text.to_owned())),
-            Ty::Enum(_) => Err(E::custom(format_args!("`{}` is none of its cases", shown(text)))),
+            Ty::Enum(_) => Err(E::custom(format_args!("`{}` is not one of its cases", shown(text)))),
             Ty::Int(int) if int.is_wide() => match text.parse::<i128>() {
                 Ok(number) => self.int(number),
-                Err(_) => Err(E::custom("a text in place of a number holds digits and nothing else")),
+                Err(_) => Err(E::custom("a string in place of a number has to be an integer in decimal digits")),
             },
             Ty::Bytes => {
                 pay(self.purse, (text.len() / 4).saturating_mul(3 * size_of::<Val>()))?;
@@ -222,7 +223,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 };
                 let mut values = Vec::new();
                 while let Some(value) = items.next_element_seed(Seed { ty, purse })? {
-                    // The list may have been given twice the room that its items need.
+                    // The list may have allocated twice the room that its items need.
                     pay(purse, size_of::<Val>())?;
                     values.push(value);
                 }
@@ -246,7 +247,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 while let Some(flag) = items.next_element::<String>()? {
                     pay(purse, names.len())?;
                     if !names.contains(&flag) {
-                        return Err(A::Error::custom(format_args!("`{}` is none of its flags", shown(&flag))));
+                        return Err(A::Error::custom(format_args!("`{}` is not one of its flags", shown(&flag))));
                     }
                     // Each flag counts once, so there are never more than the type has.
                     if !flags.contains(&flag) {
@@ -274,7 +275,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 while let Some((name, on)) = map.next_entry::<String, bool>()? {
                     pay(purse, names.len())?;
                     if !names.contains(&name) {
-                        return Err(A::Error::custom(format_args!("`{}` is none of its flags", shown(&name))));
+                        return Err(A::Error::custom(format_args!("`{}` is not one of its flags", shown(&name))));
                     }
                     if on && !flags.contains(&name) {
                         pay(purse, name.len() + size_of::<String>())?;
@@ -292,7 +293,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                         _ => drop(map.next_value::<serde::de::IgnoredAny>()?),
                     }
                 }
-                result.map(Val::Result).ok_or_else(|| A::Error::custom("a result has `ok` or `err`"))
+                result.map(Val::Result).ok_or_else(|| A::Error::custom("a result needs `ok` or `err`"))
             }
             Ty::Variant(cases) => {
                 let mut tag: Option<&(String, Option<Ty>)> = None;
@@ -303,7 +304,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                             let name: String = map.next_value()?;
                             let case = cases.iter().find(|(case, _)| *case == name);
                             tag = Some(case.ok_or_else(|| {
-                                A::Error::custom(format_args!("`{}` is none of its cases", shown(&name)))
+                                A::Error::custom(format_args!("`{}` is not one of its cases", shown(&name)))
                             })?);
                         }
                         ("val", Some((_, Some(ty)))) => {
@@ -318,7 +319,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                         _ => drop(map.next_value::<serde::de::IgnoredAny>()?),
                     }
                 }
-                let Some((name, ty)) = tag else { return Err(A::Error::custom("a variant has a `tag`")) };
+                let Some((name, ty)) = tag else { return Err(A::Error::custom("a variant needs a `tag`")) };
                 if let (Some(ty), Some(text)) = (ty, early) {
                     let reader = &mut serde_json::Deserializer::from_str(text.get());
                     value = Some(Seed { ty, purse }.deserialize(reader).map_err(A::Error::custom)?);
@@ -334,7 +335,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
     }
 }
 
-/// Reads the members of an object that a record or a list of parameters stands for, in the order of its fields.
+/// Decodes an object that represents a record or a list of parameters. The values are in the order of the fields.
 struct Members<'a, 'p> {
     fields: Vec<(Cow<'a, str>, &'a Ty)>,
     purse: Shared<'a, 'p>,
@@ -377,12 +378,12 @@ impl<'de> Visitor<'de> for Members<'_, '_> {
     }
 }
 
-/// Puts the name of a member before what is wrong with it. The place in the text is left out: the client did not write it.
+/// Puts the name of a member before an error. The position in the text is left out, because the client did not write the text.
 fn named<E: serde::de::Error>(name: &str, error: &E) -> E {
-    E::custom(format_args!("{}: {}", shown(name), without_place(error)))
+    E::custom(format_args!("{}: {}", shown(name), without_position(error)))
 }
 
-fn without_place(error: &dyn fmt::Display) -> String {
+fn without_position(error: &dyn fmt::Display) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or_default().to_owned()
 }
@@ -406,18 +407,18 @@ fn what(ty: &Ty) -> &'static str {
     }
 }
 
-/// Why a result cannot be told.
+/// Why a result cannot be represented in JSON.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Untold {
+pub(crate) enum Unrepresentable {
     TooLong,
     /// JSON has neither NaN nor infinity.
     NotANumber,
-    /// The value is not of the type that its function says.
+    /// The value does not have the result type of its function.
     OtherType,
 }
 
-/// The JSON of a result as structured content.
-pub(crate) fn structured(ty: &Ty, value: &Val, most: usize) -> Result<String, Untold> {
+/// Returns the JSON of a result as structured content.
+pub(crate) fn structured(ty: &Ty, value: &Val, most: usize) -> Result<String, Unrepresentable> {
     let mut writer = Writer { text: String::new(), most };
     writer.put("{\"result\":")?;
     writer.value(ty, value)?;
@@ -425,17 +426,17 @@ pub(crate) fn structured(ty: &Ty, value: &Val, most: usize) -> Result<String, Un
     Ok(writer.text)
 }
 
-/// The JSON of a value.
-pub(crate) fn text(ty: &Ty, value: &Val, most: usize) -> Result<String, Untold> {
+/// Returns the JSON of a value.
+pub(crate) fn text(ty: &Ty, value: &Val, most: usize) -> Result<String, Unrepresentable> {
     let mut writer = Writer { text: String::new(), most };
     writer.value(ty, value)?;
     Ok(writer.text)
 }
 
-/// The JSON of anything, up to a length.
-pub(crate) fn json(value: &impl Serialize, most: usize) -> Result<String, Untold> {
+/// Returns the JSON of anything, up to a length.
+pub(crate) fn json(value: &impl Serialize, most: usize) -> Result<String, Unrepresentable> {
     let mut writer = Writer { text: String::new(), most };
-    serde_json::to_writer(&mut writer, value).map_err(|_| Untold::TooLong)?;
+    serde_json::to_writer(&mut writer, value).map_err(|_| Unrepresentable::TooLong)?;
     Ok(writer.text)
 }
 
@@ -445,7 +446,7 @@ struct Writer {
     most: usize,
 }
 
-/// What serde_json writes is text, and comes in whole characters.
+/// serde_json writes UTF-8, and each write has whole characters.
 impl io::Write for Writer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
@@ -459,25 +460,25 @@ impl io::Write for Writer {
 }
 
 impl Writer {
-    fn put(&mut self, text: &str) -> Result<(), Untold> {
+    fn put(&mut self, text: &str) -> Result<(), Unrepresentable> {
         if self.text.len().saturating_add(text.len()) > self.most {
-            return Err(Untold::TooLong);
+            return Err(Unrepresentable::TooLong);
         }
         self.text.push_str(text);
         Ok(())
     }
 
-    fn string(&mut self, text: &str) -> Result<(), Untold> {
-        serde_json::to_writer(self, text).map_err(|_| Untold::TooLong)
+    fn string(&mut self, text: &str) -> Result<(), Unrepresentable> {
+        serde_json::to_writer(self, text).map_err(|_| Unrepresentable::TooLong)
     }
 
-    fn number(&mut self, number: f64) -> Result<(), Untold> {
-        let number = serde_json::Number::from_f64(number).ok_or(Untold::NotANumber)?;
+    fn number(&mut self, number: f64) -> Result<(), Unrepresentable> {
+        let number = serde_json::Number::from_f64(number).ok_or(Unrepresentable::NotANumber)?;
         self.put(&number.to_string())
     }
 
-    fn wide(&mut self, number: i128) -> Result<(), Untold> {
-        // What lies beyond is not the same number to every parser.
+    fn wide(&mut self, number: i128) -> Result<(), Unrepresentable> {
+        // Larger integers are written as strings, because many JSON parsers round them.
         const EXACT: i128 = (1 << 53) - 1;
         if (-EXACT..=EXACT).contains(&number) {
             self.put(&number.to_string())
@@ -490,7 +491,7 @@ impl Writer {
         &mut self,
         (open, close): (&str, &str),
         items: impl Iterator<Item = (Option<&'v str>, &'v Ty, &'v Val)>,
-    ) -> Result<(), Untold> {
+    ) -> Result<(), Unrepresentable> {
         self.put(open)?;
         for (at, (name, ty, value)) in items.enumerate() {
             if at > 0 {
@@ -505,19 +506,19 @@ impl Writer {
         self.put(close)
     }
 
-    fn side(&mut self, name: &str, ty: Option<&Ty>, value: Option<&Val>) -> Result<(), Untold> {
+    fn side(&mut self, name: &str, ty: Option<&Ty>, value: Option<&Val>) -> Result<(), Unrepresentable> {
         self.put("{")?;
         self.string(name)?;
         self.put(":")?;
         match (ty, value) {
             (Some(ty), Some(value)) => self.value(ty, value)?,
             (None, None) => self.put("null")?,
-            _ => return Err(Untold::OtherType),
+            _ => return Err(Unrepresentable::OtherType),
         }
         self.put("}")
     }
 
-    fn value(&mut self, ty: &Ty, value: &Val) -> Result<(), Untold> {
+    fn value(&mut self, ty: &Ty, value: &Val) -> Result<(), Unrepresentable> {
         match (ty, value) {
             (Ty::Bool, Val::Bool(value)) => self.put(if *value { "true" } else { "false" }),
             (Ty::Int(_), value) => self.wide(match value {
@@ -529,9 +530,9 @@ impl Writer {
                 Val::U32(number) => (*number).into(),
                 Val::S64(number) => (*number).into(),
                 Val::U64(number) => (*number).into(),
-                _ => return Err(Untold::OtherType),
+                _ => return Err(Unrepresentable::OtherType),
             }),
-            // The shortest number that is the same as a 32-bit float, and not all digits of the same 64-bit float.
+            // The shortest digits that identify the 32-bit float, and not all digits of the 64-bit float with the same value.
             (Ty::F32, Val::Float32(number)) => self.number(number.to_string().parse().unwrap_or(f64::NAN)),
             (Ty::F64, Val::Float64(number)) => self.number(*number),
             (Ty::Char, Val::Char(letter)) => self.string(letter.encode_utf8(&mut [0; 4])),
@@ -540,7 +541,7 @@ impl Writer {
             (Ty::Bytes, Val::List(values)) => {
                 let byte = |value: &Val| match value {
                     Val::U8(byte) => Ok(*byte),
-                    _ => Err(Untold::OtherType),
+                    _ => Err(Unrepresentable::OtherType),
                 };
                 let bytes = values.iter().map(byte).collect::<Result<Vec<u8>, _>>()?;
                 self.string(&Base64Display::new(&bytes, &STANDARD).to_string())
@@ -556,7 +557,7 @@ impl Writer {
                 self.items(("{", "}"), both.map(|((name, ty), (_, value))| (Some(name.as_str()), ty, value)))
             }
             (Ty::Variant(cases), Val::Variant(name, value)) => {
-                let case = cases.iter().find(|(case, _)| case == name).ok_or(Untold::OtherType)?;
+                let case = cases.iter().find(|(case, _)| case == name).ok_or(Unrepresentable::OtherType)?;
                 self.put("{\"tag\":")?;
                 self.string(name)?;
                 match (&case.1, value) {
@@ -565,7 +566,7 @@ impl Writer {
                         self.value(ty, value)?;
                     }
                     (None, None) => {}
-                    _ => return Err(Untold::OtherType),
+                    _ => return Err(Unrepresentable::OtherType),
                 }
                 self.put("}")
             }
@@ -583,7 +584,7 @@ impl Writer {
                 }
                 self.put("]")
             }
-            _ => Err(Untold::OtherType),
+            _ => Err(Unrepresentable::OtherType),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which takers get places, which wait, and which occupants are ended for them.
+//! Tests which parties get places, which wait, and which occupants are evicted for them.
 
 use std::{
     pin::Pin,
@@ -80,7 +80,7 @@ fn one_alone_gets_three_quarters_and_the_only_taker_everything() {
     let _held = fill(&places, 1);
     assert_eq!(
         places.take(party(1)).unwrap_err().to_string(),
-        "this client holds 6 of the 8 places for things, and the others are kept for other clients (`things` in [test])"
+        "this client holds 6 of the 8 places for things, and the others are reserved for other clients (`things` in [test])"
     );
 }
 
@@ -94,7 +94,7 @@ async fn the_taker_that_holds_least_is_next() {
     held.pop();
     assert!(poll(&mut one).is_none() && poll(&mut two).is_none());
     let got = poll(&mut three);
-    assert!(got.is_some(), "it holds nothing");
+    assert!(got.is_some(), "this party holds nothing");
     drop((two, got));
     assert!(poll(&mut one).is_some(), "nobody else waits");
 }
@@ -123,7 +123,7 @@ fn a_taker_that_stops_waiting_loses_no_place() {
     let held = places.take(party(1)).unwrap();
     let mut left = Box::pin(places.wait(party(2)));
     assert!(poll(&mut left).is_none());
-    // It is given the place, and never looks.
+    // The waiter is given the place, but is never polled again.
     drop(held);
     assert_eq!(places.taken(), 1);
     drop(left);
@@ -152,7 +152,7 @@ impl Occupant for Idle {
     }
 }
 
-/// What a taker got, and whether it was ended.
+/// A place and its occupant.
 type Taken = (Place, Arc<Idle>);
 
 fn ended(taken: &Taken) -> bool {
@@ -170,26 +170,29 @@ fn idle_occupants_give_way_by_share_and_by_age() {
     let places = Places::new(&RULE, 4);
     let [young, old, busy] = [Some(10), Some(20), None].map(|idle| take(&places, 1, idle, false).unwrap());
     let next = take(&places, 1, Some(5), false).unwrap();
-    assert!(ended(&old) && !ended(&young), "beyond its part, a taker's own oldest makes room");
+    assert!(ended(&old) && !ended(&young), "beyond its share, a party's own oldest occupant makes room");
     let _other = take(&places, 2, Some(1), false).unwrap();
     let third = take(&places, 3, Some(1), false).unwrap();
-    assert!(ended(&young) && !ended(&next) && !ended(&busy), "of the one who holds most, the longest idle");
+    assert!(
+        ended(&young) && !ended(&next) && !ended(&busy),
+        "the longest idle occupant of the party that holds the most"
+    );
     let fourth = take(&places, 4, Some(1), false).unwrap();
-    assert!(ended(&next), "it holds two, and the new taker would hold one");
+    assert!(ended(&next), "its party holds two, and the new one would hold one");
     assert!(
         take(&places, 5, Some(1), false).is_none(),
-        "nobody whose occupant is idle holds more than the new taker would"
+        "no party with an idle occupant holds more than the new one would"
     );
     drop((next, fourth));
     let _fourth = take(&places, 4, None, false).unwrap();
     drop((young, old));
-    assert_eq!(places.taken(), 4, "what was ended gives nothing back a second time");
+    assert_eq!(places.taken(), 4, "an evicted place is not given back a second time");
     drop(third);
-    let stranger = take(&places, 5, Some(0), true).unwrap();
+    let unproven = take(&places, 5, Some(0), true).unwrap();
     let aged = take(&places, 6, Some(61), false).unwrap();
-    assert!(ended(&stranger), "it has shown no right to its place");
+    assert!(ended(&unproven), "the occupant has shown no right to its place");
     let _last = take(&places, 7, None, false).unwrap();
-    assert!(ended(&aged), "it is old");
+    assert!(ended(&aged), "the occupant has been idle for long");
 }
 
 #[test]
@@ -204,11 +207,14 @@ fn one_that_comes_back_is_never_ended_for_its_own_taker() {
     assert!(places.take(party(1)).is_err());
     second[0].give_way(Arc::clone(&goes) as Arc<dyn Occupant>);
     let own = places.take(party(1)).unwrap();
-    assert!(goes.ended.load(Ordering::Relaxed) && !stays.ended.load(Ordering::Relaxed), "an occupant of its own");
+    assert!(
+        goes.ended.load(Ordering::Relaxed) && !stays.ended.load(Ordering::Relaxed),
+        "the party's own occupant that does not come back"
+    );
     let _other = places.take(party(2)).unwrap();
     assert_eq!(places.taken(), 4);
     let _third = places.take(party(3)).unwrap();
-    assert!(stays.ended.load(Ordering::Relaxed), "for one that holds fewer");
+    assert!(stays.ended.load(Ordering::Relaxed), "evicted for a party that holds fewer places");
     drop((held, own));
     assert_eq!(places.taken(), 2);
 }
@@ -220,7 +226,7 @@ fn what_a_larger_taker_does_not_use_gives_way_although_places_are_free() {
     let other: Vec<_> = std::iter::from_fn(|| take(&places, 2, None, false)).collect();
     assert_eq!(other.len(), 7, "two at first, and then until they hold the same");
     assert_eq!(held.iter().filter(|one| ended(one)).count(), 5);
-    assert_eq!(places.taken(), 14, "there is still an eighth for others");
+    assert_eq!(places.taken(), 14, "an eighth stays free for others");
 }
 
 #[tokio::test]
@@ -247,7 +253,7 @@ async fn who_waits_gets_the_place_of_an_occupant_that_becomes_idle() {
     *idle.lock() = Some(Duration::ZERO);
     places.reconsider();
     let (smaller, own) = (poll(&mut smaller), poll(&mut own));
-    assert!(smaller.is_some() && own.is_some(), "one of another taker, and one of its own");
+    assert!(smaller.is_some() && own.is_some(), "one evicts another party's occupant, one its own");
     assert_eq!(all.iter().filter(|(_, one)| one.1.load(Ordering::Relaxed)).count(), 2);
     assert_eq!(places.taken(), 4);
     drop(all);

@@ -1,4 +1,4 @@
-//! How a program that embeds wharf is asked to approve each call before it runs.
+//! The interface through which an embedding program approves each call before it runs.
 
 use std::{fmt, future::Future, pin::Pin};
 
@@ -10,9 +10,9 @@ use crate::base::principal::Principal;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Ask {
-    /// Who makes the call.
+    /// The client that makes the call.
     pub principal: Principal,
-    /// The id of the plugin that is called.
+    /// The id of the called plugin.
     pub plugin: String,
     /// `tools/call`, `resources/read` or `prompts/get`.
     pub method: &'static str,
@@ -35,9 +35,9 @@ impl fmt::Debug for Ask {
 /// Resolves to whether the call is approved.
 pub type Approval = Pin<Box<dyn Future<Output = bool> + Send>>;
 
-/// Is asked about every call of a tool, resource or prompt. Any function from an [`Ask`] to a future of `bool` implements it.
+/// Decides about every call of a tool, resource or prompt. Any function from an [`Ask`] to a future of `bool` implements it.
 pub trait Approver: Send + Sync {
-    /// Whether the call may run.
+    /// Returns whether the call may run.
     fn approve(&self, ask: Ask) -> Approval;
 }
 

@@ -15,17 +15,17 @@ pub trait Capability: Sized {
     /// Reads the value from the config file.
     fn parse(written: Self::Written, absolute: Absolute<'_>) -> Result<Self>;
 
-    /// Whether this grant allows something that `other` does not.
+    /// Whether this grant allows anything that `other` does not allow.
     fn exceeds(&self, other: &Self) -> bool;
 
-    /// What this grant allows, a few words for each thing.
+    /// Describes what this grant allows, one short phrase for each permission.
     fn describe(&self) -> Vec<String>;
 
-    /// Prefixes of the imports that a component cannot use without this grant, each with the ability that it stands for.
+    /// The prefixes of the imports that are useless to a component without this grant, each with the name of the ability.
     const IMPORTS: &'static [(&'static str, &'static str)];
 }
 
-/// What may be done with files.
+/// The kind of access to files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
     /// Files can be read and folders listed.
@@ -44,7 +44,7 @@ impl Access {
         }
     }
 
-    /// As the config spells it.
+    /// Returns the name in the config.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",

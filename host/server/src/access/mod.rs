@@ -1,4 +1,5 @@
-//! What a call may touch: the operator's grants and the client's roots are opened, intersected and handed over as a scope.
+//! Builds the scope of a call, the resources that it may use: opens the operator's directories and the client's roots and intersects them
+//! with the grants.
 
 #![expect(clippy::disallowed_methods, reason = "directories are opened here, below what the operator allows")]
 

@@ -1,8 +1,9 @@
-//! Opens the roots that a client names, within the folders that the operator allows (the ceilings).
+//! Opens the roots that a client names, within the folders that the operator allows (the ceilings), safe against path traversal and symlink
+//! races (TOCTOU).
 //!
-//! A root's path is resolved once, then opened from its ceiling downwards without following any link, so what is opened is what
-//! was checked. Calls get the handle; the path is looked at again only to see whether it still leads to the same place. A root
-//! that does not fit is dropped; it is never replaced by a wider one.
+//! The path of a root is canonicalized once, then opened component by component from its ceiling without following symlinks, so the opened
+//! directory is the checked one. Calls get the handle; the path is resolved again only to see whether it still leads to the same directory.
+//! A root that does not fit is dropped and never replaced by a wider one.
 
 use std::{
     fs::File,
@@ -21,19 +22,19 @@ use crate::base::paths::FileId;
 pub struct Ceiling {
     path: PathBuf,
     handle: File,
-    /// This is the default ceiling, the home directory. A root must lie strictly inside it, and not in one of its
+    /// Whether this is the default ceiling, the home directory. A root must then lie strictly inside it, and not in one of its
     /// dot-directories.
     home: bool,
 }
 
-/// Where roots may lie.
+/// The folders within which roots may lie.
 #[derive(Debug, Default)]
 pub struct Ceilings(Vec<Ceiling>);
 
-/// A directory that a client or the operator has opened.
+/// A root: a directory that a client or the operator has opened.
 #[derive(Debug)]
 pub struct OpenRoot {
-    /// As the client spelled it, without a slash at the end: what the guest sees.
+    /// The path that the guest sees: as the client spelled it, without a trailing slash.
     pub shown: String,
     path: PathBuf,
     current: Mutex<Current>,
@@ -46,16 +47,17 @@ struct Current {
     handle: Arc<File>,
 }
 
-/// The state of a root at the moment of a call.
+/// The state of a root at the time of a call.
 #[derive(Debug)]
 pub enum Now {
     There(OpenDirectory),
-    /// Its path leads somewhere else now. The new place is not opened, but if it was to be read-only, nothing may write there.
+    /// The path of the root resolves to this other place now, which is not opened. If the root was granted read-only, no directory of the
+    /// call may allow writing to this place.
     Elsewhere(PathBuf),
     Gone,
 }
 
-/// An open directory at the moment of a call.
+/// An open directory at the time of a call.
 #[derive(Debug, Clone)]
 pub struct OpenDirectory {
     pub shown: String,
@@ -65,12 +67,12 @@ pub struct OpenDirectory {
 }
 
 impl Ceilings {
-    /// The folders that the operator configured. Missing ones are left out with a warning.
+    /// Opens the folders from the config. A missing folder is skipped with a warning.
     pub fn configured(paths: &[PathBuf]) -> Self {
         Self(paths.iter().filter_map(|path| Ceiling::open(path, false)).collect())
     }
 
-    /// The default: folders inside the home directory.
+    /// Creates the default ceiling: the home directory.
     pub fn home() -> Self {
         let home = std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some());
         Self(home.iter().filter_map(|home| Ceiling::open(home, true)).collect())
@@ -80,7 +82,7 @@ impl Ceilings {
         self.0.is_empty()
     }
 
-    /// Opens a root, or says why not.
+    /// Opens a root. The error says why it cannot be opened.
     pub fn open(&self, uri: &str) -> Result<OpenRoot, String> {
         let path = file_path(uri)?;
         let current = self.resolve(&path)?;
@@ -139,8 +141,7 @@ impl Ceiling {
     }
 }
 
-/// Opens a directory one component at a time and refuses every link: the path was resolved before, so a link that is there now
-/// was put there since.
+/// Opens a directory one component at a time and refuses every symlink: the path was canonical, so any symlink in it was created since.
 fn open_beneath(ceiling: &File, rest: &Path) -> rustix::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut current: File = openat(ceiling, ".", flags, Mode::empty())?.into();
@@ -150,24 +151,23 @@ fn open_beneath(ceiling: &File, rest: &Path) -> rustix::io::Result<File> {
     Ok(current)
 }
 
-/// A directory inside an open one, reached without following any link.
+/// Opens a directory inside an open one, without following symlinks.
 pub fn beneath(directory: &File, rest: &Path) -> Option<(FileId, Arc<File>)> {
     let handle = open_beneath(directory, rest).ok()?;
     Some((FileId::of(&handle.metadata().ok()?), Arc::new(handle)))
 }
 
 impl OpenRoot {
-    /// Opens a directory that the operator named, which needs no ceiling. Links in its path are followed only now, because a
-    /// plugin may have made a later one.
+    /// Opens a directory from the config or the command line, which needs no ceiling. Symlinks in its path are followed only this once,
+    /// because a plugin may have created a later one.
     pub fn by_operator(path: &Path) -> Result<Self, String> {
         let current = open_ambient(path)?;
         let shown = path.to_str().ok_or("its path is not UTF-8")?.to_owned();
         Ok(Self { shown, path: path.to_owned(), current: Mutex::new(current) })
     }
 
-    /// The directory as it is now, or where its path leads instead. If another directory is at the same path now, that one is
-    /// opened, but never through a link that was not there at first: a plugin that may write next to it could have made that
-    /// link.
+    /// Returns the current state of the root. If another directory exists at its path now, that one is opened, but never through a symlink
+    /// that did not exist at first: a plugin with write access to the parent could have created it.
     pub fn now(&self) -> Now {
         let mut current = self.current.lock();
         let Ok(canonical) = std::fs::canonicalize(&self.path) else { return Now::Gone };
@@ -184,6 +184,7 @@ impl OpenRoot {
         Now::There(OpenDirectory { shown: self.shown.clone(), canonical, id, handle })
     }
 
+    /// Whether both roots have the same path and the same directory.
     pub fn same_place(&self, other: &Self) -> bool {
         let id = |root: &Self| root.current.lock().id;
         self.path == other.path && id(self) == id(other)
@@ -194,7 +195,7 @@ fn open_ambient(path: &Path) -> Result<Current, String> {
     open_canonical(&std::fs::canonicalize(path).map_err(|error| error.to_string())?)
 }
 
-/// Opens a path that has no links; a link that appears in the meantime is refused.
+/// Opens a canonical path; a symlink that has appeared since is refused.
 fn open_canonical(canonical: &Path) -> Result<Current, String> {
     let top = File::open("/").map_err(|error| error.to_string())?;
     let below = canonical.strip_prefix("/").unwrap_or(canonical);
@@ -206,7 +207,7 @@ fn open_canonical(canonical: &Path) -> Result<Current, String> {
     Ok(Current { canonical: canonical.to_owned(), id: FileId::of(&metadata), handle: Arc::new(handle) })
 }
 
-/// The absolute path of a `file://` URI.
+/// Returns the absolute path of a `file://` URI.
 fn file_path(uri: &str) -> Result<PathBuf, String> {
     let rest = uri.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("file://")).and_then(|_| uri.get(7..));
     let rest = rest.ok_or("it is not a file:// URI")?;
@@ -215,7 +216,7 @@ fn file_path(uri: &str) -> Result<PathBuf, String> {
         Some(at) if rest.get(..at).is_some_and(|host| host.eq_ignore_ascii_case("localhost")) => {
             rest.get(at..).unwrap_or_default()
         }
-        _ => return Err("it names another machine".into()),
+        _ => return Err("it names another host".into()),
     };
     if path.contains(['?', '#']) {
         return Err("a query or fragment makes no sense in a file:// URI".into());
@@ -323,6 +324,6 @@ mod tests {
         assert_ne!(there().unwrap().id, first.id);
         std::fs::remove_dir(folder.path.join("proj")).unwrap();
         std::os::unix::fs::symlink("/etc", folder.path.join("proj")).unwrap();
-        assert!(there().is_none(), "a link out is no way in");
+        assert!(there().is_none(), "a symlink must not lead out of the ceiling");
     }
 }

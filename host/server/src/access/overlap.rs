@@ -1,10 +1,10 @@
-//! Decides the right that each directory of a call has in the end. Opens no files.
+//! Decides the access that each directory of a call finally gets. This module opens no files.
 //!
-//! Where two rules meet, the lesser right wins:
-//! - of two directories where one contains the other, both get the lesser right, because a read-only directory inside a
-//!   writable one could be written through the outer one;
-//! - a directory from which files that wharf trusts (its config, plugins, cache, binary) can be changed is read-only;
-//! - a directory from which the file of a secret can be read is not there.
+//! If two rules conflict, the lesser access wins:
+//! - Of two directories where one contains the other, both get the lesser access, because a read-only directory inside a writable one could
+//!   be written to through the outer one.
+//! - A directory through which files that wharf trusts (its config, plugins, cache, binary) can be changed is read-only.
+//! - A directory through which a file with a secret can be read is left out.
 
 use std::{collections::HashSet, path::PathBuf};
 
@@ -14,11 +14,11 @@ use super::{
 };
 use crate::base::paths::FileId;
 
-/// The directories that a call is to have, before [`intersect`] lessens rights.
+/// The directories of a call with the granted access, before [`intersect`] reduces it.
 #[derive(Default)]
 pub struct Wanted {
     pub open: Vec<(OpenDirectory, Access)>,
-    /// The places to which the paths of read-only directories lead now, if not to where they led at first.
+    /// The places to which the paths of read-only directories now resolve, if that has changed.
     pub moved: Vec<PathBuf>,
     pub missing: Vec<PathBuf>,
 }
@@ -33,21 +33,21 @@ impl Wanted {
     }
 }
 
-/// A directory of a scope, with the right it has in the end.
+/// A directory of a scope, with its final access.
 #[derive(Debug, Clone)]
 pub struct Granted {
     pub directory: OpenDirectory,
     pub access: Access,
 }
 
-/// Why a right is less than what was granted.
+/// The reason why a directory gets less access than was granted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Lessened {
     /// The directory at `shown` overlaps with the read-only one at `other`.
     Overlap { shown: String, other: String },
-    /// In the directory at `shown`, or below, lies a file with a secret, or a private key.
+    /// The directory at `shown` contains a file with a secret, or a private key.
     LeadsToSecret { shown: String },
-    /// Through the directory at `shown`, wharf's own files could be changed.
+    /// wharf's own files could be changed through the directory at `shown`.
     LeadsToTrusted { shown: String },
 }
 
@@ -55,12 +55,12 @@ impl std::fmt::Display for Lessened {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Overlap { shown, other } => {
-                write!(f, "{shown} is read-only, because it overlaps with {other}, which is")
+                write!(f, "{shown} is read-only, because it overlaps with {other}, which is read-only")
             }
             Self::LeadsToSecret { shown } => {
                 write!(
                     f,
-                    "{shown} is not open, because a file with a secret of wharf's can be read there; move that file"
+                    "{shown} is not open, because a file with a secret of wharf could be read through it; move that file"
                 )
             }
             Self::LeadsToTrusted { shown } => {
@@ -73,9 +73,9 @@ impl std::fmt::Display for Lessened {
     }
 }
 
-/// The directories of one call. `wanted`: each with the right that was granted; of two with the same shown path, the first
-/// counts. `read_only`: places that must not be written to, because the path of a read-only directory leads there now.
-/// `trusted` and `secret`: the folders that lead to what wharf trusts, and to files of secrets.
+/// Computes the directories of one call. `wanted` has each directory with its granted access; of two with the same shown path, the first
+/// counts. `read_only` has places that must not be written to, because the path of a read-only directory now resolves there. `trusted` and
+/// `secret` identify the folders that lead to files that wharf trusts, and to files with secrets.
 pub fn intersect(
     wanted: Vec<(OpenDirectory, Access)>,
     read_only: &[PathBuf],
@@ -97,7 +97,7 @@ pub fn intersect(
         }
         granted.push(Granted { access: if leads { Access::Read } else { access }, directory });
     }
-    // Repeat until nothing changes, since lessening one directory may lessen its neighbours.
+    // Repeats until nothing changes, since reducing the access of one directory may affect directories that overlap with it.
     loop {
         let moved = read_only.iter().map(|path| (path.clone(), None, path.display().to_string()));
         let read_only: Vec<(PathBuf, Option<FileId>, String)> = granted
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// Directories as `(path, right)`; ids are made distinct by giving each a real, different file.
+    /// Checks directories given as `(path, access)`; each gets a distinct id from a real directory of its own.
     fn check(wanted: &[(&str, Access)], expected: &[Access]) {
         let base = tempfile::tempdir().unwrap();
         let directories = wanted.iter().enumerate().map(|(at, (path, access))| {

@@ -1,5 +1,5 @@
-//! What a test of a plugin decides in place of the machine. Neither a config nor a plugin can ask for any of it: only the program
-//! that builds the wharf can.
+//! Replacements for time, randomness, environment and network in a test of a plugin. Neither a config nor a plugin can turn them on, only
+//! the program that builds the wharf.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,14 +7,14 @@ use wharf_sandbox::Fixed;
 
 use crate::egress::Answers;
 
-/// The world as a test has it.
+/// The environment that a plugin runs in during a test.
 pub struct Rehearsal {
-    /// Time and chance.
+    /// The clock and the random numbers.
     pub fixed: Fixed,
-    /// The variables that plugins may be granted, in place of those of this process.
+    /// The environment variables that plugins may be granted, in place of those of this process.
     pub environment: BTreeMap<String, String>,
-    /// Answers what plugins may send, in place of any server.
+    /// Answers the requests that plugins may send, in place of real servers.
     pub network: Arc<dyn Answers>,
-    /// Is given what the plugin printed in each of its runs.
+    /// Called with the output of the plugin after each run.
     pub printed: Arc<dyn Fn(&str) + Send + Sync>,
 }

@@ -1,4 +1,4 @@
-//! Builds the scope of a call: the operator's directories and the client's roots, opened, intersected, handed over.
+//! Builds the scope of a call from the operator's directories and the client's roots: opens them, intersects them and hands them over.
 
 use std::{
     collections::HashSet,
@@ -32,34 +32,34 @@ use crate::{
     egress::{self, Egress},
 };
 
-/// What the config says about places on disk.
+/// The parts of the config that decide which places on disk, and which servers, plugins may use.
 #[derive(Debug, Default)]
 pub struct Places {
-    /// Where the roots of clients may lie, if the config says so.
+    /// The folders within which roots of clients may lie, if the config names any.
     pub within: Option<Vec<PathBuf>>,
     /// Roots that the operator has opened.
     pub fixed: Vec<PathBuf>,
     pub from: RootsFrom,
     /// The directories of all plugins.
     pub dirs: Vec<Dir>,
-    /// What wharf trusts: no plugin may write these files, or the folders that lead to them. A last component `*` stands for
-    /// everything in the folder.
+    /// The files that wharf trusts: no plugin may write to these files, or to the folders that lead to them. A last component `*` stands
+    /// for all files in the folder.
     pub trusted: Vec<PathBuf>,
-    /// The files of secrets, from which no plugin may read.
+    /// The files with secrets, which no plugin may read.
     pub secret: Vec<PathBuf>,
-    /// What the config says about the way out.
+    /// The settings for outbound HTTP.
     pub egress: egress::Settings,
 }
 
-/// Whose roots count.
+/// Whose roots are used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RootsFrom {
-    /// The client's; the operator's if there are no usable ones of the client.
+    /// The client's roots, or the operator's if the client has no usable ones.
     #[default]
     Client,
-    /// Only the operator's.
+    /// Only the operator's roots.
     Operator,
-    /// The client's and the operator's together.
+    /// The client's and the operator's roots together.
     Both,
 }
 
@@ -69,12 +69,12 @@ impl RootsFrom {
             "client" => Ok(Self::Client),
             "operator" => Ok(Self::Operator),
             "both" => Ok(Self::Both),
-            other => anyhow::bail!("`from`: `{other}` is none of \"client\", \"operator\", \"both\""),
+            other => anyhow::bail!("`from`: `{other}` is not one of \"client\", \"operator\", \"both\""),
         }
     }
 }
 
-/// Why there are no usable roots of a client.
+/// The reason why a client has no usable roots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Nothing {
     NotDeclared,
@@ -90,7 +90,7 @@ impl Nothing {
         match self {
             Self::NotDeclared => "the client has no roots",
             Self::NotAccepted => "roots of clients are not accepted here (`within` in [roots] says where they may lie)",
-            Self::NotAsked => "`from` in [roots] says so",
+            Self::NotAsked => "`from` in [roots] is \"operator\"",
             Self::Failed => "the client did not say which roots it has",
             Self::Empty => "the client has opened no folder",
             Self::NoneOpened => "none of the client's roots can be opened",
@@ -98,23 +98,25 @@ impl Nothing {
     }
 }
 
-/// What all scopes depend on. Renewed whenever the config is.
+/// The state that all scopes are built from. Replaced whenever the config changes.
 pub struct Scopes {
     state: RwLock<Arc<State>>,
-    /// What plugins send over HTTP.
+    /// Outbound HTTP of plugins.
     pub egress: Egress,
-    /// Whether clients may open folders in the home directory if the operator does not say where roots may lie.
+    /// Whether clients may open folders in the home directory if the config does not say where roots may lie.
     home_ceiling: bool,
+    /// The plugin files in the plugin folder, which wharf trusts too.
     dropped_in: RwLock<Vec<PathBuf>>,
+    /// A cache of the folders that lead to trusted files.
     leading: Mutex<Leading>,
-    /// The same for the files of secrets.
+    /// A cache of the folders that lead to files with secrets.
     to_secrets: Mutex<Leading>,
-    /// Grows with each config, so that roots that were opened under an earlier one are opened again.
+    /// Incremented with each config, so that roots opened under an earlier one are opened again.
     epoch: AtomicU64,
     warned: Mutex<HashSet<(String, Lessened)>>,
-    /// The reasons that the log has given already, since the last config, for not using a client's roots.
-    told: Mutex<HashSet<Nothing>>,
-    /// What a test decides. None: this is no test.
+    /// The reasons for not using a client's roots that have been logged since the last change of the config.
+    logged: Mutex<HashSet<Nothing>>,
+    /// The replacements of a test. `None` outside of tests.
     rehearsal: Option<Rehearsal>,
 }
 
@@ -128,19 +130,19 @@ struct State {
     secret: Vec<PathBuf>,
 }
 
-/// The roots of a call: the client's, the operator's, both, or none if its plugin was granted none.
+/// The roots of a call: the client's, the operator's, both, or no roots if the plugin was granted none.
 #[derive(Clone, Default)]
 pub struct CallRoots {
     pub all: Vec<Arc<OpenRoot>>,
-    /// In which folders they may lie. None: wherever they are.
+    /// The folders to which the roots are narrowed by the caller's roles. `None`: the roots are not narrowed.
     pub within: Option<Arc<[Within]>>,
 }
 
-/// A folder that a program opens to a client.
+/// A folder that an embedding program opens for a client.
 #[derive(Debug, Clone)]
 pub struct Folder {
     pub path: PathBuf,
-    /// The absolute path at which plugins see it, if that is another one.
+    /// The absolute path at which plugins see it, if it differs from `path`.
     pub shown: Option<String>,
 }
 
@@ -149,7 +151,7 @@ impl CallRoots {
         Self { all, within: None }
     }
 
-    /// The directories that they are now, with this right or less.
+    /// Returns the current directories of the roots, with at most this access.
     pub fn directories(&self, access: Access) -> impl Iterator<Item = (Now, Access)> {
         self.all.iter().flat_map(move |root| match &self.within {
             None => vec![(root.now(), access)],
@@ -157,13 +159,13 @@ impl CallRoots {
         })
     }
 
-    /// Whether any of them may be written, with this right, if it is there when the call runs.
+    /// Whether any of the roots may be writable with this access, if it exists when the call runs.
     pub fn may_write(&self, access: Access) -> bool {
         let narrowed = |within: &Arc<[Within]>| within.iter().any(|one| one.access == Access::ReadWrite);
         access == Access::ReadWrite && !self.all.is_empty() && self.within.as_ref().is_none_or(narrowed)
     }
 
-    /// The paths of the directories, and what may be done there.
+    /// Returns the paths of the directories, each with its access.
     pub fn shown(&self, access: Access) -> Vec<(String, Access)> {
         let plain = || self.all.iter().map(|root| (root.shown.clone(), access)).collect();
         let Some(_) = self.within else { return plain() };
@@ -176,7 +178,8 @@ impl CallRoots {
 }
 
 impl Scopes {
-    /// `home_ceiling`: whether clients may open what lies in the home directory if the operator says nothing.
+    /// Creates the scopes of a config. `home_ceiling`: whether clients may open folders in the home directory if the config does not say
+    /// where roots may lie.
     pub fn new(places: Places, home_ceiling: bool, rehearsal: Option<Rehearsal>) -> Self {
         let answers = rehearsal.as_ref().map(|rehearsal| Arc::clone(&rehearsal.network));
         let egress = Egress::new(places.egress.clone(), answers);
@@ -190,12 +193,12 @@ impl Scopes {
             to_secrets: Mutex::default(),
             epoch: AtomicU64::new(0),
             warned: Mutex::default(),
-            told: Mutex::default(),
+            logged: Mutex::default(),
             rehearsal,
         }
     }
 
-    /// What a test decides. None: this is no test.
+    /// Returns the replacements of a test, or `None` outside of tests.
     pub fn rehearsal(&self) -> Option<&Rehearsal> {
         self.rehearsal.as_ref()
     }
@@ -206,7 +209,7 @@ impl Scopes {
         *self.state.write() = state;
         self.epoch.fetch_add(1, Ordering::Relaxed);
         self.warned.lock().clear();
-        self.told.lock().clear();
+        self.logged.lock().clear();
     }
 
     pub fn epoch(&self) -> u64 {
@@ -217,7 +220,7 @@ impl Scopes {
         Arc::clone(&self.state.read())
     }
 
-    /// Whether clients are asked for their roots. The error says why not.
+    /// Whether clients are asked for their roots. The error is the reason if they are not.
     pub fn accepts_roots(&self) -> Result<(), Nothing> {
         let state = self.state();
         match state.from {
@@ -227,11 +230,11 @@ impl Scopes {
         }
     }
 
-    /// The operator's roots, which are used if there are no usable ones of the client. Logs which they are, and why.
+    /// Returns the operator's roots, which are used if the client has no usable ones. Logs which roots are used, and why.
     pub fn in_place_of(&self, why: Nothing) -> CallRoots {
         let state = self.state();
-        // Logged once until the config is read again, since it is the same for every call.
-        if self.told.lock().insert(why) {
+        // Each reason is logged once until the config is read again, since it is the same for every call.
+        if self.logged.lock().insert(why) {
             let fixed: Vec<&str> = state.fixed.iter().map(|root| &*root.shown).collect();
             if fixed.is_empty() {
                 let why = why.as_str();
@@ -243,7 +246,7 @@ impl Scopes {
         CallRoots::of(state.fixed.clone())
     }
 
-    /// Adds the operator's roots to those of a client, if both count.
+    /// Adds the operator's roots to those of a client, if both are used.
     pub fn with_fixed(&self, mut roots: CallRoots) -> CallRoots {
         let state = self.state();
         if state.from == RootsFrom::Both {
@@ -252,12 +255,12 @@ impl Scopes {
         roots
     }
 
-    /// Whether the operator opened this root, so that no client can close it.
+    /// Whether the operator opened this root, in which case no client can close it.
     pub fn is_fixed(&self, root: &OpenRoot) -> bool {
         self.state().fixed.iter().any(|fixed| fixed.same_place(root))
     }
 
-    /// The roots that count for a client that lists these; the operator's if none of them can be used.
+    /// Returns the roots to use for a client that lists these; the operator's if no listed root can be used.
     pub fn of_client(&self, roots: &[wharf_protocol::params::Root], before: &CallRoots) -> CallRoots {
         if roots.is_empty() {
             return self.in_place_of(Nothing::Empty);
@@ -266,7 +269,7 @@ impl Scopes {
         if opened.all.is_empty() { self.in_place_of(Nothing::NoneOpened) } else { self.with_fixed(opened) }
     }
 
-    /// Opens folders that an embedding program gives a client, in place of asking the client for its roots.
+    /// Opens the folders that an embedding program gives a client, instead of asking the client for its roots.
     pub fn open_given(&self, folders: &[Folder]) -> anyhow::Result<CallRoots> {
         let open = |folder: &Folder| {
             let path = std::path::absolute(&folder.path)?;
@@ -279,8 +282,8 @@ impl Scopes {
         folders.iter().map(open).collect::<anyhow::Result<_>>().map(CallRoots::of)
     }
 
-    /// Opens what a client calls its roots; what cannot be opened is dropped with a warning. Roots that were open before
-    /// keep their handles.
+    /// Opens the roots that a client lists. A root that cannot be opened is dropped with a warning; a root that was open before keeps its
+    /// handle.
     fn open(&self, roots: &[wharf_protocol::params::Root], before: &CallRoots) -> CallRoots {
         let state = self.state();
         let mut opened: Vec<Arc<OpenRoot>> = Vec::new();
@@ -294,19 +297,19 @@ impl Scopes {
             }
         }
         if roots.len() > MAX_ROOTS {
-            tracing::warn!("the client has {} roots; only the first {MAX_ROOTS} count", roots.len());
+            tracing::warn!("the client has {} roots; only the first {MAX_ROOTS} are used", roots.len());
         }
         CallRoots::of(opened)
     }
 
-    /// The scope of a call of a plugin. `party`: the client that calls.
+    /// Builds the scope of a call of a plugin. `party` is the client that calls.
     pub fn for_call(&self, plugin: &str, grants: &Grants, roots: &CallRoots, party: Party) -> Scope {
-        // Destructured completely, so that whoever adds a kind of grant decides here what it opens. `ask` is checked when a
-        // plugin asks.
+        // Destructured completely, so that a new kind of grant fails to compile until it is handled here. `ask` is checked when a plugin
+        // asks.
         let Grants { roots: of_client, dirs, env, ask: _, http } = grants;
         let mut wanted = self.state().directories(dirs);
         for path in &wanted.missing {
-            tracing::warn!(plugin, "the directory {} is not there", path.display());
+            tracing::warn!(plugin, "the directory {} does not exist", path.display());
         }
         of_client.apply(roots, &mut wanted);
         let (granted, lessened) = self.intersect(wanted);
@@ -335,52 +338,52 @@ impl Scopes {
     }
 
     fn intersect(&self, wanted: Wanted) -> (Vec<overlap::Granted>, Vec<Lessened>) {
-        // Looked up for every call that could write, since folders come, go and are replaced.
+        // Looked up for every call that could write, since folders are created, removed and replaced.
         let writes = wanted.open.iter().any(|(_, access)| *access == Access::ReadWrite);
         let trusted = if writes { self.trusted() } else { Arc::default() };
         let secret = if wanted.open.is_empty() { Arc::default() } else { self.secret() };
         overlap::intersect(wanted.open, &wanted.moved, (&trusted, &secret))
     }
 
-    /// The folders through which the files of secrets can be read, as they are now.
+    /// Returns the folders through which files with secrets can currently be read.
     fn secret(&self) -> Arc<HashSet<FileId>> {
         let state = self.state();
         if state.secret.is_empty() { Arc::default() } else { self.to_secrets.lock().to(state.secret.iter()) }
     }
 
-    /// The folders through which the files that wharf trusts can be changed, as they are now.
+    /// Returns the folders through which files that wharf trusts can currently be changed.
     fn trusted(&self) -> Arc<HashSet<FileId>> {
         let (state, dropped_in) = (self.state(), self.dropped_in.read());
         self.leading.lock().to(state.trusted.iter().chain(&*dropped_in))
     }
 
-    /// Sets which files of the plugin folder are plugins, since those are trusted as well.
+    /// Sets which files in the plugin folder are plugins, since wharf trusts them too.
     pub fn trust(&self, dropped_in: Vec<PathBuf>) {
         *self.dropped_in.write() = dropped_in;
     }
 
-    /// The scope in which a plugin lists what it offers. There is no client, so there are no roots.
+    /// Builds the scope in which a plugin lists its tools, resources and prompts. There is no client then, so there are no roots.
     pub fn for_listing(&self, plugin: &str, grants: &Grants) -> Scope {
-        // Nobody asked for it but wharf.
+        // wharf itself lists, so this counts for a party of its own.
         self.for_call(plugin, grants, &CallRoots::default(), named(("lists of", plugin)))
     }
 
-    /// The problems with a plugin's directories, for `wharf check`.
+    /// Returns the problems with a plugin's directories, for `wharf check`.
     pub fn problems(&self, grants: &Grants) -> Vec<String> {
         let wanted = self.state().directories(&grants.dirs);
         let mut problems: Vec<String> =
-            wanted.missing.iter().map(|path| format!("the directory {} is not there", path.display())).collect();
+            wanted.missing.iter().map(|path| format!("the directory {} does not exist", path.display())).collect();
         problems.extend(self.intersect(wanted).1.iter().map(ToString::to_string));
         problems.extend(self.egress.note(&grants.http.0).map(str::to_owned));
         problems
     }
 }
 
-/// The most roots of one client that count.
+/// The most roots of one client that are used.
 const MAX_ROOTS: usize = 64;
 
 impl State {
-    /// The operator's directories for a plugin as they are now.
+    /// Returns the operator's directories for a plugin, in their current state.
     fn directories(&self, dirs: &dirs::Grant) -> Wanted {
         let mut wanted = Wanted::default();
         dirs.apply(&self.opened, &mut wanted);

@@ -10,17 +10,18 @@ use super::{
     open::{Now, OpenDirectory, beneath},
 };
 
-/// A folder within which the roots of a call may lie, and the most that may be done there.
+/// A folder within which the roots of a call may lie, and the most access that it allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Within {
-    /// What the operator wrote. Links in it are followed.
+    /// The part of the path that the operator wrote. Symlinks in it are followed.
     pub base: PathBuf,
-    /// What follows and was made of the caller's names. A link in it leads nowhere, because another caller may have made it.
+    /// The rest of the path, built from the name and claims of the caller. Symlinks in it are refused, because another caller may have
+    /// created them.
     pub rest: PathBuf,
     pub access: Access,
 }
 
-/// The same text for the same folder with the same right.
+/// Formats the folder and its access; equal values give equal texts.
 impl fmt::Display for Within {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {:?}/{:?}", self.access.as_str(), self.base, self.rest)
@@ -28,18 +29,18 @@ impl fmt::Display for Within {
 }
 
 impl Within {
-    /// Where the folder is, without links. None: it is not there.
+    /// Returns the canonical path of the folder, or `None` if it does not exist or `rest` contains a symlink.
     fn place(&self) -> Option<PathBuf> {
         let place = std::fs::canonicalize(&self.base).ok()?.join(&self.rest);
-        // For a path without links, this is the path itself.
+        // Equal only if `rest` contains no symlinks.
         (std::fs::canonicalize(&place).ok()? == place).then_some(place)
     }
 }
 
-/// The parts of a root that lie in these folders, each with its right.
+/// Returns the parts of a root that lie in these folders, each with its access.
 pub fn narrowed(root: Now, access: Access, within: &[Within]) -> Vec<(Now, Access)> {
     let Now::There(directory) = root else {
-        // What may be read only in one of the folders must not be written where its path leads now.
+        // If one of the folders is read-only, the place to which the path now resolves must not be written to.
         return vec![(root, within.iter().map(|one| one.access).min().map_or(access, |least| least.min(access)))];
     };
     let places: Vec<(PathBuf, Access)> =
@@ -50,13 +51,13 @@ pub fn narrowed(root: Now, access: Access, within: &[Within]) -> Vec<(Now, Acces
     }
     let inside = places.iter().filter_map(|(place, most)| {
         let rest = place.strip_prefix(&directory.canonical).ok()?;
-        Some((Now::There(part(&directory, place, rest)?), *most))
+        Some((Now::There(open_subfolder(&directory, place, rest)?), *most))
     });
     inside.collect()
 }
 
-/// A folder inside an open one.
-fn part(directory: &OpenDirectory, place: &Path, rest: &Path) -> Option<OpenDirectory> {
+/// Opens a folder inside an open one.
+fn open_subfolder(directory: &OpenDirectory, place: &Path, rest: &Path) -> Option<OpenDirectory> {
     let (id, handle) = beneath(&directory.handle, rest)?;
     let shown = format!("{}/{}", directory.shown.trim_end_matches('/'), rest.to_str()?);
     Some(OpenDirectory { shown, canonical: place.to_owned(), id, handle })
@@ -100,9 +101,9 @@ mod tests {
         assert_eq!(check("srv/acme", &[within("srv", "other", ReadWrite)]), []);
         assert_eq!(check("away", &[within("srv", "", ReadWrite)]), []);
         assert_eq!(check("srv", &[within("srv", "missing", ReadWrite)]), []);
-        assert_eq!(check("srv", &[within("srv", "acme/link", ReadWrite)]), [], "somebody else's link");
+        assert_eq!(check("srv", &[within("srv", "acme/link", ReadWrite)]), [], "a symlink of another caller");
         assert_eq!(check("srv", &[]), [], "no role opens anything");
-        // Of several roles, the one that allows the most counts.
+        // If several roles apply, the one that allows the most counts.
         let two = [within("srv", "acme", Read), within("srv", "acme/ann", ReadWrite)];
         assert_eq!(check("srv/acme/ann", &two), one("srv/acme/ann", ReadWrite));
         assert_eq!(check("srv/acme/ben", &two), one("srv/acme/ben", Read));

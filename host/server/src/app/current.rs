@@ -1,4 +1,4 @@
-//! The config in use, and the only place where it is replaced. Others watch it.
+//! Holds the config in use. It is replaced only here; other modules watch it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,13 +21,13 @@ use crate::{
     observe::{journal::Event, observers::Observers},
 };
 
-/// Where a config comes from, each time it is read.
+/// The sources that the config is read from, at the start and at each reload.
 #[derive(Debug, Default)]
 pub struct Origins {
     pub file: Option<PathBuf>,
     /// The config itself, in place of the contents of a file.
     pub text: Option<String>,
-    /// What stood in the file when the config in use was read.
+    /// The contents of the file from which the config in use was read.
     pub used: Option<String>,
     pub command_line: CommandLine,
     /// Plugins that the embedding program gives.
@@ -42,7 +42,7 @@ impl Origins {
         self.last()
     }
 
-    /// What stands in the file now, if the config is in one.
+    /// Reads the current contents of the file, if the config is in a file.
     fn read(&self) -> Result<Option<String>> {
         match (&self.text, &self.file) {
             (None, Some(file)) => config::read(file).map(Some),
@@ -50,7 +50,7 @@ impl Origins {
         }
     }
 
-    /// The config, as it was written when it was last read.
+    /// Resolves the contents from which the config in use was read.
     fn last(&self) -> Result<Config> {
         self.resolve(self.used.as_deref())
     }
@@ -72,20 +72,21 @@ pub struct Current {
     config: watch::Sender<Arc<Config>>,
     scopes: Arc<Scopes>,
     observers: Observers,
-    /// What is trusted because of the logs that are being written and the certificate that is being used, whatever a later
-    /// config says of them.
+    /// The paths that stay trusted whatever a later config says: the files of the logs that are being written, and of the certificate in
+    /// use.
     trusted: Vec<PathBuf>,
-    /// The private key that is being used, and what was a secret when wharf started: what only a new start changes came from there.
+    /// The paths that stay secret whatever a later config says: the private key in use, and the files of secrets at the start, from which
+    /// settings that need a restart were read.
     secret: Vec<PathBuf>,
-    /// Whether somebody writes the config file.
+    /// Whether a program is writing the config file.
     writing: Arc<Writing>,
 }
 
-/// Why the config in the file does not take the place of the one in use.
+/// Why the config in the file is not applied.
 enum Unused {
-    /// It is wrong.
+    /// The config is invalid.
     Wrong(anyhow::Error),
-    /// It is not whole: it changed while it was read.
+    /// The file changed while it was read, so the text may be incomplete.
     Changing,
 }
 
@@ -96,7 +97,7 @@ impl<E: Into<anyhow::Error>> From<E> for Unused {
 }
 
 impl Current {
-    /// `writing`: how the config file is written.
+    /// `writing`: tracks writes to the config file.
     pub fn new(
         origins: Origins,
         config: Arc<Config>,
@@ -118,30 +119,30 @@ impl Current {
         self.config.subscribe()
     }
 
-    /// Reads everything again, because somebody asks for it. A config that is wrong changes nothing and is logged.
+    /// Reloads the config on request. An invalid config changes nothing and is logged.
     pub fn reload(&self) {
         if self.writing.is_open() {
-            tracing::warn!("a program writes the config; it is read when that program closes it");
+            tracing::warn!("a program writes the config; it is reloaded when that program closes the file");
             return;
         }
         let stamp = self.origins.lock().file.as_deref().and_then(|file| Stamp::of(file).ok());
         if !self.reload_if(stamp.as_ref()) {
-            tracing::warn!("the config changed while it was read; it is read again when it stays as it is");
+            tracing::warn!("the config changed while it was read; it is reloaded when the file stays unchanged");
         }
     }
 
-    /// The same, of a file that is in this state. False: it is not any more, so that what was read may be a part of it, and nothing
-    /// comes of it.
+    /// Reloads the config if its file is in the state `stamp`. Returns false, and changes nothing, if the file is in another state: what
+    /// was read may then be incomplete.
     pub fn reload_if(&self, stamp: Option<&Stamp>) -> bool {
         let mut origins = self.origins.lock();
         match self.read(&origins, stamp) {
             Ok((text, new)) => {
                 for key in new.startup.differs(&self.config.borrow().startup) {
-                    tracing::warn!("`{key}` changed; it takes effect when wharf starts anew");
+                    tracing::warn!("`{key}` changed; it takes effect when wharf is restarted");
                 }
                 origins.used = text;
-                self.take(&origins, new);
-                tracing::info!("the config was read anew");
+                self.apply(&origins, new);
+                tracing::info!("the config was reloaded");
             }
             Err(Unused::Wrong(error)) => self.refuse(&origins, &error),
             Err(Unused::Changing) => return false,
@@ -154,10 +155,10 @@ impl Current {
         if origins.file.as_deref().and_then(|file| Stamp::of(file).ok()).as_ref() != stamp {
             return Err(Unused::Changing);
         }
-        let emptied = |text: &String| config::says_nothing(text) && origins.used != Some(text.clone());
+        let emptied = |text: &String| config::is_blank(text) && origins.used != Some(text.clone());
         if text.as_ref().is_some_and(emptied) {
             let empty = anyhow::anyhow!(
-                "nothing is written in it, as in a file that is about to be written; to remove everything, start wharf anew"
+                "the file contains no settings, as when a program is about to write it; to remove everything, restart wharf"
             );
             return Err(Unused::Wrong(empty));
         }
@@ -165,23 +166,23 @@ impl Current {
         Ok((text, new))
     }
 
-    /// Refuses what cannot take effect together with what only a new start changes, and what would open everything because
-    /// something is not there any more.
+    /// Refuses a config that conflicts with settings that need a restart, and a config that would open access because something was
+    /// removed from it.
     fn check(&self, new: Config) -> Result<Config> {
         let now = self.config.borrow();
         ensure!(
             !(now.startup.protocol.lists.public && new.roles.narrow()),
-            "with [roles], lists are not the same for everybody, and those of this start are marked public; start wharf anew"
+            "with [roles], lists are not the same for everybody, and since its start wharf marks them as public; restart wharf"
         );
         ensure!(
-            new.roles.are_there() || !now.roles.are_there(),
-            "there are no [roles.*] any more, so that everybody could use everything; if that is meant, add [roles.everybody] with \
+            !new.roles.is_empty() || now.roles.is_empty(),
+            "there are no [roles.*] any more, so everybody could use everything; if that is intended, add [roles.everybody] with \
              when = \"anyone\" and plugins = [\"*\"]"
         );
         if let Some((role, key, gives)) = new.roles.lost_since(&now.roles) {
             bail!(
-                "{} has no `{key}` any more, so that it would give {gives}; if that is meant, write it (such as tools = [\"*\"]) or start \
-                 wharf again",
+                "{} has no `{key}` any more, so it would give {gives}; if that is intended, write it out (such as tools = [\"*\"]) or \
+                 restart wharf",
                 toml_header(&["roles", role])
             );
         }
@@ -189,7 +190,7 @@ impl Current {
     }
 
     fn refuse(&self, origins: &Origins, error: &anyhow::Error) {
-        tracing::error!("the config is not used, the last good one stays: {error:#}");
+        tracing::error!("the config is not used, the last valid one stays: {error:#}");
         let file = origins.file.clone();
         self.observers.note(|| Event::ConfigRefused { file, problem: format!("{error:#}") });
     }
@@ -201,7 +202,7 @@ impl Current {
         new.give(plugin.clone())?;
         origins.given.retain(|other| other.name() != plugin.name());
         origins.given.push(plugin);
-        Ok(self.take(&origins, new))
+        Ok(self.apply(&origins, new))
     }
 
     /// Removes a plugin that the embedding program gave, and returns the number of the new config. A plugin of the config with
@@ -210,25 +211,26 @@ impl Current {
         let mut origins = self.origins.lock();
         let at = origins.given.iter().position(|plugin| plugin.name() == id)?;
         origins.given.remove(at);
-        // What stands in the file now is read when it is whole. Until then, what it said before counts.
+        // The file is read when it is completely written. Until then, its previous contents count.
         let new = origins.last().unwrap_or_else(|error| {
             self.refuse(&origins, &error);
             let mut last = (**self.config.borrow()).clone();
             last.plugins.retain(|plugin| plugin.id != id);
             last
         });
-        Some(self.take(&origins, new))
+        Some(self.apply(&origins, new))
     }
 
-    fn take(&self, origins: &Origins, mut new: Config) -> u64 {
+    /// Puts a config into use, and returns its number.
+    fn apply(&self, origins: &Origins, mut new: Config) -> u64 {
         let number = self.config.borrow().number + 1;
         new.number = number;
         if new.roles.are_alike(&self.config.borrow().roles) {
-            // Lists that were made for callers with these roles are still good.
+            // Lists that were made for callers with these roles are still valid.
             new.roles = Arc::clone(&self.config.borrow().roles);
         }
         if new.profiles == self.config.borrow().profiles {
-            // What was made of the catalog for them stays good.
+            // Views of the catalog that were made for these profiles are still valid.
             new.profiles = Arc::clone(&self.config.borrow().profiles);
         }
         note(&self.observers, Some(&self.config.borrow()), &new);
@@ -241,7 +243,7 @@ impl Current {
     }
 }
 
-/// Tells the journal which config is in use from now on, and what it grants that the one before did not, and the other way round.
+/// Records in the journal which config is in use from now on, and which grants were added and removed.
 fn note(observers: &Observers, before: Option<&Config>, now: &Config) {
     if before.is_none_or(|before| !Arc::ptr_eq(&before.roles, &now.roles)) {
         for (role, folder) in now.roles.missing_folders() {

@@ -1,4 +1,5 @@
-//! The table of everything bounded that clients or plugins share, docs/limits.md. It is made of the rules that stand beside the pools.
+//! Generates docs/limits.md, the table of all bounded resources that clients or plugins share, from the rules that are declared next to
+//! the pools.
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests read the sources and write the table")]
@@ -19,7 +20,7 @@ mod tests {
     };
 
     const FILE: &str = "docs/limits.md";
-    /// The variable that says to write it.
+    /// The environment variable that makes the test write the file.
     const WRITE: &str = "WRITE_LIMITS";
 
     /// All rules, in the order of the table. A rule that is not here fails the test.
@@ -49,7 +50,7 @@ mod tests {
         &auth::FETCHES,
         &auth::GOOD,
         &auth::BAD,
-        // The way out of plugins, and what is counted of them.
+        // Outgoing HTTP of plugins, and their metrics.
         &connect::CONNECTIONS,
         &connect::LOOK_UPS,
         &line::REQUESTS,
@@ -58,7 +59,7 @@ mod tests {
         &metrics::PLUGINS,
     ];
 
-    /// The files that bound something with a bare semaphore, and why no client can keep another from it.
+    /// The files that bound something with a plain semaphore, and why no client can use it up for others.
     const SEMAPHORES: &[(&str, &str)] = &[
         ("host/server/src/client/outbox.rs", "the messages of one client that wait to be read"),
         ("host/server/src/plugins/install.rs", "plugins that are asked for their lists when they are loaded"),
@@ -78,19 +79,20 @@ mod tests {
 
     fn table() -> String {
         let mut table = "# Limits\n\n\
-            What clients and plugins share is bounded, and nobody can have all of it. A client is a principal: an API key, a user, a certificate, or\n\
-            a user of this machine at a Unix socket. Clients without a name, and those that share one token, are told apart by their address, so\n\
-            behind a proxy all of them are one client. The client of `wharf run`, which serves nobody else, may have everything.\n\n\
-            One that holds *n* places gets another one only while *n* is less than three times the number of free places. So one alone\n\
-            can hold three quarters, two greedy ones three sevenths each, and ten greedy ones together leave one place in 31 free, for those\n\
-            that hold few. The last eighth of a pool is for those that hold less than one place in 64, or none, so that greedy ones\n\
-            that come one after the other leave it free. A pool of fewer than four places keeps nothing for others; those that wait have turns.\n\n\
-            Memory has no places. A client gets more bytes of `total_host_memory_mib` only while it holds no more of them than are free then: one\n\
-            alone can hold a half, two greedy ones a third each; the last eighth is for clients that hold little. docs/operations.md says\n\
-            what it is for. Of `total_memory_mib`, which guests have, the calls of a client hold three times what is free at most, as of\n\
-            all places.\n\n\
-            This table is made of the code: `WRITE_LIMITS=1 cargo test --lib the_table_of_limits`.\n\n\
-            | what | how many | part of each | given back | while a person is asked | when the client is gone | makes room |\n\
+            What clients and plugins share is bounded, and no client or plugin can use all of it. A client is a principal: an API key, a user, a\n\
+            certificate, or a user of this machine at a Unix socket. Clients without credentials, and those that share one token, are told apart\n\
+            by their address, so behind a proxy all of them are one client. The client of `wharf run`, which serves no other client, may use\n\
+            everything.\n\n\
+            A client that holds *n* places gets another one only while *n* is less than three times the number of free places. So a single client\n\
+            can hold three quarters of a pool, two greedy clients three sevenths each, and ten greedy clients together leave one place in 31 free\n\
+            for clients that hold few. The last eighth of a pool is for clients that hold less than one place in 64, or no place, so greedy clients\n\
+            that come one after the other leave it free. A pool of fewer than four places reserves nothing; waiting clients take turns.\n\n\
+            Memory has no places. A client gets more bytes of `total_host_memory_mib` only while it holds no more of them than are free: a single\n\
+            client can hold a half, two greedy clients a third each; the last eighth is for clients that hold little. docs/operations.md says\n\
+            what this memory is used for. Of `total_memory_mib`, the memory of guests, the calls of one client hold at most three times what is\n\
+            free, as in all pools of places.\n\n\
+            This table is generated from the code: `WRITE_LIMITS=1 cargo test --lib the_table_of_limits`.\n\n\
+            | what | how many | share for each | given back | while a person is asked | when the client is gone | makes room |\n\
             |---|---|---|---|---|---|---|\n"
             .to_owned();
         for Rule { of, number, taker, until, asking, gone, gives_way, .. } in
@@ -138,7 +140,7 @@ mod tests {
             let listed = SEMAPHORES.iter().any(|(file, _)| file == name);
             if bare && !listed {
                 problems
-                    .push(format!("{name}: use `Places`, or say in {own} why no client can keep another from this"));
+                    .push(format!("{name}: use `Places`, or say in {own} why no client can use this up for others"));
             }
             if !bare && listed {
                 problems.push(format!("{name} has no semaphore; remove it from the list in {own}"));
@@ -148,7 +150,7 @@ mod tests {
         assert_eq!(
             rules,
             RULES.len() + wharf_sandbox::RULES.len(),
-            "each `pub static …: Rule` stands in the list in {own}"
+            "the list in {own} has to contain each `pub static …: Rule`"
         );
     }
 }

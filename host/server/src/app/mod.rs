@@ -24,7 +24,7 @@ use crate::{
     access::{approval::Approver, rehearsal::Rehearsal, scope::Scopes},
     audit::Log,
     base::{ledger::Ledger, paths::Stamp, principal::Principal, whole::Writing},
-    client::server::{DRAIN, Server, Shared},
+    client::server::{DRAIN_TIMEOUT, Server, Shared},
     config::{self, CommandLine, Config, Plugin},
     methods::call::direct,
     observe::{
@@ -68,7 +68,7 @@ pub enum Error {
         id: String,
         /// The stage at which it failed, such as `load`.
         stage: &'static str,
-        /// What is wrong, in words for whoever runs the program.
+        /// What is wrong, for the person who runs the program.
         problem: String,
     },
     /// The call cannot be made: for instance there is no such tool, or the tool wants to ask its client something.
@@ -76,7 +76,7 @@ pub enum Error {
     Call(String),
 }
 
-/// What a [`Wharf`] is made of.
+/// Configures and builds a [`Wharf`].
 #[derive(Default)]
 pub struct Builder {
     origins: Origins,
@@ -113,7 +113,7 @@ impl Builder {
         self
     }
 
-    /// Keeps compiled code in this folder, which nobody else may write. By default, `$XDG_CACHE_HOME/wharf`, else
+    /// Stores compiled code in this folder, which no other user may write. By default, `$XDG_CACHE_HOME/wharf`, else
     /// `~/.cache/wharf`.
     #[must_use]
     pub fn cache_dir(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -121,7 +121,7 @@ impl Builder {
         self
     }
 
-    /// Keeps no compiled code: every start compiles anew.
+    /// Stores no compiled code: every start compiles all plugins again.
     #[must_use]
     pub fn no_cache(mut self) -> Self {
         self.no_cache = true;
@@ -155,28 +155,28 @@ impl Builder {
         self
     }
 
-    /// Uses a config that was read already, and follows no file.
+    /// Uses a config that was read already, and does not watch its file.
     #[doc(hidden)]
     pub fn resolved(mut self, config: Config) -> Self {
         self.resolved = Some(config);
         self
     }
 
-    /// Is called with a message when something takes long.
+    /// Calls this function with a message when something takes long.
     #[doc(hidden)]
     pub fn progress(mut self, progress: fn(&str)) -> Self {
         self.progress = Some(progress);
         self
     }
 
-    /// Decides what time it is, what is random and what servers answer: for tests of plugins.
+    /// Replaces the clock, randomness and the answers of servers, for tests of plugins.
     #[doc(hidden)]
     pub fn rehearsal(mut self, rehearsal: Rehearsal) -> Self {
         self.rehearsal = Some(rehearsal);
         self
     }
 
-    /// Shares a sandbox with others, in place of one of its own.
+    /// Uses a shared sandbox instead of a separate one.
     #[doc(hidden)]
     pub fn sandbox(mut self, sandbox: Arc<Sandbox>) -> Self {
         self.sandbox = Some(sandbox);
@@ -211,7 +211,7 @@ impl Builder {
             Some(sandbox) => sandbox,
             None => sandbox(&config, &ledger, origins.cache_dir.clone())?,
         };
-        // The same goes for the audit log.
+        // The audit log comes before the scopes for the same reason.
         let audit = config.startup.audit.as_ref().map(Log::open).transpose();
         let audit = audit.context("[audit]").map_err(Error::Config)?;
         let places = config.places(origins.cache_dir.as_deref());
@@ -265,7 +265,7 @@ impl Builder {
     ///
     /// # Errors
     /// If the config is wrong, or a plugin that was given with [`Builder::plugin`] does not load. If a plugin of the config
-    /// does not load, that is no error: it is served as soon as it loads.
+    /// does not load, that is not an error: it is served as soon as it loads.
     pub async fn build(self) -> Result<Wharf, Error> {
         let begun = self.begin()?;
         let given = begun.given.clone();
@@ -350,7 +350,7 @@ impl Wharf {
     }
 
     /// Adds a plugin while wharf runs, or replaces the one with its id. Returns when the plugin is served; connected clients
-    /// are told. Calls that are under way finish with the version they began with.
+    /// are notified. Calls that are under way finish with the version they began with.
     ///
     /// # Errors
     /// If the plugin does not load. The version before it is then still served.
@@ -378,7 +378,7 @@ impl Wharf {
         self.inner.server.reread.send_replace(());
     }
 
-    /// Waits until all plugins were tried once, but no longer than this. False: wharf is told to end before.
+    /// Waits until every plugin has been loaded or has failed once, but for at most `limit`. False: wharf began to shut down first.
     pub(crate) async fn tried(&self, limit: std::time::Duration) -> bool {
         let server = &self.inner.server;
         server.draining.run_until_cancelled(server.published.wait(limit)).await.is_some()
@@ -390,7 +390,7 @@ impl Wharf {
         server.published.plugins(&server.scopes, server.startup.face.instructions.as_deref())
     }
 
-    /// For each plugin, the secrets that it cannot have, with the reasons.
+    /// Returns for each plugin the secrets that it cannot get, with the reasons.
     #[doc(hidden)]
     pub async fn missing_secrets(&self) -> Vec<(String, Vec<String>)> {
         let server = &self.inner.server;
@@ -408,12 +408,12 @@ impl Wharf {
     ///
     /// # Errors
     /// If the call cannot be made, for instance because the config wants a person's approval of it. A tool that ran and failed is
-    /// no error: see [`ToolResult::is_error`].
+    /// not an error: see [`ToolResult::is_error`].
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, Error> {
         self.call_as(tool, arguments, false).await
     }
 
-    /// The same. `approved`: a person approves of this call, if the config wants that.
+    /// Like [`Wharf::call`]. `approved`: whether a person has approved this call, if the config demands it.
     #[doc(hidden)]
     pub async fn call_as(&self, tool: &str, arguments: Value, approved: bool) -> Result<ToolResult, Error> {
         let called = direct::call(&self.inner.server, Principal::Process, tool, &arguments, approved).await;
@@ -439,7 +439,7 @@ impl Wharf {
     }
 
     /// MCP over HTTP at this path, for clients of all revisions, and `/healthz`, for any axum server. The `[http]` table of the
-    /// config decides which requests are let in, by their `Host`, `Origin` and token.
+    /// config decides which requests are accepted, by their `Host`, `Origin` and token.
     ///
     /// If the server is made with `into_make_service_with_connect_info::<SocketAddr>()`, each client address has its own share
     /// of memory; otherwise all clients have one share together.
@@ -448,7 +448,7 @@ impl Wharf {
     }
 
     /// Serves HTTP on a listener, of TCP or of a Unix socket, until wharf stops or is drained, over TLS if the config names a
-    /// certificate. Unlike [`Wharf::router`], this also limits how many connections there are and ends slow ones.
+    /// certificate. Unlike [`Wharf::router`], this also limits the number of connections and closes slow ones.
     ///
     /// # Errors
     /// If the certificate cannot be used. Nothing has been served then.
@@ -466,9 +466,9 @@ impl Wharf {
         Listener::new(&self.inner.server, sockets).await.map_err(Error::Config)
     }
 
-    /// Ends the service over HTTP without losing a request: at once, readiness says no; after `drain_delay_s` of the config, nobody is
-    /// taken in any more, and what only waits for changes ends. [`Wharf::serve_http`] returns when the requests that are under way
-    /// are answered, or after `drain_s`. Then stop wharf.
+    /// Begins a graceful shutdown of HTTP, which loses no request: readiness fails at once; after `drain_delay_s` of the config, no more
+    /// connections are accepted, and streams that only wait for changes are closed. [`Wharf::serve_http`] returns when the requests that
+    /// are under way are answered, or after `drain_s`. Then stop wharf.
     pub async fn drain(&self) {
         let server = &self.inner.server;
         server.draining.cancel();
@@ -487,7 +487,7 @@ impl Wharf {
         self.inner.server.startup.admin.as_ref()
     }
 
-    /// Serves the metrics on a listener until wharf stops. At once over if the config has no `[admin]` table.
+    /// Serves the metrics on a listener until wharf stops. Returns at once if the config has no `[admin]` table.
     #[doc(hidden)]
     pub async fn serve_admin(&self, listener: tokio::net::TcpListener) {
         let (server, Some(admin), Some(metrics)) = (&self.inner.server, self.admin(), self.inner.metrics.clone())
@@ -510,13 +510,13 @@ impl Wharf {
         Session::new(Arc::clone(&self.inner.server), reader, writer)
     }
 
-    /// Stops wharf: it takes no more messages, and requests that are under way have a second to finish. The audit log gets its
-    /// last lines, and a collector what it does not have yet.
+    /// Stops wharf: it accepts no more messages, and requests that are under way have a second to finish. Then the last lines of the
+    /// audit log are written, and telemetry that was not sent yet is sent to the collector.
     pub async fn stop(&self) {
         let server = &self.inner.server;
         server.stop.cancel();
         server.tracker.close();
-        if tokio::time::timeout(DRAIN, server.tracker.wait()).await.is_err() {
+        if tokio::time::timeout(DRAIN_TIMEOUT, server.tracker.wait()).await.is_err() {
             tracing::info!("stopped with requests under way");
         }
         self.inner.tasks.lock().abort_all();
@@ -538,7 +538,7 @@ impl Wharf {
         }
     }
 
-    /// A token that is cancelled when wharf is to stop.
+    /// Returns a token that is cancelled when wharf is to stop.
     pub fn stopping(&self) -> CancellationToken {
         self.inner.server.stop.clone()
     }
@@ -566,7 +566,7 @@ impl Wharf {
     }
 }
 
-/// A sandbox for several wharfs of this process, which all of them share.
+/// Creates a sandbox that several wharfs of this process can share.
 #[doc(hidden)]
 pub fn shared_sandbox(config: &Config, cache_dir: PathBuf) -> Result<Arc<Sandbox>, Error> {
     sandbox(config, &Ledger::new(config.startup.total_host_memory_bytes), Some(cache_dir))

@@ -1,4 +1,4 @@
-//! A client over a reader and a writer, as a program that embeds wharf has it.
+//! A client over a reader and a writer, for programs that embed wharf.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -44,7 +44,7 @@ where
         self
     }
 
-    /// Says that this process serves nobody else, ever, so that the client may take all places there are.
+    /// Declares that this process never serves another client, so this client may use all places.
     #[doc(hidden)]
     #[must_use]
     pub fn alone(mut self) -> Self {
@@ -52,8 +52,8 @@ where
         self
     }
 
-    /// Serves the part of the catalog that this profile of the config names, or `search`: three tools that find, call and read all
-    /// there is.
+    /// Serves the part of the catalog that this profile of the config selects. The profile `search` serves three tools that find, call and
+    /// read everything in the catalog.
     #[must_use]
     pub fn profile(mut self, name: &str) -> Self {
         self.profile = Some(name.into());
@@ -68,7 +68,7 @@ where
         if folders.is_empty() { self } else { self.open(folders) }
     }
 
-    /// The same; plugins see the folders where the program says.
+    /// Like [`Session::roots`], with the paths at which plugins see the folders.
     #[doc(hidden)]
     #[must_use]
     pub fn open(mut self, folders: Vec<Folder>) -> Self {

@@ -1,4 +1,4 @@
-//! What of the catalog the profiles and roles of the config have, for `wharf check`.
+//! Counts how much of the catalog each profile and role of the config has, for `wharf check`.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -10,22 +10,22 @@ use crate::{
     profiles::{Profile, SEARCH, Style},
 };
 
-/// How many tools, prompts, and resources with their templates there are.
+/// The numbers of tools, of prompts, and of resources including templates.
 pub type Counts = [usize; 3];
 
-/// A role, as far as the operator has to see it.
+/// A role as it is shown to the operator.
 #[derive(Debug)]
 pub struct ShownRole {
     pub name: String,
-    /// For whom it is.
+    /// To whom the role applies.
     pub when: String,
     pub gives: Counts,
-    /// The folder that it opens, if that is not there.
+    /// The folder that the role opens, if the folder does not exist.
     pub missing: Option<PathBuf>,
 }
 
 impl Wharf {
-    /// For each profile of the config, how much it has.
+    /// Returns the profiles of the config, with the counts of what they select.
     #[doc(hidden)]
     pub fn profiles(&self) -> Vec<(String, Counts)> {
         let server = &self.inner.server;
@@ -38,7 +38,7 @@ impl Wharf {
         counted.collect()
     }
 
-    /// The roles of the config.
+    /// Returns the roles of the config.
     #[doc(hidden)]
     pub fn roles(&self) -> Vec<ShownRole> {
         let server = &self.inner.server;

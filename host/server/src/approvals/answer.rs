@@ -1,19 +1,19 @@
-//! The form in which a client asks its person, and what the person answered.
+//! The form with which a client asks its user for approval, and the parsing of the answer.
 
 use serde_json::{Value, json};
 use wharf_protocol::{Shown, model::Question};
 
 use crate::config::approvals::Remember;
 
-/// The key of the question with which modern clients are asked.
+/// The key of this question in requests of modern clients.
 pub const KEY: &str = "wharf.approve";
 
 const ONCE: &str = "once";
 const SESSION: &str = "session";
 const ALWAYS: &str = "always";
 
-/// The question. `longest`: for how long the approval may be good. A form that is accepted as it is approves of one call, and so
-/// does the first choice, which some clients make for their person.
+/// Creates the question. `longest` is the longest duration that may be offered. A form that is accepted unchanged approves one call, and so
+/// does the first choice, which some clients preselect.
 pub fn question(message: String, longest: Remember) -> Question {
     let mut properties = json!({});
     let mut choices = vec![(ONCE, "Only this call")];
@@ -32,25 +32,25 @@ pub fn question(message: String, longest: Remember) -> Question {
     Question::Form { message: message.into(), schema: Shown::data(schema) }
 }
 
-/// Reads the client's answer: for how long the person approves, or none for a no. The error says what is wrong with it.
+/// Parses the client's answer. Returns how long the approval is valid, or `None` for a no. The error says what is wrong with the answer.
 pub fn read(reply: &Value, longest: Remember) -> Result<Option<Remember>, String> {
     match reply.get("action").and_then(Value::as_str) {
         Some("accept") => {}
         Some("decline" | "cancel") => return Ok(None),
-        _ => return Err("`action` is accept, decline or cancel".into()),
+        _ => return Err("`action` must be accept, decline or cancel".into()),
     }
     let remember = match reply.get("content") {
         None | Some(Value::Null) => None,
         Some(Value::Object(fields)) => fields.get("remember").filter(|value| !value.is_null()),
-        Some(_) => return Err("`content` is an object".into()),
+        Some(_) => return Err("`content` must be an object".into()),
     };
     let chosen = match remember.map(Value::as_str) {
         None | Some(Some(ONCE)) => Remember::Never,
         Some(Some(SESSION)) => Remember::Session,
         Some(Some(ALWAYS)) => Remember::Always,
-        Some(_) => return Err("`remember` is none of the choices".into()),
+        Some(_) => return Err("`remember` is not one of the choices".into()),
     };
-    if chosen > longest { Err("`remember` is none of the choices".into()) } else { Ok(Some(chosen)) }
+    if chosen > longest { Err("`remember` is not one of the choices".into()) } else { Ok(Some(chosen)) }
 }
 
 #[cfg(test)]

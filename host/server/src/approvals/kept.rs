@@ -1,6 +1,6 @@
-//! Approvals that are good until they are revoked, in a file that all processes of this user share: one line of JSON each. Whoever
-//! adds or removes one holds a lock; whoever looks one up reads the file again if it has changed. A file that others could change,
-//! or lines that cannot be read, approve of nothing.
+//! Approvals that are valid until they are revoked. They are stored in a file that all processes of this user share, with one line of JSON
+//! each. Changes hold a file lock; look-ups read the file again if it has changed. If other users could change the file, or a line cannot
+//! be parsed, no stored approval is valid.
 
 #![expect(clippy::disallowed_methods, reason = "the file of the approvals is read and written here")]
 
@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use wharf_sandbox::places::{Rule, has_part};
+use wharf_sandbox::places::{Rule, may_take};
 
 use super::subject::{Kind, Subject};
 use crate::base::{
@@ -28,30 +28,30 @@ use crate::base::{
 /// The most approvals in the file.
 const MAX_APPROVALS: usize = 1000;
 
-/// Approvals in the file. All processes of the user share it, so it is counted by what stands in it.
+/// The limit of approvals in the file. All processes of the user share the file, so its lines are counted.
 pub static FILE: Rule = Rule {
-    of: "approvals that are good until they are revoked",
+    of: "approvals that are valid until they are revoked",
     number: "1000",
     taker: "client",
     until: "the operator revokes it",
     asking: "not held: it is taken after the person has said yes",
-    gone: "held, since it is good until it is revoked",
+    gone: "held, since it is valid until it is revoked",
     gives_way: "nothing; the person is asked again",
     old: Duration::MAX,
 };
 
 const MAX_FILE_BYTES: u64 = 4 << 20;
-/// How many digits name an approval.
+/// The number of hexadecimal digits of an approval's id.
 const ID_DIGITS: usize = 12;
 
-/// One approval, as it stands in the file.
+/// One approval, as stored in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
-    /// Names it, for whoever revokes it.
+    /// Identifies the approval for `wharf approvals revoke`.
     pub id: String,
     pub time: String,
-    /// Whose calls it approves of.
+    /// The principal whose calls are approved.
     pub principal: String,
     pub plugin: String,
     pub sha256: String,
@@ -83,7 +83,7 @@ impl Approval {
     }
 }
 
-/// The file, and what it said when it was last read.
+/// The file of approvals, with its cached content.
 pub struct Kept {
     path: PathBuf,
     read: Mutex<Option<(Stamp, Arc<[Approval]>)>>,
@@ -94,19 +94,19 @@ impl Kept {
         Self { path, read: Mutex::default() }
     }
 
-    /// Whether there is an approval of such calls of this principal.
+    /// Whether calls of this kind by this principal are approved.
     pub fn has(&self, kind: &Kind, principal: &str) -> bool {
         let kind = hex(&kind.0);
         match self.all() {
             Ok(all) => all.iter().any(|one| one.kind == kind && one.principal == principal),
             Err(error) => {
-                tracing::warn!("approvals that were to be remembered do not count: {}", escaped(&format!("{error:#}")));
+                tracing::warn!("stored approvals are ignored: {}", escaped(&format!("{error:#}")));
                 false
             }
         }
     }
 
-    /// All approvals, older ones first.
+    /// Returns all approvals, the oldest first.
     pub fn all(&self) -> Result<Arc<[Approval]>> {
         let stamp = match Stamp::of(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Arc::default()),
@@ -123,15 +123,15 @@ impl Kept {
         Ok(all)
     }
 
-    /// Adds an approval, unless it is there.
+    /// Adds an approval, or replaces it if it exists.
     pub fn add(&self, approval: Approval) -> Result<()> {
         self.change(|all| {
             all.retain(|one| one.id != approval.id);
             let held = all.iter().filter(|one| one.principal == approval.principal).count();
             ensure!(
-                has_part(held, MAX_APPROVALS.saturating_sub(all.len()), MAX_APPROVALS),
-                "{held} of {} approvals are those of {}, and {MAX_APPROVALS} is the most, of which a part is kept for others; \
-                 `wharf approvals revoke` some",
+                may_take(held, MAX_APPROVALS.saturating_sub(all.len()), MAX_APPROVALS),
+                "{held} of {} approvals belong to {}; the file holds at most {MAX_APPROVALS}, a share of which is reserved for \
+                 others; revoke some with `wharf approvals revoke`",
                 all.len(),
                 escaped(&approval.principal)
             );
@@ -140,7 +140,7 @@ impl Kept {
         })
     }
 
-    /// Removes those that `revoked` picks, and returns them.
+    /// Removes the approvals that `revoked` selects, and returns them.
     pub fn revoke(&self, revoked: impl Fn(&Approval) -> bool) -> Result<Vec<Approval>> {
         let mut gone = Vec::new();
         if self.path.exists() {
@@ -152,7 +152,7 @@ impl Kept {
         Ok(gone)
     }
 
-    /// Replaces the file by a changed one, in one step, while nobody else does.
+    /// Rewrites the file atomically under its lock.
     fn change(&self, change: impl FnOnce(&mut Vec<Approval>) -> Result<()>) -> Result<()> {
         rewrite(&self.path, || {
             let mut all = if self.path.exists() { read(&self.path)? } else { Vec::new() };
@@ -170,7 +170,7 @@ fn read(path: &Path) -> Result<Vec<Approval>> {
     let text = std::fs::read_to_string(path).with_context(named)?;
     let line = |(number, line): (usize, &str)| {
         serde_json::from_str(line)
-            .with_context(|| format!("{}:{}: is no approval; remove this line", named(), number + 1))
+            .with_context(|| format!("{}:{}: is not an approval; remove this line", named(), number + 1))
     };
     text.lines().enumerate().map(line).collect()
 }
@@ -209,7 +209,7 @@ mod tests {
         one.add(Approval::of(&write, "process")).unwrap();
         one.add(Approval::of(&write, "process")).unwrap();
         assert_eq!(one.all().unwrap().len(), 1);
-        // Another process sees it, and of other principals and other calls it approves nothing.
+        // Another process sees the approval; it does not cover other principals or other calls.
         assert!(other.has(&write.kind(), "process"));
         assert!(!other.has(&write.kind(), "anonymous") && !other.has(&remove.kind(), "process"));
         other.add(Approval::of(&remove, "process")).unwrap();
@@ -231,7 +231,7 @@ mod tests {
         std::fs::write(&path, lines).unwrap();
         std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         let refused = kept.add(Approval::of(&subject("more"), "key ann")).unwrap_err().to_string();
-        assert!(refused.contains("750 of 750 approvals are those of key ann"), "{refused}");
+        assert!(refused.contains("750 of 750 approvals belong to key ann"), "{refused}");
         kept.add(Approval::of(&subject("tool1"), "key ann")).unwrap();
         kept.add(Approval::of(&subject("more"), "key ben")).unwrap();
     }
@@ -252,7 +252,7 @@ mod tests {
         std::fs::write(&path, format!("{text}{{}}\n")).unwrap();
         assert!(!kept.has(&write.kind(), "process"));
         let error = format!("{:#}", kept.add(Approval::of(&write, "process")).unwrap_err());
-        assert!(error.contains(":2: is no approval"), "{error}");
+        assert!(error.contains(":2: is not an approval"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{text}{{}}\n"), "nothing is lost");
     }
 

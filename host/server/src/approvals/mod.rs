@@ -1,4 +1,5 @@
-//! A person's approval of calls: what is asked, what an approval is good for, and which are remembered. `methods::call` asks.
+//! Approval of calls by a person (human in the loop): what the person is asked, which calls an approval covers, and which approvals are
+//! remembered. `methods::call` asks.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -17,29 +18,29 @@ pub mod remembered;
 pub mod subject;
 pub mod ticket;
 
-/// How long the operator's program may take, since a person may have to answer it.
-const COMMAND: Duration = Duration::from_secs(120);
-/// How many of these programs run at once.
-const COMMANDS_AT_ONCE: usize = 8;
-/// How many calls wait for the program's answer, or for their turn to ask it.
-const QUESTIONS: usize = 256;
+/// The time limit of the operator's program, which may have to wait for a person.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
+/// The most of these programs that run at once.
+const MAX_COMMANDS: usize = 8;
+/// The most calls that wait for the program's answer, or for their turn to ask it.
+const MAX_WAITING: usize = 256;
 /// The most that such a program may print.
 const MAX_PRINTED_BYTES: usize = 1024;
 
-/// Programs that run.
+/// The limit of running programs.
 pub static COMMANDS: Rule = Rule {
-    of: "programs for approvals that run",
+    of: "running programs for approvals",
     number: "8",
     taker: "client",
     until: "the program has answered, or 120 s after the call began to wait",
-    asking: "held while the program asks its person: the program is the question",
+    asking: "held while the program asks a person",
     gone: "given back, and the program is killed, when the call is given up",
     gives_way: "calls of clients that have been gone for 5 seconds, to clients for which fewer programs run and to further calls of the \
                 same client; others wait for their turn, and the client for which the fewest programs run is next",
     old: Duration::MAX,
 };
 
-/// Calls that wait for the program.
+/// The limit of calls that wait for the program.
 pub static WAITING: Rule = Rule {
     of: "calls that wait for the program for approvals",
     number: "256",
@@ -51,31 +52,31 @@ pub static WAITING: Rule = Rule {
     old: Duration::MAX,
 };
 
-/// What is known of approvals, for as long as wharf runs.
+/// The state of approvals, for as long as wharf runs.
 pub struct Approvals {
     pub tickets: Tickets,
-    /// Approvals that are good until they are revoked. None: there is no place to keep them.
+    /// Approvals that are valid until they are revoked. `None`: there is no file for them.
     pub kept: Option<Kept>,
-    /// Approvals of clients without sessions that are good until wharf ends.
+    /// Approvals of clients without sessions, which are valid until wharf exits.
     pub principals: Principals,
     commands: Arc<Places>,
     waiting: Arc<Places>,
 }
 
 impl Approvals {
-    /// `file`: where approvals are kept that are good until they are revoked.
+    /// Creates the state. `file` stores approvals that are valid until they are revoked.
     pub fn new(file: Option<PathBuf>) -> Result<Self> {
         Ok(Self {
             tickets: Tickets::new()?,
             kept: file.map(Kept::new),
             principals: Principals::default(),
-            commands: Places::new(&COMMANDS, COMMANDS_AT_ONCE),
-            waiting: Places::new(&WAITING, QUESTIONS),
+            commands: Places::new(&COMMANDS, MAX_COMMANDS),
+            waiting: Places::new(&WAITING, MAX_WAITING),
         })
     }
 
-    /// Asks the operator's program for a call, which may give way if its client is gone. It is told of the call in JSON on stdin, and answers with one word: `yes`, `session` or
-    /// `always`. Anything else is a no; the error says what went wrong, if it did.
+    /// Asks the operator's program about a call, which may give way if its client is gone. The program gets the call as JSON on stdin and
+    /// answers with one word: `yes`, `session` or `always`. Any other output is a no. The error says what failed.
     pub async fn ask_program(
         &self,
         (party, call): (Party, Arc<dyn Occupant>),
@@ -86,9 +87,10 @@ impl Approvals {
         let _waits = self.waiting.take(party)?;
         let asked = async {
             let _turn = self.commands.wait_for(party, call).await;
-            program::run(command, told.as_bytes(), MAX_PRINTED_BYTES, COMMAND).await
+            program::run(command, told.as_bytes(), MAX_PRINTED_BYTES, COMMAND_TIMEOUT).await
         };
-        let printed = tokio::time::timeout(COMMAND, asked).await.context("too many calls wait for it")??;
+        let printed =
+            tokio::time::timeout(COMMAND_TIMEOUT, asked).await.context("too many calls are waiting for it")??;
         Ok(match printed.trim() {
             "yes" => Some(Remember::Never),
             "session" => Some(Remember::Session.min(longest)),
@@ -107,7 +109,7 @@ mod tests {
     use super::*;
     use crate::base::party::named;
 
-    /// A call whose client is there.
+    /// A call whose client stays connected.
     struct Stays;
 
     impl Occupant for Stays {
@@ -118,7 +120,7 @@ mod tests {
         fn end(&self) {}
     }
 
-    /// Asks a program that first adds a line to this file, and then does this.
+    /// Returns a command that first appends a line to this file, and then does `then`.
     fn command(asked: &std::path::Path, then: &str) -> Vec<String> {
         ["sh".into(), "-c".into(), format!("echo >> '{}'; {then}", asked.display())].into()
     }

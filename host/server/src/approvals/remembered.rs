@@ -1,5 +1,5 @@
-//! Approvals that are good for further calls of the same kind: of one client until its session ends, or of clients without sessions until
-//! wharf ends.
+//! Approvals that cover further calls of the same kind: of one client until its session ends, or of clients without sessions until wharf
+//! exits.
 
 use std::{
     collections::HashMap,
@@ -16,27 +16,27 @@ use wharf_sandbox::places::{Full, GivesWay, Occupant, Place, Places, Rule};
 use super::subject::Kind;
 use crate::base::{ledger::Charge, party::Party, principal::Principal};
 
-/// How many approvals are remembered for one session.
+/// The most approvals of one session.
 const MAX_KINDS: usize = 256;
-/// The memory that one takes.
+/// The memory charged for one approval.
 pub const KIND_BYTES: usize = 128;
-/// How many approvals of clients without sessions are remembered.
+/// The most approvals of clients without sessions.
 const MAX_APPROVALS: usize = 16_384;
 
-/// Approvals of clients without sessions.
+/// The limit of approvals of clients without sessions.
 pub static REMEMBERED: Rule = Rule {
-    of: "approvals that are remembered until wharf ends",
+    of: "approvals that are valid until wharf exits",
     number: "16384",
     taker: "client",
-    until: "wharf ends",
+    until: "wharf exits",
     asking: "not held: it is taken after the person has said yes",
     gone: "held: the client may come back",
-    gives_way: "the approval that was not used for longest, to clients with fewer approvals and to others of the same client; one that was \
-                not used for an hour, to any client. The person is then asked again",
+    gives_way: "the approval that has been unused for longest, to clients with fewer approvals and to further ones of the same client; one \
+                unused for an hour, to any client; the person is then asked again",
     old: Duration::from_secs(3600),
 };
 
-/// Each kind of call that was approved in a session, with what is charged for it.
+/// The kinds of calls that were approved in a session, each with its memory charge.
 #[derive(Default)]
 pub struct Remembered(Mutex<HashMap<Kind, Charge>>);
 
@@ -45,7 +45,7 @@ impl Remembered {
         self.0.lock().contains_key(kind)
     }
 
-    /// False: there is no room for more.
+    /// Adds an approval. Returns false if the session has too many.
     pub fn add(&self, kind: Kind, charge: Charge) -> bool {
         let mut kinds = self.0.lock();
         let room = kinds.len() < MAX_KINDS;
@@ -56,7 +56,7 @@ impl Remembered {
     }
 }
 
-/// Each kind of call that was approved, for each client without a session.
+/// The kinds of calls that were approved, for each client without a session.
 pub struct Principals {
     places: Arc<Places>,
     all: Mutex<HashMap<Principal, HashMap<Kind, Held>>>,
@@ -69,7 +69,7 @@ struct Held {
 
 struct Approval {
     used: Mutex<Instant>,
-    /// Whether it gave way to another. It counts no more then.
+    /// Whether it gave way to another approval and is not valid any more.
     ended: AtomicBool,
 }
 
@@ -94,7 +94,7 @@ impl Principals {
         Self { places: Places::new(&REMEMBERED, whole), all: Mutex::default() }
     }
 
-    /// Whether such calls of this client were approved of.
+    /// Whether calls of this kind by this client are approved.
     pub fn has(&self, principal: &Principal, kind: &Kind) -> bool {
         let all = self.all.lock();
         let Some(held) = all.get(principal).and_then(|kinds| kinds.get(kind)) else { return false };
@@ -105,7 +105,7 @@ impl Principals {
         counts
     }
 
-    /// Remembers an approval of this client, who takes its place as this party.
+    /// Remembers an approval of this client. `party` is the client that it counts for.
     pub fn add(&self, principal: &Principal, party: Party, kind: Kind) -> Result<(), Full> {
         let approval = Arc::new(Approval { used: Mutex::new(Instant::now()), ended: AtomicBool::new(false) });
         let (place, ended) = self.places.take_for(party, Arc::clone(&approval) as Arc<dyn Occupant>)?;
@@ -138,12 +138,12 @@ mod tests {
         let of = |name: &str| (Principal::Named(name.into()), named(name));
         let (ann, her) = of("ann");
         for number in 0..WHOLE {
-            // As many of her calls are approved of as she likes; the oldest are asked about again.
+            // There is no limit for her; the oldest approvals are forgotten.
             principals.add(&ann, her, kind(number)).unwrap();
         }
         assert_eq!(principals.places.taken(), WHOLE / 4 * 3);
         assert!(!principals.has(&ann, &kind(0)) && principals.has(&ann, &kind(WHOLE - 1)));
-        // Many names of few approvals each are not refused either.
+        // Clients with few approvals each are not refused either.
         for number in 0..WHOLE / 2 {
             let (one, party) = of(&format!("client {number}"));
             principals.add(&one, party, kind(1)).unwrap();

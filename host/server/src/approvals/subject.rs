@@ -1,5 +1,5 @@
-//! What a person is asked to approve: who would do what, with which rights and which arguments. The text is wharf's own. Names,
-//! paths and arguments stand in it so that they cannot pass for anything else; what a plugin says about itself does not.
+//! The question for a person: which client would do what, with which access and arguments. The text is wharf's own. Names, paths and
+//! arguments are escaped so that they cannot imitate other parts of it, and a plugin's description of itself is left out.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -10,15 +10,15 @@ use crate::{
     base::text::{escaped, escaped_json, hex},
 };
 
-/// How much of a call is shown: so many arguments, folders and rules, and so many characters of each.
+/// The most arguments, folders and rules that are shown, and the most characters of each.
 const MAX_SHOWN: usize = 16;
 const MAX_CHARS: usize = 400;
-/// How many of these are the end of a long text.
+/// The number of these characters that are taken from the end of a long text.
 const END_CHARS: usize = 100;
-/// How many digits of a digest are shown.
-const DIGITS: usize = 16;
+/// The number of hexadecimal digits of a digest that are shown.
+const SHOWN_DIGEST_DIGITS: usize = 16;
 
-/// A call, as far as a person has to know it.
+/// The properties of a call that matter for its approval.
 #[derive(Debug, Clone)]
 pub struct Subject<'a> {
     pub method: Method,
@@ -26,19 +26,19 @@ pub struct Subject<'a> {
     pub name: &'a str,
     pub arguments: &'a Value,
     pub plugin: &'a str,
-    /// The SHA-256 of its component.
+    /// The SHA-256 of the plugin's component.
     pub digest: &'a [u8; 32],
-    /// The SHA-256 of what the plugin says of the tool.
+    /// The SHA-256 of the plugin's definition of the tool.
     pub definition: [u8; 32],
-    /// Each folder that it may touch, and what it may do there.
+    /// The folders that the call may use, each with its access.
     pub folders: Vec<(String, Access)>,
-    /// The rules of the requests that it may make.
+    /// The rules for HTTP requests of the call.
     pub http: Vec<String>,
-    /// All that it is granted, and its own config, so that an approval ends with any change of them.
+    /// All grants and the config of the plugin, so that any change of them invalidates an approval.
     pub grants: String,
 }
 
-/// Calls are of the same kind if they differ in nothing but their arguments. What the plugin is, says and may touch counts.
+/// The kind of a call: a digest of everything except its arguments. Calls of the same kind are covered by one approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Kind(pub [u8; 32]);
 
@@ -60,7 +60,7 @@ impl Subject<'_> {
         Kind(sha.finalize().into())
     }
 
-    /// The text for the person. `known`: the names of the arguments that the tool's schema knows, which are shown before any others.
+    /// Returns the text for the person. `known` has the names of the arguments in the tool's schema, which are shown before any others.
     pub fn text(&self, known: &[String]) -> String {
         let name = fenced(&escaped(self.name));
         let mut lines = vec![match self.method {
@@ -82,7 +82,7 @@ impl Subject<'_> {
         let whole = self.arguments.to_string();
         lines.push(format!("arguments: {} bytes, SHA-256 {}", whole.len(), short(&Sha256::digest(&whole).into())));
         let members = self.arguments.as_object();
-        // Whoever made the call chose the order of its arguments, and could put others before those that matter.
+        // The client chose the order of the arguments, and could put others before those that matter.
         let is_known = |key: &String| known.contains(key);
         let mut ordered: Vec<_> = members.into_iter().flatten().collect();
         ordered.sort_by_key(|(key, _)| !is_known(key));
@@ -97,7 +97,7 @@ impl Subject<'_> {
         lines.join("\n")
     }
 
-    /// The same for the operator's program, with all arguments. One line of JSON.
+    /// Returns the call as one line of JSON for the operator's program, with all arguments.
     pub fn json(&self, who: &str) -> String {
         let folder = |(path, access): &(String, Access)| json!({ "path": path, "access": access.as_str() });
         let folders: Vec<Value> = self.folders.iter().map(folder).collect();
@@ -127,7 +127,7 @@ fn list(lines: &mut Vec<String>, title: &str, all: impl ExactSizeIterator<Item =
     }
 }
 
-/// A value as JSON, with its beginning and its end only if it is long.
+/// Formats a value as JSON; of a long one only the beginning and the end.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     let chars = text.chars().count();
@@ -140,14 +140,14 @@ fn shown(value: &Value) -> String {
     format!("{} … {} ({chars} characters in all)", safe(begin), safe(end))
 }
 
-/// Nothing in a fence may end it.
+/// Escapes backticks, so that a text cannot end the code fence.
 fn fenced(text: &str) -> String {
     text.replace('`', "\\u0060")
 }
 
 fn short(digest: &[u8; 32]) -> String {
     let mut digits = hex(digest);
-    digits.truncate(DIGITS);
+    digits.truncate(SHOWN_DIGEST_DIGITS);
     digits
 }
 

@@ -1,5 +1,5 @@
-//! Tickets: what a modern client carries of an approval, from round to round of one call, is good once, in the process that
-//! sealed it. So nobody can have a call run twice for one approval, and not at all in a process that does not know of it.
+//! Single-use tickets, against replay. A ticket is the proof of an approval that a modern client carries through the rounds of one call
+//! (MRTR). It is accepted once, and only by the process that issued it. So one approval never runs a call twice.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -16,23 +16,23 @@ use crate::base::{
     request_state::{LIFETIME, Ticket},
 };
 
-/// How many used tickets are remembered, each for as long as what was sealed with it is good.
+/// The most used tickets that are remembered, each for as long as its sealed request state is valid.
 const MAX_USED: usize = 1 << 18;
 
-/// Tickets that were used.
+/// The limit of used tickets.
 pub static USED: Rule = Rule {
-    of: "approvals of modern clients that were used",
+    of: "used approvals of modern clients",
     number: "262144",
     taker: "client",
-    until: "what was sealed with the approval is not good any more",
-    asking: "not held: it is taken when the answer comes",
-    gone: "held until then, or the approval could be used again",
+    until: "the request state that carries the approval expires",
+    asking: "not held: it is taken when the answer arrives",
+    gone: "held until then, since the approval could otherwise be used again",
     gives_way: "nothing; the person is asked again",
     old: Duration::MAX,
 };
 
 pub struct Tickets {
-    /// Names this process.
+    /// Identifies this process.
     process: [u8; 16],
     places: Arc<Places>,
     used: Mutex<Used>,
@@ -44,11 +44,11 @@ struct Used {
     in_order: VecDeque<(Instant, [u8; 16], Place)>,
 }
 
-/// What became of a ticket.
+/// The outcome of redeeming a ticket.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Redeemed {
-    Good,
-    /// Another process issued it, or there is no telling any more whether it was used.
+    Accepted,
+    /// Another process issued it, or it can no longer be told whether it was used.
     Unknown,
     Used,
 }
@@ -62,7 +62,7 @@ impl Tickets {
         Ok(Ticket { process: self.process, number: random()? })
     }
 
-    /// Takes a ticket. The same ticket is good once.
+    /// Redeems a ticket. The same ticket succeeds once.
     pub fn redeem(&self, ticket: &Ticket, party: Party) -> Redeemed {
         self.redeem_at(Instant::now(), ticket, party)
     }
@@ -72,7 +72,7 @@ impl Tickets {
             return Redeemed::Unknown;
         }
         let mut used = self.used.lock();
-        // A little longer than they are good, since the two are measured by different clocks.
+        // A little longer than tickets are valid, since the two times are measured by different clocks.
         let kept = LIFETIME + Duration::from_secs(60);
         while let Some((_, number, _)) = used.in_order.pop_front_if(|(at, ..)| now.duration_since(*at) > kept) {
             used.numbers.remove(&number);
@@ -83,7 +83,7 @@ impl Tickets {
         let Ok(place) = self.places.take(party) else { return Redeemed::Unknown };
         used.numbers.insert(ticket.number);
         used.in_order.push_back((now, ticket.number, place));
-        Redeemed::Good
+        Redeemed::Accepted
     }
 }
 
@@ -102,9 +102,9 @@ mod tests {
     fn a_client_that_uses_many_leaves_room_for_others() {
         let tickets = Tickets::new().unwrap();
         let redeem = |name: &str| tickets.redeem(&tickets.issue().unwrap(), named(name));
-        let good = (0..MAX_USED).take_while(|_| redeem("ann") == Redeemed::Good).count();
+        let good = (0..MAX_USED).take_while(|_| redeem("ann") == Redeemed::Accepted).count();
         assert_eq!(good, MAX_USED / 4 * 3);
-        assert_eq!(redeem("ben"), Redeemed::Good);
+        assert_eq!(redeem("ben"), Redeemed::Accepted);
     }
 
     #[test]
@@ -113,12 +113,12 @@ mod tests {
         let (one, other) = (here.issue().unwrap(), here.issue().unwrap());
         let ann = named("ann");
         assert_eq!(elsewhere.redeem(&one, ann), Redeemed::Unknown);
-        assert_eq!(here.redeem(&one, ann), Redeemed::Good);
+        assert_eq!(here.redeem(&one, ann), Redeemed::Accepted);
         assert_eq!(here.redeem(&one, ann), Redeemed::Used);
-        assert_eq!(here.redeem(&other, ann), Redeemed::Good);
-        // What was sealed with it is too old by then.
+        assert_eq!(here.redeem(&other, ann), Redeemed::Accepted);
+        // The request state that was sealed with the ticket has expired by then.
         let late = Instant::now() + LIFETIME + Duration::from_secs(120);
-        assert_eq!(here.redeem_at(late, &here.issue().unwrap(), ann), Redeemed::Good);
+        assert_eq!(here.redeem_at(late, &here.issue().unwrap(), ann), Redeemed::Accepted);
         assert_eq!(here.used.lock().numbers.len(), 1);
     }
 
@@ -128,7 +128,7 @@ mod tests {
         let ticket = tickets.issue().unwrap();
         let good = std::thread::scope(|scope| {
             let all: Vec<_> =
-                (0..8).map(|_| scope.spawn(|| tickets.redeem(&ticket, named("ann")) == Redeemed::Good)).collect();
+                (0..8).map(|_| scope.spawn(|| tickets.redeem(&ticket, named("ann")) == Redeemed::Accepted)).collect();
             all.into_iter().map(|one| one.join().unwrap()).filter(|good| *good).count()
         });
         assert_eq!(good, 1);

@@ -1,5 +1,5 @@
-//! What of a call's arguments stands in the log. There is always a digest, by which equal arguments are recognised; it is made with
-//! a key, so that nobody without the key can try out which arguments have it. The members here are parts of a line.
+//! Builds the members of a line about a call's arguments. A digest is always included, by which equal arguments can be recognised. It is
+//! an HMAC, so that arguments cannot be guessed from it without the key.
 
 use anyhow::Result;
 use hmac::{Hmac, Mac};
@@ -11,33 +11,33 @@ use crate::{
     config::audit::Arguments,
 };
 
-/// The most levels, members of an object and items of an array that a redacted value shows.
+/// The maximum number of levels, and of members of an object or items of an array, in a redacted value.
 const MAX_DEPTH: usize = 8;
 const MAX_MEMBERS: usize = 32;
-/// The longest name of a member that is shown.
+/// The maximum length of a member's name in a redacted value.
 const MAX_NAME_BYTES: usize = 64;
 
-/// How long most arguments are at most, and how long the member with their digest is.
-const USUAL_BYTES: usize = 256;
-const DIGEST_BYTES: usize = 89;
+/// The buffer capacity for the text of arguments, enough for most, and for the member with their digest.
+const TYPICAL_BYTES: usize = 256;
+const DIGEST_MEMBER_BYTES: usize = 89;
 
-/// Makes what stands in the log of arguments.
-pub struct Writing {
+/// Encodes arguments for the log, as the operator has configured.
+pub struct ArgumentsEncoder {
     keyed: Hmac<Sha256>,
     kind: Arguments,
 }
 
-impl Writing {
+impl ArgumentsEncoder {
     pub fn new(key: &[u8; 32], kind: Arguments) -> Result<Self> {
         Ok(Self { keyed: Hmac::new_from_slice(key)?, kind })
     }
 
-    /// The members of a line that tell of arguments, each with a comma before it.
+    /// Returns the members of a line about these arguments, each preceded by a comma.
     pub fn members(&self, arguments: &Value) -> String {
-        let mut text = String::with_capacity(USUAL_BYTES);
+        let mut text = String::with_capacity(TYPICAL_BYTES);
         canonical(arguments, &mut text);
         let digest = self.keyed.clone().chain_update(text.as_bytes()).finalize().into_bytes();
-        let mut members = String::with_capacity(DIGEST_BYTES);
+        let mut members = String::with_capacity(DIGEST_MEMBER_BYTES);
         members.push_str(",\"wharf.arguments.hmac\":\"");
         members.push_str(str::from_utf8(&hex_digest(&digest.into())).unwrap_or_default());
         members.push('"');
@@ -50,8 +50,8 @@ impl Writing {
     }
 }
 
-/// The structure of a value: names of members, lengths of texts, kinds of all others, and nothing of what they hold. What is deep,
-/// long or oddly named is only counted.
+/// Returns the structure of a value without its contents: the names of members, the lengths of texts, and the types of all other values.
+/// Values that are nested too deeply, items and members beyond the maximum, and members with unusual names are only counted.
 fn redacted(value: &Value, depth: usize) -> Value {
     let rest = |more: usize| format!("{more} more");
     match value {
@@ -81,7 +81,7 @@ fn redacted(value: &Value, depth: usize) -> Value {
     }
 }
 
-/// Whether the name of a member looks like one that a schema gives, and not like something that a client put there.
+/// Whether the name of a member looks like an identifier from a schema, and not like data from a client.
 fn is_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     name.len() <= MAX_NAME_BYTES
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn members(kind: Arguments, arguments: &Value) -> Value {
-        let members = Writing::new(&[7; 32], kind).unwrap().members(arguments);
+        let members = ArgumentsEncoder::new(&[7; 32], kind).unwrap().members(arguments);
         serde_json::from_str(&format!("{{{}}}", members.trim_start_matches(','))).unwrap()
     }
 
@@ -129,10 +129,11 @@ mod tests {
 
     #[test]
     fn a_digest_is_of_the_arguments_and_of_the_key() {
-        let digest =
-            |key: u8, arguments: Value| Writing::new(&[key; 32], Arguments::Digest).unwrap().members(&arguments);
+        let digest = |key: u8, arguments: Value| {
+            ArgumentsEncoder::new(&[key; 32], Arguments::Digest).unwrap().members(&arguments)
+        };
         let one = digest(1, json!({ "a": 1, "b": "x" }));
-        assert_eq!(one, digest(1, json!({ "b": "x", "a": 1.0 })), "spelling does not count");
+        assert_eq!(one, digest(1, json!({ "b": "x", "a": 1.0 })), "spelling does not matter");
         assert_ne!(one, digest(1, json!({ "a": 2, "b": "x" })));
         assert_ne!(one, digest(2, json!({ "a": 1, "b": "x" })));
         assert!(!one.contains("\"x\"") && one.len() < 110, "{one}");

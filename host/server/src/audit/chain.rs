@@ -1,6 +1,6 @@
-//! The chain of lines. Each line has the number and the SHA-256 of the line before it, so a line that is changed, taken out or put
-//! elsewhere no longer fits those around it. Lines at the end can be cut off without a trace in the chain: only who has kept the
-//! hash of a later line sees that.
+//! The hash chain. Each line contains its number and the SHA-256 of the previous line, so a line that was changed, removed or moved no
+//! longer fits its neighbours. Lines cut off at the end leave no trace in the chain; this is only noticed by comparing with a hash that
+//! was stored elsewhere.
 
 use std::{fmt, io::Write};
 
@@ -15,13 +15,13 @@ pub type Hash = [u8; 32];
 /// The end of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// The number of the last line; 0 if there is none.
+    /// The number of the last line; 0 if the chain is empty.
     pub seq: u64,
-    /// Of the last line; all zeros if there is none.
+    /// The hash of the last line; all zeros if the chain is empty.
     pub hash: Hash,
 }
 
-/// What of a line belongs to the chain.
+/// The members of a line that link it to the previous one.
 #[derive(Deserialize)]
 struct Link<'a> {
     seq: u64,
@@ -33,18 +33,18 @@ impl Head {
     /// The head of a chain without lines.
     pub const NONE: Self = Self { seq: 0, hash: [0; 32] };
 
-    /// The number of the next line.
+    /// Returns the number of the next line.
     pub fn next(self) -> u64 {
         self.seq.saturating_add(1)
     }
 
-    /// Adds a line with these members of a JSON object, such as `"event":"start"`, to `out`. Returns the new head.
+    /// Appends a line with these members of a JSON object, such as `"event":"start"`, to `out`. Returns the new head.
     pub fn append(self, members: &[u8], out: &mut Vec<u8>) -> Self {
         let seq = self.next();
         let begin = out.len();
         // Room for the rest of the line.
         out.reserve(members.len() + 128);
-        // Memory takes whatever is written to it.
+        // Writing to memory cannot fail.
         write!(out, "{{\"seq\":{seq},\"prev\":\"").unwrap_or_default();
         out.extend_from_slice(&hex_digest(&self.hash));
         out.extend_from_slice(b"\",");
@@ -55,7 +55,7 @@ impl Head {
         Self { seq, hash }
     }
 
-    /// The head of a chain that ends with this line. None: it is no line of an audit log.
+    /// Returns the head of a chain that ends with this line, or `None` if it is not a line of an audit log.
     pub fn of_line(line: &[u8]) -> Option<Self> {
         let link: Link<'_> = serde_json::from_slice(line).ok()?;
         let complete = link.seq > 0 && link.prev.len() == 64;
@@ -66,66 +66,62 @@ impl Head {
 /// Why a line does not continue the chain.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Break {
+    /// It is not a line of an audit log.
     NoLine,
     /// The number is not the next one.
-    Number {
-        expected: u64,
-        found: u64,
-    },
-    /// The number is right, and the hash is not that of the line before.
-    Hash {
-        before: u64,
-    },
-    /// The first line has the number 1 and follows another line all the same.
+    Number { expected: u64, found: u64 },
+    /// The number is right, but the hash is not that of the previous line.
+    Hash { before: u64 },
+    /// Line 1 contains the hash of a previous line.
     Beginning,
 }
 
 impl fmt::Display for Break {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoLine => f.write_str("this is no line of an audit log"),
+            Self::NoLine => f.write_str("this is not a line of an audit log"),
             Self::Number { expected, found } if found > expected => {
                 write!(
                     f,
-                    "line {expected} is expected and line {found} stands here: lines are missing, or in another order"
+                    "line {expected} is expected, but this is line {found}: lines are missing, or their order was changed"
                 )
             }
             Self::Number { expected, found } => {
                 write!(
                     f,
-                    "line {expected} is expected and line {found} stands here: a line is repeated, or in another order"
+                    "line {expected} is expected, but this is line {found}: a line is repeated, or the order was changed"
                 )
             }
             Self::Hash { before } => write!(
                 f,
-                "line {} does not follow line {before} as that stands there: one of them was changed after it was written",
+                "the hash in line {} is not that of line {before}: one of them was changed after it was written",
                 before.saturating_add(1)
             ),
             Self::Beginning => {
-                f.write_str("line 1 says that it follows another line: it was changed after it was written")
+                f.write_str("line 1 contains the hash of a previous line: it was changed after it was written")
             }
         }
     }
 }
 
-/// Follows a chain, line by line.
+/// Verifies a chain, line by line.
 #[derive(Default)]
 pub struct Verifier {
     /// The number of the first line.
     pub first: Option<u64>,
     head: Option<Head>,
     wanted: Option<Hash>,
-    /// The number of the line with the hash that is looked for.
+    /// The number of the line with the hash that is searched for.
     pub found: Option<u64>,
 }
 
 impl Verifier {
-    /// Begins with no line. `wanted`: a hash to look for among those of the lines.
+    /// Creates a verifier for an empty chain. `wanted`: a hash to search for among those of the lines.
     pub fn new(wanted: Option<Hash>) -> Self {
         Self { wanted, ..Self::default() }
     }
 
-    /// Takes the next line, without its line break. The first line of all may have any number, since old files are removed.
+    /// Verifies the next line, given without its line break. The very first line may have any number, because old files are removed.
     pub fn line(&mut self, line: &[u8]) -> Result<(), Break> {
         let link: Link<'_> = serde_json::from_slice(line).map_err(|_| Break::NoLine)?;
         match self.head {
@@ -145,7 +141,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// The end of the chain so far.
+    /// Returns the end of the chain so far.
     pub fn head(&self) -> Head {
         self.head.unwrap_or(Head::NONE)
     }
@@ -168,7 +164,7 @@ mod tests {
         all
     }
 
-    /// The index of the line at which the chain breaks, and how.
+    /// Returns the index of the line at which the chain breaks, and the kind of break.
     fn broken(lines: &[Vec<u8>]) -> Option<(usize, Break)> {
         let mut verifier = Verifier::default();
         lines.iter().enumerate().find_map(|(at, line)| verifier.line(line).err().map(|wrong| (at, wrong)))

@@ -1,8 +1,8 @@
-//! What a line of the audit log says of a run, without its place in the chain; `event` has what it says of anything else. Names are those of OpenTelemetry's conventions for MCP and for
-//! generative AI where there is one, and begin with `wharf.` otherwise.
+//! Builds the members of the lines about runs; `chain` adds the links, and `event` builds all other lines. Members are named by
+//! OpenTelemetry's semantic conventions for MCP and generative AI where these define a name, and begin with `wharf.` otherwise.
 //!
-//! Texts of clients and plugins are cut to a length and hold no character that could deceive a terminal. Of arguments, there is
-//! what `arguments` makes of them; nothing of results, secrets or variables' values.
+//! Texts of clients and plugins are shortened and contain no characters that could deceive a terminal. Arguments appear as `arguments`
+//! encodes them; results, secrets and the values of variables never appear.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// The most directories of which a line tells.
+/// The maximum number of directories in a line.
 const MAX_DIRS: usize = 64;
 
 #[derive(Serialize)]
@@ -28,7 +28,7 @@ struct Dir<'a> {
     access: &'static str,
 }
 
-/// A request over HTTP that the plugin made, or tried to make.
+/// An HTTP request that the plugin made, or tried to make.
 #[derive(Serialize)]
 struct Http<'a> {
     host: Cow<'a, str>,
@@ -55,11 +55,11 @@ impl<'a> Http<'a> {
     }
 }
 
-/// The members of a line about a run that has ended, or that was refused.
+/// Returns the members of the line about a run that has ended or was refused.
 pub fn ended(run: &Run<'_>) -> Vec<u8> {
     let record = run.record;
     let mut line = Members::of(if record.action == Action::List { "listing" } else { "call" });
-    // The number of the line that says that it began.
+    // The number of the `begun` line of this run.
     if let Some(begun) = run.begun {
         line.number("wharf.begun", begun);
     }
@@ -72,7 +72,7 @@ pub fn ended(run: &Run<'_>) -> Vec<u8> {
     if !record.requests.is_empty() {
         line.json("wharf.http", &record.requests.iter().map(Http::of).collect::<Vec<_>>());
     }
-    // What else the plugin tried and was refused.
+    // Other actions of the plugin that the sandbox refused.
     if record.denials.contains(&Denial::NoDirectory) {
         line.json("wharf.denied", &["directory"]);
     }
@@ -81,14 +81,14 @@ pub fn ended(run: &Run<'_>) -> Vec<u8> {
     line.and(run.arguments)
 }
 
-/// The members of a line about a run that begins.
+/// Returns the members of the line about a run that begins.
 pub fn begun(run: &Run<'_>) -> Vec<u8> {
     let mut line = Members::of("begun");
     about(run.record, &mut line);
     line.and(run.arguments)
 }
 
-/// Adds what is known of a run when it begins.
+/// Adds the members that are known when a run begins.
 fn about(record: &CallRecord, line: &mut Members) {
     if let Action::Request { method, name } = &record.action {
         line.word("mcp.method.name", method.as_str());
@@ -97,7 +97,7 @@ fn about(record: &CallRecord, line: &mut Members) {
                 Method::CallTool => "gen_ai.tool.name",
                 Method::GetPrompt => "gen_ai.prompt.name",
                 Method::ReadResource => "mcp.resource.uri",
-                // What is completed is a prompt or a template.
+                // `completion/complete` is for a prompt or a template.
                 _ => "wharf.completes",
             };
             line.text(key, name);
@@ -129,7 +129,7 @@ fn about(record: &CallRecord, line: &mut Members) {
             (None, Principal::Named(_) | Principal::User(_) | Principal::Key(_) | Principal::Certificate(_)) => {
                 line.text("wharf.principal", &principal.to_string());
             }
-            // Tokens are told apart by the beginning of their digest.
+            // Tokens are identified by the beginning of their digest.
             (None, _) => line.text("wharf.principal", &principal.short()),
         }
     }

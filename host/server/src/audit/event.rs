@@ -1,11 +1,11 @@
-//! What a line of the audit log says of anything else than a run. Names are as in `entry`.
+//! Builds the members of all lines that are not about a run. Members are named as in `entry`.
 
 use std::{path::Path, time::Duration};
 
 use super::members::Members;
 use crate::observe::journal::Event;
 
-/// The members of a line about an event.
+/// Returns the members of the line about an event.
 pub fn noted(event: &Event) -> Vec<u8> {
     match event {
         Event::ConfigRead { file, digest } => {
@@ -74,6 +74,7 @@ fn about_file(event: &'static str, file: Option<&Path>) -> Members {
     line
 }
 
+/// Returns the members of the line about the start of wharf.
 pub fn started() -> Vec<u8> {
     let mut line = Members::of("start");
     line.word("wharf.version", env!("CARGO_PKG_VERSION"));
@@ -81,7 +82,7 @@ pub fn started() -> Vec<u8> {
     line.and("")
 }
 
-/// `unfinished`: how many calls have begun and not ended.
+/// Returns the members of the line about the end of wharf. `unfinished`: the number of calls that have begun and not ended.
 pub fn stopped(unfinished: u64) -> Vec<u8> {
     let mut line = Members::of("stop");
     line.number("process.pid", std::process::id().into());
@@ -89,14 +90,15 @@ pub fn stopped(unfinished: u64) -> Vec<u8> {
     line.and("")
 }
 
-/// An unfinished line was found at the end of the log and put into another file.
+/// Returns the members of the line about an unfinished line that was found at the end of the log and moved into another file.
 pub fn torn(file: &Path, bytes: usize) -> Vec<u8> {
     let mut line = about_file("torn", Some(file));
     line.number("wharf.bytes", bytes as u64);
     line.and("")
 }
 
-/// The log could not be written for some time. `refused`: how many calls were refused; `lost`: for how many lines there was no room.
+/// Returns the members of the line about a period in which the log could not be written. `refused`: the number of refused calls; `lost`:
+/// the number of lines for which there was no room.
 pub fn interrupted(problem: &str, lasted: Duration, refused: u64, lost: u64) -> Vec<u8> {
     let mut line = Members::of("interrupted");
     line.number("wharf.calls", refused);
@@ -106,7 +108,7 @@ pub fn interrupted(problem: &str, lasted: Duration, refused: u64, lost: u64) -> 
     line.and("")
 }
 
-/// Somebody else has moved or removed the file, so that another one was begun.
+/// Returns the members of the first line in a new file, which was created because the log file had been moved or removed.
 pub fn missing(file: &Path) -> Vec<u8> {
     about_file("file.missing", Some(file)).and("")
 }

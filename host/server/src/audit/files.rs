@@ -1,5 +1,5 @@
-//! The file of the audit log and the older files beside it: `audit.jsonl`, then `audit.jsonl.1`, which was rotated away last, and so
-//! on. Lines are only ever added to the first. One process writes it, which holds a lock on `audit.jsonl.lock`.
+//! The log file and the rotated files next to it: `audit.jsonl`, then `audit.jsonl.1`, which was rotated most recently, and so on. Lines
+//! are only appended to `audit.jsonl`. Only the process that holds a lock on `audit.jsonl.lock` writes it.
 
 #![expect(clippy::disallowed_methods, reason = "the audit log is written and read here")]
 
@@ -25,40 +25,41 @@ use crate::{
     config::Audit,
 };
 
-/// How much of a file's end is read at first to find its last line.
+/// How much is first read from the end of a file to find its last line.
 const TAIL_BYTES: u64 = 64 << 10;
 
-/// The file that lines are added to.
+/// The file to which lines are appended.
 pub struct LogFile {
     path: PathBuf,
     keep: usize,
     file: Arc<File>,
     id: FileId,
-    /// How long it is, as far as it was written as a whole.
+    /// The length of the file up to the last completely written line.
     pub length: u64,
-    /// Whether a write failed half-way, and what it left could not be taken away.
-    ragged: bool,
+    /// Whether a write failed half-way, and the file could not be truncated to `length`.
+    has_partial_line: bool,
     lock: Option<File>,
 }
 
-/// A file that was opened, and what was found in it.
+/// An opened log file, and what was found in it.
 pub struct Opened {
     pub file: LogFile,
     /// The end of the chain so far.
     pub head: Head,
-    /// Where an unfinished line was put, and how long it was.
+    /// The file into which an unfinished line was moved, and the length of that line.
     pub torn: Option<(PathBuf, usize)>,
 }
 
-/// Whether lines still go to the same file.
+/// Whether the log file is still at its path.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Presence {
     Same,
-    /// Somebody has moved or removed it, so a new one was made.
-    Anew,
+    /// The file was moved or removed, so a new one was created.
+    Recreated,
 }
 
 impl LogFile {
+    /// Opens the log file, or creates it, and locks it. An unfinished line at its end is moved to a separate file.
     pub fn open(config: &Audit) -> Result<Opened> {
         let path = &config.file;
         make_folder(path)?;
@@ -70,13 +71,17 @@ impl LogFile {
         let torn = match torn {
             torn if torn.is_empty() => None,
             torn => {
-                ensure!(last.is_some() || is_ours(&torn), "{}: is no audit log; name another file", path.display());
+                ensure!(
+                    last.is_some() || is_ours(&torn),
+                    "{}: is not an audit log; set another `file` in [audit]",
+                    path.display()
+                );
                 Some((put_aside(path, &file, &torn).with_context(unusable)?, torn.len()))
             }
         };
         let head = match last {
             Some(last) => Head::of_line(&last).with_context(|| {
-                format!("{}: its last line is none of an audit log; move the file away", path.display())
+                format!("{}: its last line is not a line of an audit log; move the file away", path.display())
             })?,
             None => head_of_older(path)?,
         };
@@ -87,7 +92,7 @@ impl LogFile {
             id: FileId::of(&metadata),
             length: metadata.len(),
             file: Arc::new(file),
-            ragged: false,
+            has_partial_line: false,
             lock: Some(lock),
         };
         Ok(Opened { file, head, torn })
@@ -97,42 +102,42 @@ impl LogFile {
         &self.path
     }
 
-    /// Adds whole lines. If that fails, none of them is there.
+    /// Appends complete lines. If that fails, the file contains none of them.
     pub fn write(&mut self, lines: &[u8]) -> io::Result<()> {
-        if self.ragged {
+        if self.has_partial_line {
             self.file.set_len(self.length)?;
-            self.ragged = false;
+            self.has_partial_line = false;
         }
         if let Err(error) = (&*self.file).write_all(lines) {
-            self.ragged = self.file.set_len(self.length).is_err();
+            self.has_partial_line = self.file.set_len(self.length).is_err();
             return Err(error);
         }
         self.length += lines.len() as u64;
         Ok(())
     }
 
-    /// The file itself, to be synced while others write.
+    /// Returns the file, so that it can be synced while other threads write.
     pub fn handle(&self) -> Arc<File> {
         Arc::clone(&self.file)
     }
 
-    /// Lets others write the log. Nothing is written from then on.
+    /// Releases the lock, so that other processes can write the log. To be called after the last write.
     pub fn unlock(&mut self) {
         self.lock = None;
     }
 
-    /// Makes sure that the file is still where it should be.
-    pub fn place(&mut self) -> io::Result<Place> {
+    /// Checks that the file is still at its path. Creates a new one if it is missing; a different file at the path is an error.
+    pub fn ensure_present(&mut self) -> io::Result<Presence> {
         match FileId::at(&self.path) {
-            Some(id) if id == self.id => Ok(Place::Same),
-            Some(_) => Err(io::Error::other("another file was put in its place; move that away")),
-            None => self.begin_anew().map(|()| Place::Anew),
+            Some(id) if id == self.id => Ok(Presence::Same),
+            Some(_) => Err(io::Error::other("another file was put in its place; move that file away")),
+            None => self.reopen().map(|()| Presence::Recreated),
         }
     }
 
-    /// Puts the file aside as the newest of the old ones, and begins another. What is older than all that are to be kept goes.
+    /// Rotates the log: renames the file to the first numbered one and creates a new file. Removes numbered files beyond `keep`.
     pub fn rotate(&mut self) -> io::Result<()> {
-        // After a failure half-way, the rest is to do.
+        // If an earlier rotation failed half-way and the file was already renamed, only the new file must be created.
         if FileId::at(&self.path) == Some(self.id) {
             for number in older(&self.path)?.into_iter().rev() {
                 if number >= self.keep {
@@ -143,30 +148,30 @@ impl LogFile {
             }
             std::fs::rename(&self.path, numbered(&self.path, 1))?;
         }
-        self.begin_anew()
+        self.reopen()
     }
 
-    fn begin_anew(&mut self) -> io::Result<()> {
+    fn reopen(&mut self) -> io::Result<()> {
         let file = open(&self.path)?;
         let metadata = file.metadata()?;
-        (self.id, self.length, self.ragged) = (FileId::of(&metadata), metadata.len(), false);
+        (self.id, self.length, self.has_partial_line) = (FileId::of(&metadata), metadata.len(), false);
         self.file = Arc::new(file);
         File::open(self.path.parent().unwrap_or(Path::new("/")))?.sync_all()
     }
 }
 
-/// Makes the folder of the log, if only that is missing.
+/// Creates the folder of the log. Its parent must exist.
 fn make_folder(path: &Path) -> Result<()> {
     let folder = path.parent().context("it has no folder")?;
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            Err(error).with_context(|| format!("{}: the folder of the audit log cannot be made", folder.display()))
+            Err(error).with_context(|| format!("{}: the folder of the audit log cannot be created", folder.display()))
         }
         _ => Ok(()),
     }
 }
 
-/// Checks that nobody else can write the log.
+/// Checks that no other user can write the log.
 pub fn check(config: &Audit) -> Result<()> {
     let path = &config.file;
     let folder = path.parent().context("it has no folder")?;
@@ -186,7 +191,7 @@ fn lock(path: &Path) -> Result<File> {
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(lock),
         Err(rustix::io::Errno::WOULDBLOCK) => bail!(
-            "{}: another wharf writes this audit log; end that one first, or give each a `file` of its own in [audit]",
+            "{}: another wharf writes this audit log; stop that one first, or set a different `file` in [audit] for each",
             path.display()
         ),
         Err(error) => Err(error).with_context(|| format!("{}: cannot be locked", own.display())),
@@ -203,12 +208,12 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     with_suffix(path, &format!(".{number}"))
 }
 
-/// Whether there are lines of a log, in its file or in older ones.
+/// Whether a log has lines, in its file or in rotated ones.
 pub fn has_lines(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0) || older(path).is_ok_and(|older| !older.is_empty())
 }
 
-/// The numbers of the older files, the newest first.
+/// Returns the numbers of the rotated files, the newest first.
 fn older(path: &Path) -> io::Result<Vec<usize>> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let prefix = with_suffix(path, ".").file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -216,7 +221,7 @@ fn older(path: &Path) -> io::Result<Vec<usize>> {
     for entry in std::fs::read_dir(folder)? {
         let name = entry?.file_name();
         let digits = name.to_str().and_then(|name| name.strip_prefix(&prefix));
-        // Only as this program writes them: no sign, no zeros before.
+        // Accept a number only as this program writes it, without a sign or leading zeros.
         let number =
             digits.and_then(|digits| digits.parse::<usize>().ok().filter(|number| number.to_string() == digits));
         numbers.extend(number.filter(|number| *number > 0));
@@ -225,8 +230,8 @@ fn older(path: &Path) -> io::Result<Vec<usize>> {
     Ok(numbers)
 }
 
-/// All files of a log that are there, the oldest first. They are opened from the newest to the oldest, so that one that is rotated
-/// meanwhile is not missed.
+/// Opens all existing files of a log, and returns them oldest first. They are opened from the newest to the oldest, so that a rotation at
+/// the same time hides none of them.
 pub fn open_all(path: &Path) -> Result<Vec<(PathBuf, File)>> {
     let mut files: Vec<(FileId, PathBuf, File)> = Vec::new();
     let mut add = |path: PathBuf| -> io::Result<()> {
@@ -250,7 +255,7 @@ pub fn open_all(path: &Path) -> Result<Vec<(PathBuf, File)>> {
     Ok(files.into_iter().rev().map(|(_, path, file)| (path, file)).collect())
 }
 
-/// The last whole line of a file, and what stands after it.
+/// Returns the last complete line of a file, and the bytes after it.
 fn end(file: &File) -> io::Result<(Option<Vec<u8>>, Vec<u8>)> {
     let length = file.metadata()?.len();
     let mut read = TAIL_BYTES;
@@ -277,14 +282,14 @@ fn end(file: &File) -> io::Result<(Option<Vec<u8>>, Vec<u8>)> {
     }
 }
 
-/// Whether an unfinished first line can be one of this log, so that a file of something else is not taken apart.
+/// Whether an unfinished first line can be the beginning of an audit log. A file with other contents is not modified.
 fn is_ours(torn: &[u8]) -> bool {
     const BEGINNING: &[u8] = b"{\"seq\":";
     let length = torn.len().min(BEGINNING.len());
     torn.get(..length) == BEGINNING.get(..length) || torn.iter().all(|byte| *byte == 0)
 }
 
-/// Moves an unfinished line from the end of a file into a file of its own.
+/// Moves an unfinished line from the end of a file into a separate file.
 fn put_aside(path: &Path, file: &File, torn: &[u8]) -> io::Result<PathBuf> {
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(['-', ':'], "");
     let mut own = with_suffix(path, &format!(".torn-{now}"));
@@ -305,14 +310,14 @@ fn put_aside(path: &Path, file: &File, torn: &[u8]) -> io::Result<PathBuf> {
     Ok(own)
 }
 
-/// The head of a chain whose newest file is empty: that of the newest old file with a line in it.
+/// Returns the head of a chain whose log file is empty, from the newest rotated file that contains a line.
 fn head_of_older(path: &Path) -> Result<Head> {
     for number in older(path)? {
         let own = numbered(path, number);
         check_trusted_file(&own, "audit log")?;
         if let (Some(last), _) = end(&File::open(&own)?)? {
             return Head::of_line(&last).with_context(|| {
-                format!("{}: its last line is none of an audit log; move the file away", own.display())
+                format!("{}: its last line is not a line of an audit log; move the file away", own.display())
             });
         }
     }
@@ -358,14 +363,14 @@ mod tests {
             assert_eq!((found, torn), (head, None));
             file.write(&line(&mut head)).unwrap();
             file.rotate().unwrap();
-            assert_eq!(file.place().unwrap(), Place::Same);
+            assert_eq!(file.ensure_present().unwrap(), Presence::Same);
         }
         assert_eq!(names(folder.path()), ["audit.jsonl", "audit.jsonl.1", "audit.jsonl.2", "audit.jsonl.lock"]);
         let all = open_all(&config.file).unwrap();
         let names: Vec<_> = all.iter().map(|(path, _)| path.extension().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["2", "1", "jsonl"], "the oldest first");
         assert_eq!(std::fs::metadata(&config.file).unwrap().mode() & 0o777, 0o600);
-        // A rotation that ended half-way left no file.
+        // An interrupted rotation leaves no log file.
         std::fs::remove_file(&config.file).unwrap();
         assert_eq!(LogFile::open(&config).unwrap().head, head);
     }
@@ -395,9 +400,9 @@ mod tests {
     #[test]
     fn what_is_no_log_of_ours_stays_as_it_is() {
         for (text, expected) in [
-            ("dear diary", "is no audit log"),
-            ("dear diary\n", "its last line is none"),
-            ("{\"seq\":0}\n", "its last line is none"),
+            ("dear diary", "is not an audit log"),
+            ("dear diary\n", "its last line is not a line"),
+            ("{\"seq\":0}\n", "its last line is not a line"),
         ] {
             let folder = tempfile::tempdir().unwrap();
             let config = config(folder.path());
@@ -415,7 +420,7 @@ mod tests {
         LogFile::open(&inner).unwrap();
         assert_eq!(std::fs::metadata(folder.path().join("audit")).unwrap().mode() & 0o777, 0o700);
         let deeper = config(&folder.path().join("a/b"));
-        assert!(refusal(&deeper).contains("the folder of the audit log cannot be made"), "{}", refusal(&deeper));
+        assert!(refusal(&deeper).contains("the folder of the audit log cannot be created"), "{}", refusal(&deeper));
     }
 
     #[test]
@@ -439,11 +444,11 @@ mod tests {
         let (mut file, mut head) = (LogFile::open(&config).unwrap().file, Head::NONE);
         file.write(&line(&mut head)).unwrap();
         std::fs::rename(&config.file, folder.path().join("elsewhere")).unwrap();
-        assert_eq!(file.place().unwrap(), Place::Anew);
+        assert_eq!(file.ensure_present().unwrap(), Presence::Recreated);
         file.write(&line(&mut head)).unwrap();
-        assert_eq!(file.place().unwrap(), Place::Same);
+        assert_eq!(file.ensure_present().unwrap(), Presence::Same);
         assert!(std::fs::read_to_string(&config.file).unwrap().starts_with("{\"seq\":2,"));
         std::fs::rename(folder.path().join("elsewhere"), &config.file).unwrap();
-        assert!(file.place().unwrap_err().to_string().contains("another file was put in its place"));
+        assert!(file.ensure_present().unwrap_err().to_string().contains("another file was put in its place"));
     }
 }

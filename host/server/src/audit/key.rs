@@ -1,5 +1,5 @@
-//! The key of the digests of arguments. It belongs to the installation and is made when it is first needed. Who has it can try out
-//! which arguments have a digest, so nobody else may read it.
+//! The HMAC key for the digests of arguments. It is generated for the installation when it is first needed. Anyone who has the key can
+//! guess arguments and compare digests, so other users must not be able to read the file.
 
 #![expect(clippy::disallowed_methods, reason = "the key is read and made here")]
 
@@ -17,21 +17,21 @@ use crate::{
     config::parse_hex32,
 };
 
-/// Reads the key, or makes it, for a log that has no lines.
+/// Reads the key for a log without lines, or generates it if it does not exist.
 pub fn read_or_make(path: &Path) -> Result<[u8; 32]> {
     if !path.exists() {
-        make(path).with_context(|| format!("{}: the key of the audit log cannot be made", path.display()))?;
+        make(path).with_context(|| format!("{}: the key of the audit log cannot be created", path.display()))?;
     }
     parse(path)
 }
 
-/// Reads the key of a log that has lines. With another key, equal arguments would have other digests from here on, and nobody could
-/// tell whether somebody has removed the key.
+/// Reads the key of a log that has lines. A missing key is an error and is not replaced: with a new key, equal arguments would have other
+/// digests than before, and a removed key would go unnoticed.
 pub fn read(path: &Path, log: &Path) -> Result<[u8; 32]> {
     ensure!(
         path.exists(),
-        "{}: the key of the audit log is missing, and {} has lines whose digests were made with it; put the key back, or begin a \
-         log with a new key: move that file and the older ones with numbers away, or name another `file`",
+        "{}: the key of the audit log is missing, but {} has lines whose digests were made with it; restore the key, or start a \
+         new log with a new key: move that file and its numbered files away, or set another `file` in [audit]",
         path.display(),
         log.display()
     );
@@ -44,18 +44,19 @@ fn parse(path: &Path) -> Result<[u8; 32]> {
     let key = parse_hex32("audit.key", text.trim());
     key.with_context(|| {
         format!(
-            "{}: is no key; put the right one back, or remove it and move the audit log away, and both begin anew",
+            "{}: is not a key; restore the original key, or remove this file and move the audit log away, to start a new log with a \
+             new key",
             path.display()
         )
     })
 }
 
-/// Makes a key in one step, so that of two processes that make one, both use the same.
+/// Generates a key. The file appears atomically, so that two processes that generate one at the same time use the same key.
 fn make(path: &Path) -> Result<()> {
     let folder = path.parent().context("it has no folder")?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+    getrandom::fill(&mut key).map_err(|error| anyhow::anyhow!("the system provides no random bytes: {error}"))?;
     let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(folder)?;
     writeln!(file, "{}", hex(&key))?;
     file.as_file().sync_all()?;
@@ -84,7 +85,7 @@ mod tests {
         assert!(read_or_make(&path).unwrap_err().to_string().contains("others may read"));
         mode(0o600);
         std::fs::write(&path, "no key").unwrap();
-        assert!(read_or_make(&path).unwrap_err().to_string().contains("is no key"));
+        assert!(read_or_make(&path).unwrap_err().to_string().contains("is not a key"));
     }
 
     #[test]

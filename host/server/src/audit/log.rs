@@ -1,7 +1,7 @@
-//! The audit log as the rest of wharf sees it: the journal that records go to.
+//! The interface of the audit log to the rest of wharf: an implementation of [`Journal`].
 //!
-//! A line reaches the file, which means the system's memory, before the answer of its call leaves; it reaches the disk within a
-//! second. A crash of wharf loses no line of an answer that was given, and a crash of the machine those of its last second.
+//! A line reaches the file, that is the system's page cache, before the answer to its call is sent; it reaches the disk within a second.
+//! So a crash of wharf loses no line about an answer that was sent, and a crash of the machine loses the lines of the last second.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -14,12 +14,12 @@ use serde_json::Value;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{
-    arguments::Writing,
+    arguments::ArgumentsEncoder,
     chain::Head,
     entry, event,
     files::{LogFile, Opened},
     key,
-    writer::{Added, Desk, State},
+    writer::{Added, SharedWriter, State},
 };
 use crate::{
     config::{
@@ -29,88 +29,90 @@ use crate::{
     observe::journal::{Event, Journal, Promise, Room, Run, Unrecorded},
 };
 
-/// How many KiB of lines may wait to be written.
-const ROOM_KIB: usize = 32 << 10;
-/// How many KiB a line takes without what its client wrote.
+/// The maximum size of the lines that wait to be written, in KiB.
+const MAX_QUEUED_KIB: usize = 32 << 10;
+/// The size that is reserved for a line, in KiB, in addition to the texts of its client.
 const LINE_KIB: usize = 4;
-/// How long a call waits for room, and then an answer for its line.
-const ROOM_WITHIN: Duration = Duration::from_secs(1);
-const WRITTEN_WITHIN: Duration = Duration::from_secs(5);
-/// How long the end of wharf waits for the last lines.
-const CLOSED_WITHIN: Duration = Duration::from_secs(2);
+/// How long a call waits for room in the queue, and then how long its answer waits until the line is written.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(1);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the shutdown waits for the last lines.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The audit log.
 pub struct Log {
-    desk: Arc<Desk>,
-    writing: Writing,
+    writer: Arc<SharedWriter>,
+    arguments: ArgumentsEncoder,
     on_failure: OnFailure,
     /// Resolves when the thread has ended.
     ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl Log {
-    /// Opens the log, or begins it, and starts the thread that looks after it.
+    /// Opens the log, or creates it, and starts its writer thread.
     pub fn open(config: &Audit) -> Result<Arc<Self>> {
         let Opened { file, head, torn } = LogFile::open(config)?;
         let key_path = key_file(&config.file);
         let key = if head == Head::NONE { key::read_or_make(&key_path)? } else { key::read(&key_path, &config.file)? };
         if head == Head::NONE {
-            // The key says nothing of it: it may have been made for the log of another config.
-            tracing::info!("the audit log {} begins; there was none, or it was empty", config.file.display());
+            // An existing key does not mean that there was a log: the key may have been made for the log of another config.
+            tracing::info!("starting a new audit log {}, because it did not exist or was empty", config.file.display());
         }
-        let writing = Writing::new(&key, config.arguments)?;
-        let desk = Arc::new(Desk::new(ROOM_KIB, file, head, config.rotate_bytes));
+        let arguments = ArgumentsEncoder::new(&key, config.arguments)?;
+        let writer = Arc::new(SharedWriter::new(MAX_QUEUED_KIB, file, head, config.rotate_bytes));
         let (end, ended) = oneshot::channel();
         let run = {
-            let desk = Arc::clone(&desk);
+            let writer = Arc::clone(&writer);
             move || {
-                desk.run();
-                // This fails if nobody waits for the end.
+                writer.run();
+                // This fails if the receiver is gone, which is fine.
                 end.send(()).ok();
             }
         };
-        std::thread::Builder::new().name("wharf-audit".into()).spawn(run).context("no thread for the audit log")?;
-        let log = Self { desk, writing, on_failure: config.on_failure, ended: Mutex::new(Some(ended)) };
+        let thread = std::thread::Builder::new().name("wharf-audit".into()).spawn(run);
+        thread.context("the thread of the audit log cannot be started")?;
+        let log = Self { writer, arguments, on_failure: config.on_failure, ended: Mutex::new(Some(ended)) };
         log.add(event::started());
         if let Some((aside, bytes)) = torn {
-            tracing::warn!("the audit log ended with an unfinished line, which is now in {}", aside.display());
+            tracing::warn!("the audit log ended with an unfinished line, which was moved to {}", aside.display());
             log.add(event::torn(&aside, bytes));
         }
         Ok(Arc::new(log))
     }
 
-    /// How many lines were lost since the start.
+    /// Returns the number of lines that were lost since the start.
     pub fn lost(&self) -> u64 {
         self.state().lost_before.load(Ordering::Relaxed) + self.state().lost.load(Ordering::Relaxed)
     }
 
-    /// Whether it cannot be written at the moment.
+    /// Whether the log cannot be written at the moment.
     pub fn is_failing(&self) -> bool {
         self.state().failing.load(Ordering::Acquire)
     }
 
-    /// Writes the last line, and waits a while for all to be written.
+    /// Adds the last line, and waits for up to `CLOSE_TIMEOUT` until all lines are written.
     pub async fn close(&self) {
         self.say_stop();
         let ended = self.ended.lock().take();
         if let Some(ended) = ended
-            && timeout(CLOSED_WITHIN, ended).await.is_err()
+            && timeout(CLOSE_TIMEOUT, ended).await.is_err()
         {
-            tracing::error!("the audit log takes too long to be written to its end");
+            tracing::error!("the last lines of the audit log could not be written in time");
         }
     }
 
     fn say_stop(&self) {
-        self.desk.close(|| event::stopped(self.state().open.load(Ordering::Relaxed)));
+        self.writer.close(|| event::stopped(self.state().open.load(Ordering::Relaxed)));
     }
 
     fn state(&self) -> &Arc<State> {
-        &self.desk.state
+        &self.writer.state
     }
 
-    /// Adds a line that nobody waits for, if there is room.
+    /// Adds a line without waiting until it is written. The line is lost if there is no room.
     fn add(&self, members: Vec<u8>) {
         match self.room_now(members.len()) {
-            Some(room) => drop(self.desk.add(members, Some(room))),
+            Some(room) => drop(self.writer.add(members, Some(room))),
             None => {
                 self.state().lost.fetch_add(1, Ordering::Relaxed);
             }
@@ -121,31 +123,31 @@ impl Log {
         Arc::clone(&self.state().room).try_acquire_many_owned(kib(bytes)).ok()
     }
 
-    /// Adds a line. The promise resolves when it is written or cannot be.
+    /// Adds a line. The promise resolves when the line is written or cannot be written.
     fn promise(&self, members: Vec<u8>, room: Room) -> Promise<Option<u64>> {
-        let mut told = match self.desk.add(members, room) {
-            // In most cases it is written by now.
+        let mut written = match self.writer.add(members, room) {
+            // In most cases the line is written by now.
             Added::Written(seq) => return Promise::known(Ok(Some(seq))),
-            Added::Waits(told) => told,
+            Added::Queued(written) => written,
         };
         let continues = self.on_failure == OnFailure::Continue;
-        match told.try_recv() {
+        match written.try_recv() {
             Ok(Ok(seq)) => return Promise::known(Ok(Some(seq))),
             _ if continues && self.state().failing.load(Ordering::Acquire) => return Promise::known(Ok(None)),
             Ok(Err(unrecorded)) if !continues => return Promise::known(Err(unrecorded)),
             Ok(Err(_)) => return Promise::known(Ok(None)),
             Err(_) => {}
         }
-        let desk = Arc::clone(&self.desk);
+        let writer = Arc::clone(&self.writer);
         Promise::Waiting(Box::pin(async move {
-            let told = timeout(WRITTEN_WITHIN, told).await;
-            if told.is_err() {
-                desk.state.refusals.say("answers, because writing the audit log takes too long");
-                // The thread takes this back as soon as it gets on.
-                desk.state.failing.store(true, Ordering::Relaxed);
-                desk.wake();
+            let written = timeout(WRITE_TIMEOUT, written).await;
+            if written.is_err() {
+                writer.state.refusals.say("answers, because writing the audit log takes too long");
+                // The writer thread clears this as soon as a write succeeds.
+                writer.state.failing.store(true, Ordering::Relaxed);
+                writer.wake();
             }
-            match told {
+            match written {
                 Ok(Ok(Ok(seq))) => Ok(Some(seq)),
                 _ if continues => Ok(None),
                 _ => Err(Unrecorded),
@@ -165,14 +167,14 @@ impl Drop for Log {
     }
 }
 
-/// How many KiB a line with so many bytes of a client takes.
+/// Returns the size in KiB to reserve for a line with `bytes` bytes of text from a client.
 fn kib(bytes: usize) -> u32 {
-    u32::try_from((LINE_KIB + bytes / 1024).min(ROOM_KIB)).unwrap_or(u32::MAX)
+    u32::try_from((LINE_KIB + bytes / 1024).min(MAX_QUEUED_KIB)).unwrap_or(u32::MAX)
 }
 
 impl Journal for Log {
     fn arguments(&self, arguments: &Value) -> String {
-        self.writing.members(arguments)
+        self.arguments.members(arguments)
     }
 
     fn room(&self, bytes: usize) -> Promise<Room> {
@@ -188,7 +190,7 @@ impl Journal for Log {
         let room = Arc::clone(&self.state().room).acquire_many_owned(kib(bytes));
         let state = Arc::clone(self.state());
         Promise::Waiting(Box::pin(async move {
-            match timeout(ROOM_WITHIN, room).await {
+            match timeout(ROOM_TIMEOUT, room).await {
                 Ok(Ok(room)) => {
                     let room = Some(room);
                     state.count(&room);
@@ -249,9 +251,9 @@ mod tests {
             keep: 1,
         };
         let Opened { file, head, .. } = LogFile::open(&config).unwrap();
-        let desk = Arc::new(Desk::new(LINE_KIB, file, head, config.rotate_bytes));
-        let writing = Writing::new(&[0; 32], config.arguments).unwrap();
-        let log = Log { desk, writing, on_failure: config.on_failure, ended: Mutex::default() };
+        let writer = Arc::new(SharedWriter::new(LINE_KIB, file, head, config.rotate_bytes));
+        let arguments = ArgumentsEncoder::new(&[0; 32], config.arguments).unwrap();
+        let log = Log { writer, arguments, on_failure: config.on_failure, ended: Mutex::default() };
         let event = || Event::Removed { plugin: "p".into(), digest: [0; 32] };
         log.note(&event());
         assert_eq!((log.lost(), log.is_failing()), (0, false));

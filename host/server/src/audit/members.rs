@@ -1,7 +1,7 @@
-//! Writes the members of a line, one after the other, as JSON without the braces around it.
+//! Encodes the members of a line as JSON, without the enclosing braces.
 //!
-//! Whatever is put into them, the text is one line and holds no character that could deceive a terminal. There is one for every
-//! call, so they are written straight into the memory in which they wait.
+//! For any input, the result is a single line without characters that could deceive a terminal. A line is built for every call, so
+//! members are written directly into the buffer that is queued.
 
 use std::{borrow::Cow, io::Write, time::SystemTime};
 
@@ -10,26 +10,26 @@ use wharf_protocol::error::clip_to;
 
 use crate::base::text::{escaped_json, hex_digest};
 
-/// The most characters of one text of a client or plugin.
+/// The maximum number of characters of a text from a client or plugin.
 const MAX_CHARS: usize = 1024;
-/// How long most lines are at most.
-const USUAL_BYTES: usize = 768;
+/// The buffer capacity for a line, enough for most.
+const TYPICAL_BYTES: usize = 768;
 
-/// The members so far.
+/// The members written so far.
 pub struct Members(Vec<u8>);
 
 impl Members {
-    /// Begins a line about this event, which is now.
+    /// Begins a line about an event that happens now.
     pub fn of(event: &'static str) -> Self {
-        let mut text = Vec::with_capacity(USUAL_BYTES);
-        // Memory takes whatever is written to it, here and below.
+        let mut text = Vec::with_capacity(TYPICAL_BYTES);
+        // Writing to memory cannot fail, here and below.
         write!(text, "\"time\":\"{}\"", humantime::format_rfc3339_millis(SystemTime::now())).unwrap_or_default();
         let mut members = Self(text);
         members.word("event", event);
         members
     }
 
-    // The names are known where these are called, so that they become a few instructions there.
+    // Inlined because the names are constants at the call sites, so the copies compile to a few instructions.
     #[inline(always)]
     fn name(&mut self, name: &'static str) {
         self.0.extend_from_slice(b",\"");
@@ -37,7 +37,7 @@ impl Members {
         self.0.extend_from_slice(b"\":");
     }
 
-    /// Adds a word of wharf's own, which has no character that JSON would have to escape.
+    /// Adds a constant of wharf's own, which contains no characters that JSON has to escape.
     #[inline(always)]
     pub fn word(&mut self, name: &'static str, word: &'static str) {
         self.plain(name, word.as_bytes());
@@ -51,7 +51,7 @@ impl Members {
         self.0.push(b'"');
     }
 
-    /// Adds a text of somebody else, as much of it as a line may hold.
+    /// Adds a text from a client or plugin, shortened to the maximum.
     pub fn text(&mut self, name: &'static str, text: &str) {
         let text = clipped(text);
         if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')) {
@@ -70,27 +70,28 @@ impl Members {
         self.plain(name, &hex_digest(digest));
     }
 
-    /// Adds anything else that JSON can hold.
+    /// Adds any other value that can be encoded as JSON.
     pub fn json(&mut self, name: &'static str, value: &impl Serialize) {
         self.name(name);
         serde_json::to_writer(&mut self.0, value).unwrap_or_default();
     }
 
-    /// Ends with members that are JSON already, each with a comma before it.
+    /// Appends members that are JSON already, each preceded by a comma, and returns the result.
     pub fn and(mut self, more: &str) -> Vec<u8> {
         self.0.extend_from_slice(more.as_bytes());
         safe(self.0)
     }
 }
 
-/// JSON on one line, without characters that could deceive a terminal.
+/// Escapes all characters of a JSON text that could deceive a terminal or break the line.
 fn safe(json: Vec<u8>) -> Vec<u8> {
-    // Looks at all bytes whatever it finds, which is many at a time.
+    // `fold` looks at all bytes, without stopping early, so that the compiler can vectorize the loop.
     let plain = json.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
     if plain { json } else { escaped_json(&String::from_utf8_lossy(&json)).into_bytes() }
 }
 
+/// Shortens a text to `MAX_CHARS` characters.
 pub fn clipped(text: &str) -> Cow<'_, str> {
-    // A text of so many bytes has no more characters.
+    // A text has at most as many characters as bytes.
     if text.len() <= MAX_CHARS { Cow::Borrowed(text) } else { Cow::Owned(clip_to(text, MAX_CHARS)) }
 }

@@ -1,8 +1,8 @@
-//! The audit log: a file of JSON lines, each of which has the hash of the line before it.
+//! The audit log: a file of JSON lines that form a hash chain, in which each line contains the hash of the previous one.
 //!
-//! `entry` is what a line says of a run and `event` of anything else, `arguments` what of a call's arguments; `members` writes it as
-//! JSON. `chain` is how lines hang together, without any files. `files` are the log and what was rotated away, and `writer` is who writes them, one at a time. [`Log`] is what the rest of wharf sees:
-//! it keeps a line of every run before the run's answer leaves.
+//! `entry` builds the lines about runs, `event` all other lines, and `arguments` the members about a call's arguments; `members` encodes
+//! them as JSON. `chain` implements the hash chain, without file access. `files` manages the log file and the rotated ones, and `writer`
+//! serializes the writes. The rest of wharf uses [`Log`], which writes the line about a run before the run's answer is sent.
 
 mod arguments;
 pub mod chain;
@@ -19,7 +19,7 @@ use anyhow::{Context, Result};
 pub use self::log::Log;
 use crate::config::{Audit, audit::key_file};
 
-/// Whether a log could be written there, as far as that can be seen without opening it.
+/// Checks that the log could be written, as far as that is possible without opening it.
 pub fn check(config: &Audit) -> Result<()> {
     let check = || {
         files::check(config)?;

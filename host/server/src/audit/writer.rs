@@ -1,10 +1,10 @@
-//! Writes the audit log. Whoever adds a line writes it: that is a write into the system's memory, which takes a microsecond, and to
-//! wake a thread for it takes ten. If somebody else is writing at that moment, the line is queued, and whoever writes then writes
-//! all that wait. A thread does all that may take longer: it syncs, rotates, tries again after a failure, and writes everything
-//! while a write was slow, so that a disk that hangs holds up no more than the one write that found it so.
+//! Writes the audit log. The task that adds a line usually writes it: a write into the page cache takes a microsecond, while waking another
+//! thread takes ten. If another task is writing at that moment, the line is queued, and that task writes all queued lines before it
+//! finishes. A writer thread does everything that may take longer: it syncs, rotates, and retries after a failure. After a slow write, it
+//! also writes all lines for a while, so that a hanging disk delays at most the one write that noticed it.
 //!
-//! While the file cannot be written, lines wait in their order and each attempt begins with the first of them, so the chain has no
-//! gap when it goes on.
+//! While the file cannot be written, lines are queued in order, and each retry begins with the first of them, so the chain has no gap
+//! afterwards.
 
 use std::{
     collections::VecDeque,
@@ -24,63 +24,64 @@ use tokio::sync::{Semaphore, oneshot};
 use super::{
     chain::Head,
     event,
-    files::{LogFile, Place},
+    files::{LogFile, Presence},
 };
 use crate::{
     base::{refusals::Refusals, text::hex},
     observe::journal::{Room, Unrecorded},
 };
 
-/// About how many bytes are written at once.
-const BATCH_BYTES: usize = 1 << 20;
-/// How much memory is kept to put a line together.
-const KEPT_BYTES: usize = 64 << 10;
-/// A write that takes longer than this leaves the following ones to the thread.
-const SLOW: Duration = Duration::from_millis(5);
-/// For how long the thread then writes all of them.
-const SLOW_FOR: Duration = Duration::from_secs(1);
-/// For how long a line may be in the system's memory only.
-const SYNC_AFTER: Duration = Duration::from_secs(1);
-/// How often the operator's log is told the head, if it has changed.
-const HEAD_AFTER: Duration = Duration::from_secs(60);
-/// After how long writing is tried again.
-const RETRY_AFTER: Duration = Duration::from_millis(250);
-/// The least time between two messages to the operator that writing fails.
-const TOLD_AFTER: Duration = Duration::from_secs(10);
+/// The approximate maximum size of one write.
+const MAX_BATCH_BYTES: usize = 1 << 20;
+/// The maximum capacity of the line buffer that is retained between writes.
+const MAX_RETAINED_BYTES: usize = 64 << 10;
+/// How long a write may take before the writer thread takes over.
+const SLOW_WRITE_GRACE: Duration = Duration::from_millis(5);
+/// How long the writer thread writes all lines after a slow write.
+const SLOW_MODE_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a line may be in the page cache before it is synced to the disk.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the head of the chain is written to the operator's log, if it has changed.
+const HEAD_INTERVAL: Duration = Duration::from_secs(60);
+/// How long to wait before a failed write is retried.
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
+/// The minimum time between two messages to the operator that the log cannot be written.
+const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What the thread and everybody else know of each other.
-pub struct Desk {
-    /// Lines that nobody has taken yet.
+/// The writer of the log, shared by the writer thread and all tasks that add lines.
+pub struct SharedWriter {
+    /// Lines that were added and not yet taken by a writer.
     queue: Mutex<VecDeque<Line>>,
-    /// Held by whoever writes.
+    /// Locked by the thread that writes.
     writer: Mutex<Writer>,
-    /// Whether lines are written by those who add them.
+    /// Whether tasks write the lines that they add.
     direct: AtomicBool,
     /// Whether the last line has been added.
     closed: AtomicBool,
-    /// The thread, to wake it.
+    /// The writer thread, so that it can be woken.
     thread: OnceLock<Thread>,
     pub state: Arc<State>,
 }
 
+/// The state of the log.
 pub struct State {
     /// Whether the log cannot be written.
     pub failing: AtomicBool,
-    /// The room for lines that wait, in KiB.
+    /// The room for queued lines, in KiB.
     pub room: Arc<Semaphore>,
-    /// Calls that were refused since the log could be written last.
+    /// The number of calls that were refused since the last `interrupted` line.
     pub refused: AtomicU64,
-    /// Lines for which there was no room since then.
+    /// The number of lines that were lost since the last `interrupted` line, because there was no room for them.
     pub lost: AtomicU64,
-    /// And before that.
+    /// The number of lines that were lost before that.
     pub lost_before: AtomicU64,
-    /// How many calls have room and have not ended.
+    /// The number of calls that have room and have not ended.
     pub open: AtomicU64,
     pub refusals: Refusals,
 }
 
 impl State {
-    /// Counts a call that has been given room.
+    /// Counts a call as open if it was given room.
     pub fn count(&self, room: &Room) {
         if room.is_some() {
             self.open.fetch_add(1, Ordering::Relaxed);
@@ -88,38 +89,38 @@ impl State {
     }
 }
 
-/// A line that waits.
+/// A queued line.
 struct Line {
     members: Vec<u8>,
-    /// Given back when the line is written.
+    /// Released when the line is written.
     _room: Room,
-    /// Is told the number of the line.
+    /// Receives the number of the line once it is written, or an error if it cannot be written.
     written: Option<oneshot::Sender<Result<u64, Unrecorded>>>,
 }
 
-/// What became of a line that was added.
+/// The result of adding a line.
 pub enum Added {
-    /// It is written, and this is its number.
+    /// The line is written and has this number.
     Written(u64),
-    /// It waits, and its number comes when it is written. Nobody sends one if there are no more lines.
-    Waits(oneshot::Receiver<Result<u64, Unrecorded>>),
+    /// The line is queued. The receiver gets its number when it is written, and is closed if the log was closed before.
+    Queued(oneshot::Receiver<Result<u64, Unrecorded>>),
 }
 
 impl Line {
-    /// A line that nobody waits for.
+    /// Creates a line of the writer itself, for which no task waits.
     fn own(members: Vec<u8>) -> Self {
         Self { members, _room: None, written: None }
     }
 
-    fn told(&mut self, result: Result<u64, Unrecorded>) {
+    fn notify(&mut self, result: Result<u64, Unrecorded>) {
         if let Some(written) = self.written.take() {
-            // This fails if nobody waits any more.
+            // This fails if the task does not wait any more, which is fine.
             written.send(result).ok();
         }
     }
 }
 
-impl Desk {
+impl SharedWriter {
     pub fn new(room_kib: usize, file: LogFile, head: Head, rotate_bytes: usize) -> Self {
         let state = Arc::new(State {
             failing: AtomicBool::new(false),
@@ -140,25 +141,25 @@ impl Desk {
         }
     }
 
-    /// Adds a line, and writes it unless somebody else does. `room` is given back when that is done.
+    /// Adds a line. Writes it at once if possible, else queues it. `room` is released when the line is written.
     pub fn add(&self, members: Vec<u8>, room: Room) -> Added {
         if let Some(seq) = self.write_at_once(&members) {
             return Added::Written(seq);
         }
-        let (written, told) = oneshot::channel();
+        let (written, receiver) = oneshot::channel();
         let mut queue = self.queue.lock();
         if !self.closed.load(Ordering::Acquire) {
             queue.push_back(Line { members, _room: room, written: Some(written) });
             drop(queue);
             if self.direct.load(Ordering::Acquire) { self.write_directly() } else { self.wake() }
         }
-        Added::Waits(told)
+        Added::Queued(receiver)
     }
 
-    /// Writes this line, if that is possible right now and no other line waits. Returns its number.
+    /// Writes a line and returns its number, if the writer is free and no other line is queued.
     fn write_at_once(&self, members: &[u8]) -> Option<u64> {
         let mut writer = self.direct.load(Ordering::Acquire).then(|| self.writer.try_lock())??;
-        // Whoever adds a line from now on cannot write it before this one.
+        // The writer is locked, so a line that is added from now on cannot be written before this one.
         let is_next = {
             let queue = self.queue.lock();
             queue.is_empty() && !self.closed.load(Ordering::Acquire)
@@ -189,7 +190,7 @@ impl Desk {
         Some(seq)
     }
 
-    /// Adds the last line of all.
+    /// Adds the last line. Lines that are added later are dropped.
     pub fn close(&self, members: impl FnOnce() -> Vec<u8>) {
         let mut queue = self.queue.lock();
         if !self.closed.swap(true, Ordering::AcqRel) {
@@ -205,8 +206,8 @@ impl Desk {
         }
     }
 
-    /// Writes until nothing is left to write, or somebody else is writing. Whoever has written looks again afterwards, so no line
-    /// is left behind.
+    /// Writes queued lines until the queue is empty or another thread is writing. Each thread checks the queue again after it has released
+    /// the writer, so no line is left behind.
     fn write_directly(&self) {
         while let Some(mut writer) = self.writer.try_lock() {
             let (began, was_synced) = (Instant::now(), writer.sync_at.is_none());
@@ -228,7 +229,7 @@ impl Desk {
         }
     }
 
-    /// What the thread does until the last line is written.
+    /// Runs the writer thread until the last line is written.
     pub fn run(&self) {
         self.thread.get_or_init(thread::current);
         loop {
@@ -244,7 +245,7 @@ impl Desk {
             let (sync, healthy, until) = (writer.due(), writer.is_quick(), writer.deadline());
             drop(writer);
             if let Some(file) = sync {
-                // Others write meanwhile.
+                // Other threads can write during the sync.
                 let synced = file.sync_data();
                 self.writer.lock().synced(synced);
                 continue;
@@ -267,14 +268,14 @@ struct Writer {
     head: Head,
     rotate_bytes: u64,
     waiting: VecDeque<Line>,
-    /// Where a line is put together.
+    /// The buffer in which a line is built.
     buffer: Vec<u8>,
-    /// When what was written has to reach the disk.
+    /// The deadline for syncing the lines written so far to the disk.
     sync_at: Option<Instant>,
-    /// When a write was slow.
+    /// The time of the last slow write.
     slow_at: Option<Instant>,
-    /// The last head that the operator's log was told, and when.
-    told: (Head, Instant),
+    /// The last head that was written to the operator's log, and the time of that.
+    logged: (Head, Instant),
     failure: Option<Failure>,
     last_complaint: Option<Instant>,
 }
@@ -282,17 +283,17 @@ struct Writer {
 /// Whether all lines were written.
 enum Written {
     All,
-    /// The file has to be rotated first.
+    /// The file must be rotated first.
     NotBeforeRotation,
 }
 
-/// The log cannot be written.
+/// A failure to write the log.
 struct Failure {
     since: Instant,
     problem: String,
     retry_at: Instant,
-    /// Whether the operator was told.
-    told: bool,
+    /// Whether the failure was reported to the operator.
+    reported: bool,
 }
 
 impl Writer {
@@ -306,7 +307,7 @@ impl Writer {
             buffer: Vec::new(),
             sync_at: None,
             slow_at: None,
-            told: (head, Instant::now()),
+            logged: (head, Instant::now()),
             failure: None,
             last_complaint: None,
         }
@@ -315,7 +316,7 @@ impl Writer {
     fn take_all(&mut self, queue: &Mutex<VecDeque<Line>>) {
         let mut lines = std::mem::take(&mut *queue.lock());
         if self.failure.is_some() {
-            lines.iter_mut().for_each(|line| line.told(Err(Unrecorded)));
+            lines.iter_mut().for_each(|line| line.notify(Err(Unrecorded)));
         }
         if self.waiting.is_empty() {
             self.waiting = lines;
@@ -324,36 +325,36 @@ impl Writer {
         }
     }
 
-    /// Whether what began then took too long for those who add lines to wait for it. If so, they do not for a while.
+    /// Whether a write that began at this time was slow. If so, the writer thread writes all lines for a while.
     fn is_slow_since(&mut self, began: Instant) -> bool {
         let now = Instant::now();
-        let slow = now.duration_since(began) > SLOW;
+        let slow = now.duration_since(began) > SLOW_WRITE_GRACE;
         if slow {
             self.slow_at = Some(now);
         }
         slow
     }
 
-    /// Whether those who add lines may write them.
+    /// Whether tasks may write the lines that they add.
     fn is_quick(&self) -> bool {
-        self.failure.is_none() && self.slow_at.is_none_or(|at| at.elapsed() >= SLOW_FOR)
+        self.failure.is_none() && self.slow_at.is_none_or(|at| at.elapsed() >= SLOW_MODE_INTERVAL)
     }
 
-    /// When there is something to do, even if no line comes.
+    /// Returns the time at which the writer thread has something to do, even if no line is added.
     fn deadline(&self) -> Option<Instant> {
         if let Some(failure) = &self.failure {
             return Some(failure.retry_at);
         }
-        let tell_at = (self.told.0 != self.head).then(|| self.told.1 + HEAD_AFTER);
-        let quick_at = self.slow_at.map(|at| at + SLOW_FOR).filter(|at| *at > Instant::now());
-        self.sync_at.into_iter().chain(tell_at).chain(quick_at).min()
+        let log_at = (self.logged.0 != self.head).then(|| self.logged.1 + HEAD_INTERVAL);
+        let quick_at = self.slow_at.map(|at| at + SLOW_MODE_INTERVAL).filter(|at| *at > Instant::now());
+        self.sync_at.into_iter().chain(log_at).chain(quick_at).min()
     }
 
-    /// The file, if it is to be synced now.
+    /// Returns the file if it must be synced now.
     fn due(&mut self) -> Option<Arc<File>> {
         let due = self.failure.is_none() && self.sync_at.is_some_and(|at| at <= Instant::now());
         due.then(|| {
-            // What is written from now on has to be synced again.
+            // Lines that are written from now on must be synced again.
             self.sync_at = None;
             self.file.handle()
         })
@@ -365,41 +366,41 @@ impl Writer {
         }
     }
 
-    /// Does what is due, on the thread.
+    /// Does what is due. To be called on the writer thread.
     fn turn(&mut self) {
         let now = Instant::now();
         if self.failure.as_ref().is_some_and(|failure| now < failure.retry_at) {
             return;
         }
-        match self.placed().and_then(|()| self.write_all(true)) {
+        match self.ensure_present().and_then(|()| self.write_all(true)) {
             Ok(_) => self.recovered(),
             Err(error) => self.failed(&error),
         }
-        if self.told.0 != self.head && self.told.1 + HEAD_AFTER <= now {
-            self.tell_head();
+        if self.logged.0 != self.head && self.logged.1 + HEAD_INTERVAL <= now {
+            self.log_head();
         }
     }
 
-    /// Writes the rest, whatever happened before, and gives the file up.
+    /// Writes all remaining lines, even after a failure, and unlocks the file.
     fn end(&mut self) {
         self.failure = None;
         if self.write_all(true).and_then(|_| self.file.handle().sync_data()).is_err() {
-            tracing::error!("the audit log could not be written to its end");
+            tracing::error!("the last lines of the audit log could not be written");
         }
-        self.tell_head();
+        self.log_head();
         self.file.unlock();
     }
 
-    /// Makes sure that the file is where it should be.
-    fn placed(&mut self) -> io::Result<()> {
-        if self.file.place()? == Place::Anew {
-            tracing::error!("the audit log was moved or removed; its lines go on in a new file");
+    /// Checks that the file is still at its path, and continues in a new one if it is missing.
+    fn ensure_present(&mut self) -> io::Result<()> {
+        if self.file.ensure_present()? == Presence::Recreated {
+            tracing::error!("the audit log was moved or removed; it continues in a new file");
             self.waiting.push_front(Line::own(event::missing(self.file.path())));
         }
         Ok(())
     }
 
-    /// Writes one line at the end. None: the file has to be rotated first.
+    /// Appends one line and returns its number, or `None` if the file must be rotated first.
     fn write_one(&mut self, members: &[u8], now: Instant) -> io::Result<Option<u64>> {
         self.buffer.clear();
         let head = self.head.append(members, &mut self.buffer);
@@ -408,19 +409,20 @@ impl Writer {
         }
         self.file.write(&self.buffer)?;
         self.head = head;
-        self.sync_at.get_or_insert(now + SYNC_AFTER);
-        if self.buffer.capacity() > KEPT_BYTES {
+        self.sync_at.get_or_insert(now + SYNC_INTERVAL);
+        if self.buffer.capacity() > MAX_RETAINED_BYTES {
             self.buffer = Vec::new();
         }
         Ok(Some(head.seq))
     }
 
-    /// Whether the file would be too long with so many bytes more, of which the last line has those from `before` on.
+    /// Whether the file would be too long after a write of `bytes` bytes, whose last line begins at the offset `before`. A file may consist
+    /// of one line of any length.
     fn is_too_long(&self, before: usize, bytes: usize) -> bool {
         self.file.length + bytes as u64 > self.rotate_bytes && self.file.length + before as u64 > 0
     }
 
-    /// Writes all lines that wait. `rotates`: whether that may take as long as a rotation does.
+    /// Writes all waiting lines. `rotates`: whether it may rotate the file, which takes longer.
     fn write_all(&mut self, rotates: bool) -> io::Result<Written> {
         let mut buffer = Vec::new();
         while !self.waiting.is_empty() {
@@ -430,7 +432,7 @@ impl Writer {
             for line in &self.waiting {
                 let before = buffer.len();
                 let next = head.append(&line.members, &mut buffer);
-                if self.is_too_long(before, buffer.len()) || (lines > 0 && buffer.len() > BATCH_BYTES) {
+                if self.is_too_long(before, buffer.len()) || (lines > 0 && buffer.len() > MAX_BATCH_BYTES) {
                     buffer.truncate(before);
                     break;
                 }
@@ -446,9 +448,9 @@ impl Writer {
             self.file.write(&buffer)?;
             let first = self.head.next();
             self.head = head;
-            self.sync_at.get_or_insert_with(|| Instant::now() + SYNC_AFTER);
+            self.sync_at.get_or_insert_with(|| Instant::now() + SYNC_INTERVAL);
             for (seq, mut line) in (first..).zip(self.waiting.drain(..lines)) {
-                line.told(Ok(seq));
+                line.notify(Ok(seq));
             }
         }
         Ok(Written::All)
@@ -457,35 +459,35 @@ impl Writer {
     fn rotate(&mut self) -> io::Result<()> {
         self.file.handle().sync_data()?;
         self.sync_at = None;
-        self.tell_head();
+        self.log_head();
         self.file.rotate()
     }
 
-    /// Tells the operator's log where the chain ends. Only who knows that can tell whether lines were cut off since.
-    fn tell_head(&mut self) {
-        if self.told.0 != self.head {
+    /// Writes the head of the chain to the operator's log. Comparing with it later shows whether lines were cut off at the end.
+    fn log_head(&mut self) {
+        if self.logged.0 != self.head {
             tracing::info!(line = self.head.seq, head = hex(&self.head.hash), "the audit log so far");
         }
-        self.told = (self.head, Instant::now());
+        self.logged = (self.head, Instant::now());
     }
 
     fn failed(&mut self, error: &io::Error) {
         let now = Instant::now();
-        // It comes first: whoever is told that its answer is withheld may call again at once, and that call must not run.
+        // This must come first: a client whose answer is withheld may call again at once, and that call must not run.
         self.state.failing.store(true, Ordering::Release);
         for line in &mut self.waiting {
-            line.told(Err(Unrecorded));
+            line.notify(Err(Unrecorded));
         }
         let problem = error.to_string();
         let failure = self.failure.get_or_insert_with(|| Failure {
             since: now,
             problem: problem.clone(),
             retry_at: now,
-            told: false,
+            reported: false,
         });
-        failure.retry_at = now + RETRY_AFTER;
-        if !failure.told && self.last_complaint.is_none_or(|last| now >= last + TOLD_AFTER) {
-            (failure.told, self.last_complaint) = (true, Some(now));
+        failure.retry_at = now + RETRY_INTERVAL;
+        if !failure.reported && self.last_complaint.is_none_or(|last| now >= last + COMPLAINT_INTERVAL) {
+            (failure.reported, self.last_complaint) = (true, Some(now));
             tracing::error!("the audit log {} cannot be written: {problem}", self.file.path().display());
         }
     }
@@ -504,8 +506,8 @@ impl Writer {
         });
         let members = event::interrupted(problem, lasted, refused, lost);
         self.waiting.push_back(Line::own(members));
-        if failure.is_some_and(|failure| failure.told) {
-            tracing::info!("the audit log can be written again; {refused} calls were refused, {lost} lines are lost");
+        if failure.is_some_and(|failure| failure.reported) {
+            tracing::info!("the audit log can be written again; {refused} calls were refused, {lost} lines were lost");
         }
         if let Err(error) = self.write_all(true) {
             self.failed(&error);
@@ -524,7 +526,8 @@ mod tests {
         },
     };
 
-    /// However many add lines at once, each is written once and told its own number, and the chain goes on over all files.
+    /// When many threads add lines at once, each line is written once, each thread gets the number of its line, and the chain continues
+    /// across all files.
     #[test]
     fn many_write_one_chain() {
         const WRITERS: usize = 8;
@@ -533,19 +536,19 @@ mod tests {
         let (arguments, on_failure, file) = (Arguments::Digest, OnFailure::Refuse, folder.path().join("audit.jsonl"));
         let config = Audit { file, arguments, on_failure, rotate_bytes: 20_000, keep: 1000 };
         let opened = files::LogFile::open(&config).unwrap();
-        let desk = Desk::new(1024, opened.file, opened.head, config.rotate_bytes);
+        let writer = SharedWriter::new(1024, opened.file, opened.head, config.rotate_bytes);
         let told = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
-            let thread = scope.spawn(|| desk.run());
+            let thread = scope.spawn(|| writer.run());
             let all: Vec<_> = (0..WRITERS)
-                .map(|writer| {
-                    let (desk, told) = (&desk, &told);
+                .map(|thread| {
+                    let (writer, told) = (&writer, &told);
                     scope.spawn(move || {
                         for number in 0..LINES {
-                            let members = format!("\"event\":\"{writer}.{number}\"");
-                            let seq = match desk.add(members.clone().into(), None) {
+                            let members = format!("\"event\":\"{thread}.{number}\"");
+                            let seq = match writer.add(members.clone().into(), None) {
                                 Added::Written(seq) => seq,
-                                Added::Waits(seq) => seq.blocking_recv().unwrap().unwrap(),
+                                Added::Queued(seq) => seq.blocking_recv().unwrap().unwrap(),
                             };
                             told.lock().push((seq, members));
                         }
@@ -553,8 +556,8 @@ mod tests {
                 })
                 .collect();
             all.into_iter().for_each(|one| one.join().unwrap());
-            desk.close(|| "\"event\":\"stop\"".into());
-            assert!(matches!(desk.add(b"\"event\":\"late\"".into(), None), Added::Waits(_)));
+            writer.close(|| "\"event\":\"stop\"".into());
+            assert!(matches!(writer.add(b"\"event\":\"late\"".into(), None), Added::Queued(_)));
             thread.join().unwrap();
         });
         let (mut verifier, mut lines) = (Verifier::default(), Vec::new());

@@ -1,5 +1,5 @@
-//! API keys, for programs that nobody logs in: `whk_<id>_<secret>`. The operator keeps a file with the digests of their secrets, which
-//! `wharf keys` writes. A changed file counts at once, within [`LOOK`].
+//! API keys, for programs without an interactive login: `whk_<id>_<secret>`. The operator has a file with the digests of the keys, which
+//! `wharf keys` writes. A change of the file takes effect within [`RELOAD_INTERVAL`].
 
 #![expect(clippy::disallowed_methods, reason = "the operator's file of keys is read here")]
 
@@ -27,17 +27,17 @@ use crate::base::{
     text::{escaped, hex},
 };
 
-/// What every key begins with. Nothing that identity providers issue does.
+/// The prefix of every key. No token of an identity provider begins with it.
 pub const PREFIX: &str = "whk_";
-/// How long a change of the file may go unseen.
-pub const LOOK: Duration = Duration::from_secs(1);
+/// The least time between two checks of the file for changes.
+pub const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_FILE_BYTES: u64 = 1 << 20;
 const MAX_ID_BYTES: usize = 32;
 const SECRET_BYTES: usize = 32;
-/// The digits of the check sum, which tells a mistyped key from a wrong one.
+/// The number of digits of the checksum, which distinguishes a mistyped key from an unknown one.
 const CHECK_DIGITS: usize = 8;
 
-/// The file as it is written.
+/// The content of the file of keys.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct File {
@@ -48,7 +48,7 @@ pub struct File {
 #[serde(deny_unknown_fields, default)]
 pub struct Key {
     pub scopes: Vec<String>,
-    /// More than one while a key is exchanged for another.
+    /// The secrets with this id; more than one during rotation.
     pub secrets: Vec<Secret>,
 }
 
@@ -57,21 +57,21 @@ pub struct Key {
 pub struct Secret {
     /// The SHA-256 of the whole key, in hexadecimal digits.
     pub sha256: String,
-    /// Until when it is good; without end if it does not say.
+    /// When the secret expires. `None`: it never expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_after: Option<String>,
 }
 
 impl Secret {
-    /// The end, if there is one.
+    /// Returns when the secret expires, if it does.
     pub fn end(&self) -> Result<Option<SystemTime>> {
         let Some(text) = &self.not_after else { return Ok(None) };
         let end = humantime::parse_rfc3339_weak(text);
-        Ok(Some(end.with_context(|| format!("`not_after`: `{text}` is no time such as 2027-01-31T12:00:00Z"))?))
+        Ok(Some(end.with_context(|| format!("`not_after`: `{text}` is not a time such as 2027-01-31T12:00:00Z"))?))
     }
 }
 
-/// Whether this can be the id of a key.
+/// Checks that a text is a valid key id.
 pub fn check_id(id: &str) -> Result<()> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     ensure!(
@@ -82,34 +82,35 @@ pub fn check_id(id: &str) -> Result<()> {
     Ok(())
 }
 
-/// A new key with this id, which nobody can guess.
+/// Generates a random key with this id.
 pub fn generate(id: &str) -> Result<String> {
     check_id(id)?;
     let mut secret = [0; SECRET_BYTES];
     getrandom::fill(&mut secret).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
     let text = format!("{PREFIX}{id}_{}", hex(&secret));
-    Ok(format!("{text}{}", check_sum(&text)))
+    Ok(format!("{text}{}", checksum(&text)))
 }
 
+/// Returns the SHA-256 of a key in hexadecimal.
 pub fn digest(key: &str) -> String {
     hex(&Sha256::digest(key))
 }
 
-fn check_sum(text: &str) -> String {
+fn checksum(text: &str) -> String {
     let mut digits = digest(text);
     digits.truncate(CHECK_DIGITS);
     digits
 }
 
-/// The id in a key that is whole.
+/// Returns the id of a key, if the key is well-formed and its checksum is right.
 fn id(key: &str) -> Option<&str> {
     let (id, secret) = key.strip_prefix(PREFIX)?.split_once('_')?;
     let whole = secret.len() == 2 * SECRET_BYTES + CHECK_DIGITS && secret.is_ascii();
     let (text, sum) = key.split_at_checked(key.len().checked_sub(CHECK_DIGITS)?)?;
-    (whole && check_sum(text) == sum && check_id(id).is_ok()).then_some(id)
+    (whole && checksum(text) == sum && check_id(id).is_ok()).then_some(id)
 }
 
-/// Reads the file.
+/// Reads and validates the file of keys.
 pub fn read(path: &Path) -> Result<File> {
     check_trusted_file(path, "file of API keys")?;
     let length = std::fs::metadata(path)?.len();
@@ -132,80 +133,84 @@ pub fn read(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// The same, or no keys if there is no file yet.
+/// Reads the file of keys; a missing file has no keys.
 pub fn read_if_there(path: &Path) -> Result<File> {
     if path.exists() { read(path) } else { Ok(File::default()) }
 }
 
-/// The keys of a file, as they are now.
+/// The keys of a file, reloaded when the file changes.
 pub struct ApiKeys {
     path: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<Loaded>,
 }
 
-struct Known {
+struct Loaded {
     looked: Instant,
     stamp: Option<Stamp>,
-    /// Whose each key is, by its digest.
-    keys: Arc<Good>,
-    /// Whether the file can be read. While it cannot, no key is good, and none was taken away.
-    whole: bool,
+    /// The identity of each key, by the digest of the key.
+    keys: Arc<KeyTable>,
+    /// Whether the file can be read. While it cannot, no key is accepted, but no key counts as revoked either.
+    is_readable: bool,
 }
 
-type Good = BTreeMap<String, Arc<Identity>>;
+type KeyTable = BTreeMap<String, Arc<Identity>>;
 
 impl ApiKeys {
-    /// Fails if the file cannot be read at all.
+    /// Opens the file of keys. Fails if it cannot be read.
     pub fn open(path: &Path, settings: &Settings) -> Result<Self> {
         let stamp = Stamp::of(path).ok();
-        let keys = Arc::new(good(read(path)?, settings)?);
+        let keys = Arc::new(key_table(read(path)?, settings)?);
         Ok(Self {
             path: path.to_owned(),
-            known: Mutex::new(Known { looked: Instant::now(), stamp, keys, whole: true }),
+            known: Mutex::new(Loaded { looked: Instant::now(), stamp, keys, is_readable: true }),
         })
     }
 
-    /// Whose key this is. Every key has the scopes that every request needs.
+    /// Returns the identity of a key. Every key has the scopes that every request needs.
     pub fn check(&self, key: &str, settings: &Settings) -> Result<Arc<Identity>, Refused> {
         if id(key).is_none() {
-            return Err(Refused::Invalid("it is an API key that is not whole"));
+            return Err(Refused::Invalid("the API key is malformed"));
         }
-        let unknown = Refused::Invalid("it is an API key that is not known here");
-        let identity = self.now(settings).get(&digest(key)).cloned().ok_or(unknown)?;
+        let unknown = Refused::Invalid("the API key is unknown");
+        let identity = self.current(settings).get(&digest(key)).cloned().ok_or(unknown)?;
         match identity.expires {
-            Some(end) if end <= SystemTime::now() => Err(Refused::Invalid("it is an API key that has expired")),
+            Some(end) if end <= SystemTime::now() => Err(Refused::Invalid("the API key has expired")),
             _ => Ok(identity),
         }
     }
 
-    /// Whether the operator has taken away the key that was shown, or scopes that it had, or has made it end earlier than it did, and it
-    /// has ended.
+    /// Whether the operator has revoked the API key that was shown, removed one of its scopes, or moved its expiry to an earlier time that
+    /// has passed.
     pub fn is_revoked(&self, shown: &Identity, settings: &Settings) -> bool {
         let Some(digest) = &shown.key else { return false };
-        let keys = self.now(settings);
+        let keys = self.current(settings);
         let less = keys.get(&**digest).is_none_or(|now| {
             let ended = now.expires.filter(|end| *end <= SystemTime::now());
             let earlier = ended.is_some_and(|end| shown.expires.is_none_or(|shown| end < shown));
             earlier || !shown.scopes.is_subset(&now.scopes)
         });
-        less && self.known.lock().whole
+        less && self.known.lock().is_readable
     }
 
-    fn now(&self, settings: &Settings) -> Arc<Good> {
+    /// Returns the keys, reloading the file if it has changed.
+    fn current(&self, settings: &Settings) -> Arc<KeyTable> {
         let mut known = self.known.lock();
-        if known.looked.elapsed() >= LOOK {
+        if known.looked.elapsed() >= RELOAD_INTERVAL {
             known.looked = Instant::now();
             let stamp = Stamp::of(&self.path).ok();
             if stamp != known.stamp {
                 known.stamp = stamp;
-                let now = read(&self.path).and_then(|file| good(file, settings));
-                known.whole = now.is_ok();
+                let now = read(&self.path).and_then(|file| key_table(file, settings));
+                known.is_readable = now.is_ok();
                 match now {
                     Ok(keys) => known.keys = Arc::new(keys),
-                    // Whoever damages the file must not bring back keys that were taken away, so no key is good.
+                    // A damaged file must not restore keys that were revoked, so no key is accepted.
                     Err(error) => {
                         known.keys = Arc::default();
-                        tracing::error!("no API key is good: {}", escaped(&format!("{error:#}")));
+                        tracing::error!(
+                            "all API keys are refused, because the file of keys cannot be read: {}",
+                            escaped(&format!("{error:#}"))
+                        );
                     }
                 }
             }
@@ -214,8 +219,9 @@ impl ApiKeys {
     }
 }
 
-fn good(file: File, settings: &Settings) -> Result<Good> {
-    let mut all = Good::new();
+/// Builds the table of identities from the file.
+fn key_table(file: File, settings: &Settings) -> Result<KeyTable> {
+    let mut all = KeyTable::new();
     for (id, key) in file.keys {
         for secret in key.secrets {
             let digest = secret.sha256.to_ascii_lowercase();
@@ -279,17 +285,17 @@ mod tests {
         let identity = check(&one).unwrap();
         assert_eq!(identity.principal.to_string(), "key ci");
         assert!(["files:read", "files:list", "mcp"].iter().all(|scope| identity.scopes.contains(*scope)));
-        assert!(check(&two).is_ok(), "two are good while one takes the place of the other");
-        assert_eq!(check(&old), Err(Refused::Invalid("it is an API key that has expired")));
-        let unknown = Err(Refused::Invalid("it is an API key that is not known here"));
+        assert!(check(&two).is_ok(), "both are valid during rotation");
+        assert_eq!(check(&old), Err(Refused::Invalid("the API key has expired")));
+        let unknown = Err(Refused::Invalid("the API key is unknown"));
         assert_eq!(check(&generate("ci").unwrap()), unknown);
-        let look_again = || keys.known.lock().looked -= LOOK;
+        let look_again = || keys.known.lock().looked -= RELOAD_INTERVAL;
         write(&[(&two, "")]);
         look_again();
         assert_eq!(check(&one), unknown);
         assert!(check(&two).is_ok());
         std::fs::write(&path, "[keys.ci]\nsecrets = [{ sha256 = \"7\" }]").unwrap();
         look_again();
-        assert_eq!(check(&two), unknown, "a damaged file is no file");
+        assert_eq!(check(&two), unknown, "a damaged file has no keys");
     }
 }

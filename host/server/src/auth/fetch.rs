@@ -1,5 +1,5 @@
-//! Gets what an issuer publishes, over HTTPS or from a file. No redirects are followed, and what is longer or later than it should be is
-//! no answer.
+//! Fetches the metadata and keys of an issuer, over HTTPS or from a file, and sends introspection requests. Redirects are not followed;
+//! responses that are too long or too slow are errors.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -20,16 +20,16 @@ use tokio_rustls::TlsConnector;
 use super::settings::is_safe;
 use crate::{base::guard::check_trusted_file, egress::tls::Tls};
 
-const WITHIN: Duration = Duration::from_secs(5);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 1 << 20;
 
-/// What is at a URL.
+/// Fetches a URL.
 pub async fn url(url: &str, tls: &Arc<Tls>) -> Result<Vec<u8>> {
     let request = Request::get("/").body(Full::default())?;
     within(url, request, tls).await
 }
 
-/// The answer to a form that is sent to a URL.
+/// Posts a form to a URL and returns the response.
 pub async fn form(url: &str, authorization: &str, body: String, tls: &Arc<Tls>) -> Result<Vec<u8>> {
     let mut authorization = HeaderValue::from_str(authorization)?;
     authorization.set_sensitive(true);
@@ -41,11 +41,12 @@ pub async fn form(url: &str, authorization: &str, body: String, tls: &Arc<Tls>) 
 }
 
 async fn within(url: &str, request: Request<Full<Bytes>>, tls: &Arc<Tls>) -> Result<Vec<u8>> {
-    let got = tokio::time::timeout(WITHIN, send(url, request, tls)).await;
-    got.unwrap_or_else(|_| bail!("there is no answer within {} s", WITHIN.as_secs())).with_context(|| url.to_owned())
+    let got = tokio::time::timeout(FETCH_TIMEOUT, send(url, request, tls)).await;
+    got.unwrap_or_else(|_| bail!("there is no response within {} s", FETCH_TIMEOUT.as_secs()))
+        .with_context(|| url.to_owned())
 }
 
-/// What is in a file that only the operator can change.
+/// Reads a file that only the operator can change.
 pub async fn file(path: PathBuf) -> Result<Vec<u8>> {
     #[expect(
         clippy::disallowed_methods,
@@ -60,7 +61,7 @@ pub async fn file(path: PathBuf) -> Result<Vec<u8>> {
     read.await.context("reading was interrupted")?
 }
 
-/// Where the keys of an issuer are, by its metadata: that of OAuth (RFC 8414), or that of OpenID Connect.
+/// Returns the URL of an issuer's keys from its metadata, by OAuth (RFC 8414) or OpenID Connect.
 pub async fn keys_of(issuer: &str, tls: &Arc<Tls>) -> Result<String> {
     let metadata = metadata(issuer, tls).await?;
     let keys = metadata.get("jwks_uri").and_then(Value::as_str).context("its metadata names no `jwks_uri`")?;
@@ -68,14 +69,14 @@ pub async fn keys_of(issuer: &str, tls: &Arc<Tls>) -> Result<String> {
     Ok(keys.to_owned())
 }
 
-/// The metadata of an issuer. It has to name the issuer itself, or it could be that of another.
+/// Fetches the metadata of an issuer. The metadata has to name this issuer, or it could belong to another one.
 pub async fn metadata(issuer: &str, tls: &Arc<Tls>) -> Result<Value> {
     let mut problem = None;
-    for place in places(issuer)? {
+    for place in metadata_urls(issuer)? {
         let read = async {
-            let value: Value = serde_json::from_slice(&url(&place, tls).await?).context("it is no JSON")?;
+            let value: Value = serde_json::from_slice(&url(&place, tls).await?).context("it is not JSON")?;
             let named = value.get("issuer").and_then(Value::as_str);
-            ensure!(named == Some(issuer), "{place}: is the metadata of {}", named.unwrap_or("nobody"));
+            ensure!(named == Some(issuer), "{place}: `issuer` is {}", named.unwrap_or("missing"));
             Ok(value)
         };
         match read.await {
@@ -86,9 +87,9 @@ pub async fn metadata(issuer: &str, tls: &Arc<Tls>) -> Result<Value> {
     Err(problem.unwrap_or_else(|| anyhow::anyhow!("there is no place to look for its metadata")))
 }
 
-/// Where an issuer's metadata can be.
-fn places(issuer: &str) -> Result<[String; 3]> {
-    let uri: Uri = issuer.parse().context("it is no URL")?;
+/// Returns the URLs at which an issuer's metadata can be.
+fn metadata_urls(issuer: &str) -> Result<[String; 3]> {
+    let uri: Uri = issuer.parse().context("it is not a URL")?;
     let path = uri.path().trim_end_matches('/');
     let origin = issuer.strip_suffix('/').unwrap_or(issuer);
     let origin = origin.strip_suffix(path).unwrap_or(origin);
@@ -100,7 +101,7 @@ fn places(issuer: &str) -> Result<[String; 3]> {
 }
 
 async fn send(url: &str, request: Request<Full<Bytes>>, tls: &Arc<Tls>) -> Result<Vec<u8>> {
-    ensure!(is_safe(url), "it is no https URL");
+    ensure!(is_safe(url), "it is not an https URL");
     let uri: Uri = url.parse()?;
     let host = uri.host().context("it has no host")?;
     let encrypted = uri.scheme_str() == Some("https");
@@ -131,11 +132,11 @@ async fn exchange(
     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     let answer = async {
         let response = sender.send_request(request).await?;
-        ensure!(response.status() == StatusCode::OK, "the answer is {}", response.status());
+        ensure!(response.status() == StatusCode::OK, "the status is {}", response.status());
         let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
-        Ok(body.map_err(|error| anyhow::anyhow!("its answer broke off or has more than 1 MiB: {error}"))?.to_bytes())
+        Ok(body.map_err(|error| anyhow::anyhow!("the response broke off or has more than 1 MiB: {error}"))?.to_bytes())
     };
-    // The connection ends when the answer is there, or with this function.
+    // The connection closes after the response, or when this function returns.
     let (answer, _) = tokio::join!(answer, connection);
     Ok(answer?.into())
 }
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn metadata_is_looked_for_where_the_standards_put_it() {
-        let at = |issuer: &str| places(issuer).unwrap();
+        let at = |issuer: &str| metadata_urls(issuer).unwrap();
         assert_eq!(
             at("https://id.example.com/realms/main"),
             [

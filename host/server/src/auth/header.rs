@@ -1,14 +1,14 @@
-//! Finds the token of a request. There is one place for it; anything else is refused, rather than guessed at.
+//! Finds the bearer token of a request. It is accepted in one place only, the header `Authorization`.
 
 use http::{HeaderMap, header};
 
 use super::identity::Refused;
 
-/// The longest token. Tokens of large companies with many groups have a few KiB. Over HTTP/2 all headers of a request have 16 KiB, so
-/// that this one fits there too.
+/// The longest token. Tokens of large companies with many groups have a few KiB. Over HTTP/2, all headers of a request together may have 16
+/// KiB, so a token of this length fits there too.
 const MAX_TOKEN_BYTES: usize = 12 << 10;
 
-/// The token after `Bearer`. `query`: what follows the `?` of the URL.
+/// Returns the token after `Bearer`. `query` is the part of the URL after `?`.
 pub fn token<'a>(headers: &'a HeaderMap, query: Option<&str>) -> Result<&'a str, Refused> {
     let in_query = query.is_some_and(|query| {
         query
@@ -23,7 +23,7 @@ pub fn token<'a>(headers: &'a HeaderMap, query: Option<&str>) -> Result<&'a str,
     if all.next().is_some() {
         return Err(Refused::Malformed("there are two headers `Authorization`"));
     }
-    let value = value.to_str().map_err(|_| Refused::Malformed("the header `Authorization` is no text"))?;
+    let value = value.to_str().map_err(|_| Refused::Malformed("the header `Authorization` is not ASCII text"))?;
     let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(Refused::NoToken);
@@ -31,7 +31,7 @@ pub fn token<'a>(headers: &'a HeaderMap, query: Option<&str>) -> Result<&'a str,
     let token = token.trim();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
     if token.is_empty() || !token.bytes().all(is_plain) {
-        return Err(Refused::Malformed("after `Bearer` stands one token"));
+        return Err(Refused::Malformed("`Bearer` must be followed by exactly one token"));
     }
     if token.len() > MAX_TOKEN_BYTES {
         return Err(Refused::Invalid("it is longer than 12 KiB"));

@@ -1,4 +1,4 @@
-//! What is known of whoever makes a request, and why a request is turned away.
+//! The identity of the client that makes a request, and the reasons for refusing a request.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -8,29 +8,29 @@ use std::{
 
 use crate::base::principal::Principal;
 
-/// Who makes a request, and what was shown for it: by a token, a key or a certificate.
+/// The authenticated client of a request, with the claims of its token, API key or certificate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
     pub principal: Principal,
-    /// With all that they include.
+    /// The scopes, including those that other scopes include.
     pub scopes: HashSet<String>,
-    /// Those that the token names itself.
+    /// The scopes that the token itself names.
     pub own_scopes: BTreeSet<String>,
-    /// The claims that are texts or lists of texts, each with its texts.
+    /// The claims that are strings or lists of strings, each as a list.
     pub claims: BTreeMap<String, Vec<String>>,
-    /// The profiles that the token is for. Empty: it is for the whole server.
+    /// The profiles that the token is valid for. Empty: the whole server.
     pub profiles: Vec<String>,
     /// The names in the client's certificate.
     pub names: Vec<String>,
-    /// The digest of the API key that was shown, if it was one.
+    /// The digest of the API key, if one was used.
     pub key: Option<Arc<str>>,
-    /// When the token or the certificate ends, whichever is first. What was begun with it may finish, but nothing that waits for changes
-    /// outlives it.
+    /// When the token or the certificate expires, whichever is first. A request that began before may finish, but streams of changes end
+    /// then.
     pub expires: Option<SystemTime>,
 }
 
 impl Identity {
-    /// One of whom nothing more is known than who it is.
+    /// Creates an identity with a subject and no claims.
     pub fn of(principal: Principal) -> Self {
         Self {
             principal,
@@ -44,21 +44,21 @@ impl Identity {
         }
     }
 
-    /// Whether what was shown is for this server: for all of it, or for a profile that the config has now.
+    /// Whether the token is valid for this server: for all of it, or for a profile that the config has now.
     pub fn is_for(&self, has_profile: impl Fn(&str) -> bool) -> bool {
         self.profiles.is_empty() || self.profiles.iter().any(|name| has_profile(name))
     }
 
-    /// The texts of a claim.
+    /// Returns the values of a claim.
     pub fn claim(&self, name: &str) -> &[String] {
         self.claims.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
-/// Who makes a request, as far as its rights go.
+/// The client of a request, as far as its permissions are concerned.
 #[derive(Debug, Clone)]
 pub enum Caller {
-    /// Whoever started this process, or a client of the program that wharf is a part of: the roles of the config are not for it.
+    /// The user that started this process, or a client of the program that embeds wharf: roles do not apply to it.
     Owner(Principal),
     /// A client that reached wharf over the network.
     Known(Arc<Identity>),
@@ -80,20 +80,20 @@ impl Caller {
     }
 }
 
-/// Why a request is turned away.
+/// The reason why a request is refused, with its HTTP status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     /// 401, without an error code: there is no token.
     NoToken,
-    /// 401: the token is not good. The text says why.
+    /// 401: the token is invalid or has expired. The text says why.
     Invalid(&'static str),
-    /// 400: there is more than one token, or one where none may be.
+    /// 400: there is more than one token, or a token in the wrong place.
     Malformed(&'static str),
-    /// 403: the token has not all the scopes that this request needs. All that are needed, and all that the token has: clients ask
-    /// for exactly what they are told, and would lose the others.
+    /// 403: the token lacks scopes. Holds all scopes that the request needs and all that the token has: clients request exactly the scopes
+    /// in the challenge, and would otherwise lose the others.
     Scope(Vec<String>),
-    /// 403: no role is for this caller, whatever it asks for.
+    /// 403: no role applies to this caller.
     Role,
-    /// 503: the token may be good, but there is nothing to check it with. Clients throw tokens away that get a 401.
+    /// 503: the token may be valid, but it cannot be checked now. A 401 would make clients discard it.
     Unavailable,
 }

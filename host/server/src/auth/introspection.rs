@@ -1,4 +1,4 @@
-//! Tokens that say nothing themselves: their issuer is asked what they are (RFC 7662).
+//! Opaque tokens: the issuer is asked about them by token introspection (RFC 7662).
 
 use std::{
     collections::HashMap,
@@ -24,44 +24,44 @@ use crate::{
     egress::{secrets::Vault, tls::Tls},
 };
 
-/// How many questions are under way at once. Whoever sends tokens that nobody knows makes wharf ask for each.
-const AT_ONCE: usize = 16;
-/// How many requests wait for their turn, or have it.
-const WAITING: usize = 256;
-/// How long a request waits for its turn.
-const TURN: Duration = Duration::from_secs(5);
+/// The most introspection requests at once. Anybody can make wharf send one, with any unknown token.
+const MAX_QUERIES: usize = 16;
+/// The most client requests that wait for introspection.
+const MAX_WAITING: usize = 256;
+/// How long a client request waits for its turn.
+const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Questions that an issuer is asked.
+/// The limit of introspection requests.
 pub static ASKED: Rule = Rule {
-    of: "questions about tokens that an issuer is asked",
+    of: "introspection requests to an issuer",
     number: "16",
     taker: "address",
-    until: "the issuer has answered, 5 s after the question at the latest",
+    until: "the issuer has answered, or 5 s have passed",
     asking: "not held: no person is asked",
-    gone: "given back when the request is given up",
-    gives_way: "nothing; a request waits 5 s for its turn, and the address with the fewest questions is next",
+    gone: "given back when the request is cancelled",
+    gives_way: "nothing; a request waits 5 s for its turn, and the address with the fewest introspection requests is next",
     old: Duration::MAX,
 };
 
-/// Requests that wait for what an issuer says.
+/// The limit of client requests that wait for introspection.
 pub static WAITING_TO_ASK: Rule = Rule {
-    of: "requests that wait for what an issuer says of their tokens",
+    of: "requests that wait for introspection of their token",
     number: "256",
     taker: "address",
-    until: "the issuer has answered, 10 s later at the latest",
+    until: "the issuer has answered, or 10 s have passed",
     asking: "not held: no person is asked",
-    gone: "given back when the request is given up",
+    gone: "given back when the request is cancelled",
     gives_way: "nothing; further requests are refused",
     old: Duration::MAX,
 };
 
-/// What stands for itself in a form, by the rules of URLs.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// The name of the only secret.
-const SECRET: &str = "secret";
+/// The characters that are not percent-encoded in a form.
+const FORM_ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// The name of the only secret in the vault.
+const SECRET_NAME: &str = "secret";
 
-/// What the issuer says of a token. `Ok(None)`: it is not good. `Err`: nobody knows.
-type Said = Result<Option<Map<String, Value>>, ()>;
+/// The issuer's answer about a token. `Ok(None)`: the token is not active. `Err`: the issuer could not be asked.
+type Answer = Result<Option<Map<String, Value>>, ()>;
 
 pub struct Introspector {
     issuer: String,
@@ -69,50 +69,50 @@ pub struct Introspector {
     vault: Vault,
     tls: Arc<Tls>,
     url: OnceCell<String>,
-    /// Tells the operator what is wrong, at a limited rate.
-    told: Refusals,
+    /// Logs failures, at a limited rate.
+    refusals: Refusals,
     turns: Arc<Places>,
-    /// Room for requests that wait for their turn.
+    /// Places of client requests that wait.
     waiting: Arc<Places>,
-    /// The questions that somebody waits for, by the digests of their tokens. Whoever comes with the same token waits for the same
-    /// answer.
-    asked: Mutex<HashMap<[u8; 32], Weak<OnceCell<Said>>>>,
+    /// The introspection requests that are waited for, by the digest of their token. Further requests with the same token share the answer.
+    asked: Mutex<HashMap<[u8; 32], Weak<OnceCell<Answer>>>>,
 }
 
 impl Introspector {
     pub fn new(issuer: &str, settings: &Introspection, tls: &Arc<Tls>) -> Self {
         Self {
             issuer: issuer.to_owned(),
-            vault: Vault::new(&[(SECRET.to_owned(), settings.secret.clone())].into()),
+            vault: Vault::new(&[(SECRET_NAME.to_owned(), settings.secret.clone())].into()),
             settings: settings.clone(),
             tls: Arc::clone(tls),
             url: OnceCell::new(),
-            told: Refusals::default(),
-            turns: Places::new(&ASKED, AT_ONCE),
-            waiting: Places::new(&WAITING_TO_ASK, WAITING),
+            refusals: Refusals::default(),
+            turns: Places::new(&ASKED, MAX_QUERIES),
+            waiting: Places::new(&WAITING_TO_ASK, MAX_WAITING),
             asked: Mutex::default(),
         }
     }
 
-    /// `party`: who is known to have sent the token, which is an address unless the token was good a while ago.
-    pub async fn ask(&self, token: &str, party: Party) -> Said {
+    /// Asks the issuer about a token. `party` is the client that the request counts for: its address, or the token's user if the token was
+    /// valid recently.
+    pub async fn ask(&self, token: &str, party: Party) -> Answer {
         let _waits = self.waiting.take(party).map_err(|full| self.cannot(party, &full.into()))?;
         let ask = async {
-            let turn = tokio::time::timeout(TURN, self.turns.wait(party)).await;
-            let _turn = turn.context("too many tokens wait to be asked about")?;
+            let turn = tokio::time::timeout(TURN_TIMEOUT, self.turns.wait(party)).await;
+            let _turn = turn.context("too many tokens are waiting for introspection")?;
             self.exchange(token).await
         };
-        // If the client that asks leaves, the next one that waits for the answer asks again.
+        // If the client that asks disconnects, the next one that waits for the answer asks again.
         self.question(token)
             .get_or_init(|| async { ask.await.map_err(|error| self.cannot(party, &error)) })
             .await
             .clone()
     }
 
-    /// The question about this token, if somebody waits for its answer already, else a new one.
-    fn question(&self, token: &str) -> Arc<OnceCell<Said>> {
+    /// Returns the pending introspection request for this token, or a new one.
+    fn question(&self, token: &str) -> Arc<OnceCell<Answer>> {
         let mut asked = self.asked.lock();
-        // There are never many, since whoever waits has a place.
+        // There are never many, since each waiting request holds a place.
         asked.retain(|_, question| question.strong_count() > 0);
         let entry = asked.entry(Sha256::digest(token).into()).or_default();
         entry.upgrade().unwrap_or_else(|| {
@@ -123,22 +123,22 @@ impl Introspector {
     }
 
     fn cannot(&self, party: Party, error: &anyhow::Error) {
-        // The error never repeats what was sent.
-        self.told.say_about(party, "tokens, because their issuer cannot be asked about them", || {
+        // The error never contains the token.
+        self.refusals.say_about(party, "tokens, because introspection by their issuer failed", || {
             format!("{}: {error:#}", self.issuer)
         });
     }
 
     async fn exchange(&self, token: &str) -> Result<Option<Map<String, Value>>> {
         let url = self.url.get_or_try_init(|| self.find()).await?;
-        let secret = self.vault.get(SECRET).await?;
-        let form = |text: &str| utf8_percent_encode(text, PLAIN).to_string();
+        let secret = self.vault.get(SECRET_NAME).await?;
+        let form = |text: &str| utf8_percent_encode(text, FORM_ESCAPED).to_string();
         let user = format!("{}:{}", form(&self.settings.client_id), form(secret.expose()));
         let authorization = format!("Basic {}", STANDARD.encode(user));
         let body = format!("token={}&token_type_hint=access_token", form(token));
         let answer = fetch::form(url, &authorization, body, &self.tls).await?;
-        let said: Map<String, Value> = serde_json::from_slice(&answer).context("the answer is no JSON object")?;
-        let active = said.get("active").and_then(Value::as_bool).context("the answer does not say `active`")?;
+        let said: Map<String, Value> = serde_json::from_slice(&answer).context("the response is not a JSON object")?;
+        let active = said.get("active").and_then(Value::as_bool).context("the response has no `active`")?;
         Ok(active.then_some(said))
     }
 
@@ -148,7 +148,7 @@ impl Introspector {
         }
         let metadata = fetch::metadata(&self.issuer, &self.tls).await?;
         let url = metadata.get("introspection_endpoint").and_then(Value::as_str);
-        let url = url.context("its metadata names no `introspection_endpoint`; say `url` in `introspection`")?;
+        let url = url.context("its metadata has no `introspection_endpoint`; set `url` in `introspection`")?;
         ensure!(is_safe(url), "its metadata names an `introspection_endpoint` that is not at an https URL");
         Ok(url.to_owned())
     }
@@ -184,10 +184,10 @@ mod tests {
         let made_up: Vec<String> = (0..300).map(|number| format!("t{number}")).collect();
         let ask = |token| introspector.ask(token, named("ann"));
         let mut hers = Box::pin(futures_util::future::join_all(made_up.iter().map(|token| ask(token))));
-        // The issuer takes connections and says nothing.
+        // The issuer accepts connections and sends nothing.
         let mut held = Vec::new();
         let reached = async {
-            while held.len() < AT_ONCE / 4 * 3 {
+            while held.len() < MAX_QUERIES / 4 * 3 {
                 held.push(listener.accept().await.unwrap());
             }
         };

@@ -1,6 +1,6 @@
-//! The keys of one issuer. They are fetched when they are first needed, again when they are old or a token names one that is not there,
-//! and kept if that fails. However many tokens come that name unknown keys, the issuer is asked once in a while, and no address uses up
-//! the questions of all.
+//! The public keys (JWKS) of one issuer. They are fetched when first needed, and again when they are old or a token names an unknown key;
+//! if that fails, the old keys stay in use. Tokens that name unknown keys cannot make wharf fetch without limit: fetches are rate-limited,
+//! and no single address can use up the limit.
 
 use std::{
     collections::VecDeque,
@@ -29,32 +29,32 @@ use crate::{
     egress::tls::Tls,
 };
 
-/// How often keys are fetched at the most: so many times in this time.
-const TRIES: usize = 8;
-const TRIED_FOR: Duration = Duration::from_secs(60);
-/// After how long missing keys are fetched again although nobody has sent a token.
-const AGAIN: Duration = Duration::from_secs(30);
-/// After how long keys are fetched again although all that is asked for is there.
-const OLD: Duration = Duration::from_secs(15 * 60);
-/// For how long keys are good that cannot be fetched again.
-const LAST_GOOD: Duration = Duration::from_secs(24 * 3600);
+/// The most fetches within [`FETCH_LIMIT_INTERVAL`].
+const MAX_FETCHES: usize = 8;
+const FETCH_LIMIT_INTERVAL: Duration = Duration::from_secs(60);
+/// How long after a failed fetch missing keys are fetched again, if no token arrives.
+const RETRY_INTERVAL: Duration = Duration::from_secs(30);
+/// The age at which keys are fetched again although no token names an unknown key.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(15 * 60);
+/// How long keys stay valid that cannot be fetched again.
+const STALE_GRACE: Duration = Duration::from_secs(24 * 3600);
 
-/// Fetches of the keys of one issuer.
+/// The limit of fetches of the keys of one issuer.
 pub static FETCHES: Rule = Rule {
     of: "fetches of an issuer's keys within a minute",
     number: "8 for each issuer",
     taker: "address",
     until: "60 s after the fetch began",
     asking: "not held: no person is asked",
-    gone: "held: the fetch goes on",
-    gives_way: "nothing; a token with an unknown key is not judged then (503), and those with known keys are",
+    gone: "held: the fetch continues",
+    gives_way: "nothing; a token with an unknown key is answered with 503 then, and tokens with known keys are still checked",
     old: Duration::MAX,
 };
 
 /// The most keys of one issuer.
 const MAX_KEYS: usize = 100;
 
-/// Cheap to clone; all clones are the same.
+/// The keys of one issuer. Clones are cheap and share the same keys.
 #[derive(Clone)]
 pub struct Keys(Arc<Inner>);
 
@@ -63,10 +63,10 @@ struct Inner {
     source: KeySource,
     tls: Arc<Tls>,
     known: Mutex<Option<Known>>,
-    /// Held while they are fetched. When that was last tried.
+    /// Locked while the keys are fetched. Holds the time of the last attempt.
     tried: AsyncMutex<Option<Instant>>,
     tries: Arc<Places>,
-    /// The places of the last fetches, each with when it is given back.
+    /// The places of recent fetches, each with the time when it is given back.
     held: Mutex<VecDeque<(Instant, Place)>>,
 }
 
@@ -82,19 +82,19 @@ struct Key {
     key: DecodingKey,
 }
 
-/// Why there is no key.
+/// The reason why a key was not found.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NoKey {
-    /// The issuer has none of this name.
+    /// The issuer has no key of this name.
     Unknown,
-    /// Nobody knows, because the issuer could not be asked.
+    /// The issuer could not be asked.
     Unavailable,
 }
 
 impl Keys {
     pub fn new(issuer: &Issuer, tls: Arc<Tls>) -> Self {
         let (known, tried) = (Mutex::default(), AsyncMutex::default());
-        let (tries, held) = (Places::new(&FETCHES, TRIES), Mutex::default());
+        let (tries, held) = (Places::new(&FETCHES, MAX_FETCHES), Mutex::default());
         Self(Arc::new(Inner {
             issuer: issuer.url.clone(),
             source: issuer.keys.clone(),
@@ -110,28 +110,28 @@ impl Keys {
         self.fetch_after(Instant::now(), own()).await;
     }
 
-    /// Whether there are keys. If not, they are fetched, and nobody waits for that.
+    /// Whether there are keys. If not, they are fetched in the background.
     pub fn ready(&self) -> bool {
         let known = self.0.known().is_some();
-        // While they are being fetched, and for a while after that, it would only wait for its turn.
-        if !known && self.0.tried.try_lock().is_ok_and(|tried| tried.is_none_or(|at| at.elapsed() >= AGAIN)) {
+        // While a fetch is under way, and for a while after it, another one would only wait.
+        if !known && self.0.tried.try_lock().is_ok_and(|tried| tried.is_none_or(|at| at.elapsed() >= RETRY_INTERVAL)) {
             self.begin_to_fetch(Instant::now(), own());
         }
         known
     }
 
-    /// The key with this name, for this algorithm, if it is among those that are known.
+    /// Returns the key with this name for this algorithm, if it is among the cached keys.
     pub fn known(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
         let known = self.0.known()?;
-        if known.fetched.elapsed() >= OLD {
-            // Nobody waits for an issuer whose keys are there, and one fetch is enough for all who find them old.
-            self.begin_to_fetch(known.fetched + OLD, own());
+        if known.fetched.elapsed() >= REFRESH_INTERVAL {
+            // The cached keys are used meanwhile. All callers that find the keys old pass the same time, so they cause one fetch.
+            self.begin_to_fetch(known.fetched + REFRESH_INTERVAL, own());
         }
         known.find(kid, algorithm)
     }
 
-    /// The key with this name, for this algorithm, as it has been since then. That it is not there is said only of keys that were
-    /// fetched since then: the issuer may have made a new one. `party`: who makes wharf look for it.
+    /// Returns the key with this name for this algorithm, from keys fetched after `since`. Only such keys can prove that a key is unknown,
+    /// because the issuer may have created it recently. `party` is the client that the fetch counts for.
     pub async fn since(
         &self,
         kid: Option<&str>,
@@ -144,14 +144,14 @@ impl Keys {
         known.find(kid, algorithm).ok_or(NoKey::Unknown)
     }
 
-    /// Fetches the keys, unless that was tried a moment ago, or since then.
+    /// Fetches the keys, unless they were fetched after `since` or too often recently.
     async fn fetch_after(&self, since: Instant, party: Party) {
-        // This fails only if the task panicked, and then nothing is known that was not known before.
+        // This fails only if the task panicked; the known keys are unchanged then.
         self.begin_to_fetch(since, party).await.ok();
     }
 
-    /// The same in a task of its own, which goes on if the request is given up that needs it: otherwise whoever gives up again and
-    /// again would keep everybody from the keys.
+    /// Fetches the keys in a separate task, which continues if the request is cancelled. Otherwise a client that cancels again and again
+    /// could prevent every fetch.
     fn begin_to_fetch(&self, since: Instant, party: Party) -> JoinHandle<()> {
         let inner = Arc::clone(&self.0);
         #[expect(
@@ -162,24 +162,24 @@ impl Keys {
     }
 }
 
-/// Who fetches keys that nobody has asked for.
+/// The party for fetches that no client caused.
 fn own() -> Party {
     named("the keys of an issuer")
 }
 
 impl Inner {
-    /// What is known and not too old.
+    /// Returns the cached keys, unless they are too old.
     fn known(&self) -> Option<Known> {
-        self.known.lock().clone().filter(|known| known.fetched.elapsed() < LAST_GOOD)
+        self.known.lock().clone().filter(|known| known.fetched.elapsed() < STALE_GRACE)
     }
 
-    /// Takes a place for a fetch, if this party has one left.
+    /// Takes a place for a fetch. Returns whether this party had one left.
     fn may_try(&self, party: Party) -> bool {
         let now = Instant::now();
         let mut held = self.held.lock();
         while held.pop_front_if(|(until, _)| *until <= now).is_some() {}
         let Ok(place) = self.tries.take(party) else { return false };
-        held.push_back((now + TRIED_FOR, place));
+        held.push_back((now + FETCH_LIMIT_INTERVAL, place));
         true
     }
 
@@ -189,12 +189,12 @@ impl Inner {
             return;
         }
         *tried = Some(Instant::now());
-        // What the issuer publishes while it answers may be missing.
+        // The time before the request, since keys that the issuer publishes meanwhile may be missing.
         let fetched = Instant::now();
         match self.fetch().await {
             Ok(keys) => *self.known.lock() = Some(Known { keys: keys.into(), fetched }),
             Err(error) => {
-                let kept = if self.known().is_some() { "; those that are known are still used" } else { "" };
+                let kept = if self.known().is_some() { "; the cached keys are still used" } else { "" };
                 tracing::warn!(
                     "the keys of {} cannot be fetched: {}{kept}",
                     self.issuer,
@@ -215,7 +215,7 @@ impl Inner {
 }
 
 impl Known {
-    /// Without a name in the token or at the keys, the only key of its kind counts.
+    /// Finds a key by name. If the token or the keys have no name, the only key for the algorithm is used.
     fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
         let fits =
             |key: &&Key| key.algorithm.is_none_or(|own| own == algorithm) && key.key.family() == algorithm.family();
@@ -229,9 +229,9 @@ impl Known {
     }
 }
 
-/// Reads a set of keys. Those that are for something else or of an unknown kind are left out, as the standard wants it.
+/// Parses a JSON Web Key Set. Keys for other uses or of unknown types are skipped, as the standard demands.
 fn read(text: &[u8]) -> Result<Vec<Key>> {
-    let set: serde_json::Value = serde_json::from_slice(text).context("they are no JSON")?;
+    let set: serde_json::Value = serde_json::from_slice(text).context("the key set is not JSON")?;
     let all = set.get("keys").and_then(serde_json::Value::as_array).context("there is no list `keys`")?;
     ensure!(all.len() <= MAX_KEYS, "there are {} keys, more than {MAX_KEYS}", all.len());
     let key = |one: &serde_json::Value| {
@@ -245,6 +245,6 @@ fn read(text: &[u8]) -> Result<Vec<Key>> {
         Some(Key { kid: jwk.common.key_id, algorithm, key })
     };
     let keys: Vec<Key> = all.iter().filter_map(key).collect();
-    ensure!(!keys.is_empty(), "none of them can check a signature");
+    ensure!(!keys.is_empty(), "the key set has no key that can verify a signature");
     Ok(keys)
 }

@@ -1,4 +1,4 @@
-//! What clients are told: where to log in, and why a request was turned away.
+//! Responses for clients: the metadata that says where to log in, and the challenge that says why a request was refused.
 
 use http::HeaderValue;
 use serde_json::{Value, json};
@@ -9,11 +9,11 @@ use super::{
 };
 use crate::base::text::is_segment;
 
-/// Where clients look for the metadata of a resource, by RFC 9728; its path is appended.
+/// The path at which clients look for the metadata of a protected resource (RFC 9728); the resource's own path is appended.
 pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// The metadata of this resource. `below`: what follows its path in the URL that the client was given, a slash or the name of a
-/// profile, since clients compare the two.
+/// Returns the metadata of this resource. `below` is what follows the resource's path in the URL that the client was given, a slash or the
+/// name of a profile, since clients compare the two URLs.
 pub fn document(settings: &Settings, below: &str) -> Value {
     let resource = format!("{}{below}", settings.resource);
     let issuers: Vec<&str> = settings.issuers.iter().map(|issuer| issuer.url.as_str()).collect();
@@ -30,42 +30,42 @@ pub fn document(settings: &Settings, below: &str) -> Value {
     document
 }
 
-/// The path of the resource; empty if it has none.
+/// Returns the path of the resource; empty if it has no path.
 pub fn path(settings: &Settings) -> &str {
     let rest = settings.resource.split_once("://").map_or("", |(_, rest)| rest);
     rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default()
 }
 
-/// The URL of the metadata.
+/// Returns the URL of the metadata.
 fn url(settings: &Settings) -> String {
     let path = path(settings);
     let origin = settings.resource.strip_suffix(path).unwrap_or(&settings.resource);
     format!("{origin}{WELL_KNOWN}{path}")
 }
 
-/// The value of `WWW-Authenticate`, for those who were turned away because of their token. It names the resource in its canonical form,
-/// also to those who added a slash, because providers know that form. `profile`: the one that the client came for.
+/// Returns the value of `WWW-Authenticate` for a request that was refused because of its token. It always names the resource in its
+/// canonical form, without a trailing slash, because identity providers know that form. `profile` is the profile that the client addressed.
 pub fn challenge(settings: &Settings, refused: &Refused, profile: Option<&str>) -> Option<HeaderValue> {
     let (error, why, scopes) = match refused {
         Refused::NoToken => (None, None, &settings.scopes),
         Refused::Invalid(why) => (Some("invalid_token"), Some(why), &settings.scopes),
         Refused::Malformed(why) => (Some("invalid_request"), Some(why), &settings.scopes),
         Refused::Scope(scopes) => (Some("insufficient_scope"), None, scopes),
-        // Logging in anew would not help.
+        // A new login would not help.
         Refused::Role | Refused::Unavailable => return None,
     };
     let mut members = Vec::new();
-    // All of these texts are ours or were checked when the config was read, so that none has a quotation mark in it.
+    // All of these texts are constants or were checked when the config was read, so they contain no quotation marks.
     members.extend(error.map(|error| format!("error=\"{error}\"")));
     members.extend(why.map(|why| format!("error_description=\"{}\"", why.replace(['"', '\\'], "'"))));
     if settings.issuers.is_empty() {
-        // There are API keys only, and nowhere to log in.
+        // There are only API keys, and no place to log in.
         members.insert(0, "realm=\"wharf\"".to_owned());
         return HeaderValue::from_str(&format!("Bearer {}", members.join(", "))).ok();
     }
     let profile = profile.filter(|name| is_segment(name)).map(|name| format!("/{name}")).unwrap_or_default();
     members.push(format!("resource_metadata=\"{}{profile}\"", url(settings)));
-    // Scopes of tokens are from outside, so what cannot stand in a header is left out.
+    // Scopes come from tokens, so those that are not valid in a header are left out.
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).filter(|scope| is_scope(scope)).collect();
     if !scopes.is_empty() {
         members.push(format!("scope=\"{}\"", scopes.join(" ")));

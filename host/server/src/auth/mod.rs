@@ -1,9 +1,9 @@
-//! Who makes a request over HTTP, where identity providers say so: wharf is an OAuth 2.1 resource server. It checks access tokens and
-//! names their issuers; it issues none, never passes one on, and no plugin sees one.
+//! Authentication over HTTP by identity providers: wharf is an OAuth 2.1 resource server. It validates access tokens and publishes who
+//! issues them. It does not issue tokens or pass them on, and plugins never see them.
 //!
-//! The way of a token: `header` finds it in the request, `token` reads and judges it, `keys` has what its signature is checked with, and
-//! `verified` remembers for a while that it was good. About a token that says nothing itself, `introspection` asks its issuer. API keys
-//! are the operator's own (`api_keys`). `metadata` is what clients are told of all this.
+//! The path of a token: `header` finds it in the request, `token` parses it and checks its claims, `keys` has the keys for its signature,
+//! and `verified` caches the outcome. `introspection` asks the issuer about opaque tokens. `api_keys` are keys of the operator's own.
+//! `metadata` is what clients are sent about all this.
 
 use std::{
     sync::Arc,
@@ -47,25 +47,25 @@ pub use self::{
     verified::{BAD, GOOD},
 };
 
-/// What checks tokens, for as long as wharf runs.
+/// Validates tokens, for as long as wharf runs.
 pub struct Auth {
     pub settings: Arc<Settings>,
     api_keys: Option<ApiKeys>,
-    /// In the order of the settings.
+    /// The keys of each issuer, in the order of the settings.
     keys: Vec<Keys>,
-    /// The issuer that is asked about tokens that say nothing themselves, with its place in the settings.
+    /// The issuer that is asked about opaque tokens, with its index in the settings.
     introspector: Option<(usize, Introspector)>,
     verified: Verified,
-    /// The first issuer's metadata, for clients that look for it here, and when it was asked for.
+    /// The cached metadata of the first issuer, for clients that look for it here, with the time of the request.
     mirrored: AsyncMutex<Option<(Instant, Option<Arc<str>>)>>,
     tls: Arc<Tls>,
 }
 
-/// For how long an issuer's metadata is passed on as it was, or not asked for again if that failed.
-const MIRRORED: Duration = Duration::from_secs(60);
+/// How long an issuer's metadata, or the failure to fetch it, is cached.
+const METADATA_INTERVAL: Duration = Duration::from_secs(60);
 
 impl Auth {
-    /// `tls`: how the issuers are reached.
+    /// Creates the validator. `tls` is used for connections to issuers.
     pub fn new(settings: Arc<Settings>, tls: &Arc<Tls>) -> Result<Self> {
         let keys = settings.issuers.iter().map(|issuer| Keys::new(issuer, Arc::clone(tls))).collect();
         let introspector =
@@ -77,7 +77,7 @@ impl Auth {
         Ok(Self { settings, api_keys, keys, introspector, verified, mirrored, tls: Arc::clone(tls) })
     }
 
-    /// Fetches all keys, so that the first requests need not wait. Those that cannot be fetched are tried again when they are
+    /// Fetches all keys in advance, so that the first requests need not wait. Keys that cannot be fetched are tried again when they are
     /// needed.
     pub async fn warm_up(&self) {
         for keys in self.needed_keys() {
@@ -85,20 +85,20 @@ impl Auth {
         }
     }
 
-    /// Whether the keys of all issuers are there. Those that are not are fetched in the background, because nobody sends tokens to a
+    /// Whether the keys of all issuers are available. Missing keys are fetched in the background, because clients send no tokens to a
     /// server that is not ready.
     pub fn ready(&self) -> bool {
-        // All of them are looked at, so that all are fetched that are missing.
+        // `count` visits all issuers, so that all missing keys are fetched.
         self.needed_keys().filter(|keys| !keys.ready()).count() == 0
     }
 
-    /// The keys without which tokens cannot be taken. An issuer that is asked about tokens may have none.
+    /// Returns the keys without which tokens cannot be validated. An issuer with introspection may have no keys.
     fn needed_keys(&self) -> impl Iterator<Item = &Keys> {
         let needs = |issuer: &Issuer| issuer.introspection.is_none() || issuer.keys != KeySource::Discovered;
         self.keys.iter().zip(&self.settings.issuers).filter(move |(_, issuer)| needs(issuer)).map(|(keys, _)| keys)
     }
 
-    /// The metadata of the first issuer. None: it cannot be fetched now.
+    /// Returns the metadata of the first issuer, or `None` if it cannot be fetched now.
     pub async fn issuer_metadata(self: &Arc<Self>) -> Option<Arc<str>> {
         let auth = Arc::clone(self);
         #[expect(
@@ -106,14 +106,14 @@ impl Auth {
             reason = "it ends by itself, within the time that an issuer has to answer"
         )]
         let fetching = tokio::spawn(async move { auth.mirror().await });
-        // It goes on if the request is given up, so that the issuer is asked no more often for that.
+        // The task continues if the request is cancelled, so cancelling cannot make wharf ask the issuer more often.
         fetching.await.ok().flatten()
     }
 
     async fn mirror(&self) -> Option<Arc<str>> {
         let mut mirrored = self.mirrored.lock().await;
         if let Some((at, text)) = &*mirrored
-            && at.elapsed() < MIRRORED
+            && at.elapsed() < METADATA_INTERVAL
         {
             return text.clone();
         }
@@ -127,8 +127,8 @@ impl Auth {
         text
     }
 
-    /// Checks the token of a request. `query`: what follows the `?` of its URL. `from`: the party of the address that it comes from, which
-    /// takes the places for finding out about a token that is not known. `has_profile`: which profiles there are now.
+    /// Validates the token of a request. `query` is the part of its URL after `?`. `from` is the party of the client's address, which the
+    /// check of an unknown token counts for. `has_profile` tells which profiles exist now.
     pub async fn check(
         &self,
         headers: &HeaderMap,
@@ -151,13 +151,13 @@ impl Auth {
         if lacks { Err(Refused::Scope(self.settings.to_ask_for(&[], &identity))) } else { Ok(identity) }
     }
 
-    /// Resolves when the API key that a caller showed, or something of it, is taken away. For a caller that showed none, that is never.
+    /// Resolves when the caller's API key, or one of its scopes, is revoked. Never resolves for a caller without an API key.
     pub async fn revoked(&self, identity: &Identity) {
         let Some(keys) = self.api_keys.as_ref().filter(|_| identity.key.is_some()) else {
             return std::future::pending().await;
         };
         while !keys.is_revoked(identity, &self.settings) {
-            tokio::time::sleep(api_keys::LOOK).await;
+            tokio::time::sleep(api_keys::RELOAD_INTERVAL).await;
         }
     }
 
@@ -173,7 +173,8 @@ impl Auth {
         let began = Instant::now();
         if let Some((at, introspector)) = self.introspector.as_ref().filter(|_| !token::is_jwt(token)) {
             let issuer = self.settings.issuers.get(*at).ok_or(Refused::Unavailable)?;
-            // A user whose token was good a moment ago does not wait for what others send from the same address.
+            // The check of a token that was valid recently counts for its user, so that it does not wait behind other tokens from the same
+            // address.
             let party = self.verified.known(token).unwrap_or(from);
             let judged = introspect(introspector, issuer, token, party).await;
             if let Err(Refused::Invalid(why)) = &judged {
@@ -189,17 +190,18 @@ impl Auth {
         if !issuer.algorithms.contains(&parts.algorithm) {
             return Err(Refused::Invalid("its issuer does not sign with this algorithm"));
         }
-        // All that needs no key is judged first, so that what is worthless makes nobody fetch any.
+        // Everything that needs no key is checked first, so that a worthless token causes no fetch.
         let identity = parts.claims.judge(issuer, parts.typ.as_deref(), SystemTime::now()).map_err(Refused::Invalid)?;
         let (kid, algorithm) = (parts.kid.as_deref(), parts.algorithm);
         if keys.known(kid, algorithm).is_some_and(|key| parts.is_signed_by(&key)) {
             return Ok(identity);
         }
-        // The issuer may have made a new key, even under an old name, so the token is bad only by keys that were fetched since.
+        // The issuer may have created a new key, even under an old name, so only keys fetched after this token arrived can prove that it is
+        // invalid.
         let bad = match keys.since(kid, algorithm, began, from).await {
             Ok(key) if parts.is_signed_by(&key) => return Ok(identity),
-            Ok(_) => "its signature is wrong",
-            Err(NoKey::Unknown) => "it is signed with a key that its issuer does not name",
+            Ok(_) => "its signature is invalid",
+            Err(NoKey::Unknown) => "it is signed with a key that its issuer does not publish",
             Err(NoKey::Unavailable) => return Err(Refused::Unavailable),
         };
         self.verified.add_bad(token, from, bad);
@@ -207,7 +209,7 @@ impl Auth {
     }
 }
 
-/// Asks the issuer of a token that says nothing itself. What the issuer says of it is judged as the claims of other tokens are.
+/// Asks the issuer about an opaque token. The response is checked like the claims of other tokens.
 async fn introspect(
     introspector: &Introspector,
     issuer: &Issuer,
@@ -215,8 +217,8 @@ async fn introspect(
     party: Party,
 ) -> Result<Identity, Refused> {
     let said = introspector.ask(token, party).await.map_err(|()| Refused::Unavailable)?;
-    let mut said = said.ok_or(Refused::Invalid("its issuer does not know it, or does not hold it for good"))?;
-    // The standard leaves it to the issuer whether it names itself.
+    let mut said = said.ok_or(Refused::Invalid("its issuer says that it is not active"))?;
+    // `iss` is optional in the response.
     said.entry("iss").or_insert_with(|| issuer.url.as_str().into());
     Claims::new(said).judge(issuer, None, SystemTime::now()).map_err(Refused::Invalid)
 }

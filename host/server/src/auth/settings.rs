@@ -1,4 +1,4 @@
-//! What the config says of identity providers.
+//! The settings for identity providers.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -8,30 +8,30 @@ use jsonwebtoken::Algorithm;
 use super::identity::Identity;
 use crate::egress::secrets::Source;
 
-/// `[auth]`, and `public_url` of `[http]`.
+/// The settings of `[auth]`, and `public_url` of `[http]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// The URL at which clients reach this server, in its canonical form: the resource that tokens are for.
+    /// The canonical URL at which clients reach this server: the resource that tokens are issued for.
     pub resource: String,
-    /// The scopes that every request needs, and the first ones that clients ask for.
+    /// The scopes that every request needs, and that clients request at first.
     pub scopes: Vec<String>,
-    /// What a scope includes besides itself, with all that these include in turn.
+    /// The scopes that each scope includes, directly or indirectly.
     pub includes: BTreeMap<String, Vec<String>>,
-    /// Where the API keys are, if there are any. Otherwise there is at least one issuer.
+    /// The file of API keys, if there is one. If not, there is at least one issuer.
     pub keys_file: Option<PathBuf>,
     pub issuers: Vec<Issuer>,
 }
 
 impl Settings {
-    /// Adds what the scopes of a token include.
+    /// Adds the scopes that the token's scopes include.
     pub fn include(&self, identity: &mut Identity) {
         identity.own_scopes = identity.scopes.iter().cloned().collect();
         let included = identity.own_scopes.iter().filter_map(|scope| self.includes.get(scope)).flatten();
         identity.scopes.extend(included.cloned());
     }
 
-    /// What a client has to ask for that needs these scopes: they, those that every request needs, and those that it has already,
-    /// because clients ask for exactly what they are told.
+    /// Returns the scopes that a client has to request if it needs these: they, those that every request needs, and those that the token
+    /// has already, because clients request exactly the scopes in the challenge.
     pub fn to_ask_for(&self, needed: &[String], identity: &Identity) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for scope in self.scopes.iter().chain(needed).chain(&identity.own_scopes) {
@@ -42,7 +42,7 @@ impl Settings {
         all
     }
 
-    /// The files of keys.
+    /// Returns the files of API keys and of issuers' keys.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         self.keys_file.iter().cloned().chain(self.issuers.iter().filter_map(|issuer| match &issuer.keys {
             KeySource::File(path) => Some(path.clone()),
@@ -54,45 +54,45 @@ impl Settings {
 /// One identity provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Issuer {
-    /// As it stands in `iss`, exactly.
+    /// The issuer's URL, exactly as in `iss`.
     pub url: String,
     pub algorithms: Vec<Algorithm>,
-    /// What `aud` may be, besides the resource.
+    /// The values of `aud` that are accepted in addition to the resource.
     pub audience: Vec<String>,
-    /// Whether tokens must say that they are access tokens by RFC 9068.
+    /// Whether tokens must declare themselves to be access tokens (RFC 9068, `at+jwt`).
     pub only_at_jwt: bool,
     pub keys: KeySource,
-    /// How it is asked about tokens that say nothing themselves.
+    /// How to ask the issuer about opaque tokens, if it can be asked.
     pub introspection: Option<Introspection>,
-    /// The resource, with and without a slash at its end.
+    /// The resource, without and with a trailing slash.
     pub resource: [String; 2],
 }
 
-/// As whom wharf asks an issuer about tokens.
+/// The credentials with which wharf asks an issuer about opaque tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introspection {
     pub client_id: String,
     pub secret: Source,
-    /// None: where the issuer's metadata says.
+    /// The introspection endpoint. `None`: it is taken from the issuer's metadata.
     pub url: Option<String>,
 }
 
-/// Where an issuer's keys are.
+/// The source of an issuer's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
-    /// Where the issuer's metadata says.
+    /// The URL in the issuer's metadata.
     Discovered,
     Url(String),
-    /// In a file that the operator keeps.
+    /// A file of the operator.
     File(PathBuf),
 }
 
-/// Whether a text can be a scope, and so stand between quotation marks in a header.
+/// Whether a text is a valid scope, and therefore safe between quotation marks in a header.
 pub fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
 }
 
-/// Whether nobody on the way can read or change what is at a URL: it is https, or on this machine.
+/// Whether a connection to this URL cannot be read or changed in transit: it is https, or on this machine.
 pub fn is_safe(url: &str) -> bool {
     let Ok(uri) = url.parse::<Uri>() else { return false };
     let local = matches!(uri.host(), Some("localhost" | "127.0.0.1" | "[::1]"));

@@ -1,4 +1,4 @@
-//! Checks the signature of a token, with the same library as TLS.
+//! Verifies the signature of a token, with the cryptography library that TLS uses.
 
 use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind};
 use ring::signature::{
@@ -12,8 +12,8 @@ enum Check {
     Other(&'static dyn VerificationAlgorithm),
 }
 
-/// Whether the holder of this key signed these bytes, by this algorithm. A key for another algorithm signed nothing.
-pub fn is_good(algorithm: Algorithm, key: &DecodingKey, signed: &[u8], signature: &[u8]) -> bool {
+/// Whether the holder of this key signed these bytes with this algorithm. False if the key is for another algorithm.
+pub fn is_valid(algorithm: Algorithm, key: &DecodingKey, signed: &[u8], signature: &[u8]) -> bool {
     let check = match algorithm {
         Algorithm::RS256 => Check::Rsa(&RSA_PKCS1_2048_8192_SHA256),
         Algorithm::RS384 => Check::Rsa(&RSA_PKCS1_2048_8192_SHA384),
@@ -24,7 +24,7 @@ pub fn is_good(algorithm: Algorithm, key: &DecodingKey, signed: &[u8], signature
         Algorithm::ES256 => Check::Other(&ECDSA_P256_SHA256_FIXED),
         Algorithm::ES384 => Check::Other(&ECDSA_P384_SHA384_FIXED),
         Algorithm::EdDSA => Check::Other(&ED25519),
-        // Those with a shared secret: whoever checks such a signature could have made it.
+        // Algorithms with a shared secret: everybody that can verify such a signature could have made it.
         _ => return false,
     };
     if key.family() != algorithm.family() {
@@ -32,7 +32,9 @@ pub fn is_good(algorithm: Algorithm, key: &DecodingKey, signed: &[u8], signature
     }
     match (check, key.kind()) {
         (Check::Rsa(check), DecodingKeyKind::RsaModulusExponent { n, e }) => {
-            RsaPublicKeyComponents { n: number(n), e: number(e) }.verify(check, signed, signature).is_ok()
+            RsaPublicKeyComponents { n: strip_leading_zeros(n), e: strip_leading_zeros(e) }
+                .verify(check, signed, signature)
+                .is_ok()
         }
         (Check::Other(check), DecodingKeyKind::SecretOrDer(key)) => {
             UnparsedPublicKey::new(check, key).verify(signed, signature).is_ok()
@@ -41,8 +43,8 @@ pub fn is_good(algorithm: Algorithm, key: &DecodingKey, signed: &[u8], signature
     }
 }
 
-/// The digits of a number. Some issuers write a zero before them, which the standard forbids and the library refuses.
-fn number(bytes: &[u8]) -> &[u8] {
+/// Strips leading zeros from a number. Some issuers write one, which the standard forbids and the library refuses.
+fn strip_leading_zeros(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     bytes.get(zeros..).unwrap_or_default()
 }
@@ -54,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// Keys, and tokens that another library signed with them.
+    /// A key, and a token that another library signed with it.
     struct Signed {
         algorithm: Algorithm,
         key: DecodingKey,
@@ -63,8 +65,8 @@ mod tests {
     }
 
     impl Signed {
-        fn is_good(&self) -> bool {
-            is_good(self.algorithm, &self.key, self.message.as_bytes(), &self.signature)
+        fn is_valid(&self) -> bool {
+            is_valid(self.algorithm, &self.key, self.message.as_bytes(), &self.signature)
         }
     }
 
@@ -90,7 +92,7 @@ mod tests {
         let all = signed("good");
         assert_eq!(all.len(), 9);
         for one in &all {
-            assert!(one.is_good(), "{:?}", one.algorithm);
+            assert!(one.is_valid(), "{:?}", one.algorithm);
         }
     }
 
@@ -100,7 +102,7 @@ mod tests {
         let DecodingKeyKind::RsaModulusExponent { n, e } = one.key.kind() else { panic!("it is for RSA") };
         let zero = |bytes: &[u8]| [&[0], bytes].concat();
         let key = DecodingKey::from_rsa_raw_components(&zero(n), &zero(e));
-        assert!(is_good(one.algorithm, &key, one.message.as_bytes(), &one.signature));
+        assert!(is_valid(one.algorithm, &key, one.message.as_bytes(), &one.signature));
     }
 
     #[test]
@@ -109,25 +111,25 @@ mod tests {
         for one in &all {
             let told = |what: &str, taken: bool| assert!(!taken, "{:?}: {what}", one.algorithm);
             let changed = format!("{}A", one.message);
-            told("another message", is_good(one.algorithm, &one.key, changed.as_bytes(), &one.signature));
+            told("another message", is_valid(one.algorithm, &one.key, changed.as_bytes(), &one.signature));
             let message = one.message.as_bytes();
-            told("no signature", is_good(one.algorithm, &one.key, message, &[]));
+            told("no signature", is_valid(one.algorithm, &one.key, message, &[]));
             let (_, short) = one.signature.split_last().unwrap();
-            told("a part of the signature", is_good(one.algorithm, &one.key, message, short));
+            told("a part of the signature", is_valid(one.algorithm, &one.key, message, short));
             let zeros = vec![0; one.signature.len()];
-            told("zeros", is_good(one.algorithm, &one.key, message, &zeros));
+            told("zeros", is_valid(one.algorithm, &one.key, message, &zeros));
             for other in all.iter().filter(|other| other.algorithm != one.algorithm) {
-                told("another algorithm", is_good(other.algorithm, &one.key, message, &one.signature));
-                told("another's signature", is_good(one.algorithm, &one.key, message, &other.signature));
+                told("another algorithm", is_valid(other.algorithm, &one.key, message, &one.signature));
+                told("another's signature", is_valid(one.algorithm, &one.key, message, &other.signature));
                 if other.key.family() != one.key.family() || one.signature.len() != other.signature.len() {
-                    told("another's key", is_good(one.algorithm, &other.key, message, &one.signature));
+                    told("another's key", is_valid(one.algorithm, &other.key, message, &one.signature));
                 }
             }
         }
-        // The public key, which everybody has, as the secret of a signature that everybody can make.
+        // The public key, which is known to everybody, used as the shared secret of an HMAC.
         let secret = DecodingKey::from_secret(b"public");
-        assert!(!is_good(Algorithm::HS256, &secret, b"message", b"signature"));
-        // A key of 1024 bits, which is too short to be trusted.
-        assert!(signed("weak").iter().all(|one| !one.is_good()));
+        assert!(!is_valid(Algorithm::HS256, &secret, b"message", b"signature"));
+        // An RSA key of 1024 bits, which is too short.
+        assert!(signed("weak").iter().all(|one| !one.is_valid()));
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a JSON Web Token, and judges what it claims.
+//! Parses a JSON Web Token (JWT) and checks its claims.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -16,18 +16,18 @@ use crate::base::{
     text::is_segment,
 };
 
-/// By how much the clocks of issuers and this machine may differ.
+/// The tolerated difference between the clocks of issuers and of this machine.
 const LEEWAY: Duration = Duration::from_secs(30);
-/// The longest name of a person or client, and the most scopes that count.
+/// The longest subject, and the most scopes that are read.
 const MAX_SUBJECT_BYTES: usize = 512;
 const MAX_SCOPES: usize = 256;
-/// How much of a token's other claims is kept for as long as the token is known to be good.
+/// The most bytes of other claims that are retained while a token is cached.
 const MAX_CLAIM_BYTES: usize = 8 << 10;
 
-/// Why a token for somebody else is not taken, and one for a profile that is not there.
+/// The reason for refusing a token for another resource, or for a profile that does not exist.
 pub const ANOTHER_AUDIENCE: &str = "it is for another audience";
 
-/// A token taken apart. Nothing in it is to be believed before its signature was checked.
+/// A parsed token. It must not be trusted before its signature is verified.
 pub struct Parts<'a> {
     token: &'a str,
     pub algorithm: Algorithm,
@@ -42,7 +42,7 @@ impl<'a> Parts<'a> {
         let (Some(header), Some(claims), Some(signature), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return Err("it is no JSON Web Token");
+            return Err("it is not a JSON Web Token");
         };
         if signature.is_empty() {
             return Err("it is not signed");
@@ -54,12 +54,12 @@ impl<'a> Parts<'a> {
         let claims = Claims(object(claims).ok_or("its claims are malformed")?);
         let text = |key: &str| header.get(key).and_then(Value::as_str);
         let algorithm = text("alg").ok_or("its header names no algorithm")?;
-        // "none" is no algorithm that can be parsed.
+        // `none` is refused here, since it does not parse.
         let algorithm: Algorithm = algorithm.parse().map_err(|_| "its algorithm is not accepted")?;
         if matches!(algorithm, Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512) {
             return Err("its algorithm is not accepted");
         }
-        // What a token declares to be critical must be understood, and nothing of it is.
+        // Members that a token declares critical must be understood, and wharf supports no such members.
         if header.contains_key("crit") {
             return Err("its header has critical members");
         }
@@ -72,20 +72,20 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Whether the signature is of this key.
+    /// Whether the signature was made with this key.
     pub fn is_signed_by(&self, key: &DecodingKey) -> bool {
         let Some((signed, signature)) = self.token.rsplit_once('.') else { return false };
         let signature = URL_SAFE_NO_PAD.decode(signature);
-        signature.is_ok_and(|signature| signature::is_good(self.algorithm, key, signed.as_bytes(), &signature))
+        signature.is_ok_and(|signature| signature::is_valid(self.algorithm, key, signed.as_bytes(), &signature))
     }
 }
 
-/// Whether a token looks like a JSON Web Token, good or not.
+/// Whether a token looks like a JSON Web Token, valid or not.
 pub fn is_jwt(token: &str) -> bool {
     token.split('.').count() == 3
 }
 
-/// What a token says, or its issuer says of it.
+/// The claims of a token, or the response of its issuer about it.
 #[derive(Debug)]
 pub struct Claims(Map<String, Value>);
 
@@ -102,14 +102,14 @@ impl Claims {
         self.0.get(key)?.as_str()
     }
 
-    /// A time. `Err`: there is something else.
+    /// Returns a claim that is a time. `Err`: the claim is not a time.
     fn time(&self, key: &str) -> Result<Option<SystemTime>, ()> {
         let Some(value) = self.0.get(key) else { return Ok(None) };
         let seconds = value.as_f64().filter(|seconds| (0.0..1e11).contains(seconds)).ok_or(())?;
         Ok(Some(UNIX_EPOCH + Duration::from_secs_f64(seconds)))
     }
 
-    /// A text with words, or a list of texts.
+    /// Returns the words of a claim that is a space-separated string, or the strings of a list.
     fn words(&self, key: &str) -> Vec<String> {
         match self.0.get(key) {
             Some(Value::String(text)) => {
@@ -120,7 +120,7 @@ impl Claims {
         }
     }
 
-    /// The claims that roles may ask for: short texts, and lists of them.
+    /// Returns the claims that roles can match: short strings, and lists of strings.
     fn texts(&self) -> BTreeMap<String, Vec<String>> {
         let mut left = MAX_CLAIM_BYTES;
         let mut texts = BTreeMap::new();
@@ -131,7 +131,7 @@ impl Claims {
                 _ => continue,
             };
             let bytes = name.len() + all.iter().map(String::len).sum::<usize>();
-            // What is longer than all that may be kept is no claim that a role could mean.
+            // A claim that exceeds the remaining space is dropped; no role could match one that long.
             if let Some(rest) = left.checked_sub(bytes) {
                 left = rest;
                 texts.insert(name.clone(), all);
@@ -140,8 +140,8 @@ impl Claims {
         texts
     }
 
-    /// Who the token is for, if it is an access token for this server and good now. `typ`: what its header says it is, in lower
-    /// case.
+    /// Returns the identity of the token, if it is an access token for this server and currently valid. `typ` is the type in its header, in
+    /// lower case.
     pub fn judge(&self, issuer: &Issuer, typ: Option<&str>, now: SystemTime) -> Result<Identity, &'static str> {
         let at_jwt = matches!(typ, Some("at+jwt" | "application/at+jwt"));
         if !at_jwt && (issuer.only_at_jwt || !matches!(typ, None | Some("jwt" | "application/jwt"))) {
@@ -154,7 +154,7 @@ impl Claims {
         if self.text("typ").is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer"))
             || ["nonce", "at_hash", "c_hash"].iter().any(|key| self.0.contains_key(*key))
         {
-            return Err("it is no access token");
+            return Err("it is not an access token");
         }
         let audience: Vec<&str> = match self.0.get("aud") {
             Some(Value::String(one)) => vec![one],
@@ -165,11 +165,11 @@ impl Claims {
             None => return Err("it has no audience"),
         };
         let is_ours = |one: &&str| issuer.resource.iter().chain(&issuer.audience).any(|accepted| accepted == one);
-        // A profile has a URL of its own below that of the resource, and is the same resource. Which profiles there are may change while
-        // the token is good, so that is asked for each request.
+        // A profile is the same resource at a URL below it. Profiles may change while the token is valid, so whether a profile exists is
+        // checked for each request.
         let profile = |one: &&str| {
             let name = issuer.resource.first().and_then(|resource| one.strip_prefix(resource)?.strip_prefix('/'));
-            // With the slash that clients may add, as the metadata has it for them.
+            // Clients may add a trailing slash, and the metadata then names the resource with it.
             name.map(|name| name.strip_suffix('/').unwrap_or(name))
                 .filter(|name| is_segment(name))
                 .map(ToOwned::to_owned)
@@ -179,30 +179,30 @@ impl Claims {
         if !whole && profiles.is_empty() {
             return Err(ANOTHER_AUDIENCE);
         }
-        let expires = self.time("exp").map_err(|()| "`exp` is no time")?.ok_or("it has no end")?;
+        let expires = self.time("exp").map_err(|()| "`exp` is not a time")?.ok_or("it has no expiry (`exp`)")?;
         if expires + LEEWAY <= now {
             return Err("it has expired");
         }
         for (key, malformed, early) in [
-            ("nbf", "`nbf` is no time", "it is not good yet"),
-            ("iat", "`iat` is no time", "it was issued in the future"),
+            ("nbf", "`nbf` is not a time", "it is not valid yet"),
+            ("iat", "`iat` is not a time", "it was issued in the future"),
         ] {
             if self.time(key).map_err(|()| malformed)?.is_some_and(|from| from > now + LEEWAY) {
                 return Err(early);
             }
         }
-        // It is good only together with a proof that its sender has a key, and there is none here.
+        // A token with `cnf` is only valid with a proof of possession of a key (DPoP or mTLS), which wharf does not support.
         if self.0.contains_key("cnf") {
-            return Err("it is bound to a key of its sender, and was sent without a proof of it");
+            return Err("it is bound to a key of the client (`cnf`), which is not supported");
         }
-        let subject = self.text("sub").filter(|subject| !subject.is_empty()).ok_or("it names nobody (`sub`)")?;
+        let subject = self.text("sub").filter(|subject| !subject.is_empty()).ok_or("it has no subject (`sub`)")?;
         if subject.len() > MAX_SUBJECT_BYTES {
-            return Err("the name of whom it is for is too long");
+            return Err("its subject (`sub`) is too long");
         }
         let scopes: HashSet<String> =
             ["scope", "scp"].iter().flat_map(|key| self.words(key)).take(MAX_SCOPES).collect();
         let user = User { issuer: issuer.url.clone(), subject: subject.to_owned() };
-        // In the time by which clocks may differ, a token is good; what waits for changes must not end at once then.
+        // During the leeway an expired token is still accepted; its expiry is then extended, so that streams do not end at once.
         let expires = if expires > now { expires } else { expires + LEEWAY };
         let principal = Principal::User(Arc::new(user));
         Ok(Identity { scopes, claims: self.texts(), profiles, expires: Some(expires), ..Identity::of(principal) })
@@ -284,20 +284,20 @@ pub mod tests {
             (with("aud", json!([])), None, "another audience"),
             (with("aud", json!(["https://mcp.example.com/mcp", 7])), None, "malformed"),
             (with("aud", json!({ "a": 1 })), None, "malformed"),
-            (without("exp"), None, "no end"),
+            (without("exp"), None, "no expiry"),
             (with("exp", json!(now - 31)), None, "expired"),
-            (with("exp", json!((now + 60).to_string())), None, "`exp` is no time"),
-            (with("exp", json!(-1)), None, "`exp` is no time"),
-            (with("exp", json!(1e300)), None, "`exp` is no time"),
-            (with("nbf", json!(now + 31)), None, "not good yet"),
-            (with("nbf", json!((now - 60).to_string())), None, "`nbf` is no time"),
+            (with("exp", json!((now + 60).to_string())), None, "`exp` is not a time"),
+            (with("exp", json!(-1)), None, "`exp` is not a time"),
+            (with("exp", json!(1e300)), None, "`exp` is not a time"),
+            (with("nbf", json!(now + 31)), None, "not valid yet"),
+            (with("nbf", json!((now - 60).to_string())), None, "`nbf` is not a time"),
             (with("iat", json!(now + 31)), None, "in the future"),
             (with("cnf", json!({ "jkt": "x" })), None, "bound to a key"),
-            (with("nonce", json!("n")), None, "no access token"),
-            (with("typ", json!("ID")), None, "no access token"),
-            (with("typ", json!("Refresh")), None, "no access token"),
-            (without("sub"), None, "names nobody"),
-            (with("sub", json!("")), None, "names nobody"),
+            (with("nonce", json!("n")), None, "not an access token"),
+            (with("typ", json!("ID")), None, "not an access token"),
+            (with("typ", json!("Refresh")), None, "not an access token"),
+            (without("sub"), None, "no subject"),
+            (with("sub", json!("")), None, "no subject"),
             (with("sub", json!("x".repeat(513))), None, "too long"),
         ] {
             let problem = judge(claims.clone(), typ).expect_err(&claims.to_string());
@@ -340,9 +340,9 @@ pub mod tests {
         let claims = part(&json!({}));
         let token = |header: Value| format!("{}.{claims}.c2ln", part(&header));
         for (text, expected) in [
-            ("", "no JSON Web Token"),
-            ("a.b", "no JSON Web Token"),
-            ("a.b.c.d", "no JSON Web Token"),
+            ("", "not a JSON Web Token"),
+            ("a.b", "not a JSON Web Token"),
+            ("a.b.c.d", "not a JSON Web Token"),
             ("e30.e30.", "not signed"),
             ("!.e30.c2ln", "header is malformed"),
             ("W10.e30.c2ln", "header is malformed"),

@@ -1,5 +1,5 @@
-//! What was found out about tokens, for a while: to check a signature takes fifty times as long as to look one up, and a bad token must
-//! not make its issuer be asked again each time that it comes. Only digests are kept.
+//! A cache of checked tokens: verifying a signature takes fifty times as long as a look-up, and a repeated invalid token must not make
+//! wharf ask its issuer each time. Only digests of tokens are stored.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,51 +14,50 @@ use wharf_sandbox::places::{Place, Places, Rule};
 use super::identity::Identity;
 use crate::base::party::{Party, party};
 
-/// For how long a token is taken for good that was.
-const GOOD_FOR: Duration = Duration::from_secs(60);
-/// For how long it is known whose token it was, so that to find out about it again takes a place of its user and none of the address that
-/// it comes from.
-const KNOWN_FOR: Duration = Duration::from_secs(600);
-/// For how long a token is taken for bad that was not good by the newest keys.
-const BAD_FOR: Duration = Duration::from_secs(30);
-const MAX_GOOD: usize = 10_000;
-const MAX_BAD: usize = 10_000;
+/// How long a token that was valid counts as valid.
+const VALID_CACHE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the user of a token that was valid is remembered, so that another check of it counts for the user rather than the address.
+const OWNER_CACHE_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long a token that was invalid counts as invalid.
+const INVALID_CACHE_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_VALID: usize = 10_000;
+const MAX_INVALID: usize = 10_000;
 
-/// Good tokens.
+/// The limit of cached valid tokens.
 pub static GOOD: Rule = Rule {
-    of: "good tokens that are remembered",
+    of: "cached valid tokens",
     number: "10000",
     taker: "user",
-    until: "10 minutes after the token was checked; it is taken for good for 60 s of these, and never longer than it is",
+    until: "10 minutes after the token was checked; it counts as valid for the first 60 s of these, and never after it expires",
     asking: "not held: no person is asked",
     gone: "held: the user may come back",
-    gives_way: "nothing; a token that is not remembered is checked each time",
+    gives_way: "nothing; a token that is not cached is checked each time",
     old: Duration::MAX,
 };
 
-/// Bad tokens.
+/// The limit of cached invalid tokens.
 pub static BAD: Rule = Rule {
-    of: "bad tokens that are remembered",
+    of: "cached invalid tokens",
     number: "10000",
     taker: "address",
     until: "30 s after the token was checked",
     asking: "not held: no person is asked",
     gone: "held, so that its issuer is not asked again",
-    gives_way: "nothing; a token that is not remembered is checked each time",
+    gives_way: "nothing; a token that is not cached is checked each time",
     old: Duration::MAX,
 };
 
-/// What was found out: whose it is, or why it is bad.
+/// The outcome of a check: the identity, or why the token is invalid.
 pub type Found = Result<Arc<Identity>, &'static str>;
 
 type Token = [u8; 32];
 
-/// Tokens of one kind, each for the same time.
+/// Cached tokens of one kind, valid or invalid.
 struct Tokens<T> {
     places: Arc<Places>,
-    kept_for: Duration,
+    lifetime: Duration,
     all: HashMap<Token, One<T>>,
-    /// Until when each is kept. One that was kept for longer since then stands here more than once.
+    /// The tokens by expiry. A token whose expiry was extended is listed more than once.
     in_order: VecDeque<(Instant, Token)>,
 }
 
@@ -69,11 +68,11 @@ struct One<T> {
 }
 
 impl<T> Tokens<T> {
-    fn new(rule: &'static Rule, most: usize, kept_for: Duration) -> Self {
-        Self { places: Places::new(rule, most), kept_for, all: HashMap::new(), in_order: VecDeque::new() }
+    fn new(rule: &'static Rule, most: usize, lifetime: Duration) -> Self {
+        Self { places: Places::new(rule, most), lifetime, all: HashMap::new(), in_order: VecDeque::new() }
     }
 
-    fn forget_old(&mut self, now: Instant) {
+    fn remove_expired(&mut self, now: Instant) {
         while let Some((_, token)) = self.in_order.pop_front_if(|(until, _)| *until <= now) {
             if self.all.get(&token).is_some_and(|one| one.until <= now) {
                 self.all.remove(&token);
@@ -83,12 +82,12 @@ impl<T> Tokens<T> {
 
     fn add(&mut self, token: Token, party: Party, what: T) {
         let now = Instant::now();
-        self.forget_old(now);
-        let until = now + self.kept_for;
+        self.remove_expired(now);
+        let until = now + self.lifetime;
         if let Some(one) = self.all.get_mut(&token) {
             one.what = what;
-            // Not each time, so that no token stands in the order more than twice.
-            if until - one.until > self.kept_for / 2 {
+            // Not extended each time, so that no token is listed more than twice.
+            if until - one.until > self.lifetime / 2 {
                 one.until = until;
                 self.in_order.push_back((until, token));
             }
@@ -113,13 +112,14 @@ pub struct Verified {
 impl Default for Verified {
     fn default() -> Self {
         Self {
-            good: Mutex::new(Tokens::new(&GOOD, MAX_GOOD, KNOWN_FOR)),
-            bad: Mutex::new(Tokens::new(&BAD, MAX_BAD, BAD_FOR)),
+            good: Mutex::new(Tokens::new(&GOOD, MAX_VALID, OWNER_CACHE_TIMEOUT)),
+            bad: Mutex::new(Tokens::new(&BAD, MAX_INVALID, INVALID_CACHE_TIMEOUT)),
         }
     }
 }
 
 impl Verified {
+    /// Returns the cached outcome of a check.
     pub fn get(&self, token: &str) -> Option<Found> {
         let (token, now): (Token, _) = (Sha256::digest(token).into(), Instant::now());
         if let Some(good) = self.good.lock().all.get(&token)
@@ -132,21 +132,22 @@ impl Verified {
         (one.until > now).then_some(Err(one.what))
     }
 
-    /// Whose token it was when it was last good.
+    /// Returns the user of a token that was valid recently.
     pub fn known(&self, token: &str) -> Option<Party> {
         let token: Token = Sha256::digest(token).into();
         self.good.lock().all.get(&token).map(|good| good.what.party)
     }
 
+    /// Caches a valid token.
     pub fn add_good(&self, token: &str, identity: &Arc<Identity>) {
         let left = identity.expires.map(|end| end.duration_since(SystemTime::now()).unwrap_or_default());
-        let until = Instant::now() + left.map_or(GOOD_FOR, |left| left.min(GOOD_FOR));
+        let until = Instant::now() + left.map_or(VALID_CACHE_TIMEOUT, |left| left.min(VALID_CACHE_TIMEOUT));
         let party = party(&identity.principal, None);
         let good = Good { until, identity: Arc::clone(identity), party };
         self.good.lock().add(Sha256::digest(token).into(), party, good);
     }
 
-    /// `from`: the party of the address that it came from.
+    /// Caches an invalid token. `from` is the party of the client's address.
     pub fn add_bad(&self, token: &str, from: Party, why: &'static str) {
         self.bad.lock().add(Sha256::digest(token).into(), from, why);
     }
@@ -163,7 +164,7 @@ mod tests {
         let identity = Arc::new(Identity::of(Principal::Key("ann".into())));
         verified.add_good("good", &identity);
         verified.add_bad("old", named("ben"), "old");
-        for number in 0..2 * MAX_BAD {
+        for number in 0..2 * MAX_INVALID {
             verified.add_bad(&format!("made up {number}"), named("stranger"), "unknown");
         }
         assert_eq!(verified.get("good"), Some(Ok(identity)));
@@ -171,7 +172,7 @@ mod tests {
         verified.add_bad("new", named("ben"), "new");
         assert_eq!(verified.get("new"), Some(Err("new")));
         let bad = verified.bad.lock();
-        assert_eq!((bad.all.len(), bad.in_order.len()), (MAX_BAD / 4 * 3 + 2, MAX_BAD / 4 * 3 + 2));
+        assert_eq!((bad.all.len(), bad.in_order.len()), (MAX_INVALID / 4 * 3 + 2, MAX_INVALID / 4 * 3 + 2));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! From the sources of a plugin to its component: looks for the programs that are needed, and runs the author's own commands.
+//! Builds a plugin's component from its sources: checks that the required programs are installed, and runs the author's commands.
 
-#![expect(clippy::disallowed_methods, reason = "works in the author's own folder, on what the author's tools made")]
+#![expect(clippy::disallowed_methods, reason = "reads what the author's tools wrote into the author's folder")]
 
 use std::{
     fs,
@@ -19,17 +19,17 @@ use crate::base::{
     text::{self, clip},
 };
 
-/// What ends a command of the author before it ends by itself.
+/// How a running command of the author is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// A key at the terminal, such as ctrl-c, which the system reports to this process, to the command and to every process that the
-    /// command started. This process ends at once and cannot pass it on, so all of them stay in one group.
+    /// By a key at the terminal, such as ctrl-c: the system signals the whole foreground process group. This process then exits at once
+    /// and cannot forward the signal, so the command stays in the same process group.
     Interrupted,
-    /// The caller, which is told of every signal and then drops its future: that kills the command with every process that it started.
+    /// By the caller, which handles signals and drops its future: this kills the command and every process that it started.
     Dropped,
 }
 
-/// What a build made.
+/// A finished build.
 #[derive(Debug, Clone)]
 pub struct Built {
     /// The component.
@@ -37,23 +37,23 @@ pub struct Built {
     pub took: Duration,
 }
 
-/// Makes sure that the plugin can be built. `set_up`: whether what is done once may be done now, if it was not yet.
+/// Checks that the plugin can be built. `set_up`: whether to run the one-time setup if it was not run yet.
 pub async fn ready(project: &Project, set_up: bool) -> Result<()> {
     check_needs(project).or_failed()?;
     let Some(setup) = project.build.setup.as_ref().filter(|setup| !setup.makes.exists()) else { return Ok(()) };
     ensure!(
         set_up,
-        "{} is not set up: run the same with --setup, which runs `{}` in {} first",
+        "{} is not set up: repeat the command with --setup, which first runs `{}` in {}",
         project.name,
         shown(&setup.command),
         text::path(&project.folder)
     );
     tracing::info!("setting up: {}", shown(&setup.command));
-    // Nothing is served yet, and no signal is handled.
-    run(project, &setup.command, Until::Interrupted).await.context("it could not be set up")?;
+    // Nothing is served yet, so no signal handlers are installed.
+    run(project, &setup.command, Until::Interrupted).await.context("the setup failed")?;
     if !setup.makes.exists() {
         let (command, makes) = (shown(&setup.command), text::path(&setup.makes));
-        return Err(failed(anyhow!("`{command}` made no {makes}, which plugin.toml says it makes")));
+        return Err(failed(anyhow!("`{command}` did not create {makes}, which is `build.setup.makes` in plugin.toml")));
     }
     Ok(())
 }
@@ -62,10 +62,15 @@ pub async fn ready(project: &Project, set_up: bool) -> Result<()> {
 pub async fn build(project: &Project, until: Until) -> Result<Built> {
     tracing::info!("building: {}", shown(&project.build.command));
     let began = Instant::now();
-    run(project, &project.build.command, until).await.context("it could not be built")?;
+    run(project, &project.build.command, until).await.context("the build failed")?;
     let artifact = &project.build.artifact;
-    let missing =
-        || format!("`{}` made no {}, the artifact of plugin.toml", shown(&project.build.command), text::path(artifact));
+    let missing = || {
+        format!(
+            "`{}` did not create {}, which is `build.artifact` in plugin.toml",
+            shown(&project.build.command),
+            text::path(artifact)
+        )
+    };
     let made = fs::read(artifact).with_context(missing).or_failed()?;
     let component = if wharf_forge::is_core_module(&made) {
         wharf_forge::wrap(&made).with_context(|| text::path(artifact)).or_failed()?
@@ -75,26 +80,26 @@ pub async fn build(project: &Project, until: Until) -> Result<Built> {
     Ok(Built { component, took: began.elapsed() })
 }
 
-/// Says of the first program that is missing how to get it.
+/// Fails if a required program is missing. The error says how to install it.
 fn check_needs(project: &Project) -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
     for (programs, how) in &project.build.needs {
         if !programs.split('|').any(is_there) {
-            bail!("{} is needed to build {}, and is not on PATH. {how}", programs.replace('|', " or "), project.name);
+            bail!("{} is needed to build {}, but is not on PATH. {how}", programs.replace('|', " or "), project.name);
         }
     }
     Ok(())
 }
 
-/// Runs a command of the author in the plugin's folder. What it prints goes to stderr, as the author's tools print it.
+/// Runs a command of the author in the plugin's folder. Its output goes to stderr unchanged.
 async fn run(project: &Project, command: &str, until: Until) -> Result<()> {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command).current_dir(&project.folder).stdin(Stdio::null()).stdout(std::io::stderr());
     if until == Until::Dropped {
         shell.process_group(Group::OWN);
     }
-    let mut child = shell.kill_on_drop(true).spawn().context("there is no sh to run it").or_failed()?;
+    let mut child = shell.kill_on_drop(true).spawn().context("`sh` could not be started").or_failed()?;
     let status = match until {
         Until::Interrupted => child.wait().await,
         Until::Dropped => Group::of(&child).wait(&mut child).await,
@@ -106,7 +111,7 @@ async fn run(project: &Project, command: &str, until: Until) -> Result<()> {
     Ok(())
 }
 
-/// A command in one line that is not too long.
+/// Formats a command as one line, cut off if it is long.
 fn shown(command: &str) -> String {
     let words: Vec<&str> = command.split_whitespace().filter(|word| *word != "\\").collect();
     clip(&words.join(" "))
@@ -114,8 +119,8 @@ fn shown(command: &str) -> String {
 
 fn ended(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
-        (Some(127), _) => "ended with code 127: a program that it names is missing".to_owned(),
-        (Some(code), _) => format!("ended with code {code}"),
-        (None, signal) => format!("was ended by signal {}", signal.unwrap_or_default()),
+        (Some(127), _) => "exited with code 127: a program that it runs was not found".to_owned(),
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, signal) => format!("was killed by signal {}", signal.unwrap_or_default()),
     }
 }

@@ -1,4 +1,4 @@
-//! What authors of plugins need beside a running wharf: a folder to begin with, and the way from its sources to a component.
+//! Tools for plugin authors: project templates, and building a component from the sources of a project.
 
 pub mod build;
 pub mod project;

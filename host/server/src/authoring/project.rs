@@ -1,5 +1,5 @@
-//! The folder in which a plugin is written. Its `plugin.toml` says how the plugin is built, and what it may touch while its author
-//! tries it out. Nothing of it counts once somebody else serves the plugin.
+//! A plugin project: a folder with a `plugin.toml`, which says how the plugin is built, and which grants it has during development.
+//! Other servers of the plugin do not read `plugin.toml`.
 
 use std::{
     collections::BTreeMap,
@@ -15,10 +15,10 @@ use crate::{
     config,
 };
 
-/// The name of the file.
-pub const FILE: &str = "plugin.toml";
-/// The largest one.
-const MAX_BYTES: u64 = 1 << 20;
+/// The file name of a project's manifest.
+pub const PLUGIN_TOML: &str = "plugin.toml";
+/// The largest `plugin.toml` that is read.
+const MAX_PLUGIN_TOML_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,75 +50,80 @@ struct WrittenSetup {
     makes: String,
 }
 
-/// A plugin's folder, and what its `plugin.toml` says.
+/// A plugin's folder, and the contents of its `plugin.toml`.
 #[derive(Debug)]
 pub struct Project {
     /// Absolute.
     pub folder: PathBuf,
-    /// The plugin's id while its author tries it out.
+    /// The plugin's id during development.
     pub name: String,
     pub build: Build,
-    /// What `[plugins.NAME]` would say in a config.
+    /// The contents of `[plugins.NAME]` in the development config.
     dev: toml::Table,
-    /// What `[secrets]` would say.
+    /// The contents of `[secrets]` in the development config.
     secrets: toml::Table,
 }
 
 /// How the plugin is built.
 #[derive(Debug)]
 pub struct Build {
-    /// For the shell.
+    /// The shell command that builds the plugin.
     pub command: String,
-    /// Absolute. What the command makes: a component, or a core module that becomes one.
+    /// The absolute path of what the command creates: a component, or a core module that is turned into one.
     pub artifact: PathBuf,
-    /// Which files the plugin is made of, by their paths in its folder. None: every file counts.
+    /// The source files, by their paths in the folder. `None` if all files are sources.
     pub watch: Option<GlobSet>,
-    /// Programs that have to be there, and how to get them. `a|b`: one of the two.
+    /// The required programs, and how to install each. `a|b` requires one of the two.
     pub needs: BTreeMap<String, String>,
     pub setup: Option<Setup>,
 }
 
-/// What is done once, before the first build.
+/// The setup that is run once, before the first build.
 #[derive(Debug)]
 pub struct Setup {
-    /// For the shell.
+    /// The shell command.
     pub command: String,
-    /// Absolute. What is there afterwards.
+    /// The absolute path of what the command creates. The setup is done if it exists.
     pub makes: PathBuf,
 }
 
 impl Project {
-    /// Reads the `plugin.toml` of a folder.
+    /// Reads the `plugin.toml` of a folder. A missing file is an error.
     pub fn open(folder: &Path) -> Result<Self> {
         let project = Self::find(folder)?;
         project.with_context(|| {
             let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
             format!(
-                "{} has no {FILE}; name the folder of a plugin, or make one with `wharf new NAME`",
+                "{} has no {PLUGIN_TOML}; name the folder of a plugin project, or create one with `wharf new NAME`",
                 text::path(&folder)
             )
         })
     }
 
-    /// Reads the `plugin.toml` of a folder. None: there is no such file.
+    /// Reads the `plugin.toml` of a folder. Returns `None` if there is no such file.
     pub fn find(folder: &Path) -> Result<Option<Self>> {
         let folder = std::path::absolute(folder)?;
-        let Some(text) = Below::open(&folder)?.read(Path::new(FILE), MAX_BYTES)? else { return Ok(None) };
-        let file = folder.join(FILE);
+        let Some(text) = Below::open(&folder)?.read(Path::new(PLUGIN_TOML), MAX_PLUGIN_TOML_BYTES)? else {
+            return Ok(None);
+        };
+        let file = folder.join(PLUGIN_TOML);
         let project = Self::parse(&text, folder).map_err(|error| anyhow::anyhow!("{}:{error:#}", text::path(&file)));
         project.map(Some)
     }
 
-    /// The error begins with the line, where there is one.
+    /// Parses a `plugin.toml`. The error begins with the line number, or with a space if it has none.
     fn parse(text: &str, folder: PathBuf) -> Result<Self> {
         let Written { name, build, mut dev, secrets } = explain::toml(text).map_err(anyhow::Error::msg)?;
         config::check_id(&name).context(" name")?;
         let WrittenBuild { command, artifact, watch, needs, setup } = build;
-        ensure!(!command.trim().is_empty(), " build.command is empty; it is the command that makes {artifact}");
+        ensure!(
+            !command.trim().is_empty(),
+            " build.command is empty; set it to the shell command that creates {artifact}"
+        );
         let inside = |path: &str, key: &str| {
             let relative = Path::new(path);
             let plain = relative.components().all(|part| matches!(part, std::path::Component::Normal(_)));
-            ensure!(plain && !path.is_empty(), " {key}: {path:?} is not a path below the folder of {FILE}");
+            ensure!(plain && !path.is_empty(), " {key}: {path:?} is not a path below the folder of {PLUGIN_TOML}");
             Ok(folder.join(relative))
         };
         let watch = patterns(&watch).context(" build.watch")?;
@@ -128,18 +133,19 @@ impl Project {
         });
         let setup = setup.transpose()?;
         for key in ["path", "sha256"] {
-            ensure!(!dev.contains_key(key), " [dev] has the key `{key}`, which follows from [build]");
+            ensure!(!dev.contains_key(key), " [dev] has the key `{key}`, which wharf sets from [build]; remove it");
         }
         make_absolute(&mut dev, &folder);
         Ok(Self { folder, name, build: Build { command, artifact, watch, needs, setup }, dev, secrets })
     }
 
-    /// What `[plugins.NAME]` would say in a config.
+    /// Returns the contents of `[plugins.NAME]` in the development config.
     pub fn dev(&self) -> &toml::Table {
         &self.dev
     }
 
-    /// A config that serves this component as the plugin, with what `[dev]` grants. A wrong key of `[dev]` is found when it is read.
+    /// Returns a config that serves this component as the plugin, with the grants of `[dev]`. Wrong keys in `[dev]` are reported when the
+    /// config is parsed.
     pub fn config(&self, component: &Path) -> Result<String> {
         let mut plugin = self.dev.clone();
         let component = component.to_str().context("the path of the component is not UTF-8")?;
@@ -150,7 +156,7 @@ impl Project {
     }
 }
 
-/// The patterns of a project. None: it has none, and every file counts.
+/// Compiles the patterns of `watch`. Returns `None` if there are no patterns, so that all files are sources.
 fn patterns(watch: &[String]) -> Result<Option<GlobSet>> {
     if watch.is_empty() {
         return Ok(None);
@@ -162,7 +168,7 @@ fn patterns(watch: &[String]) -> Result<Option<GlobSet>> {
     Ok(Some(all.build()?))
 }
 
-/// Makes the folders that are granted absolute, since the config that they get into lies elsewhere.
+/// Makes the paths of granted folders absolute, since the generated config is in another folder.
 fn make_absolute(dev: &mut toml::Table, folder: &Path) {
     let dirs = dev.get_mut("grants").and_then(|grants| grants.get_mut("dirs")).and_then(toml::Value::as_array_mut);
     for dir in dirs.into_iter().flatten() {

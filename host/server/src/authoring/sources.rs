@@ -1,6 +1,6 @@
-//! The files that a plugin is made of: which they are, and whether they have changed.
+//! Watches the source files of a plugin for changes.
 
-#![expect(clippy::disallowed_methods, reason = "looks at the author's own files")]
+#![expect(clippy::disallowed_methods, reason = "reads the state of the author's files")]
 
 use std::{
     collections::HashSet,
@@ -9,13 +9,13 @@ use std::{
     time::SystemTime,
 };
 
-use super::project::{FILE, Project};
+use super::project::{PLUGIN_TOML, Project};
 use crate::base::folders::{Folders, leading_to};
 
-/// Folders of tools, in which no sources lie.
-const OF_TOOLS: [&str; 5] = ["node_modules", "target", "dist", "build", "__pycache__"];
-/// More files or folders than these are not looked at.
-const MOST: usize = 20_000;
+/// The names of folders that build tools generate, which contain no sources.
+const GENERATED_FOLDERS: [&str; 5] = ["node_modules", "target", "dist", "build", "__pycache__"];
+/// The maximum number of files, and of folders, that are watched.
+const MAX_WATCHED: usize = 20_000;
 
 /// Watches the sources of a plugin.
 pub struct Sources {
@@ -23,7 +23,7 @@ pub struct Sources {
     state: State,
 }
 
-/// What the sources were like at some time.
+/// The state of the sources at some time.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct State {
     files: Vec<(PathBuf, Option<SystemTime>, u64)>,
@@ -31,26 +31,26 @@ pub struct State {
 }
 
 impl Sources {
-    /// Begins to watch them.
+    /// Starts watching the sources of a project.
     pub fn watch(project: &Project) -> Self {
         let mut sources = Self { folders: Folders::new(|_| false, |_| ()), state: State::default() };
-        // What changes before its folder is watched is noticed when they are looked at next, which is after the first build.
+        // A change before its folder is watched is noticed by the next call of `look`, which is after the first build.
         sources.look(project);
         sources
     }
 
-    /// Looks at them anew, and says whether they are other than they were.
+    /// Reads the state of the sources again. Returns whether they have changed since the last call.
     pub fn look(&mut self, project: &Project) -> bool {
         let now = State::of(project);
         let mut folders: HashSet<PathBuf> = now.folders.iter().cloned().collect();
-        folders.extend(leading_to([project.folder.join(FILE)]));
+        folders.extend(leading_to([project.folder.join(PLUGIN_TOML)]));
         self.folders.follow(folders);
         let changed = now.files != self.state.files;
         self.state = now;
         changed
     }
 
-    /// Waits until they may have changed.
+    /// Waits until the sources may have changed.
     pub async fn changed(&mut self) {
         self.folders.changed().await;
     }
@@ -67,16 +67,16 @@ impl State {
                 let Ok(metadata) = fs::metadata(&path) else { continue };
                 if metadata.is_dir() {
                     let name = name.to_string_lossy();
-                    // Links are not followed, which may lead around in circles.
+                    // Symbolic links to folders are not followed, since they may form a cycle.
                     let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-                    if !is_link && !name.starts_with('.') && !OF_TOOLS.contains(&&*name) {
+                    if !is_link && !name.starts_with('.') && !GENERATED_FOLDERS.contains(&&*name) {
                         folders.push(path);
                     }
-                } else if is_source(&path, project) && state.files.len() < MOST {
+                } else if is_source(&path, project) && state.files.len() < MAX_WATCHED {
                     state.files.push((path, metadata.modified().ok(), metadata.len()));
                 }
             }
-            if state.folders.len() < MOST {
+            if state.folders.len() < MAX_WATCHED {
                 state.folders.push(folder);
             }
         }
@@ -87,7 +87,7 @@ impl State {
 
 fn is_source(path: &Path, project: &Project) -> bool {
     let Ok(inside) = path.strip_prefix(&project.folder) else { return false };
-    inside == Path::new(FILE)
+    inside == Path::new(PLUGIN_TOML)
         || (path != project.build.artifact && project.build.watch.as_ref().is_none_or(|wanted| wanted.is_match(inside)))
 }
 

@@ -1,7 +1,7 @@
-//! The folders that plugins begin as, one for each language: the examples of this repository, and the SDK that each is written with.
-//! Both are in the binary, so that a plugin fits the wharf that made its folder.
+//! Project templates, one per language: the example of this repository in that language, with its SDK. Both are embedded in the binary,
+//! so that a new project matches the version of wharf that created it.
 
-#![expect(clippy::disallowed_methods, reason = "writes the folder that the author asks for")]
+#![expect(clippy::disallowed_methods, reason = "writes the project folder that the author names")]
 
 use std::{
     borrow::Cow,
@@ -12,18 +12,18 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use super::project::{FILE, Project};
+use super::project::{PLUGIN_TOML, Project};
 use crate::{
     base::{failed::OrFailed, text},
     config,
 };
 
-/// The paths and lengths of all files, and their contents one after the other, deflated.
-const FILES: (&[(&str, usize)], &[u8]) = include!(concat!(env!("OUT_DIR"), "/templates.rs"));
-/// More than they have.
-const MAX_BYTES: usize = 16 << 20;
+/// The paths and lengths of all template files, and their concatenated contents, deflated.
+const EMBEDDED: (&[(&str, usize)], &[u8]) = include!(concat!(env!("OUT_DIR"), "/templates.rs"));
+/// The limit for inflating the contents, which are smaller.
+const MAX_INFLATED_BYTES: usize = 16 << 20;
 
-/// A language that there is a template for.
+/// A language that has a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     Rust,
@@ -35,7 +35,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// What people call it.
+    /// Returns the language's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rust => "Rust",
@@ -47,7 +47,7 @@ impl Language {
         }
     }
 
-    /// The folder of its template in `examples`.
+    /// Returns the name of its template's folder in `examples`.
     fn example(self) -> &'static str {
         match self {
             Self::Rust => "rust",
@@ -59,7 +59,7 @@ impl Language {
         }
     }
 
-    /// The folder of its SDK in `sdk-guest`.
+    /// Returns the name of its SDK's folder in `sdk-guest`.
     fn sdk(self) -> &'static str {
         match self {
             Self::JavaScript => Self::TypeScript.example(),
@@ -68,27 +68,27 @@ impl Language {
     }
 }
 
-/// The name that the templates' plugins have, and the file that Rust makes of it.
-const NAME: &str = "hello";
-const ARTIFACT: &str = "hello.wasm";
-/// The files in which that name stands.
-const MANIFESTS: [&str; 6] = [FILE, "Cargo.toml", "package.json", "pyproject.toml", "go.mod", "README.md"];
+/// The name of the plugin in each template, and the file name that Rust derives from it.
+const TEMPLATE_NAME: &str = "hello";
+const TEMPLATE_ARTIFACT: &str = "hello.wasm";
+/// The files in which the name is replaced.
+const FILES_WITH_NAME: [&str; 6] = [PLUGIN_TOML, "Cargo.toml", "package.json", "pyproject.toml", "go.mod", "README.md"];
 
-/// What tools leave in the folder.
-const IGNORED: &str = "node_modules/\ndist/\ntarget/\n.venv/\n__pycache__/\n*.new\n";
+/// The .gitignore of a new project.
+const GITIGNORE: &str = "node_modules/\ndist/\ntarget/\n.venv/\n__pycache__/\n*.new\n";
 
-/// Makes a folder with a plugin of this name to begin with.
+/// Creates a project with a plugin of this name from a template.
 pub fn make(folder: &Path, name: &str, language: Language) -> Result<Project> {
     config::check_id(name)?;
     let plain = |name: &str| name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
     ensure!(
         plain(name) && name.starts_with(|first: char| first.is_ascii_lowercase()),
-        "{name}: use lower-case letters, digits and `-`, with a letter first; packages of all languages can have such names"
+        "{name}: use lower-case letters, digits and `-`, and begin with a letter; such names are valid for packages in all languages"
     );
     let there = fs::read_dir(folder).map(|mut entries| entries.next().is_some());
     match there {
         Ok(false) => {}
-        Ok(true) => bail!("{}: there is something in this folder already; choose another name", text::path(folder)),
+        Ok(true) => bail!("{}: this folder exists and is not empty; choose another name", text::path(folder)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(|| text::path(folder)),
     }
@@ -97,11 +97,11 @@ pub fn make(folder: &Path, name: &str, language: Language) -> Result<Project> {
     let outside = format!("../../sdk-guest/{}", language.sdk());
     for (path, file) in below(&all, &example) {
         let mut contents = replaced(file, &outside, "sdk");
-        if MANIFESTS.contains(&path) {
+        if FILES_WITH_NAME.contains(&path) {
             contents = named(&contents, name).into_bytes().into();
         }
         if path == "Cargo.toml" {
-            // Wherever it lies, it is a project of its own, and no part of another.
+            // Even inside another Cargo workspace, the project is a workspace of its own.
             contents.to_mut().extend(b"\n[workspace]\n");
         }
         write(&folder.join(path), &contents)?;
@@ -113,25 +113,25 @@ pub fn make(folder: &Path, name: &str, language: Language) -> Result<Project> {
         };
         write(&folder.join("sdk").join(path), &contents)?;
     }
-    write(&folder.join(".gitignore"), IGNORED.as_bytes())?;
+    write(&folder.join(".gitignore"), GITIGNORE.as_bytes())?;
     Project::open(folder)
 }
 
-/// All files, by their paths in the repository.
+/// Returns all embedded files, by their paths in the repository.
 fn files() -> Result<Vec<(&'static str, Vec<u8>)>> {
-    let (paths, deflated) = FILES;
-    let contents = miniz_oxide::inflate::decompress_to_vec_with_limit(deflated, MAX_BYTES);
+    let (paths, deflated) = EMBEDDED;
+    let contents = miniz_oxide::inflate::decompress_to_vec_with_limit(deflated, MAX_INFLATED_BYTES);
     let contents = contents.map_err(|error| anyhow!("the templates in this binary are damaged: {error}"))?;
     let mut rest = contents.as_slice();
     let each = paths.iter().map(|&(path, length)| {
-        let (file, after) = rest.split_at_checked(length).context("the templates in this binary are cut off")?;
+        let (file, after) = rest.split_at_checked(length).context("the templates in this binary are truncated")?;
         rest = after;
         Ok((path, file.to_vec()))
     });
     each.collect()
 }
 
-/// The files below a folder, by their paths in it.
+/// Returns the files below a folder, by their paths relative to it.
 fn below<'a>(files: &'a [(&'static str, Vec<u8>)], folder: &str) -> impl Iterator<Item = (&'static str, &'a [u8])> {
     files.iter().filter_map(move |(path, file)| Some((path.strip_prefix(folder)?, file.as_slice())))
 }
@@ -143,14 +143,14 @@ fn replaced<'a>(file: &'a [u8], from: &str, to: &str) -> Cow<'a, [u8]> {
     }
 }
 
-/// The text of a manifest, with the plugin's own name.
+/// Returns the text of a file with the template's name replaced by the plugin's name.
 fn named(contents: &[u8], name: &str) -> String {
     let artifact = format!("{}.wasm", name.replace('-', "_"));
-    let text = String::from_utf8_lossy(contents).replace(ARTIFACT, "\0");
-    text.replace(NAME, name).replace('\0', &artifact)
+    let text = String::from_utf8_lossy(contents).replace(TEMPLATE_ARTIFACT, "\0");
+    text.replace(TEMPLATE_NAME, name).replace('\0', &artifact)
 }
 
-/// The manifest of a crate of this workspace as it stands outside of it.
+/// Returns the manifest of a crate of this workspace with its inherited keys resolved, so that it works outside of the workspace.
 fn alone(file: &[u8]) -> String {
     let text = String::from_utf8_lossy(file);
     let text = without(&text, "[lints]");
@@ -166,7 +166,7 @@ fn alone(file: &[u8]) -> String {
     lines.fold(String::new(), |text, line| text + &line + "\n")
 }
 
-/// A manifest without one of its tables.
+/// Returns a manifest without one of its tables.
 fn without(text: &str, table: &str) -> String {
     let Some((before, rest)) = text.split_once(table) else { return text.to_owned() };
     let after = rest.find("\n[").and_then(|at| rest.get(at + 1..)).unwrap_or_default();
@@ -178,7 +178,7 @@ fn write(path: &Path, contents: &[u8]) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).with_context(unwritten).or_failed()?;
     }
-    // Nothing that is there is written over, even if it came in between.
+    // `create_new` never overwrites a file, not even one that was created since the check (TOCTOU).
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).with_context(unwritten).or_failed()?;
     file.write_all(contents).with_context(unwritten).or_failed()
 }
@@ -198,12 +198,12 @@ mod tests {
             let project = make(&folder, "my-tool", language).unwrap_or_else(|error| panic!("{language:?}: {error:#}"));
             assert_eq!(project.name, "my-tool");
             assert!(folder.join("sdk").read_dir().unwrap().next().is_some(), "{language:?}");
-            let manifests = MANIFESTS.iter().filter_map(|name| fs::read_to_string(folder.join(name)).ok());
+            let manifests = FILES_WITH_NAME.iter().filter_map(|name| fs::read_to_string(folder.join(name)).ok());
             for text in manifests {
                 assert!(!text.contains("sdk-guest") && !text.contains("hello"), "{language:?}: {text}");
             }
             let again = make(&folder, "my-tool", language).unwrap_err();
-            assert!(again.to_string().contains("something in this folder already"), "{again}");
+            assert!(again.to_string().contains("this folder exists and is not empty"), "{again}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! The files below a folder that somebody else may have written, such as a project that was cloned. Everything goes through the open
-//! folder, one name after the other, and no link is followed: whatever stands there, nothing outside of the folder is read or written.
+//! Access to files below an untrusted folder, such as a cloned project, without path traversal. Paths are opened relative to the open
+//! folder, one name after the other, and no link is followed, so nothing outside of the folder is ever read or written.
 
 use std::{
     ffi::OsStr,
@@ -21,16 +21,17 @@ use rustix::{
 
 use super::{failed::OrFailed, random_id, text};
 
-/// How a folder is opened. A link in its place is an error.
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// How a file is read. What is no file, such as a pipe without a writer, must not keep the caller waiting before it is refused.
-const FILE: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-const NEW: OFlags =
+/// The flags for opening a folder. A link in its place is an error.
+const FOLDER_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// The flags for reading a file. Without `NONBLOCK`, a pipe without a writer would block the caller before it is refused.
+const FILE_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+/// The flags for creating a file.
+const NEW_FILE_FLAGS: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// How much a copy may come to.
+/// The limits of a copy.
 #[derive(Debug, Clone, Copy)]
-pub struct Most {
+pub struct CopyLimits {
     pub entries: usize,
     pub bytes: u64,
 }
@@ -39,19 +40,19 @@ pub struct Most {
 #[derive(Debug)]
 pub struct Below {
     folder: OwnedFd,
-    /// How the user named it, for errors.
+    /// The path that the user gave, for errors.
     shown: PathBuf,
 }
 
 impl Below {
-    /// Opens a folder that the user names, by whatever links the user reaches it.
+    /// Opens a folder that the user names. Links on the way to it are followed.
     pub fn open(folder: &Path) -> Result<Self> {
         let path = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let opened = openat(CWD, path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
+        let opened = openat(CWD, path, FOLDER_FLAGS.difference(OFlags::NOFOLLOW), Mode::empty());
         Ok(Self { folder: opened.with_context(|| text::path(path))?, shown: folder.to_owned() })
     }
 
-    /// A path below the folder as the user would write it.
+    /// Returns a path below the folder as the user would write it.
     pub fn shown(&self, path: &Path) -> PathBuf {
         self.shown.join(path)
     }
@@ -60,7 +61,7 @@ impl Below {
     pub fn folder(&self, path: &Path) -> Result<Option<Self>> {
         let mut folder = self.folder.try_clone()?;
         for name in names(path)? {
-            match openat(&folder, name, FOLDER, Mode::empty()) {
+            match openat(&folder, name, FOLDER_FLAGS, Mode::empty()) {
                 Ok(opened) => folder = opened,
                 Err(Errno::NOENT) => return Ok(None),
                 Err(error) => return Err(self.refused(path, &folder, name, error)),
@@ -69,7 +70,7 @@ impl Below {
         Ok(Some(Self { folder, shown: self.shown(path) }))
     }
 
-    /// Reads a text of at most so many bytes. None: nothing is there.
+    /// Reads a text of at most `most` bytes. None: nothing is there.
     pub fn read(&self, path: &Path, most: u64) -> Result<Option<String>> {
         let Some((folder, name)) = self.parent(path)? else { return Ok(None) };
         let Some(file) = folder.file(name)? else { return Ok(None) };
@@ -80,7 +81,7 @@ impl Below {
         Ok(Some(text))
     }
 
-    /// Writes a file as a whole, or not at all, with the folders above it. A link in its place is replaced.
+    /// Writes a file atomically, and creates the folders above it. A link in its place is replaced.
     pub fn replace(&self, path: &Path, contents: &[u8]) -> Result<()> {
         let mut folder = self.folder.try_clone()?;
         let mut names = names(path)?;
@@ -90,13 +91,13 @@ impl Below {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(self.refused(path, &folder, above, error)).or_failed(),
             }
-            let opened = openat(&folder, above, FOLDER, Mode::empty());
+            let opened = openat(&folder, above, FOLDER_FLAGS, Mode::empty());
             folder = opened.map_err(|error| self.refused(path, &folder, above, error))?;
         }
         let written = || format!("{}: cannot be written", text::path(&self.shown(path)));
         let new = format!(".wharf-{}", random_id::id().map_err(|error| anyhow!(error.message))?);
         let put = || {
-            let mut file = File::from(openat(&folder, &*new, NEW, Mode::from_raw_mode(0o666))?);
+            let mut file = File::from(openat(&folder, &*new, NEW_FILE_FLAGS, Mode::from_raw_mode(0o666))?);
             file.write_all(contents)?;
             file.sync_all()?;
             std::io::Result::Ok(renameat(&folder, &*new, &folder, name)?)
@@ -109,7 +110,7 @@ impl Below {
             .or_failed()
     }
 
-    /// Removes a file, if it is there. Of a link the link itself.
+    /// Removes a file, if it exists. A link is removed itself, not what it leads to.
     pub fn remove(&self, path: &Path) -> Result<()> {
         let Some((folder, name)) = self.parent(path)? else { return Ok(()) };
         match unlinkat(&folder.folder, name, AtFlags::empty()) {
@@ -118,7 +119,7 @@ impl Below {
         }
     }
 
-    /// The names of what is in the folder, in order.
+    /// Returns the names of the entries of the folder, in order.
     pub fn names(&self) -> Result<Vec<PathBuf>> {
         let unread = || text::path(&self.shown);
         let mut names = Vec::new();
@@ -135,7 +136,7 @@ impl Below {
 
     /// Copies everything in the folder into a new folder `to`. Links are copied as links.
     #[expect(clippy::disallowed_methods, reason = "writes a folder of the caller's own")]
-    pub fn copy(&self, to: &Path, left: &mut Most) -> Result<()> {
+    pub fn copy(&self, to: &Path, left: &mut CopyLimits) -> Result<()> {
         for name in self.names()? {
             let (shown, place) = (|| text::path(&self.shown(&name)), to.join(&name));
             left.entries = left.entries.checked_sub(1).context("there are too many files in it")?;
@@ -165,7 +166,7 @@ impl Below {
         Ok(())
     }
 
-    /// The open folder of a path and the name that the path has in it. None: there is no such folder.
+    /// Opens the folder that contains a path, and returns it with the last name of the path. None: there is no such folder.
     fn parent<'a>(&self, path: &'a Path) -> Result<Option<(Self, &'a OsStr)>> {
         let name = names(path)?.pop().unwrap_or_default();
         let above = path.parent().unwrap_or(Path::new(""));
@@ -178,18 +179,18 @@ impl Below {
 
     /// Opens a file that is in the folder itself. None: nothing is there.
     fn file(&self, name: &OsStr) -> Result<Option<File>> {
-        let file = match openat(&self.folder, name, FILE, Mode::empty()) {
+        let file = match openat(&self.folder, name, FILE_FLAGS, Mode::empty()) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => return Err(self.refused(Path::new(name), &self.folder, name, error)),
         };
         let about = fstat(&file)?;
         let is_file = FileType::from_raw_mode(about.st_mode) == FileType::RegularFile;
-        ensure!(is_file, "{}: it is no file", text::path(&self.shown(Path::new(name))));
+        ensure!(is_file, "{}: it is not a file", text::path(&self.shown(Path::new(name))));
         Ok(Some(File::from(file)))
     }
 
-    /// Why a path is not opened.
+    /// Returns the error for a path that could not be opened.
     fn refused(&self, path: &Path, folder: &OwnedFd, name: &OsStr, error: Errno) -> anyhow::Error {
         let shown = text::path(&self.shown(path));
         let about = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -203,12 +204,12 @@ impl Below {
     }
 }
 
-/// Whether a path leads to something below the folder that it begins at, whatever is there.
+/// Whether a relative path stays below the folder that it is relative to, by its names alone.
 pub fn is_below(path: &Path) -> bool {
     names(path).is_ok()
 }
 
-/// The names that a path goes through, which are at least one.
+/// Returns the names in a path, at least one. Fails if the path could lead out of the folder.
 fn names(path: &Path) -> Result<Vec<&OsStr>> {
     let mut names = Vec::new();
     for component in path.components() {
@@ -229,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with links to what is outside, and what is outside.
+    /// Makes a folder with links to files outside of it, and these files.
     fn hostile() -> (tempfile::TempDir, PathBuf) {
         let place = tempfile::tempdir().unwrap();
         let (outside, inside) = (place.path().join("outside"), place.path().join("inside"));
@@ -282,7 +283,7 @@ mod tests {
         below.replace(Path::new("more/deep/b"), b"abc").unwrap();
         assert_eq!(read("more/deep/b").as_deref(), Some("abc"));
         assert!(below.read(Path::new("more/deep/b"), 2).unwrap_err().to_string().contains("larger than 2 bytes"));
-        assert!(below.read(Path::new("real"), 2).unwrap_err().to_string().contains("it is no file"));
+        assert!(below.read(Path::new("real"), 2).unwrap_err().to_string().contains("it is not a file"));
         below.remove(Path::new("more/deep/b")).unwrap();
         below.remove(Path::new("more/deep/b")).unwrap();
         assert_eq!((read("more/deep/b"), below.folder(Path::new("no")).unwrap().is_none()), (None, true));
@@ -296,13 +297,13 @@ mod tests {
         let to = place.path().join("copy");
         fs::create_dir(&to).unwrap();
         let below = Below::open(&inside).unwrap();
-        below.copy(&to, &mut Most { entries: 8, bytes: 1 }).unwrap();
+        below.copy(&to, &mut CopyLimits { entries: 8, bytes: 1 }).unwrap();
         assert!(fs::symlink_metadata(to.join("folder")).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(to.join("real/a")).unwrap(), "a");
         for (entries, bytes, expected) in [(7, 1, "too many files"), (8, 0, "too large together")] {
             let to = place.path().join(expected);
             fs::create_dir(&to).unwrap();
-            let problem = below.copy(&to, &mut Most { entries, bytes }).unwrap_err();
+            let problem = below.copy(&to, &mut CopyLimits { entries, bytes }).unwrap_err();
             assert!(format!("{problem:#}").contains(expected), "{problem:#}");
         }
     }

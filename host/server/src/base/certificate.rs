@@ -1,4 +1,4 @@
-//! Certificates, as far as they say who a client is and from when to when they are good. Whether they are good was decided before.
+//! Reads the names and the validity period of certificates. Signatures and trust are not verified here.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,20 +10,20 @@ use x509_parser::{
 
 use super::text::hex;
 
-/// The most names that are kept of one certificate, and how long each may be.
+/// The maximum number of names that are read from one certificate, and how long each may be.
 const MAX_NAMES: usize = 64;
 const MAX_NAME_BYTES: usize = 512;
 
-/// What the name of a certificate without names begins with.
-const DIGEST: &str = "sha256:";
+/// The prefix of the name of a certificate without alternative names.
+const DIGEST_PREFIX: &str = "sha256:";
 
-/// Who a client is by its certificate.
+/// The identity of a client according to its certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
-    /// Its alternative names: URIs, then host names, then mail addresses, each kind in the order of the certificate. If it has none, the
-    /// digest of the certificate. So there is always one.
+    /// The alternative names: URIs, then host names, then mail addresses, each kind in the order of the certificate. A certificate without
+    /// such names has its digest as its only name.
     pub names: Vec<String>,
-    /// When it ends.
+    /// When the certificate expires.
     pub until: SystemTime,
 }
 
@@ -34,9 +34,11 @@ impl Certificate {
         let (mut uris, mut hosts, mut mails) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(alternative) = certificate.subject_alternative_name().ok()? {
             for name in alternative.value.general_names.iter().take(MAX_NAMES) {
-                // An authority may let others choose names of one kind, so each has to look like its kind and like no other.
+                // An authority may let others choose names of one kind, so each name has to look like its kind and like no other kind.
                 match name {
-                    GeneralName::URI(name) if name.contains(':') && !name.starts_with(DIGEST) => uris.push(*name),
+                    GeneralName::URI(name) if name.contains(':') && !name.starts_with(DIGEST_PREFIX) => {
+                        uris.push(*name)
+                    }
                     GeneralName::DNSName(name) if !name.contains([':', '@']) => hosts.push(*name),
                     GeneralName::RFC822Name(name) if name.contains('@') && !name.contains(':') => mails.push(*name),
                     _ => {}
@@ -49,45 +51,45 @@ impl Certificate {
         let names = uris.into_iter().chain(hosts).chain(mails).filter(plain);
         let mut names: Vec<String> = names.map(str::to_owned).collect();
         if names.is_empty() {
-            names.push(format!("{DIGEST}{}", hex(&Sha256::digest(der))));
+            names.push(format!("{DIGEST_PREFIX}{}", hex(&Sha256::digest(der))));
         }
-        Some(Self { names, until: Life::of(&certificate).until })
+        Some(Self { names, until: Validity::of(&certificate).until })
     }
 
-    /// The name that stands for the client.
+    /// Returns the name that identifies the client.
     pub fn name(&self) -> &str {
         self.names.first().map_or("", String::as_str)
     }
 }
 
-/// How long before its end the operator is warned of a certificate, if that is no more than a third of its life.
-const WARN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// How long before a certificate expires the operator is warned, if that is at most a third of its validity period.
+const EXPIRY_WARNING: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// From when to when a certificate is good.
+/// The validity period of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Life {
+pub struct Validity {
     pub from: SystemTime,
     pub until: SystemTime,
 }
 
-/// What a time is for a certificate.
+/// How a point in time relates to the validity period of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    Early,
-    Good,
-    /// It is good, but should be renewed.
-    Late,
-    Over,
+    NotYetValid,
+    Valid,
+    /// The certificate is valid, but should be renewed.
+    ExpiresSoon,
+    Expired,
 }
 
-impl Life {
+impl Validity {
     /// Reads a certificate in DER. None: it cannot be read.
     pub fn read(der: &[u8]) -> Option<Self> {
         X509Certificate::from_der(der).ok().map(|(_, certificate)| Self::of(&certificate))
     }
 
     fn of(certificate: &X509Certificate<'_>) -> Self {
-        // What was before 1970 is over as well.
+        // A time before 1970 becomes 1970, which is past as well.
         let at = |seconds: i64| SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
         let validity = certificate.validity();
         Self { from: at(validity.not_before.timestamp()), until: at(validity.not_after.timestamp()) }
@@ -96,10 +98,10 @@ impl Life {
     pub fn stage(&self, now: SystemTime) -> Stage {
         let whole = self.until.duration_since(self.from).unwrap_or_default();
         match self.until.duration_since(now) {
-            Err(_) => Stage::Over,
-            Ok(_) if now < self.from => Stage::Early,
-            Ok(left) if left < WARN.min(whole / 3) => Stage::Late,
-            Ok(_) => Stage::Good,
+            Err(_) => Stage::Expired,
+            Ok(_) if now < self.from => Stage::NotYetValid,
+            Ok(left) if left < EXPIRY_WARNING.min(whole / 3) => Stage::ExpiresSoon,
+            Ok(_) => Stage::Valid,
         }
     }
 }
@@ -112,18 +114,18 @@ mod tests {
     fn operators_are_warned_in_time() {
         let (day, began) = (Duration::from_secs(24 * 60 * 60), SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 30));
         for (days, after, expected) in [
-            (90, 0, Stage::Good),
-            (90, 82, Stage::Good),
-            (90, 84, Stage::Late),
-            (90, 90, Stage::Late),
-            (90, 91, Stage::Over),
-            (6, 3, Stage::Good),
-            (6, 5, Stage::Late),
+            (90, 0, Stage::Valid),
+            (90, 82, Stage::Valid),
+            (90, 84, Stage::ExpiresSoon),
+            (90, 90, Stage::ExpiresSoon),
+            (90, 91, Stage::Expired),
+            (6, 3, Stage::Valid),
+            (6, 5, Stage::ExpiresSoon),
         ] {
-            let life = Life { from: began, until: began + day * days };
+            let life = Validity { from: began, until: began + day * days };
             assert_eq!(life.stage(began + day * after), expected, "{after} of {days} days");
         }
-        let life = Life { from: began, until: began + day };
-        assert_eq!(life.stage(began - day), Stage::Early);
+        let life = Validity { from: began, until: began + day };
+        assert_eq!(life.stage(began - day), Stage::NotYetValid);
     }
 }

@@ -1,5 +1,5 @@
-//! What serde says about a text that does not have the right form, in words for whoever wrote it. Values are never repeated, since
-//! they may be secrets; keys are.
+//! Turns errors of serde into messages for the author of the text. Messages repeat keys, but never values, since these may be
+//! secrets.
 
 use serde::de::DeserializeOwned;
 
@@ -17,7 +17,7 @@ pub fn toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     })
 }
 
-/// Reads JSON. The place is left out, since machines write JSON in one line.
+/// Reads JSON. The error does not name a line, since programs write JSON in a single line.
 pub fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| {
         let message = error.to_string();

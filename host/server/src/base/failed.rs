@@ -1,17 +1,17 @@
-//! Tells two kinds of errors of a command apart: what the operator wrote is wrong, or it is right and the command failed. Exit codes
-//! tell them apart too, so that a script can.
+//! Distinguishes two kinds of errors of a command: the operator's input is wrong, or the input is right and the command failed. Exit
+//! codes distinguish them too, for scripts.
 
 use std::{error, fmt};
 
 use anyhow::{Error, Result};
 
-/// An error that nothing on the command line or in a config is to blame for. All other errors of a command are about these two.
+/// An error that the command line and the config did not cause. All other errors of a command are about one of these two.
 #[derive(Debug)]
 struct Failed(Error);
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // All of it, since its source is not told a second time.
+        // The whole chain of causes, since `source` does not return them.
         write!(f, "{:#}", self.0)
     }
 }
@@ -23,7 +23,7 @@ pub fn failed(error: impl Into<Error>) -> Error {
     Error::new(Failed(error.into()))
 }
 
-/// Whether the command failed although what the operator wrote is right.
+/// Whether the command failed although the operator's input is right.
 pub fn is_failed(error: &Error) -> bool {
     error.chain().any(|cause| cause.is::<Failed>())
 }

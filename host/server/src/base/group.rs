@@ -1,7 +1,7 @@
-//! The group of processes that a program begins: the program, and every process that it starts and that does not leave the group.
+//! Process groups: a program that wharf starts, and all processes that it starts in turn, unless they leave the group.
 //!
-//! A program is often a script, and to kill a script leaves running what the script started. So each program that wharf starts for
-//! the operator leads a group of its own, and the group is killed as one.
+//! A program is often a script, and killing a script does not kill the processes that the script started. So each program that wharf
+//! starts for the operator leads its own process group, and the whole group is killed.
 
 use std::{collections::BTreeSet, process::ExitStatus};
 
@@ -12,14 +12,14 @@ use tokio::process::Child;
 /// The groups whose leaders have not been waited for, by the ids of these leaders.
 static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// Kills the group when it is dropped before its leader ended.
+/// A process group, which is killed if this is dropped before its leader has ended (RAII).
 pub struct Group(Option<Pid>);
 
 impl Group {
     /// For `Command::process_group`: the new process leads a group of its own.
     pub const OWN: i32 = 0;
 
-    /// The group that this child leads.
+    /// Returns the group that this child leads.
     pub fn of(child: &Child) -> Self {
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(leader) = leader {
@@ -28,8 +28,8 @@ impl Group {
         Self(leader)
     }
 
-    /// Waits for the leader to end. What it leaves running when it ends by itself is not killed: that may be meant, as with a program
-    /// that starts an agent of its own.
+    /// Waits for the leader to end. If it ends by itself, processes that it leaves running are not killed: this may be intended, as with
+    /// a program that starts an agent in the background.
     pub async fn wait(mut self, leader: &mut Child) -> std::io::Result<ExitStatus> {
         let status = leader.wait().await?;
         // From now on the system may give the id to another process, so it is not used any more.

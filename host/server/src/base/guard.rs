@@ -1,7 +1,7 @@
 //! Checks that no other user can change what wharf trusts: neither a file itself, nor a link on the way to it, nor any folder
 //! above it. For secrets, that nobody else can read them either.
 
-#![expect(clippy::disallowed_methods, reason = "what wharf trusts is looked at here, wherever it lies")]
+#![expect(clippy::disallowed_methods, reason = "files that wharf trusts are checked here, wherever they are")]
 
 use std::{os::unix::fs::MetadataExt, path::Path};
 
@@ -20,8 +20,8 @@ pub fn check_trusted_file(path: &Path, what: &str) -> Result<()> {
     check_way(path, what)
 }
 
-/// Refuses a file that another user could change, or may read. What this checks is what is opened afterwards only if the file is
-/// not replaced in between, which nobody else can do.
+/// Refuses a file that another user could change, or may read. The file that the caller opens afterwards is the one that was checked
+/// here (no TOCTOU race), since no other user can replace it in between.
 pub fn check_private_file(path: &Path, what: &str) -> Result<()> {
     check_trusted_file(path, what)?;
     let mode = std::fs::metadata(path)?.mode();
@@ -29,8 +29,9 @@ pub fn check_private_file(path: &Path, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a private key that another user could change, or may read: but root may let a group read it that wharf is in, as
-/// Kubernetes does with `fsGroup` and Debian with `ssl-cert`, and systemd knows itself who may read a credential.
+/// Refuses a private key that another user could change, or may read, with two exceptions: a key that belongs to root may be readable
+/// by a group that wharf is in, as with `fsGroup` in Kubernetes and `ssl-cert` in Debian, and systemd itself controls who may read
+/// a credential.
 pub fn check_key_file(path: &Path, what: &str) -> Result<()> {
     check_trusted_file(path, what)?;
     let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").filter(|folder| !folder.is_empty());
@@ -60,7 +61,7 @@ pub fn check_trusted_directory(path: &Path, what: &str) -> Result<()> {
     check_way(path, what)
 }
 
-/// Checks the folders and links on the way, since whoever may write a folder may replace what is in it. In a sticky folder only
+/// Checks the folders and links on the way, since a user who may write a folder may replace what is in it. In a sticky folder, only
 /// the owner of an entry may replace it.
 fn check_way(path: &Path, what: &str) -> Result<()> {
     let mut paths = hops(path);
@@ -110,8 +111,8 @@ fn in_user_namespace() -> bool {
     !map.is_empty() && map.split_whitespace().ne(whole)
 }
 
-/// Whether nobody but trusted users is in a group, as in the private group that many systems give each user. Then a right of
-/// the group is a right of nobody else.
+/// Whether a group has only trusted users as members, like the private group that many systems give each user. Permissions of such
+/// a group give no other user access.
 fn is_private(group: u32) -> bool {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     is_private_by(group, &read("/etc/group"), &read("/etc/passwd"), is_trusted)

@@ -1,8 +1,8 @@
 //! Accounts for the memory that wharf itself uses: one ledger, with an account for all plugins and one for each client.
 //!
 //! The memory of guests is counted by the sandbox (`total_memory_mib`). Everything else that a plugin or a client makes the
-//! host keep or build is charged here (`total_host_memory_mib`) before it is allocated. How charges work is in
-//! `wharf_sandbox::ledger`; this file decides how large each account is.
+//! host keep or build is charged here (`total_host_memory_mib`) before it is allocated. `wharf_sandbox::ledger` implements charges;
+//! this file decides how large each account is.
 
 use std::{
     collections::HashMap,
@@ -19,31 +19,31 @@ pub use wharf_sandbox::ledger::{Account, Charge, Full};
 
 use super::party::Party;
 
-/// What parsed JSON takes besides its text: for each value, for each member of an object, and for each array or object, which
-/// allocates room for several entries at first.
+/// The memory that parsed JSON takes besides its text: for each value, for each member of an object, and for each array or object,
+/// which allocates room for several entries at first.
 const VALUE_BYTES: usize = 80;
 const MEMBER_BYTES: usize = 200;
 const GROUP_BYTES: usize = 400;
-/// How many copies of a message's text exist at once at the most: the message itself, its parameters, its arguments.
-const COPIES: usize = 4;
+/// The maximum number of copies of a message's text at once, such as the message itself, its parameters and its arguments.
+const MAX_COPIES: usize = 4;
 /// A message of at most this many bytes is charged to an account of its client that is for small messages only, so that a client
-/// that has used up its part still gets small answers, such as the one that says so.
-const SMALL: usize = 64 << 10;
+/// that has used up its share still gets small answers, such as the error that says so.
+const SMALL_MESSAGE_BYTES: usize = 64 << 10;
 
-/// How many times as much as is free one client may hold. What is charged here differs much in size, so it is less than for places.
+/// One client may hold at most this many times the free memory. Charges differ much in size, so the factor is smaller than for places.
 const TIMES_FREE: usize = 1;
 
-/// A quarter of the memory is for connections only and an eighth for small messages only, so that clients are answered however full the
-/// rest is. Plugins and large messages share the rest, of which each leaves a part to the other.
+/// The accounts for all host memory. A quarter is for connections only and an eighth for small messages only, so that clients are
+/// answered however full the rest is. Plugins and large messages share the rest, and each leaves an eighth of the whole to the other.
 pub struct Ledger {
     whole: Account,
     connections: Account,
     small: Account,
     plugins: Account,
-    /// For what clients make wharf keep, except small messages.
+    /// Pays for everything that clients make wharf hold, except small messages.
     large: Account,
     http2: Account,
-    /// How many messages were refused for want of room.
+    /// How many messages were refused for lack of memory.
     refused: AtomicU64,
     clients: Mutex<HashMap<Party, Entry>>,
 }
@@ -62,8 +62,8 @@ impl Entry {
     }
 }
 
-/// A client's accounts, for as long as they are held. Clones are the same accounts. It stands for the account of all but the client's
-/// small messages.
+/// A client's accounts, for as long as they are held. Clones share the same accounts. Dereferences to the account for everything but
+/// the client's small messages.
 #[derive(Clone)]
 pub struct Accounts(Arc<Held>);
 
@@ -80,12 +80,12 @@ impl Accounts {
         self.0.party
     }
 
-    /// An account within this one, for what one session makes wharf keep: an eighth of all there is, at most.
+    /// Returns an account within this one for what one session makes wharf hold: at most an eighth of all host memory.
     pub fn session(&self) -> Account {
         self.0.all.share(self.0.ledger.whole.limit() / 8)
     }
 
-    /// The account that pays for what its connections of HTTP/2 take besides.
+    /// The account that pays for the additional memory of the client's HTTP/2 connections.
     pub fn http2(&self) -> &Account {
         &self.0.http2
     }
@@ -113,7 +113,7 @@ impl Ledger {
     pub fn new(bytes: usize) -> Arc<Self> {
         let whole = Account::new(bytes);
         let (connections, small) = (whole.share(bytes / 4), whole.share(bytes / 8));
-        // Each leaves an eighth of all to the other.
+        // Plugins and large messages each leave an eighth of the whole to the other.
         let rest = whole.share(bytes - bytes / 4 - bytes / 8);
         let (plugins, large) = (rest.share(bytes / 2), rest.share(bytes / 2));
         let http2 = large.share(bytes / 4);
@@ -121,7 +121,7 @@ impl Ledger {
         Arc::new(Self { whole, connections, small, plugins, large, http2, refused, clients })
     }
 
-    /// The account of everybody together.
+    /// The account that contains all others.
     pub fn whole(&self) -> &Account {
         &self.whole
     }
@@ -149,9 +149,9 @@ impl Ledger {
             clients.retain(|_, entry| entry.held.strong_count() > 0 || entry.owes());
         }
         let new = || Entry {
-            all: self.large.part(TIMES_FREE),
-            small: self.small.part(TIMES_FREE),
-            http2: self.http2.part(TIMES_FREE),
+            all: self.large.dynamic_share(TIMES_FREE),
+            small: self.small.dynamic_share(TIMES_FREE),
+            http2: self.http2.dynamic_share(TIMES_FREE),
             held: Weak::new(),
         };
         let entry = clients.entry(party).or_insert_with(new);
@@ -166,16 +166,16 @@ impl Ledger {
 
     /// Charges a message to the client that sent it or is to get it.
     pub fn message(&self, client: &Accounts, bytes: usize) -> Result<Charge, Full> {
-        let account = if bytes <= SMALL { &client.0.small } else { &client.0.all };
+        let account = if bytes <= SMALL_MESSAGE_BYTES { &client.0.small } else { &client.0.all };
         self.count(account.charge(bytes))
     }
 
-    /// How many messages were refused for want of room.
+    /// How many messages were refused for lack of memory.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Counts a refusal.
+    /// Counts the message as refused if it could not be charged.
     fn count<T>(&self, charged: Result<T, Full>) -> Result<T, Full> {
         charged.inspect_err(|_| {
             self.refused.fetch_add(1, Ordering::Relaxed);
@@ -197,9 +197,9 @@ pub struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
-    /// Raises the charge to so many bytes in all.
+    /// Raises the charge to this many bytes in total.
     pub fn cover(&mut self, bytes: usize) -> Result<(), Full> {
-        if self.large || bytes <= SMALL {
+        if self.large || bytes <= SMALL_MESSAGE_BYTES {
             return self.ledger.count(self.charge.cover(bytes));
         }
         self.charge = self.ledger.count(self.client.charge(bytes))?;
@@ -212,17 +212,19 @@ impl Incoming<'_> {
     }
 }
 
-/// The error for a client for whose request there is no memory left.
+/// Returns the error for a request for which there is no memory left.
 pub fn no_room(full: &Full) -> RpcError {
-    RpcError::internal(format!("there is no room for it: {full} (a part of total_host_memory_mib in [limits])"))
+    RpcError::internal(format!(
+        "there is not enough memory for it: {full} (a share of total_host_memory_mib in [limits])"
+    ))
 }
 
-/// The most memory that a message with this text takes while it is handled.
+/// Returns an upper bound for the memory that a message with this text takes while it is handled.
 pub fn message_bytes(text: &[u8]) -> usize {
-    text.len().saturating_mul(COPIES).saturating_add(tree_bytes(text))
+    text.len().saturating_mul(MAX_COPIES).saturating_add(tree_bytes(text))
 }
 
-/// The most memory that a JSON text takes when it is parsed into a tree, found without parsing it.
+/// Returns an upper bound for the memory that a JSON text takes when it is parsed into a tree, without parsing it.
 pub fn tree_bytes(text: &[u8]) -> usize {
     let mut bytes = VALUE_BYTES;
     let mut rest = text;
@@ -236,7 +238,7 @@ pub fn tree_bytes(text: &[u8]) -> usize {
             b',' => VALUE_BYTES,
             b':' => MEMBER_BYTES,
             b'"' => {
-                rest = behind_string(rest);
+                rest = after_string(rest);
                 0
             }
             _ => GROUP_BYTES,
@@ -245,8 +247,8 @@ pub fn tree_bytes(text: &[u8]) -> usize {
     bytes
 }
 
-/// What follows a string, if `text` begins right after its opening quote.
-fn behind_string(text: &[u8]) -> &[u8] {
+/// Returns what follows a string. `text` begins right after the opening quote.
+fn after_string(text: &[u8]) -> &[u8] {
     let mut rest = text;
     while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
         let escaped = rest.get(at) == Some(&b'\\');
@@ -271,7 +273,7 @@ mod tests {
             assert!(tree_bytes(text.as_bytes()) >= values * VALUE_BYTES, "{text}");
         }
         let strings = format!("\"{}\"", ",[{:".repeat(1000));
-        assert_eq!(tree_bytes(strings.as_bytes()), VALUE_BYTES, "what stands in a string is text");
+        assert_eq!(tree_bytes(strings.as_bytes()), VALUE_BYTES, "the contents of a string are not counted");
         assert_eq!(tree_bytes(br#""a\\",1"#), 2 * VALUE_BYTES);
         for broken in ["\"", "\"\\", "[\"\\\"", ""] {
             tree_bytes(broken.as_bytes());
@@ -287,10 +289,10 @@ mod tests {
         let ledger = Ledger::new(8 << 20);
         let one = client(&ledger, 1);
         let _held = ledger.message(&one, 2 << 20).unwrap();
-        assert!(matches!(ledger.message(&one, SMALL + 1), Err(Full::Share { .. })));
-        assert!(matches!(ledger.incoming(&one).cover(SMALL + 1), Err(Full::Share { .. })));
+        assert!(matches!(ledger.message(&one, SMALL_MESSAGE_BYTES + 1), Err(Full::Share { .. })));
+        assert!(matches!(ledger.incoming(&one).cover(SMALL_MESSAGE_BYTES + 1), Err(Full::Share { .. })));
         assert_eq!(ledger.refused(), 2);
-        let _small = ledger.message(&one, SMALL).unwrap();
+        let _small = ledger.message(&one, SMALL_MESSAGE_BYTES).unwrap();
         let other = client(&ledger, 2);
         assert!(ledger.message(&other, 1 << 20).is_ok());
         assert!(matches!(ledger.message(&other, 5 << 20), Err(Full::TooLarge { .. })));
@@ -300,19 +302,19 @@ mod tests {
     fn small_messages_of_one_client_leave_room_for_those_of_others() {
         let ledger = Ledger::new(64 << 20);
         let (one, other) = (client(&ledger, 1), client(&ledger, 2));
-        // Bodies that are begun and not ended.
+        // Bodies that are never completed.
         let mut unfinished = Vec::new();
         let full = loop {
             let mut incoming = ledger.incoming(&one);
-            match incoming.cover(SMALL) {
+            match incoming.cover(SMALL_MESSAGE_BYTES) {
                 Ok(()) => unfinished.push(incoming.into_charge()),
                 Err(full) => break full,
             }
         };
         assert!(matches!(full, Full::Share { .. }), "{full}");
-        assert_eq!(unfinished.len() * SMALL, 4 << 20, "half of the eighth that is for small messages");
+        assert_eq!(unfinished.len() * SMALL_MESSAGE_BYTES, 4 << 20, "half of the eighth that is for small messages");
         for _ in 0..16 {
-            unfinished.push(ledger.message(&other, SMALL).unwrap());
+            unfinished.push(ledger.message(&other, SMALL_MESSAGE_BYTES).unwrap());
         }
     }
 
@@ -322,13 +324,13 @@ mod tests {
         let mut held = Vec::new();
         for number in 0..100 {
             let greedy = client(&ledger, number);
-            held.extend(std::iter::from_fn(|| ledger.message(&greedy, SMALL + 1).ok()));
+            held.extend(std::iter::from_fn(|| ledger.message(&greedy, SMALL_MESSAGE_BYTES + 1).ok()));
             held.extend(std::iter::from_fn(|| greedy.http2().charge(1 << 20).ok()));
         }
         assert_eq!(ledger.plugins().left() >> 20, 8, "they leave an eighth to plugins");
-        held.extend(std::iter::from_fn(|| ledger.plugins().charge(SMALL).ok()));
-        assert!(ledger.plugins().left() < SMALL);
-        assert!(ledger.message(&client(&ledger, 200), SMALL).is_ok());
+        held.extend(std::iter::from_fn(|| ledger.plugins().charge(SMALL_MESSAGE_BYTES).ok()));
+        assert!(ledger.plugins().left() < SMALL_MESSAGE_BYTES);
+        assert!(ledger.message(&client(&ledger, 200), SMALL_MESSAGE_BYTES).is_ok());
         assert!(ledger.connections().charge(16 << 20).is_ok());
     }
 
@@ -350,7 +352,7 @@ mod tests {
         let charge = one.charge(100).unwrap();
         assert_eq!(same.used(), 100);
         drop((one, same));
-        assert_eq!(client(&ledger, 1).used(), 100, "what is kept counts when the client comes back");
+        assert_eq!(client(&ledger, 1).used(), 100, "what is still charged counts when the client comes back");
         drop(charge);
         drop(client(&ledger, 1));
         assert!(ledger.clients.lock().is_empty());

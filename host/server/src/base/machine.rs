@@ -1,5 +1,5 @@
-//! What wharf takes for granted of the machine it runs on, and what of that does not hold here. `docs/threats.md` says for each point
-//! what happens where it does not hold; `wharf doctor` and the log of each start say that it does not.
+//! Checks the assumptions that wharf makes about the machine it runs on. `docs/threats.md` says what happens where an assumption does not
+//! hold; `wharf doctor` and the log of each start report those that do not.
 
 #![expect(clippy::disallowed_methods, reason = "the state of the machine is read here")]
 
@@ -11,10 +11,10 @@ use std::{
 
 use super::text;
 
-/// A clock that shows less than this, in seconds since 1970, was never set: 2026-01-01.
+/// A clock that shows an earlier time was never set: 2026-01-01, in seconds since 1970.
 const EARLIEST_SECONDS: u64 = 1_767_225_600;
 
-/// File systems on which a file may have several identities, or another one tomorrow.
+/// File systems on which a file may have several identities (device and inode), or an identity that changes.
 #[cfg(target_os = "linux")]
 const UNCERTAIN_IDENTITIES: [(u64, &str); 7] = [
     (0x6573_5546, "FUSE"),
@@ -26,22 +26,22 @@ const UNCERTAIN_IDENTITIES: [(u64, &str); 7] = [
     (0x5346_414f, "AFS"),
 ];
 
-/// How much it matters that something does not hold.
+/// How serious it is that an assumption does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// Everything that is promised holds, and a further wall is missing.
+    /// All guarantees hold, but one layer of defence is missing.
     Weaker,
-    /// Something that is promised does not hold, or cannot be known to hold.
+    /// A guarantee does not hold, or cannot be checked.
     Wrong,
 }
 
-/// Something that does not hold.
+/// An assumption that does not hold.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Lack {
     pub about: &'static str,
     pub weight: Weight,
     pub says: String,
-    /// What to do.
+    /// What the operator can do about it.
     pub remedy: &'static str,
 }
 
@@ -51,10 +51,11 @@ impl Lack {
     }
 }
 
-/// What was looked at, by the names that [`Lack::about`] has.
+/// The names of all checks, as in [`Lack::about`].
 pub const LOOKED_AT: [&str; 5] = ["kernel", "proc", "swap", "clock", "file identities"];
 
-/// What does not hold. `proc` and `sys`: where the kernel tells how it is. `trusted`: the files and folders that no plugin may write.
+/// Returns the assumptions that do not hold. `proc` and `sys`: where procfs and sysfs are mounted. `trusted`: the files and folders
+/// that no plugin may write.
 pub fn lacks(proc: &Path, sys: &Path, trusted: &[PathBuf]) -> Vec<Lack> {
     let all = [proc_is_there(proc), clock(SystemTime::now())];
     let mut all: Vec<Lack> = all.into_iter().flatten().chain(kernel(proc, sys)).chain(swap(proc, sys)).collect();
@@ -62,7 +63,7 @@ pub fn lacks(proc: &Path, sys: &Path, trusted: &[PathBuf]) -> Vec<Lack> {
     all
 }
 
-/// What the kernel can, which not all can.
+/// Checks that the kernel has the features that older kernels lack.
 fn kernel(proc: &Path, sys: &Path) -> Vec<Lack> {
     let (about, mut all) = ("kernel", Vec::new());
     let Ok(release) = std::fs::read_to_string(proc.join("sys/kernel/osrelease")).or_else(|_| own_release()) else {
@@ -74,45 +75,46 @@ fn kernel(proc: &Path, sys: &Path) -> Vec<Lack> {
     let modules = std::fs::read_to_string(sys.join("kernel/security/lsm")).unwrap_or_default();
     if version < (5, 6) {
         let says = format!(
-            "Linux {release} has no openat2, so files of folders that are open to plugins cannot be opened safely"
+            "Linux {release} has no openat2, so files in folders that are open to plugins cannot be opened safely"
         );
         all.push(Lack::new(about, Weight::Wrong, says, "use Linux 5.6 or later"));
     }
     if version < (5, 13) || (!modules.is_empty() && !modules.contains("landlock")) {
         let says =
-            format!("Linux {release} has no Landlock, so processes that compile plugins are shut in by limits alone");
+            format!("Linux {release} has no Landlock, so processes that compile plugins are confined by limits alone");
         let remedy = "use Linux 5.13 or later, with landlock among its security modules (lsm=)";
         all.push(Lack::new(about, Weight::Weaker, says, remedy));
     } else if version < (6, 7) {
         let says = format!(
-            "Landlock of Linux {release} knows no network, so processes that compile plugins could connect to servers"
+            "Landlock of Linux {release} does not cover the network, so processes that compile plugins could connect to servers"
         );
         all.push(Lack::new(about, Weight::Weaker, says, "use Linux 6.7 or later"));
     }
     all
 }
 
-/// The version of the kernel by the system call.
+/// Returns the version of the kernel according to `uname`.
 fn own_release() -> io::Result<String> {
     rustix::system::uname().release().to_str().map(str::to_owned).map_err(io::Error::other)
 }
 
-/// Whether wharf can find out about itself: it starts itself again to compile plugins, and looks up which file a handle is.
+/// Checks that /proc shows this process: wharf needs it to start its own executable for compiling plugins, and to look up the files of
+/// its descriptors.
 fn proc_is_there(proc: &Path) -> Option<Lack> {
     let there = std::fs::symlink_metadata(proc.join("self/exe")).is_ok() && proc.join("self/fd").is_dir();
     (!there).then(|| {
-        let says = format!("{} does not tell about this process, so no plugin can be compiled", text::path(proc));
+        let says = format!("{} does not show this process, so no plugin can be compiled", text::path(proc));
         Lack::new(
             "proc",
             Weight::Wrong,
             says,
-            "mount /proc; for a service, leave this process visible (ProtectProc=invisible does)",
+            "mount /proc; for a service, keep this process visible to itself (ProtectProc=invisible does)",
         )
     })
 }
 
-/// Whether the memory of calls, with what they were told and the secrets of plugins' configs, can come to lie on a disk. Calls are kept
-/// apart all the same: what was swapped out is cleared after a call too.
+/// Checks whether the memory of calls, with their arguments and the secrets of plugins' configs, can be written to a disk. Calls are
+/// isolated from each other all the same: memory that was swapped out is cleared after a call too.
 fn swap(proc: &Path, sys: &Path) -> Option<Lack> {
     let remedy = "for a service of systemd MemorySwapMax=0, for a container a swap limit of 0, else encrypt the swap";
     let group = std::fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
@@ -137,21 +139,21 @@ fn swap(proc: &Path, sys: &Path) -> Option<Lack> {
     }
 }
 
-/// Whether the clock was set: tokens, certificates, approvals and quotas end by it.
+/// Checks that the clock was set: it decides when tokens, certificates and approvals expire and when quotas are refilled.
 fn clock(now: SystemTime) -> Option<Lack> {
     let set = now >= SystemTime::UNIX_EPOCH + Duration::from_secs(EARLIEST_SECONDS);
     (!set).then(|| {
-        let says = "the clock shows a time before 2026, and tokens, certificates and approvals end by it";
+        let says = "the clock shows a time before 2026, and it decides when tokens, certificates and approvals expire";
         Lack::new("clock", Weight::Wrong, says, "set the clock, and keep it right (NTP)")
     })
 }
 
-/// Whether the files that no plugin may write are known by their identities: device and number.
+/// Checks that the files that no plugin may write can be recognized by their identities: device and inode.
 fn identities(trusted: &[PathBuf]) -> Option<Lack> {
     let uncertain = trusted.iter().find_map(|path| Some((path, uncertain_file_system(path)?)));
     uncertain.map(|(path, name)| {
         let says = format!(
-            "{} lies on {name}, where one file can look like two, so a folder open to a plugin from which it can be written may not be recognised",
+            "{} is on {name}, where one file can look like two, so wharf may not recognise a folder that lets a plugin write it",
             text::path(path)
         );
         let remedy = "keep the config, the plugins and the cache on a local file system";
@@ -159,20 +161,20 @@ fn identities(trusted: &[PathBuf]) -> Option<Lack> {
     })
 }
 
-/// The name of the file system, if files on it may have several identities.
+/// Returns the name of the file system, if files on it may have several identities.
 #[cfg(target_os = "linux")]
 fn uncertain_file_system(path: &Path) -> Option<&'static str> {
     let kind = u64::try_from(rustix::fs::statfs(path).ok()?.f_type).ok()?;
     UNCERTAIN_IDENTITIES.iter().find(|(magic, _)| *magic == kind).map(|(_, name)| *name)
 }
 
-/// On other systems, file systems have no numbers by which they are known.
+/// Other systems do not identify file systems by numbers.
 #[cfg(not(target_os = "linux"))]
 fn uncertain_file_system(_path: &Path) -> Option<&'static str> {
     None
 }
 
-/// What the kernel of another machine would tell: a folder with these files.
+/// Makes a folder with these files, which takes the place of /proc or /sys of another machine.
 #[cfg(test)]
 pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();

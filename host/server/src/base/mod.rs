@@ -1,4 +1,4 @@
-//! What every other module may use and that depends on none of them: text, paths, counted memory, random ids.
+//! Basics that all other modules may use, and that depend on no other module: text, paths, counted memory, random ids.
 
 pub mod below;
 pub mod certificate;

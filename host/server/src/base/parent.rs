@@ -1,4 +1,4 @@
-//! Notices when the process that started this one is gone.
+//! Detects that the process that started this one has ended.
 //!
 //! When a client is killed, its end of the pipe is closed, unless another process holds it too, such as a shell or a sibling
 //! that inherited it. So the client's process is watched as well.
@@ -9,13 +9,13 @@ use rustix::process::{Pid, getppid};
 use tokio::sync::oneshot;
 
 /// How often to check where the system cannot report the end of a process.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Returns when the parent process has ended. Never returns if the parent is init.
 pub async fn ended() {
     let Some(parent) = getppid().filter(|parent| *parent != Pid::INIT) else { return std::future::pending().await };
     let (tell, told) = oneshot::channel();
-    // A thread of its own, because the wait blocks.
+    // A separate thread, because the wait blocks.
     let watching = std::thread::Builder::new().name("wharf-parent".into()).stack_size(64 << 10).spawn(move || {
         if wait_for(parent).is_some() {
             tell.send(()).ok();
@@ -24,7 +24,7 @@ pub async fn ended() {
     if watching.is_ok() && told.await.is_ok() {
         return;
     }
-    let mut interval = tokio::time::interval(LOOK);
+    let mut interval = tokio::time::interval(POLL_INTERVAL);
     while getppid() == Some(parent) {
         interval.tick().await;
     }

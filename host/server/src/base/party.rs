@@ -1,4 +1,5 @@
-//! Which taker of bounded places a client is: its principal where that is one client, else the address it comes from.
+//! Decides which party a client is when bounded places are shared between parties: its principal if that identifies one client, else
+//! its address.
 
 use std::{
     collections::hash_map::RandomState,
@@ -11,16 +12,16 @@ pub use wharf_sandbox::places::Party;
 
 use super::principal::Principal;
 
-/// Nobody outside of this process can tell which names have the same hash.
-static NUMBERS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+/// A hasher with a random key, so that clients cannot choose names whose hashes collide.
+static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// The party of a client. A user, an API key, a certificate, and a name given by the embedding program are each one party, wherever they
-/// come from. Clients that share a bearer token or have none are told apart by their address; behind a proxy, which has one address, they
-/// are one party.
+/// Returns the party of a client. A user, an API key, a certificate, and a name given by the embedding program are each one party,
+/// whatever address they connect from. Clients that share a bearer token, or have no credentials, are told apart by their address;
+/// behind a proxy, which has a single address, they are one party.
 pub fn party(principal: &Principal, address: Option<IpAddr>) -> Party {
     match principal {
-        Principal::Anonymous => stranger(address),
-        Principal::Token(_) => Party::of(NUMBERS.hash_one((principal, address.map(network)))),
+        Principal::Anonymous => unauthenticated(address),
+        Principal::Token(_) => Party::of(HASHER.hash_one((principal, address.map(network)))),
         Principal::Process
         | Principal::Named(_)
         | Principal::User(_)
@@ -30,17 +31,17 @@ pub fn party(principal: &Principal, address: Option<IpAddr>) -> Party {
     }
 }
 
-/// The party of a client that has not shown who it is.
-pub fn stranger(address: Option<IpAddr>) -> Party {
+/// Returns the party of a client that is not authenticated.
+pub fn unauthenticated(address: Option<IpAddr>) -> Party {
     named(address.map(network))
 }
 
-/// The party with this name.
+/// Returns the party with this name.
 pub fn named(name: impl Hash) -> Party {
-    Party::of(NUMBERS.hash_one(name))
+    Party::of(HASHER.hash_one(name))
 }
 
-/// The addresses of which a single client usually has all: one in IPv4, 2^64 in IPv6.
+/// Returns the network that usually belongs to a single client: one address in IPv4, a /64 in IPv6.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
@@ -64,7 +65,7 @@ mod tests {
         let mapped = address("::ffff:192.0.2.1");
         assert_eq!(party(&Principal::Anonymous, one), party(&Principal::Anonymous, mapped), "written in IPv6");
         let [a, b, c] = ["2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:1::1"].map(address);
-        assert_eq!(stranger(a), stranger(b), "one client has all of these");
-        assert_ne!(stranger(a), stranger(c));
+        assert_eq!(unauthenticated(a), unauthenticated(b), "one client has all of these");
+        assert_ne!(unauthenticated(a), unauthenticated(c));
     }
 }

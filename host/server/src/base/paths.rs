@@ -1,7 +1,7 @@
 //! Facts about paths that several modules need: file identity, and the folders through which a path is reached.
 //!
-//! Two paths lead to the same place if device and inode agree, however they are spelled. So spellings are never compared for
-//! safety: identities are, or paths whose links are resolved.
+//! Two paths lead to the same place if device and inode agree, however they are spelled. So security checks never compare paths as
+//! they are spelled: they compare identities, or paths whose links are resolved.
 
 #![expect(clippy::disallowed_methods, reason = "facts about paths are read here")]
 
@@ -17,7 +17,7 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// The most links that are followed on the way to one file, so that links in a circle come to an end.
+/// The maximum number of links that are followed on the way to one file, so that following a cycle of links terminates.
 const MAX_HOPS: usize = 40;
 
 /// Whether there is a folder at a path. Links are followed.
@@ -105,8 +105,8 @@ pub fn links(path: &Path) -> Vec<PathBuf> {
     links
 }
 
-/// The folders through which paths can be changed. They are kept, and found again only when something on the way has changed:
-/// to check that takes a tenth of the time that it takes to follow every link and mount.
+/// A cache of the folders through which paths can be changed. They are determined again only when something on the way has changed:
+/// checking that takes a tenth of the time of following every link and mount.
 #[derive(Debug, Default)]
 pub struct Leading {
     known: Option<Known>,
@@ -118,12 +118,12 @@ pub struct Leading {
 struct Known {
     paths: Vec<PathBuf>,
     folders: Arc<HashSet<FileId>>,
-    /// Everything on the way, and what was there.
+    /// Every path on the way, and what was at it.
     seen: Vec<(PathBuf, There)>,
 }
 
-/// What is at a path, of which kind, and where it leads if it is a link. Kind and target are compared too, because what replaces a
-/// file may get the same inode number.
+/// What is at a path: its identity, its kind, and its target if it is a link. Kind and target are compared too, because a replacement
+/// of a file may get the same inode number.
 type There = Option<(FileId, FileType, Option<PathBuf>)>;
 
 fn there(path: &Path) -> There {
@@ -133,7 +133,7 @@ fn there(path: &Path) -> There {
 }
 
 impl Leading {
-    /// The folders through which any of the paths can be changed, as they are now.
+    /// Returns the folders through which any of the paths can be changed now.
     pub fn to<'a>(&mut self, paths: impl Iterator<Item = &'a PathBuf> + Clone) -> Arc<HashSet<FileId>> {
         let remounted = self.watch.changed();
         if let Some(known) = &self.known
@@ -150,15 +150,15 @@ impl Leading {
         let known = Known { paths: paths.clone().cloned().collect(), folders: Arc::clone(&folders), seen };
         let again = self.ways(paths);
         all.0 &= again.0;
-        // If something changed while the folders were being found, or the mounts could not be read, they are used this once, but
-        // not kept.
+        // If something changed while the folders were being found, or the mounts could not be read, the folders are used this
+        // once, but not cached.
         if all.0 && again.1 == all.1 && known.holds() {
             self.known = Some(known);
         }
         folders
     }
 
-    /// Everything on the way to the paths; and whether it is known what is mounted. If not, what was mounted before counts.
+    /// Returns whether the mounts could be read, and every path on the way to the paths. Without new mounts, the previous ones are used.
     fn ways<'a>(&mut self, paths: impl Iterator<Item = &'a PathBuf>) -> (bool, Vec<PathBuf>) {
         let mounts = Mounts::now();
         let is_known = mounts.is_ok();
@@ -178,7 +178,7 @@ impl Known {
     }
 }
 
-/// The folders through which a path can be changed, whether or not it is there.
+/// The folders through which a path can be changed, whether or not it exists.
 #[cfg(test)]
 fn folders_leading_to(path: &Path, mounts: &Mounts) -> HashSet<FileId> {
     folders_of(&ways_to(path, mounts))
@@ -229,21 +229,22 @@ impl MountsWatch {
 
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// What is mounted where, so that a folder is known under all its names.
+/// The mounts of the system, so that a folder is recognized under all its names.
 #[derive(Debug, Default)]
 struct Mounts(Vec<Mount>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
-    /// Of the file system.
+    /// The device of the file system.
     device: String,
-    /// What of the file system is mounted.
+    /// The folder of the file system that is mounted.
     root: PathBuf,
+    /// Where it is mounted.
     point: PathBuf,
 }
 
 impl Mounts {
-    /// As they are now; none where the system does not tell.
+    /// Reads the current mounts. Empty on systems that do not list them.
     fn now() -> std::io::Result<Self> {
         match std::fs::read(MOUNTS) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
@@ -274,7 +275,7 @@ impl Mounts {
     }
 }
 
-/// A path as the kernel writes it: white space and backslashes as octal numbers.
+/// Decodes a path as the kernel writes it, with white space and backslashes as octal numbers.
 fn unescaped(text: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -313,7 +314,10 @@ mod tests {
             assert_eq!(folders.contains(&FileId::at(&base.join(folder)).unwrap()), leads, "{folder}");
         }
         let missing = folders_leading_to(&base.join("a/no/such/file"), &Mounts::default());
-        assert!(missing.contains(&FileId::at(&base.join("a")).unwrap()), "what may be made there counts");
+        assert!(
+            missing.contains(&FileId::at(&base.join("a")).unwrap()),
+            "a folder counts if the file could be created in it"
+        );
     }
 
     #[test]
@@ -335,7 +339,7 @@ mod tests {
             let folders = leading.to(paths.iter());
             (folders.contains(&a), folders.contains(&b))
         };
-        assert_eq!(leads(), (false, false), "it is not there");
+        assert_eq!(leads(), (false, false), "it does not exist");
         // A new link may well get the inode number of the one before.
         for _ in 0..50 {
             link("a");

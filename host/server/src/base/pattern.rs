@@ -1,8 +1,8 @@
-//! Which names are meant, where the config lists names of tools or prompts.
+//! Patterns by which the config selects names of plugins, tools, prompts and resources.
 
 use std::fmt;
 
-/// A name, or the beginning of names followed by `*`.
+/// An exact name, or the beginning of names followed by `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
@@ -11,12 +11,12 @@ impl Pattern {
         Self(text)
     }
 
-    /// Whether it means every name.
+    /// Whether it matches every name.
     pub fn is_everything(&self) -> bool {
         self.0 == "*"
     }
 
-    /// Whether it means this name and no other.
+    /// Whether it matches this name and no other.
     pub fn is(&self, name: &str) -> bool {
         self.0 == name && !name.ends_with('*')
     }

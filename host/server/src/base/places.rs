@@ -1,3 +1,3 @@
-//! Bounded places with a part for each taker, for rooms that know no sandbox.
+//! Bounded pools of places with a share for each party, for modules that do not otherwise use the sandbox.
 
 pub use wharf_sandbox::places::*;

@@ -1,4 +1,4 @@
-//! Who makes a request, and who owns what outlives a request.
+//! Who makes a request, and who owns tasks and instances that outlive a request.
 
 use std::{fmt, sync::Arc};
 
@@ -7,35 +7,35 @@ use super::text::{clip, escaped};
 /// Who makes a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Principal {
-    /// Whoever started this process.
+    /// The user who started this process.
     Process,
     /// A client to which the embedding program gave this name.
     Named(Arc<str>),
-    /// A client that has the token with this digest.
+    /// A client that presents the token with this digest.
     Token(Arc<str>),
-    /// Whoever an identity provider says it is.
+    /// A user of an identity provider.
     User(Arc<User>),
-    /// A client that has one of the API keys with this id.
+    /// A client that presents one of the API keys with this id.
     Key(Arc<str>),
-    /// A client that showed a certificate with this name, from an authority that the operator trusts.
+    /// A client that presented a certificate with this name, from an authority that the operator trusts (mTLS).
     Certificate(Arc<str>),
     /// A user of this machine, by number, whose program connected to a Unix socket.
     Local(u32),
-    /// Any client that can connect.
+    /// A client without credentials.
     Anonymous,
 }
 
-/// A person, or a program, that an identity provider knows. It is the same however often its tokens are renewed.
+/// A person or program that an identity provider knows. It stays the same when its tokens are renewed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct User {
     /// The URL of the identity provider.
     pub issuer: String,
-    /// The name that the provider never gives to anybody else.
+    /// The subject: a name that the provider never assigns to another user.
     pub subject: String,
 }
 
-/// The text is the same for the same principal in every process, because what is bound to it may be sealed by one process and
-/// opened by another.
+/// The text is the same for the same principal in every process, because state that is bound to it may be sealed by one process
+/// and opened by another.
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -44,7 +44,7 @@ impl fmt::Display for Principal {
             Self::Key(id) => write!(f, "key {id}"),
             Self::Certificate(name) => write!(f, "certificate {name}"),
             Self::Local(user) => write!(f, "local {user}"),
-            // An issuer is a URL, so that there is no space in it.
+            // An issuer is a URL, so it contains no space.
             Self::User(user) => write!(f, "user {} {}", user.issuer, user.subject),
             Self::Process | Self::Anonymous => f.write_str(self.word().unwrap_or_default()),
         }
@@ -52,7 +52,7 @@ impl fmt::Display for Principal {
 }
 
 impl Principal {
-    /// The text of one that is in a single word.
+    /// Returns the text of a principal that is written as a single word.
     pub fn word(&self) -> Option<&'static str> {
         match self {
             Self::Process => Some("process"),
@@ -63,7 +63,7 @@ impl Principal {
         }
     }
 
-    /// A short form for the log, long enough to tell principals apart.
+    /// Returns a short form for the log, long enough to tell principals apart.
     pub fn short(&self) -> String {
         if let Self::User(user) = self {
             return format!("user {}", escaped(&clip(&user.subject)));
@@ -81,25 +81,25 @@ impl Principal {
 /// Who owns a task or a reused instance.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// The session with this id, which nobody can guess.
+    /// The session with this unguessable id.
     Session(Arc<str>),
-    /// All requests of this principal that have no session, and that came for this profile.
+    /// All requests of this principal that have no session and use this profile.
     Principal(Principal, Option<Arc<str>>),
 }
 
 impl Owner {
-    /// Whether it is one client. Of anonymous clients without sessions, nobody knows which of them makes a request.
+    /// Whether the owner is a single client. Anonymous clients without sessions cannot be told apart.
     pub fn is_one_client(&self) -> bool {
         !matches!(self, Self::Principal(Principal::Anonymous, _))
     }
 
-    /// A text that no other owner has.
+    /// Returns a text that is unique to this owner.
     pub fn key(&self) -> Arc<str> {
         match self {
             Self::Session(id) => Arc::clone(id),
             // Ids of sessions have no spaces.
             Self::Principal(principal, None) => format!("principal {principal}").into(),
-            // Names of profiles have no spaces, so that no other principal's name ends so.
+            // Names of profiles have no spaces, so this text differs from that of every other owner.
             Self::Principal(principal, Some(profile)) => format!("profile {profile} principal {principal}").into(),
         }
     }

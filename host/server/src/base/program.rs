@@ -1,4 +1,4 @@
-//! Programs that the operator names, started without a shell: they get a text, and what they print is the answer.
+//! Runs programs that the operator configured, without a shell: a program reads a text from stdin and prints its answer to stdout.
 
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
@@ -7,9 +7,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::group::Group;
 
-/// Runs a program to its end and returns what it prints, of which it may print so many bytes. If it prints more or takes longer, or
-/// if the caller is dropped, it is killed with every process that it started. What it writes to stderr is dropped, since a secret may
-/// be in it.
+/// Runs a program to its end and returns what it prints, which may be at most `most` bytes. If it prints more, takes longer than
+/// `within`, or the future is dropped, it is killed together with every process that it started. Its stderr is discarded, since it may
+/// contain a secret.
 pub async fn run(command: &[String], input: &[u8], most: usize, within: Duration) -> Result<String> {
     let (program, arguments) = command.split_first().context("the command is empty")?;
     let mut child = tokio::process::Command::new(program)
@@ -26,13 +26,13 @@ pub async fn run(command: &[String], input: &[u8], most: usize, within: Duration
     let mut to = child.stdin.take();
     let tell = async {
         if let Some(mut to) = to.take() {
-            // A program need not read what it is told.
+            // A program need not read its input.
             to.write_all(input).await.ok();
         }
     };
     let hear = async {
         let mut text = String::new();
-        output.take(most as u64 + 1).read_to_string(&mut text).await.context("its output is no text")?;
+        output.take(most as u64 + 1).read_to_string(&mut text).await.context("its output is not text")?;
         ensure!(text.len() <= most, "`{program}` printed more than {most} bytes");
         Ok(text)
     };
@@ -49,7 +49,7 @@ pub async fn run(command: &[String], input: &[u8], most: usize, within: Duration
     }
 }
 
-/// The files that decide what a command does: the program, where the shell would find it, and arguments that are files.
+/// Returns the files that decide what a command does: the program, where the shell would find it, and arguments that are files.
 #[expect(clippy::disallowed_methods, reason = "only looks where a program lies that the operator names")]
 pub fn files(command: &[String]) -> Vec<PathBuf> {
     let Some((program, arguments)) = command.split_first() else { return Vec::new() };
@@ -79,12 +79,12 @@ mod tests {
     #[tokio::test]
     async fn a_program_answers_or_it_is_said_why_not() {
         assert_eq!(shell("cat", b"what was asked").await.unwrap(), "what was asked");
-        // It may answer before it has read anything, and be told more than a pipe holds.
+        // It may answer before it has read anything, even if its input is larger than the buffer of a pipe.
         assert_eq!(shell("echo yes", &[b'x'; 1 << 20]).await.unwrap(), "yes\n");
         for (text, expected) in [
             ("exit 3", "ended with exit status: 3"),
             ("head -c 1001 /dev/zero", "printed more than 1000 bytes"),
-            ("printf '\\377'", "no text"),
+            ("printf '\\377'", "is not text"),
         ] {
             let error = format!("{:#}", shell(text, b"").await.unwrap_err());
             assert!(error.contains(expected), "{text}: {error}");
@@ -95,8 +95,8 @@ mod tests {
         assert!(missing.to_string().contains("cannot be started"), "{missing}");
     }
 
-    /// Starts a program that starts another one, ends it by `end`, and says whether the other one is gone as well. `end` is told when
-    /// the other one runs.
+    /// Starts a program that starts another one, ends it by `end`, and returns whether the other one has ended as well. `end` is notified
+    /// when the other one runs.
     #[expect(clippy::disallowed_methods, reason = "a pipe of the test, and a process that may be left")]
     async fn both_end(end: impl AsyncFnOnce(&[String], oneshot::Receiver<()>)) -> bool {
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,9 @@
-//! How often something may be done, and how often at once: by one caller, or by all together. The numbers stand in the config; what was
-//! used of them is kept in [`Quotas`], whatever later configs say, so that reading a config again gives nobody new calls.
+//! Rate limits and concurrency limits on calls, for each caller or for all callers together. The limits come from the config; their usage
+//! is stored in [`Quotas`] and outlives changes of the config, so that reloading a config gives no caller new calls.
 //!
-//! Libraries for rates decide about one limit at a time and count at once. A call that one of several limits refuses must not use up the
-//! others, so all of them are asked before any counts.
+//! The limit per minute is a token bucket (GCRA); those per hour and per day are fixed windows. Libraries for rate limits check one limit
+//! at a time and count at the same time. A call that one of several limits refuses must not count towards the others, so all limits are
+//! checked before the call counts towards any of them.
 
 use std::{
     collections::{HashMap, hash_map::RandomState},
@@ -22,39 +23,39 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: u64 = 60 * 60;
 const DAY: u64 = 24 * HOUR;
 
-/// From how many users on those are looked for who have all of their calls again.
-const MANY: usize = 1024;
-/// Of how many it is known what they used.
-const MOST: usize = 65_536;
+/// From this number of tracked callers on, callers that have all of their calls again are looked for and forgotten.
+const SWEEP_ABOVE_CALLERS: usize = 1024;
+/// The maximum number of callers whose usage is tracked.
+const MAX_TRACKED_CALLERS: usize = 65_536;
 
-/// How often something may be done. None: any number.
+/// The limits on calls. None: any number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// They may also come all at once; then one more comes free after each part of a minute.
+    /// All of them may come at once (a burst); calls are refilled evenly over a minute.
     pub per_minute: Option<NonZeroU32>,
-    /// In each hour of UTC.
+    /// The calls in each hour of UTC.
     pub per_hour: Option<NonZeroU32>,
-    /// In each day of UTC.
+    /// The calls in each day of UTC.
     pub per_day: Option<NonZeroU32>,
     pub at_once: Option<NonZeroU32>,
 }
 
 impl Limits {
-    /// Whether there is any.
-    pub fn are_there(&self) -> bool {
+    /// Whether there is any limit.
+    pub fn is_limited(&self) -> bool {
         *self != Self::default()
     }
 }
 
-/// Limits, and the name under which what was used of them is kept.
+/// Limits, and the name under which their usage is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quota {
-    /// No other quota of a config has the same. A changed config means the same quota by it.
+    /// The name is unique within a config. A later config refers to the same quota by the same name.
     pub name: String,
     pub limits: Limits,
 }
 
-/// What a limit is for.
+/// The period that a limit applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
     AtOnce,
@@ -79,23 +80,23 @@ impl fmt::Display for Span {
 pub struct Spent {
     pub most: NonZeroU32,
     pub span: Span,
-    /// When to try again.
+    /// How long to wait before the next attempt.
     pub after: Duration,
 }
 
-/// What was used of one quota: by one caller, or by all together.
+/// The usage of one quota: by one caller, or by all callers together.
 #[derive(Debug, Default)]
-struct Used {
+struct Usage {
     running: u32,
-    /// Whether all callers use it together. There are as many of these as the config has, so none is forgotten.
+    /// Whether all callers share it. Their number is bounded by the config, so these are never forgotten.
     shared: bool,
-    /// When all calls of a minute are there again, as a time since 1970.
-    whole_at: Duration,
+    /// When all calls of the limit per minute are refilled, as a time since 1970 (the theoretical arrival time of GCRA).
+    refilled_at: Duration,
     hour: Window,
     day: Window,
 }
 
-/// The calls in one stretch of the clock, such as one day.
+/// The calls in a fixed window of time, such as one day.
 #[derive(Debug, Default)]
 struct Window {
     number: u64,
@@ -103,7 +104,7 @@ struct Window {
 }
 
 impl Window {
-    /// When there are calls again, if there are none.
+    /// Checks whether there are calls left. The error is how long to wait for new ones.
     fn check(&self, most: NonZeroU32, seconds: u64, now: Duration) -> Result<(), Duration> {
         let number = now.as_secs() / seconds;
         if self.number != number || self.calls < most.get() {
@@ -120,20 +121,20 @@ impl Window {
         self.calls = self.calls.saturating_add(1);
     }
 
-    /// How many calls of now it has.
+    /// Returns the number of calls in the current window.
     fn calls(&self, seconds: u64, now: Duration) -> u32 {
         if self.number == now.as_secs() / seconds { self.calls } else { 0 }
     }
 }
 
-impl Used {
-    /// When the calls of a minute would be there again after one more.
-    fn whole_after_one_more(&self, most: NonZeroU32, now: Duration) -> Duration {
-        // It is never more than a minute ahead, unless the clock was set back.
-        self.whole_at.clamp(now, now + MINUTE) + MINUTE / most.get()
+impl Usage {
+    /// Returns when all calls of the limit per minute would be refilled if one more call were made.
+    fn refilled_after_one_more(&self, most: NonZeroU32, now: Duration) -> Duration {
+        // This is at most a minute ahead, unless the clock was set back.
+        self.refilled_at.clamp(now, now + MINUTE) + MINUTE / most.get()
     }
 
-    /// Which limit is used up; of several, the one that takes longest.
+    /// Checks all limits. The error is the limit that is used up; of several, the one with the longest wait.
     fn check(&self, limits: &Limits, now: Duration) -> Result<(), Spent> {
         let Limits { per_minute, per_hour, per_day, at_once } = limits;
         let spent = |most: &NonZeroU32, span, after: Result<(), Duration>| {
@@ -145,7 +146,7 @@ impl Used {
                 spent(most, Span::AtOnce, if full { Err(Duration::from_secs(1)) } else { Ok(()) })
             }),
             per_minute.as_ref().and_then(|most| {
-                let after = self.whole_after_one_more(*most, now).checked_sub(now + MINUTE);
+                let after = self.refilled_after_one_more(*most, now).checked_sub(now + MINUTE);
                 spent(most, Span::Minute, after.filter(|after| !after.is_zero()).map_or(Ok(()), Err))
             }),
             per_hour.as_ref().and_then(|most| spent(most, Span::Hour, self.hour.check(*most, HOUR, now))),
@@ -156,7 +157,7 @@ impl Used {
 
     fn count(&mut self, limits: &Limits, now: Duration) {
         if let Some(most) = limits.per_minute {
-            self.whole_at = self.whole_after_one_more(most, now);
+            self.refilled_at = self.refilled_after_one_more(most, now);
         }
         if limits.per_hour.is_some() {
             self.hour.count(HOUR, now);
@@ -169,38 +170,38 @@ impl Used {
         }
     }
 
-    /// Whether all calls are there again, so that it may be forgotten.
-    fn is_nothing(&self, now: Duration) -> bool {
-        self.running == 0 && self.whole_at <= now && self.calls(now) == 0
+    /// Whether all calls are available again, so that the entry may be forgotten.
+    fn is_unused(&self, now: Duration) -> bool {
+        self.running == 0 && self.refilled_at <= now && self.calls(now) == 0
     }
 
-    /// How many calls are counted for longer than a minute.
+    /// Returns the number of calls that count for longer than a minute.
     fn calls(&self, now: Duration) -> u32 {
         self.hour.calls(HOUR, now).max(self.day.calls(DAY, now))
     }
 }
 
-/// What was used of all quotas. It lives in memory: a new start gives everybody all calls.
+/// The usage of all quotas. It is stored in memory only: after a restart, all callers have all of their calls again.
 #[derive(Default)]
 pub struct Quotas {
-    /// Users and quotas are known by a number that nobody can foresee, so that long names take no memory.
-    numbers: RandomState,
-    used: Mutex<Book>,
-    /// Told when a call that counts as running has ended.
+    /// Identifies callers and quotas by a keyed hash, so that long names take no memory and collisions cannot be chosen.
+    hasher: RandomState,
+    usages: Mutex<Usages>,
+    /// Notified when a call that counts as running has ended.
     ended: Notify,
 }
 
 #[derive(Default)]
-struct Book {
-    used: HashMap<u64, Used>,
-    /// At how many entries those are looked for that can be forgotten.
-    tidy_at: usize,
+struct Usages {
+    entries: HashMap<u64, Usage>,
+    /// The number of entries above which unused entries are removed.
+    sweep_at: usize,
 }
 
-/// One of the calls that may run at once, until this is dropped.
+/// A running call that counts towards concurrency limits until this is dropped (RAII).
 pub struct Turn {
     quotas: Arc<Quotas>,
-    /// The entries in which it is counted, each with how many may run at once.
+    /// The entries in which the call is counted, each with its concurrency limit.
     entries: Vec<(u64, NonZeroU32)>,
 }
 
@@ -211,21 +212,21 @@ pub struct Resting {
 }
 
 impl Turn {
-    /// The call does not run for now.
+    /// Stops counting the call as running until [`Resting::run`].
     pub fn rest(mut self) -> Resting {
-        self.give_back();
+        self.release();
         Resting { quotas: Arc::clone(&self.quotas), entries: std::mem::take(&mut self.entries) }
     }
 
-    fn give_back(&self) {
+    fn release(&self) {
         if self.entries.is_empty() {
             return;
         }
         {
-            let mut book = self.quotas.used.lock();
+            let mut usages = self.quotas.usages.lock();
             for (entry, _) in &self.entries {
-                if let Some(used) = book.used.get_mut(entry) {
-                    used.running = used.running.saturating_sub(1);
+                if let Some(usage) = usages.entries.get_mut(entry) {
+                    usage.running = usage.running.saturating_sub(1);
                 }
             }
         }
@@ -235,25 +236,25 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.give_back();
+        self.release();
     }
 }
 
 impl Resting {
-    /// Waits until the call may run again. The caller bounds how long.
+    /// Waits until the call may run again. The caller has to bound the wait.
     pub async fn run(self) -> Turn {
         loop {
             let mut ended = std::pin::pin!(self.quotas.ended.notified());
-            // From here on it is told of every end.
+            // From here on, no notification is missed.
             ended.as_mut().enable();
             {
-                let mut book = self.quotas.used.lock();
+                let mut usages = self.quotas.usages.lock();
                 let full = |(entry, most): &(u64, NonZeroU32)| {
-                    book.used.get(entry).is_some_and(|used| used.running >= most.get())
+                    usages.entries.get(entry).is_some_and(|usage| usage.running >= most.get())
                 };
                 if !self.entries.iter().any(full) {
                     for (entry, _) in &self.entries {
-                        book.used.entry(*entry).or_default().running += 1;
+                        usages.entries.entry(*entry).or_default().running += 1;
                     }
                     return Turn { quotas: Arc::clone(&self.quotas), entries: self.entries };
                 }
@@ -264,8 +265,8 @@ impl Resting {
 }
 
 impl Quotas {
-    /// Counts a call towards all these quotas, unless one of them is used up: then towards none of them, and the error says which one.
-    /// Each comes with the caller by whom it is used; none: it is for all callers together.
+    /// Counts a call towards all these quotas. If one of them is used up, the call counts towards none of them, and the error says
+    /// which quota it is. Each quota comes with the caller that uses it; `None`: all callers share it.
     pub fn begin<'a>(
         self: &Arc<Self>,
         quotas: impl IntoIterator<Item = (&'a Quota, Option<&'a Principal>)>,
@@ -279,27 +280,27 @@ impl Quotas {
         now: Duration,
         quotas: impl IntoIterator<Item = (&'a Quota, Option<&'a Principal>)>,
     ) -> Result<Option<Turn>, (&'a Quota, Spent)> {
-        let limited = quotas.into_iter().filter(|(quota, _)| quota.limits.are_there());
+        let limited = quotas.into_iter().filter(|(quota, _)| quota.limits.is_limited());
         let all: Vec<(u64, &Quota, bool)> = limited
-            .map(|(quota, caller)| (self.numbers.hash_one((&quota.name, caller)), quota, caller.is_none()))
+            .map(|(quota, caller)| (self.hasher.hash_one((&quota.name, caller)), quota, caller.is_none()))
             .collect();
         if all.is_empty() {
             return Ok(None);
         }
-        let mut book = self.used.lock();
+        let mut usages = self.usages.lock();
         let spent = |(entry, quota, _): &(u64, &'a Quota, bool)| {
-            let spent = book.used.get(entry)?.check(&quota.limits, now).err()?;
+            let spent = usages.entries.get(entry)?.check(&quota.limits, now).err()?;
             Some((*quota, spent))
         };
-        // Whoever comes back when one of several is there again would be told of the next.
+        // If the shortest wait were reported, the next attempt would be refused by another quota.
         if let Some(spent) = all.iter().filter_map(spent).max_by_key(|(_, spent)| spent.after) {
             return Err(spent);
         }
-        book.tidy(all.len(), now);
+        usages.sweep(all.len(), now);
         for (entry, quota, shared) in &all {
-            let used = book.used.entry(*entry).or_default();
-            used.shared = *shared;
-            used.count(&quota.limits, now);
+            let usage = usages.entries.entry(*entry).or_default();
+            usage.shared = *shared;
+            usage.count(&quota.limits, now);
         }
         let entries: Vec<(u64, NonZeroU32)> =
             all.iter().filter_map(|(entry, quota, _)| Some((*entry, quota.limits.at_once?))).collect();
@@ -307,29 +308,29 @@ impl Quotas {
     }
 }
 
-impl Book {
-    /// Makes room for so many more entries.
-    fn tidy(&mut self, more: usize, now: Duration) {
-        if self.used.len() + more <= self.tidy_at.max(MANY) {
+impl Usages {
+    /// Makes room for this many more entries.
+    fn sweep(&mut self, more: usize, now: Duration) {
+        if self.entries.len() + more <= self.sweep_at.max(SWEEP_ABOVE_CALLERS) {
             return;
         }
-        self.used.retain(|_, used| !used.is_nothing(now));
-        if self.used.len() > MOST / 2 {
-            // Whoever is so many callers has calls enough. Those who used the most are remembered.
-            let mut calls: Vec<u32> = self.used.values().map(|used| used.calls(now)).collect();
-            let at = calls.len() - MOST / 2;
+        self.entries.retain(|_, usage| !usage.is_unused(now));
+        if self.entries.len() > MAX_TRACKED_CALLERS / 2 {
+            // A caller that can appear under this many identities gets enough calls anyway; forget those that used least.
+            let mut calls: Vec<u32> = self.entries.values().map(|usage| usage.calls(now)).collect();
+            let at = calls.len() - MAX_TRACKED_CALLERS / 2;
             let (_, least, more) = calls.select_nth_unstable(at);
             let least = *least;
-            // Of those who used as little as the last one that has room.
-            let mut room = MOST / 2 - more.iter().filter(|calls| **calls > least).count();
-            self.used.retain(|_, used| {
-                let calls = used.calls(now);
+            // Among callers that used exactly `least`, as many are remembered as there is room for.
+            let mut room = MAX_TRACKED_CALLERS / 2 - more.iter().filter(|calls| **calls > least).count();
+            self.entries.retain(|_, usage| {
+                let calls = usage.calls(now);
                 let has_room = calls == least && room > 0;
                 room -= usize::from(has_room);
-                used.running > 0 || used.shared || calls > least || has_room
+                usage.running > 0 || usage.shared || calls > least || has_room
             });
         }
-        self.tidy_at = (self.used.len() * 2).clamp(MANY, MOST);
+        self.sweep_at = (self.entries.len() * 2).clamp(SWEEP_ABOVE_CALLERS, MAX_TRACKED_CALLERS);
     }
 }
 
@@ -353,7 +354,7 @@ mod tests {
         Principal::Named(name.into())
     }
 
-    /// Which limit is used up after so many seconds, and for how many seconds; none if the call was counted.
+    /// Returns which limit is used up after this many seconds, and for how many seconds. None: the call was counted.
     fn after(quotas: &Arc<Quotas>, seconds: u64, all: &[(&Quota, Option<&Principal>)]) -> Option<(String, Span, u64)> {
         let now = NOON + Duration::from_secs(seconds);
         let (quota, spent) = quotas.begin_at(now, all.iter().copied()).err()?;
@@ -398,7 +399,7 @@ mod tests {
                 ][..],
             ),
             ([1, 0, 0, 0], &[(0, None, 0), (1, minute, 59), (60, None, 0)]),
-            // What an hour has comes again with the next one, whenever in the hour it was used.
+            // The calls of an hour are available again in the next hour, whenever in the hour they were made.
             (
                 [0, 2, 0, 0],
                 &[
@@ -415,7 +416,7 @@ mod tests {
                 [0, 0, 1, 0],
                 &[(60, None, 0), (60, day, 43_140), (43_199, day, 1), (43_200, None, 0), (43_200, day, 86_400)],
             ),
-            // Of several the one that takes longest is told.
+            // Of several limits, the one with the longest wait is reported.
             ([1, 1, 1, 0], &[(0, None, 0), (0, day, 43_200)]),
             ([1, 2, 9, 0], &[(0, None, 0), (0, minute, 60), (60, None, 0), (60, hour, 3540)]),
         ] {
@@ -472,11 +473,11 @@ mod tests {
         let again = begin(&ann).unwrap();
         assert!(begin(&ann).is_err());
         drop((other, again));
-        assert!(quotas.used.lock().used.values().all(|used| used.is_nothing(NOON)));
+        assert!(quotas.usages.lock().entries.values().all(|usage| usage.is_unused(NOON)));
         assert!(quotas.begin_at(NOON, [(&quota("none", [0; 4]), None)]).unwrap().is_none());
     }
 
-    /// Another number for a quota of the same name counts from what was used, and a clock that is set back locks nobody out.
+    /// A changed limit of the same quota takes previous usage into account, and setting the clock back locks no caller out.
     #[test]
     fn what_was_used_outlasts_the_config_and_the_clock() {
         let (quotas, ann) = (Arc::default(), caller("ann"));
@@ -503,16 +504,16 @@ mod tests {
             quotas.begin_at(NOON, [(&one, Some(&ann))]).unwrap();
         }
         let turn = quotas.begin_at(NOON, [(&one, Some(&zoe))]).unwrap();
-        for number in 0..3 * MOST {
+        for number in 0..3 * MAX_TRACKED_CALLERS {
             quotas.begin_at(NOON, [(&one, Some(&caller(&number.to_string())))]).unwrap();
-            assert!(quotas.used.lock().used.len() <= MOST, "{number}");
+            assert!(quotas.usages.lock().entries.len() <= MAX_TRACKED_CALLERS, "{number}");
         }
         assert_eq!(quotas.begin_at(NOON, [(&one, Some(&ann))]).err().unwrap().1.span, Span::Day);
         assert_eq!(quotas.begin_at(NOON, [(&one, Some(&zoe))]).err().unwrap().1.span, Span::AtOnce);
         drop(turn);
-        // A day later nothing of it is left.
+        // A day later, no usage is left.
         let tomorrow = NOON + Duration::from_secs(DAY);
-        quotas.used.lock().tidy(MOST, tomorrow);
-        assert!(quotas.used.lock().used.is_empty());
+        quotas.usages.lock().sweep(MAX_TRACKED_CALLERS, tomorrow);
+        assert!(quotas.usages.lock().entries.is_empty());
     }
 }

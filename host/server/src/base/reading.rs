@@ -1,26 +1,27 @@
-//! Whether a path can be read in one way only. Servers differ in how often they decode a path, in what they take for a separator and in
-//! what they leave out before they resolve `..`. A rule or a role for `/public` must not allow what one of them takes for another place,
-//! so both ask here, and a path with two readings is below no prefix.
+//! Detects ambiguous paths (path traversal). Servers differ in how often they percent-decode a path, in which characters they take for
+//! separators, and in which they drop before they resolve `..`. A rule or a role for `/public` must not allow a path that some server
+//! resolves to another place, so both check paths here, and an ambiguous path does not match any prefix.
 
 use std::{borrow::Cow, fmt};
 
 use super::text::is_deceptive;
 
-/// How many times over a path may be encoded. No client has a reason to encode more often.
+/// How many layers of percent-encoding a path may have. Clients have no reason to use more.
 const MAX_DECODINGS: usize = 3;
 
-/// Why a path has more than one reading.
+/// Why a path is ambiguous: servers may read it in different ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
-    /// A segment of dots, or a dot that is encoded.
+    /// A segment that consists of dots, or an encoded dot.
     Dots,
-    /// A slash that is encoded.
+    /// An encoded slash.
     Slash,
     Backslash,
-    /// Characters without a shape, which some readers leave out.
+    /// Invisible characters, which some servers drop.
     Unseen,
-    /// Bytes that are not UTF-8. Some readers take `%c0%ae` for a dot.
+    /// Bytes that are not UTF-8. Some servers decode `%c0%ae` (overlong UTF-8) to a dot.
     NotUtf8,
+    /// More layers of percent-encoding than `MAX_DECODINGS`.
     TooDeep,
 }
 
@@ -31,14 +32,14 @@ impl fmt::Display for Doubt {
             Self::Dots => "has a segment of dots or an encoded dot",
             Self::Slash => "has an encoded slash",
             Self::Backslash => "has a backslash",
-            Self::Unseen => "has control characters or characters without a shape",
+            Self::Unseen => "has control characters or invisible characters",
             Self::NotUtf8 => "is not UTF-8",
             Self::TooDeep => "is encoded more than three times over",
         })
     }
 }
 
-/// Why the path of a request has more than one reading. `None`: every server reads it alike.
+/// Returns why the path of a request is ambiguous. `None`: every server reads it in the same way.
 pub fn doubt_of_path(path: &str) -> Option<Doubt> {
     let (dots, slashes) = (count(path, '.'), count(path, '/'));
     examine(path, |text| {
@@ -54,7 +55,7 @@ pub fn doubt_of_path(path: &str) -> Option<Doubt> {
     })
 }
 
-/// The same for a URI. What follows `?` or `#` holds values, which may have any character as long as no part of them is made of dots.
+/// Returns why a URI is ambiguous. The values after `?` or `#` may have any character, but no segment that consists of dots.
 pub fn doubt_of_uri(uri: &str) -> Option<Doubt> {
     let rest = uri.split_once(':').map_or(uri, |(_, rest)| rest);
     let path = rest.find(['?', '#']).and_then(|at| rest.get(..at)).unwrap_or(rest);
@@ -65,7 +66,7 @@ pub fn doubt_of_uri(uri: &str) -> Option<Doubt> {
     doubt_of_path(path).or_else(|| if path.len() < rest.len() { examine(rest, values) } else { None })
 }
 
-/// Asks about a text, and about each text that comes of decoding it once more.
+/// Applies a check to a text, and to the result of each further round of percent-decoding.
 fn examine(text: &str, doubt: impl Fn(&str) -> Option<Doubt>) -> Option<Doubt> {
     let mut text = Cow::Borrowed(text);
     for _ in 0..=MAX_DECODINGS {
@@ -88,8 +89,9 @@ fn count(text: &str, wanted: char) -> usize {
     text.chars().filter(|&character| character == wanted).count()
 }
 
-/// Whether a part between separators is made of dots. Any character counts as a separator that some reader takes for one, or for the end
-/// of a segment. Blanks around the dots do not count, nor do joiners and selectors between them, since some file systems drop them.
+/// Whether a segment between separators consists of dots. Every character that some server takes for a separator, or for the end of a
+/// segment, is a separator here. White space around the dots is ignored, and so are joiners and selectors between them, since some file
+/// systems drop these.
 fn has_dots(text: &str) -> bool {
     text.split(is_separator).any(|part| {
         let part = part.trim_matches(|character: char| character.is_whitespace() || character == '+');
@@ -98,13 +100,14 @@ fn has_dots(text: &str) -> bool {
     })
 }
 
-/// What has no shape of its own, and is dropped by some file systems.
+/// Whether a character is invisible by itself and dropped by some file systems.
 fn is_dropped(character: char) -> bool {
     is_deceptive(character)
         || matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}' | '\u{180b}'..='\u{180d}' | '\u{180f}')
 }
 
-/// The full-width forms, the look-alikes, and the signs of yen and won are those that Windows maps to ASCII, in some of its languages.
+/// Whether some server takes a character for a separator. Windows maps the full-width forms, the look-alikes, and the signs of yen and
+/// won to ASCII, in some of its languages.
 fn is_separator(character: char) -> bool {
     matches!(
         character,
@@ -131,7 +134,7 @@ fn is_dot(character: char) -> bool {
     matches!(character, '.' | '\u{2024}' | '\u{2025}' | '\u{2026}' | '\u{fe52}' | '\u{ff0e}')
 }
 
-/// The text with each `%41`, and each `%u0041` as Microsoft's servers have it, decoded once. `None`: it is not UTF-8 then.
+/// Percent-decodes a text once: each `%41`, and each `%u0041`, which Microsoft's servers decode too. `None`: the result is not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -183,7 +186,7 @@ pub mod tests {
         "/public/a%",
     ];
 
-    /// One step of a server that reads a path.
+    /// What different servers make of a path in a single step.
     fn steps(text: &[u8]) -> Vec<Vec<u8>> {
         let replace = |text: &[u8], from: &[u8], to: &[u8]| -> Vec<u8> {
             let mut out = Vec::new();
@@ -207,7 +210,7 @@ pub mod tests {
         for (written, meant) in [("%u002e", "."), ("%u2215", "/"), ("%u005c", "\\"), ("%u002f", "/")] {
             microsoft = replace(&microsoft, written.as_bytes(), meant.as_bytes());
         }
-        // Decoders that do not ask whether a sequence is the shortest.
+        // Decoders that accept overlong UTF-8.
         let mut overlong = text.to_vec();
         for (written, meant) in [
             (&b"\xc0\xae"[..], "."),
@@ -219,7 +222,7 @@ pub mod tests {
         ] {
             overlong = replace(&overlong, written, meant.as_bytes());
         }
-        // Tomcat: what follows a semicolon in a segment is no part of its name.
+        // Tomcat: what follows a semicolon in a segment does not belong to its name.
         let parameters: Vec<u8> = text
             .split(|byte| *byte == b'/')
             .map(|segment| segment.split(|byte| *byte == b';').next().unwrap())
@@ -256,7 +259,7 @@ pub mod tests {
         false
     }
 
-    /// Paths below `/public/`, each of which some server takes for one elsewhere.
+    /// Paths below `/public/`, each of which some server resolves to a place elsewhere.
     pub fn leaving() -> Vec<String> {
         let mut seed = 1_u64;
         let mut pick = |count: usize| {
@@ -274,7 +277,7 @@ pub mod tests {
                 path += slashes[pick(slashes.len())];
             }
             path += "secret";
-            // Encoded over and over: only the signs, or every byte.
+            // Encoded several times: only some characters, or every byte.
             for _ in 0..pick(5) {
                 path = match pick(3) {
                     0 => path.replace('%', "%25"),

@@ -1,6 +1,6 @@
-//! Tells the operator about connections and requests that were refused, and counts them. The rate of what is told is limited,
-//! because anybody who can connect can cause refusals. Each kind has a rate of its own, and within a kind nobody uses it up for others:
-//! a message is about one client, until there have been messages about several.
+//! Logs connections and requests that were refused, and counts them. Log messages are rate-limited, because anybody who can connect can
+//! cause refusals. Each kind of refusal has its own limit, and within a kind each client causes at most one message per interval, so
+//! that one client does not keep the refusals of others out of the log.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,24 +14,25 @@ use super::{
     text::{clip, escaped},
 };
 
-/// The least time between two messages about one kind of refusal and one client.
-const GAP: Duration = Duration::from_secs(10);
-/// How many messages there are about one kind of refusal in this time.
-const MOST: usize = 8;
+/// The minimum time between two messages about one kind of refusal of one client.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
+/// The maximum number of messages about one kind of refusal in this time.
+const MAX_MESSAGES: usize = 8;
 
-/// Something that is refused: one of a few fixed texts, since each is kept for good, and the word under which it is counted.
+/// A kind of refusal: the text for the log, and the reason under which it is counted. The texts are fixed and few, since each is stored
+/// forever.
 #[derive(Debug, Clone, Copy)]
 pub struct What {
     text: &'static str,
     reason: Reason,
 }
 
-/// Under which word a refusal is counted.
+/// The label under which a refusal is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// Of those who could not say well enough who they are.
+    /// Refusals of clients that failed to authenticate.
     Login(&'static str),
-    /// Of all others.
+    /// All other refusals.
     Other(&'static str),
 }
 
@@ -47,44 +48,45 @@ impl From<&'static str> for What {
     }
 }
 
-/// For each kind of refusal, what the log said of it last; and how often each has happened in all.
+/// What was last logged about each kind of refusal, and how often each reason has occurred in total.
 #[derive(Default)]
 pub struct Refusals {
     told: Mutex<HashMap<&'static str, Told>>,
     counted: Mutex<BTreeMap<Reason, u64>>,
 }
 
-/// What the log said of one kind of refusal.
+/// The latest messages about one kind of refusal.
 struct Told {
-    /// When the first of the last messages was.
+    /// When the first message of the current interval was logged.
     at: Instant,
-    /// Whom they were about. None: nobody in particular.
+    /// The clients that the messages were about. None: no particular client.
     about: Vec<Option<Party>>,
     /// How often it has happened since the last message.
-    more: u64,
+    unlogged: u64,
 }
 
 impl Refusals {
+    /// Counts and logs a refusal.
     pub fn say(&self, what: impl Into<What>) {
         self.say_of(what, String::new);
     }
 
-    /// Counts a refusal of which the operator need not be told.
+    /// Counts a refusal without logging it.
     pub fn add(&self, reason: Reason) {
         *self.counted.lock().entry(reason).or_default() += 1;
     }
 
-    /// How often each kind has happened.
+    /// Returns how often each reason has occurred.
     pub fn counted(&self) -> BTreeMap<Reason, u64> {
         self.counted.lock().clone()
     }
 
-    /// The same with a detail of this one refusal, such as who asked. The detail is made only if the message is written.
+    /// Counts and logs a refusal with a detail, such as who asked. The detail is computed only if the message is logged.
     pub fn say_of(&self, what: impl Into<What>, detail: impl FnOnce() -> String) {
         self.tell(what.into(), None, detail);
     }
 
-    /// The same, about this client: what others do does not keep its own from the log.
+    /// Counts and logs a refusal of this client. Refusals of other clients do not suppress its message.
     pub fn say_about(&self, client: Party, what: impl Into<What>, detail: impl FnOnce() -> String) {
         self.tell(what.into(), Some(client), detail);
     }
@@ -99,23 +101,23 @@ impl Refusals {
         };
         match more {
             0 => tracing::warn!("refused: {what}{detail}"),
-            more => tracing::warn!("refused: {what}{detail}, and {more} times more since this was told last"),
+            more => tracing::warn!("refused: {what}{detail}, and {more} more since the last message about it"),
         }
     }
 
-    /// None: nothing is to be said now. Otherwise how many refusals went unmentioned since the last message.
+    /// Returns how many refusals were not logged since the last message. None: this refusal is not logged either.
     fn count(&self, what: &'static str, about: Option<Party>, now: Instant) -> Option<u64> {
         let mut all = self.told.lock();
-        let told = all.entry(what).or_insert_with(|| Told { at: now, about: Vec::new(), more: 0 });
-        if now.duration_since(told.at) >= GAP {
+        let told = all.entry(what).or_insert_with(|| Told { at: now, about: Vec::new(), unlogged: 0 });
+        if now.duration_since(told.at) >= LOG_INTERVAL {
             (told.at, told.about) = (now, Vec::new());
         }
-        if told.about.len() >= MOST || told.about.contains(&about) {
-            told.more += 1;
+        if told.about.len() >= MAX_MESSAGES || told.about.contains(&about) {
+            told.unlogged += 1;
             return None;
         }
         told.about.push(about);
-        Some(std::mem::take(&mut told.more))
+        Some(std::mem::take(&mut told.unlogged))
     }
 }
 
@@ -130,8 +132,8 @@ mod tests {
         assert_eq!(refusals.count("a", None, now), Some(0));
         assert_eq!((0..300).filter_map(|_| refusals.count("a", None, now)).count(), 0);
         assert_eq!(refusals.count("b", None, now), Some(0));
-        assert_eq!(refusals.count("a", None, now + GAP), Some(300));
-        assert_eq!(refusals.count("a", None, now + GAP * 2), Some(0));
+        assert_eq!(refusals.count("a", None, now + LOG_INTERVAL), Some(300));
+        assert_eq!(refusals.count("a", None, now + LOG_INTERVAL * 2), Some(0));
     }
 
     #[test]
@@ -139,10 +141,10 @@ mod tests {
         let (refusals, now) = (Refusals::default(), Instant::now());
         let told = |client: usize| refusals.count("a", Some(named(client)), now);
         assert_eq!((0..300).filter_map(|_| told(0)).count(), 1);
-        assert_eq!(told(1), Some(299), "what is told of another says how much was not told");
+        assert_eq!(told(1), Some(299), "the message about another client counts the refusals that were not logged");
         assert_eq!(told(1), None);
-        assert_eq!((2..300).filter_map(told).count(), MOST - 2, "however many there are");
-        assert_eq!(refusals.count("a", Some(named(0)), now + GAP), Some(292));
+        assert_eq!((2..300).filter_map(told).count(), MAX_MESSAGES - 2, "however many there are");
+        assert_eq!(refusals.count("a", Some(named(0)), now + LOG_INTERVAL), Some(292));
     }
 
     #[test]
@@ -152,7 +154,7 @@ mod tests {
         for _ in 0..3 {
             refusals.say(host);
         }
-        refusals.say("something that has no word of its own");
+        refusals.say("something without a reason of its own");
         refusals.add(Reason::Login("no_token"));
         let counted: Vec<_> = refusals.counted().into_iter().collect();
         let expected = [(Reason::Login("no_token"), 1), (Reason::Other("host"), 3), (Reason::Other("other"), 1)];

@@ -1,8 +1,8 @@
-//! Seals what a modern client carries between the rounds of one request.
+//! Seals the state that a modern client carries between the rounds of one request (MRTR).
 //!
-//! The client can neither read nor change it, and it cannot use it for another request: it is bound to the principal, the
-//! method, and the name and arguments. It expires. What was sealed for other code of the plugin counts for nothing: the request begins
-//! again.
+//! The client can neither read nor change the state, and it cannot use it for another request: the state is bound to the principal,
+//! the method, the name and the arguments. It expires. State that was sealed for another version of the plugin's code is ignored: the
+//! request starts from its first round.
 
 use std::{
     fmt::Write,
@@ -21,7 +21,7 @@ use wharf_protocol::RpcError;
 
 use super::principal::Principal;
 
-/// How long what is sealed is good, and so how long a person may take to answer.
+/// How long sealed state is valid, and so how long a person may take to answer.
 pub const LIFETIME: Duration = Duration::from_secs(600);
 const VERSION: &str = "v1.";
 const NONCE_BYTES: usize = 24;
@@ -32,10 +32,10 @@ pub struct Seal {
     cipher: XChaCha20Poly1305,
 }
 
-/// What a request carries from round to round.
+/// The state that a request carries from round to round.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Carried {
-    /// The answers that the plugin has had so far, by key, in the form that `bridge::carry_answer` gives them.
+    /// The answers that the plugin has received so far, by key, in the form that `bridge::carry_answer` gives them.
     pub answers: Vec<(String, Value)>,
     /// Bytes that the plugin wants back in the next round.
     pub state: Option<Vec<u8>>,
@@ -43,17 +43,17 @@ pub struct Carried {
     pub roots: Option<Vec<String>>,
     pub rounds: u32,
     pub approval: Approval,
-    /// What makes the approval good once. It is issued when the approval is sealed, and taken when it is opened.
+    /// The ticket that makes the approval valid only once. It is issued when the approval is sealed, and used up when it is opened.
     pub ticket: Option<Ticket>,
-    /// What of it does not count any more. It is not sealed.
+    /// Which of this state has become invalid. Not sealed.
     #[serde(skip)]
     pub void: Void,
-    /// Whether the plugin has asked since this message came in. It is not sealed.
+    /// Whether the plugin has asked since this message arrived. Not sealed.
     #[serde(skip)]
     pub replayed: bool,
 }
 
-/// What of sealed state does not count any more, so that whoever answered is asked again.
+/// Which sealed state has become invalid, so that the person is asked again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Void {
     #[default]
@@ -69,13 +69,13 @@ pub enum Void {
 pub struct Approval {
     /// Whether the embedding program has approved it.
     pub by_program: bool,
-    /// Of what kind the call was when the client was asked for a person's approval.
+    /// The kind of the call when the client was asked for a person's approval.
     pub asked: Option<[u8; 32]>,
-    /// Of what kind it was when it was approved.
+    /// The kind of the call when it was approved.
     pub given: Option<[u8; 32]>,
 }
 
-/// Can be used once.
+/// A ticket that can be used only once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     /// The process that issued it.
@@ -83,7 +83,7 @@ pub struct Ticket {
     pub number: [u8; 16],
 }
 
-/// What a sealed text is for.
+/// The request that sealed state is bound to.
 #[derive(Clone, Copy)]
 pub struct Binding<'a> {
     pub principal: &'a Principal,
@@ -126,7 +126,7 @@ impl Seal {
         if token.len() > MAX_TOKEN_BYTES { Err(failed()) } else { Ok(token) }
     }
 
-    /// What was sealed, if it was sealed here, for this very request, and not too long ago.
+    /// Opens sealed state. Fails unless it was sealed with this key and for this request, and has not expired.
     pub fn open(&self, token: &str, binding: &Binding) -> Result<Carried, RpcError> {
         self.open_at(now(), token, binding)
     }
@@ -134,7 +134,7 @@ impl Seal {
     fn open_at(&self, now: u64, token: &str, binding: &Binding) -> Result<Carried, RpcError> {
         let refused = || {
             RpcError::invalid_params(
-                "`requestState` is not from here, not for this request, or too old; call again without it and without \
+                "`requestState` was not issued here, belongs to another request, or has expired; call again without it and without \
                  `inputResponses`",
             )
         };
@@ -166,7 +166,7 @@ impl Binding<'_> {
     }
 }
 
-/// Gives the same text for all spellings of a JSON value, since clients may write their arguments differently the next time:
+/// Writes the canonical form of a JSON value (canonicalization), since clients may write their arguments differently the next time:
 /// members are sorted, and `1.0` becomes `1`.
 pub fn canonical(value: &Value, out: &mut String) {
     match value {
@@ -190,7 +190,7 @@ pub fn canonical(value: &Value, out: &mut String) {
             }
             out.push(']');
         }
-        // A text takes whatever is written to it.
+        // Writing to a `String` does not fail.
         Value::Number(number) => match number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e15) {
             Some(float) if number.is_f64() => write!(out, "{float:.0}").unwrap_or_default(),
             _ => write!(out, "{number}").unwrap_or_default(),
@@ -200,7 +200,7 @@ pub fn canonical(value: &Value, out: &mut String) {
     }
 }
 
-/// Adds a text as JSON.
+/// Appends a text as a JSON string.
 fn push_text(text: &str, out: &mut String) {
     if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
         write!(out, "{}", Value::from(text)).unwrap_or_default();
@@ -269,7 +269,7 @@ mod tests {
             assert!(seal.open(&token, &different).is_err());
         }
         let of_other_code = seal.open(&token, &Binding { plugin_digest: &another_digest, ..binding }).unwrap();
-        assert_eq!((of_other_code.rounds, of_other_code.void), (0, Void::Answers), "nothing of it counts");
+        assert_eq!((of_other_code.rounds, of_other_code.void), (0, Void::Answers), "its contents are ignored");
         assert!(Seal::generate().unwrap().open(&token, &binding).is_err());
         for at in 0..token.len() {
             let mut altered = token.clone().into_bytes();

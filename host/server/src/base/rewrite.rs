@@ -1,7 +1,7 @@
-//! Replaces a file that wharf keeps for the operator, in one step: whoever reads it finds the old text or the new one, and of two that
-//! change it at once, none undoes what the other did.
+//! Atomically replaces a file that wharf maintains for the operator: a reader finds either the old text or the new one. A lock file
+//! makes sure that of two concurrent changes, neither is lost.
 
-#![expect(clippy::disallowed_methods, reason = "files that wharf itself keeps are written here")]
+#![expect(clippy::disallowed_methods, reason = "files that wharf itself maintains are written here")]
 
 use std::{
     fs::{DirBuilder, File, OpenOptions, Permissions},
@@ -12,10 +12,10 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// Writes the text that `changed` makes, which reads the file as it is, while nobody else does the same. A new file is
-/// for this user only.
+/// Writes the text that `changed` returns. `changed` runs under the lock, so it can read the current text. A new file is accessible to
+/// this user only.
 pub fn rewrite(path: &Path, changed: impl FnOnce() -> Result<String>) -> Result<()> {
-    // A link stays, and leads to the new text.
+    // A link is kept, and leads to the new text.
     let resolved = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let path = resolved.as_path();
     let named = || path.display().to_string();
@@ -29,7 +29,7 @@ pub fn rewrite(path: &Path, changed: impl FnOnce() -> Result<String>) -> Result<
     let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
     if let Ok(before) = std::fs::metadata(path) {
-        // Whoever may read it now may do so afterwards, such as the service for which root changes it.
+        // Mode and owner stay the same, so that a service can still read its file after root has changed it.
         file.as_file().set_permissions(Permissions::from_mode(before.mode() & 0o777))?;
         let own = file.as_file().metadata()?;
         if (own.uid(), own.gid()) != (before.uid(), before.gid()) {

@@ -1,5 +1,5 @@
-//! A place where somebody keeps what it would otherwise have to look up each time. Whoever has the place need not know what is in
-//! it, nor who puts it there.
+//! A cache for one value of any type. The module that owns the slot need not know the type of the value, nor which module stores
+//! it.
 
 use std::{
     any::Any,
@@ -7,12 +7,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// Empty until it is used for the first time. Clones are the same place.
+/// A slot for one value, which is empty until it is used for the first time. Clones share the same value.
 #[derive(Clone, Default)]
 pub struct Slot(Arc<OnceLock<Box<dyn Any + Send + Sync>>>);
 
 impl Slot {
-    /// What is kept here, made now if there is nothing yet. None: somebody else keeps something of another type here.
+    /// Returns the stored value, which is made now if the slot is empty. None: the slot has a value of another type.
     pub fn get_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.0.get_or_init(|| Box::new(make())).downcast_ref()
     }

@@ -1,18 +1,18 @@
-//! Makes text from guests safe to show to people. Which characters are hidden, `wharf_protocol::text` says.
+//! Makes text from guests safe to show to people. `wharf_protocol::text` decides which characters are hidden.
 
 use sha2::{Digest, Sha256};
 pub use wharf_protocol::text::{clean, in_place, is_deceptive};
 
-/// The longest name that stands in a URL.
+/// The longest name that may be a segment of a URL.
 pub const MAX_SEGMENT_BYTES: usize = 64;
 
-/// Whether a text is a name that stands in URLs as it is: lower-case letters, digits and `-`.
+/// Whether a text can be a segment of a URL without escapes: lower-case letters, digits and `-`.
 pub fn is_segment(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty() && text.len() <= MAX_SEGMENT_BYTES && text.bytes().all(fits)
 }
 
-/// For one line of a log or terminal: replaces deceptive characters, line breaks among them, by their escapes.
+/// Escapes deceptive characters, including line breaks, for one line of a log or terminal.
 pub fn escaped(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for (character, hidden) in in_place(text) {
@@ -25,8 +25,8 @@ pub fn escaped(text: &str) -> String {
     line
 }
 
-/// For one line of JSON: replaces deceptive characters by the escapes of JSON, which leaves the values as they are. Between values,
-/// where no such escape may stand, none of these characters may stand either.
+/// Escapes deceptive characters in one line of JSON, which leaves its values unchanged. JSON allows these characters only in strings,
+/// where it also allows escapes.
 pub fn escaped_json(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for (character, hidden) in in_place(text) {
@@ -40,7 +40,7 @@ pub fn escaped_json(text: &str) -> String {
     line
 }
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
@@ -49,7 +49,7 @@ pub fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// The same for a digest, without memory of its own.
+/// Formats a digest as hexadecimal digits, without allocating.
 pub fn hex_digest(digest: &[u8; 32]) -> [u8; 64] {
     let mut text = [0; 64];
     for (pair, byte) in text.as_chunks_mut().0.iter_mut().zip(digest) {
@@ -58,7 +58,7 @@ pub fn hex_digest(digest: &[u8; 32]) -> [u8; 64] {
     text
 }
 
-/// Sixteen digits of the SHA-256 of a text: enough to tell texts apart in records, and nothing that shows them.
+/// Returns sixteen hexadecimal digits of the SHA-256 of a text: enough to tell texts apart in logs, without showing them.
 pub fn short_digest(text: &str) -> String {
     hex(Sha256::digest(text).get(..8).unwrap_or_default())
 }
@@ -68,7 +68,7 @@ fn digits(byte: u8) -> [u8; 2] {
     [digit(byte >> 4), digit(byte & 15)]
 }
 
-/// The most characters of a foreign text that a message repeats.
+/// The maximum number of characters of untrusted text that a message repeats.
 const MAX_QUOTED_CHARS: usize = 200;
 
 /// Shortens a text so that a message can repeat it.
@@ -76,8 +76,8 @@ pub fn clip(text: &str) -> String {
     wharf_protocol::error::clip_to(text, MAX_QUOTED_CHARS)
 }
 
-/// A foreign text between quotation marks, for one line of a log or terminal. It is short, and cannot end the quotation. Blanks that
-/// are wide or many are one plain blank, so that nothing in it is pushed to where it would stand by itself.
+/// Quotes untrusted text for one line of a log or terminal. The text is shortened, and cannot end the quotation. Wide blanks, and
+/// several blanks in a row, become one space, so that the text cannot move a part of itself to where it looks like text of wharf.
 pub fn quoted(text: &str) -> String {
     let is_blank =
         |character: char| matches!(character, '\u{2800}') || (character.is_whitespace() && !is_deceptive(character));
@@ -89,7 +89,7 @@ pub fn quoted(text: &str) -> String {
                     plain.push(' ');
                 }
             }
-            // Escaped first, or it would take the meaning from the escapes that follow.
+            // Backslashes are escaped too; otherwise a backslash in the text could disable an escape added here.
             '\\' | '"' => plain.extend(['\\', character]),
             other => plain.push(other),
         }
@@ -97,10 +97,10 @@ pub fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped(&plain))
 }
 
-/// How wide the lines of a foreign text are, so that no terminal begins a line with what stands in its middle.
-const LINE_COLUMNS: usize = 70;
+/// The maximum width of a line of untrusted text, so that a terminal does not wrap it and begin a line without the mark.
+const MAX_LINE_COLUMNS: usize = 70;
 
-/// A text of one line as several, each behind a mark that nobody else's line begins with.
+/// Wraps a text of one line into several lines, each of which begins with a mark that no other line begins with.
 pub fn marked(text: &str) -> String {
     let mut lines = String::new();
     let (mut rest, mut left) = (text, text.chars());
@@ -108,15 +108,15 @@ pub fn marked(text: &str) -> String {
         let (mut columns, mut blank) = (0, None);
         let mut end = rest.len();
         while let Some(character) = left.next() {
-            // Which characters are wide, terminals do not agree on, so none but those of ASCII counts as narrow.
+            // Terminals disagree on which characters are wide, so only ASCII counts as narrow.
             columns += if character.is_ascii() { 1 } else { 2 };
             let behind = rest.len() - left.as_str().len();
-            if columns > LINE_COLUMNS {
+            if columns > MAX_LINE_COLUMNS {
                 end = blank.unwrap_or(behind - character.len_utf8());
                 break;
             }
-            // A line that a long word would leave nearly empty is filled all the same.
-            if character == ' ' && columns > LINE_COLUMNS / 2 {
+            // Lines are not broken in their first half: a long word that follows would leave the line nearly empty.
+            if character == ' ' && columns > MAX_LINE_COLUMNS / 2 {
                 blank = Some(behind);
             }
         }
@@ -127,18 +127,18 @@ pub fn marked(text: &str) -> String {
     lines
 }
 
-/// A path, for one line of a log or terminal.
+/// Escapes a path for one line of a log or terminal.
 pub fn path(path: &std::path::Path) -> String {
     escaped(&path.display().to_string())
 }
 
-/// The header of a table in a config, such as `[plugins."my.plugin".grants]`.
+/// Returns the header of a table in a config, such as `[plugins."my.plugin".grants]`.
 pub fn toml_header(keys: &[&str]) -> String {
     let keys: Vec<String> = keys.iter().map(|key| toml_key(key)).collect();
     format!("[{}]", keys.join("."))
 }
 
-/// A key as TOML has it: between quotation marks where it needs them.
+/// Writes a key of TOML, between quotation marks where it needs them.
 pub fn toml_key(key: &str) -> String {
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !key.is_empty() && key.bytes().all(bare) { key.to_owned() } else { format!("{key:?}") }
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(quoted(&"x".repeat(10_000)).chars().count(), MAX_QUOTED_CHARS + 3);
     }
 
-    /// Whatever its length, each line of it begins with the mark.
+    /// However long the text is, each of its lines begins with the mark.
     #[test]
     fn a_long_text_has_several_lines() {
         for (text, expected) in [

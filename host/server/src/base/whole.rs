@@ -1,8 +1,8 @@
-//! Whether a file is whole, or somebody still writes it.
+//! Detects whether a file is completely written, or a program is still writing it (debounce).
 //!
-//! A file that was put in its place by renaming is whole at once. A file that is written where it lies is whole when no writer has it
-//! open any more and it has not changed for a while. A file that is read earlier may lack what stands at its end, and to leave
-//! out a limit is to open something.
+//! A file that was renamed into its place is complete at once. A file that is written in place is complete when no writer has it open
+//! any more and it has not changed for a while. A config that is read earlier may lack its end, and a limit that is missing there
+//! would open something that the operator closed.
 
 use std::{
     collections::HashSet,
@@ -18,13 +18,13 @@ use parking_lot::Mutex;
 
 use super::paths::{Stamp, hops};
 
-/// How long a file that is written where it lies has to stay as it is.
-pub const SETTLED: Duration = Duration::from_secs(1);
+/// How long a file that is written in place has to stay unchanged before it is read.
+pub const SETTLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Whether the system tells when a writer closes a file.
-const TELLS_CLOSE: bool = cfg!(target_os = "linux");
+/// Whether the system reports when a writer closes a file.
+const REPORTS_CLOSE: bool = cfg!(target_os = "linux");
 
-/// What is known of how one file is written.
+/// What is known about writes to one file.
 #[derive(Debug, Default)]
 pub struct Writing(Mutex<State>);
 
@@ -36,7 +36,7 @@ struct State {
     placed: Option<Stamp>,
     /// Whether something was written to it since a writer last closed it.
     open: bool,
-    /// The file as it was last seen, and since when it is like that.
+    /// The file as it was last seen, and since when it has not changed.
     seen: Option<(Stamp, Instant)>,
 }
 
@@ -44,24 +44,24 @@ struct State {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ready {
     Now,
-    /// Not before it has stayed the same for so long.
+    /// Not before it has stayed unchanged for this long.
     After(Duration),
     /// A writer has it open.
     WhenClosed,
 }
 
 impl Writing {
-    /// Sets which file it is about, through the links as they are now.
+    /// Sets the file that is followed, through the links as they are now.
     pub fn follow(&self, file: &Path) {
         let paths = hops(file).into_iter().collect();
         self.0.lock().paths = paths;
     }
 
-    /// Takes in what the system tells of files.
-    pub fn hear(&self, event: &Event) {
+    /// Takes a file system event into account.
+    pub fn on_event(&self, event: &Event) {
         let mut state = self.0.lock();
         if event.need_rescan() {
-            // Some events were missed, so nothing is known but how the file looks.
+            // Some events were missed, so only the current state of the file is known.
             (state.open, state.placed) = (false, None);
             return;
         }
@@ -70,19 +70,19 @@ impl Writing {
             EventKind::Modify(ModifyKind::Name(RenameMode::From)) | EventKind::Remove(_) => {}
             EventKind::Modify(ModifyKind::Name(_)) => (state.placed, state.open) = (Stamp::of(path).ok(), false),
             EventKind::Modify(ModifyKind::Metadata(_)) => {}
-            EventKind::Modify(_) => (state.placed, state.open) = (None, TELLS_CLOSE),
+            EventKind::Modify(_) => (state.placed, state.open) = (None, REPORTS_CLOSE),
             EventKind::Create(_) => state.placed = None,
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => (state.placed, state.open) = (None, false),
             _ => {}
         }
     }
 
-    /// Whether a writer has it open, as far as the system tells.
+    /// Whether a writer has the file open, as far as the system reports it.
     pub fn is_open(&self) -> bool {
         self.0.lock().open
     }
 
-    /// Whether the file may be read. `now`: as it is.
+    /// Returns whether the file may be read. `now`: its current state.
     pub fn ready(&self, now: &Stamp) -> Ready {
         self.ready_at(Instant::now(), now)
     }
@@ -103,7 +103,7 @@ impl Writing {
                 at
             }
         };
-        match SETTLED.checked_sub(at.duration_since(since)) {
+        match SETTLE_INTERVAL.checked_sub(at.duration_since(since)) {
             Some(left) if !left.is_zero() => Ready::After(left),
             _ => Ready::Now,
         }
@@ -132,7 +132,7 @@ mod tests {
             EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any)),
             EventKind::Other,
         );
-        let (settles, open) = (Ready::After(SETTLED), Ready::WhenClosed);
+        let (settles, open) = (Ready::After(SETTLE_INTERVAL), Ready::WhenClosed);
         for (events, of, expected) in [
             (&[][..], &file, &settles),
             (&[renamed], &file, &Ready::Now),
@@ -154,12 +154,12 @@ mod tests {
             writing.follow(&file);
             for kind in events {
                 let event = Event::new(*kind).add_path(of.clone());
-                writing.hear(&if *kind == lost { event.set_flag(Flag::Rescan) } else { event });
+                writing.on_event(&if *kind == lost { event.set_flag(Flag::Rescan) } else { event });
             }
             let at = Instant::now();
             assert_eq!(&writing.ready_at(at, &stamp), expected, "{events:?}");
             // In the end it is read, unless a writer has it open.
-            let later = writing.ready_at(at + SETTLED, &stamp);
+            let later = writing.ready_at(at + SETTLE_INTERVAL, &stamp);
             assert_eq!(later == Ready::Now, *expected != Ready::WhenClosed, "{events:?}: {later:?}");
         }
     }
@@ -169,14 +169,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.toml");
         let (writing, at) = (Writing::default(), Instant::now());
-        let half = SETTLED / 2;
+        let half = SETTLE_INTERVAL / 2;
         let mut stamps = Vec::new();
         for text in ["a", "ab", "abc"] {
             std::fs::write(&file, text).unwrap();
             stamps.push(Stamp::of(&file).unwrap());
         }
         for (nth, stamp) in (0..).zip(&stamps) {
-            assert_eq!(writing.ready_at(at + half * nth, stamp), Ready::After(SETTLED));
+            assert_eq!(writing.ready_at(at + half * nth, stamp), Ready::After(SETTLE_INTERVAL));
         }
         let last = stamps.last().unwrap();
         assert_eq!(writing.ready_at(at + half * 3, last), Ready::After(half));

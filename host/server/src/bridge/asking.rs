@@ -1,4 +1,5 @@
-//! Converts the questions of plugins and the answers of clients, and what a plugin is told about its caller.
+//! Converts the questions of plugins (elicitation, sampling, roots), the answers of clients, and the context that a plugin gets with each
+//! call.
 
 use http::Uri;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use wharf_sandbox::model as wit;
 use super::{offer::MAX_URI_BYTES, values::parse_json};
 use crate::{base::text::clean, schema::Schema};
 
-/// What a plugin is told about its caller. `client` and `meta` are JSON.
+/// Builds the context that a plugin gets with a call. `client` and `meta` are JSON.
 pub fn context(
     revision: Revision,
     client: Option<&str>,
@@ -31,13 +32,13 @@ pub fn context(
             abilities |= ability;
         }
     }
-    // All parts are JSON already, so nothing has to be escaped.
+    // All values are JSON already, so nothing has to be escaped.
     let (revision, client, declared) = (revision.as_str(), client.unwrap_or("null"), &capabilities.text);
     let more = format!(r#"{{"revision":"{revision}","client":{client},"meta":{meta},"capabilities":{declared}}}"#);
     wit::Context { answers: Vec::new(), state: None, abilities, more }
 }
 
-/// The capabilities in `needs` that the client lacks, in the shape that MCP gives them; none if it lacks nothing.
+/// Returns the capabilities in `needs` that the client lacks, as an MCP capabilities object, or `None` if it lacks nothing.
 pub fn missing_abilities(needs: wit::Abilities, capabilities: &ClientCapabilities) -> Option<Value> {
     let mut missing = Object::new();
     let mut elicitation = Object::new();
@@ -61,8 +62,8 @@ pub fn missing_abilities(needs: wit::Abilities, capabilities: &ClientCapabilitie
     (!missing.is_empty()).then_some(Value::Object(missing))
 }
 
-/// A plugin's question as it goes to the client: its message begins with the plugin's name, and deceptive characters are
-/// removed.
+/// Converts a plugin's question to the one that the client gets: puts the plugin's name before the message, and removes deceptive
+/// characters.
 pub fn question(plugin: &str, question: &wit::Question) -> Result<mcp::Question, String> {
     let signed = |message: &str| Shown::from(format!("[{plugin}] {message}"));
     Ok(match question {
@@ -80,7 +81,7 @@ pub fn question(plugin: &str, question: &wit::Question) -> Result<mcp::Question,
                 return Err("a sampling question needs `messages` and `maxTokens`".into());
             }
             check_tool_results(&params)?;
-            // `includeContext` would let a plugin read what other servers told the model.
+            // `includeContext` would let a plugin read the model's context from other servers.
             params.remove("includeContext");
             let params = Shown::sampling(params).map_err(|unseen| format!("its sampling question: {unseen}"))?;
             mcp::Question::Sample(params)
@@ -89,8 +90,8 @@ pub fn question(plugin: &str, question: &wit::Question) -> Result<mcp::Question,
     })
 }
 
-/// Checks what MCP demands: a message with tool results contains nothing else, and directly follows the message that used the
-/// tools.
+/// Checks the rules of MCP for tool results in sampling: a message with tool results contains nothing else, and directly follows the
+/// message that used the tools.
 fn check_tool_results(params: &Object) -> Result<(), String> {
     let blocks = |message: &Value, kind: &str, id: &str| -> (Vec<String>, usize) {
         let content = message.get("content");
@@ -106,19 +107,19 @@ fn check_tool_results(params: &Object) -> Result<(), String> {
     for message in params.get("messages").and_then(Value::as_array).into_iter().flatten() {
         let (mut results, all) = blocks(message, "tool_result", "toolUseId");
         if !results.is_empty() && results.len() != all {
-            return Err("a message with tool results holds nothing else".into());
+            return Err("a message with tool results must not contain anything else".into());
         }
         results.sort();
         used.sort();
         if results != used {
-            return Err("each use of a tool is answered by a result in the next message".into());
+            return Err("each `tool_use` must have a `tool_result` in the next message".into());
         }
         used = blocks(message, "tool_use", "id").0;
     }
-    if used.is_empty() { Ok(()) } else { Err("the last message uses tools and no results follow".into()) }
+    if used.is_empty() { Ok(()) } else { Err("the last message uses tools, but their results are missing".into()) }
 }
 
-/// A form's schema: an object of plain fields, nothing nested.
+/// Checks the schema of a form: an object whose fields are plain values, without nesting.
 fn form_schema(text: &str) -> Result<Shown<Value>, String> {
     Schema::small(text).map_err(|error| format!("the schema of its form: {error}"))?;
     let schema = parse_json(text)?;
@@ -127,7 +128,7 @@ fn form_schema(text: &str) -> Result<Shown<Value>, String> {
     for (name, field) in fields {
         let plain = match field.get("type").and_then(Value::as_str) {
             Some("string" | "number" | "integer" | "boolean") => true,
-            // A choice of several values from a list.
+            // A multiple choice from a list.
             Some("array") => field.pointer("/items/enum").is_some() || field.pointer("/items/anyOf").is_some(),
             _ => false,
         };
@@ -141,7 +142,8 @@ fn form_schema(text: &str) -> Result<Shown<Value>, String> {
     Shown::schema(schema).map_err(|unseen| format!("the schema of its form: {unseen}"))
 }
 
-/// The URL of a page, which a person decides about by its looks: nothing in it is hidden, and what stands first is the host.
+/// Checks the URL of a page. A person decides by reading it whether to open the page, so it must not contain hidden characters, and the
+/// host must come first, without a user name that could be taken for it.
 fn page_url(url: &str) -> Result<Shown, String> {
     if url.len() > MAX_URI_BYTES {
         return Err(format!("it asks to open a page whose URL has more than {MAX_URI_BYTES} bytes"));
@@ -149,19 +151,19 @@ fn page_url(url: &str) -> Result<Shown, String> {
     if !url.starts_with("https://") {
         return Err("it asks to open a page that is not https".into());
     }
-    // Browsers take a backslash for a slash.
+    // Browsers treat a backslash as a slash.
     if !url.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
-        return Err("it asks to open a page whose URL has other characters than a URL may have; encode them".into());
+        return Err("it asks to open a page whose URL has characters that must be percent-encoded".into());
     }
     let uri: Uri = url.parse().map_err(|_| "it asks to open a page whose URL is malformed")?;
     if uri.host().is_none_or(str::is_empty) || uri.authority().is_none_or(|authority| authority.as_str().contains('@'))
     {
-        return Err("it asks to open a page whose URL has a user name or a password in it, or no host".into());
+        return Err("it asks to open a page whose URL contains a user name or password, or has no host".into());
     }
     Shown::exact(url).map_err(|unseen| format!("the URL of its page: {unseen}"))
 }
 
-/// The ability that the client needs for a question.
+/// Returns the ability that the client needs for a question.
 pub fn ability_for(question: &mcp::Question) -> wit::Abilities {
     match question {
         mcp::Question::Form { .. } => wit::Abilities::FORM,
@@ -174,7 +176,7 @@ pub fn ability_for(question: &mcp::Question) -> wit::Abilities {
     }
 }
 
-/// Checks the client's reply to a question and converts it. An error means that the client's reply is wrong.
+/// Checks and converts the client's reply to a question. An error means that the reply is invalid.
 pub fn read_answer(question: &mcp::Question, reply: &Value) -> Result<wit::Answer, String> {
     match question {
         mcp::Question::Form { schema, .. } => elicited(reply, || {
@@ -200,7 +202,7 @@ pub fn read_answer(question: &mcp::Question, reply: &Value) -> Result<wit::Answe
     }
 }
 
-/// An answer in the form in which it is carried from round to round.
+/// Encodes an answer for the sealed request state, in which clients carry earlier answers from round to round (MRTR).
 pub fn carry_answer(answer: &wit::Answer) -> Value {
     match answer {
         wit::Answer::Accepted(json) => json!({ "accepted": json }),
@@ -214,7 +216,7 @@ pub fn carry_answer(answer: &wit::Answer) -> Value {
     }
 }
 
-/// Reads an answer that was carried. Only what [`carry_answer`] made arrives here, since clients carry it sealed.
+/// Decodes an answer from the request state. The state is sealed, so only values made by [`carry_answer`] arrive here.
 pub fn carried_answer((key, carried): &(String, Value)) -> Option<(String, wit::Answer)> {
     let answer = match carried {
         Value::String(text) if text == "declined" => wit::Answer::Declined,
@@ -229,10 +231,12 @@ pub fn carried_answer((key, carried): &(String, Value)) -> Option<(String, wit::
     Some((key.clone(), answer))
 }
 
+/// Parses the result of `roots/list`.
 pub fn roots(reply: &Value) -> Result<RootsResult, String> {
     serde_json::from_value(reply.clone()).map_err(|error| format!("not a result of roots/list: {error}"))
 }
 
+/// Converts the result of `elicitation/create`. `accepted` checks the content and is called if the person accepted.
 fn elicited(reply: &Value, accepted: impl FnOnce() -> Result<String, String>) -> Result<wit::Answer, String> {
     match reply.get("action").and_then(Value::as_str) {
         Some("accept") => accepted().map(wit::Answer::Accepted),

@@ -1,4 +1,5 @@
-//! Tries every place where a plugin's words are shown, with a text in which something is hidden.
+//! Tests that no text of a plugin reaches a client with deceptive or invisible characters in it, for each place where clients show such
+//! texts.
 
 use std::{path::Path, sync::Arc};
 
@@ -23,7 +24,7 @@ fn encoder() -> Encoder {
     Encoder::new(Revision::V2025_11_25, ServerInfo::default(), true, CacheHint::default())
 }
 
-/// The texts and keys of a value in which something is hidden.
+/// Returns the texts and keys of a value that contain deceptive or invisible characters.
 fn hidden(value: &Value) -> Vec<String> {
     let is_bad = |text: &str| in_place(text).any(|(character, hidden)| hidden && character != '\n');
     match value {
@@ -79,7 +80,7 @@ fn listing(change: impl FnOnce(&mut Listing)) -> Listing {
     listing
 }
 
-/// What a client would be told of a listing.
+/// Returns the encoded lists that a client would get for a listing.
 fn told(change: impl FnOnce(&mut Listing)) -> Result<Value, String> {
     let offered = offer(&config(), Arc::new(listing(change)), &Account::new(1 << 30))?;
     let encoder = encoder();
@@ -242,7 +243,7 @@ fn what_is_said_in_answers_is_cleaned_and_data_is_not() {
     }
     let short = prompt_text(BAD.into(), None).unwrap();
     assert!(matches!(&*short.messages[0].content, mcp::Content::Text(text) if text == "a[2Kb"));
-    // What a file holds is not for wharf to change, wherever it stands.
+    // The contents of a resource are data, which wharf must not change, even inside a prompt or a tool result.
     assert_eq!(hidden(&prompt(embedded())), [BAD]);
     let result = wit::ToolResult {
         content: vec![text(BAD), embedded()],

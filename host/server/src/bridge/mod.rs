@@ -1,5 +1,4 @@
-//! Converts what plugins say into MCP, and what clients say into the types of the plugin interface. Everything from a plugin is
-//! checked here, once.
+//! Converts between the types of the plugin interface (WIT) and those of MCP. All data from a plugin is validated here, once.
 
 mod asking;
 #[cfg(test)]

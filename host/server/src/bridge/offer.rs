@@ -1,4 +1,5 @@
-//! Checks and cleans what plugins offer, and gives it the names under which it is published.
+//! Validates and sanitizes the tools, resources, templates and prompts that a plugin lists, and assigns the names under which they are
+//! published.
 
 use std::sync::Arc;
 
@@ -25,19 +26,18 @@ use crate::{
     schema::{self, Schema},
 };
 
-/// What a plugin offers, checked and with the names under which it is published.
+/// The validated entries of a plugin, with the names under which they are published.
 #[derive(Debug, Default)]
 pub struct Offer {
-    /// What the plugin listed. If only its config changes, the offer is made from this again.
+    /// The plugin's own listing. When only its config changes, the offer is built from this again.
     pub listing: Arc<Listing>,
     pub tools: Vec<Arc<OfferedTool>>,
     pub resources: Vec<mcp::Resource>,
     pub templates: Vec<OfferedTemplate>,
     pub prompts: Vec<OfferedPrompt>,
-    /// Digests of what clients see of the tools, of the resources with their templates, and of the prompts. None for an empty
-    /// list.
+    /// Digests of everything that clients see of the tools, of the resources and templates, and of the prompts; `None` for an empty list.
     fingerprints: [Option<[u8; 32]>; 3],
-    /// What is charged for all of the offer.
+    /// The memory charge for the whole offer, released when the offer is dropped.
     _charge: Option<Charge>,
 }
 
@@ -50,11 +50,11 @@ pub struct OfferedTool {
     pub needs: wit::Abilities,
     /// The arguments that HTTP clients repeat in headers.
     pub mirrored: Vec<Mirrored>,
-    /// Whether models may know of it. Tools that a page of the plugin calls say that they are for the page alone.
+    /// Whether models may see the tool. A plugin can declare that only its user interface page may call a tool.
     pub for_models: bool,
-    /// If the tool runs as a task, it asks its questions before the task begins.
+    /// Whether the tool, when it runs as a task, asks its questions before the task begins.
     pub ask_before_task: bool,
-    /// Where an observer of its calls keeps what it counts them in.
+    /// A slot in which the meter caches the counters for calls of this tool.
     pub slot: Slot,
 }
 
@@ -71,7 +71,7 @@ pub struct OfferedPrompt {
 }
 
 impl Offer {
-    /// Whether clients see a difference in the tools, in the resources with their templates, and in the prompts.
+    /// Whether clients see a difference between the two offers: in the tools, in the resources and templates, and in the prompts.
     pub fn differs(&self, other: &Self) -> [bool; 3] {
         std::array::from_fn(|at| self.fingerprints.get(at) != other.fingerprints.get(at))
     }
@@ -90,14 +90,14 @@ impl Offer {
 }
 
 impl OfferedTool {
-    /// The names of the arguments that its schema knows.
+    /// Returns the names of the arguments in its input schema.
     pub fn arguments(&self) -> Vec<String> {
         let schema: Value = serde_json::from_str(self.input.text.get()).unwrap_or_default();
         let known = schema.get("properties").and_then(Value::as_object);
         known.into_iter().flat_map(|known| known.keys().cloned()).collect()
     }
 
-    /// A digest of all that clients see of it.
+    /// Returns a digest of everything that clients see of the tool.
     pub fn fingerprint(&self) -> [u8; 32] {
         fingerprint(&self.published)
     }
@@ -118,27 +118,27 @@ fn fingerprint(what: &dyn std::fmt::Debug) -> [u8; 32] {
     sha.0.finalize().into()
 }
 
-/// What an entry takes besides its texts, and how many copies of each text are kept: as listed, as published, and in the pages
-/// of each revision.
+/// The memory charge for an entry without its texts, and the number of copies charged for each text: as listed, as published, and in the
+/// pages of each revision.
 const ENTRY_BYTES: usize = 1024;
 const TEXT_COPIES: usize = 4;
-/// How many words of a tool it can be found by, and what each of them takes in the index.
+/// The maximum number of words of a tool that are indexed for the search, and the memory charge for each of them.
 pub const MAX_TOOL_WORDS: usize = 500;
 const TOOL_WORD_BYTES: usize = 64;
-/// The most that a compiled template takes.
+/// The memory charge for a compiled template, which is the maximum that it can use.
 const TEMPLATE_BYTES: usize = 64 << 10;
-/// The most templates of one plugin, since every one of them may have to be tried for a URI.
+/// The maximum number of templates of one plugin. It is bounded because matching a URI may try all of them.
 const MAX_TEMPLATES: usize = 256;
-/// The longest URI that is published or accepted.
+/// The maximum length of a URI that is published or accepted.
 pub const MAX_URI_BYTES: usize = 8 * 1024;
 
-/// What is charged for a listing, growing while the listing is checked.
-struct Purse(Charge);
+/// The memory charge for a listing. It grows while the listing is checked.
+struct OfferCharge(Charge);
 
-impl Purse {
+impl OfferCharge {
     fn pay(&mut self, bytes: usize) -> Result<(), String> {
         self.0.grow(bytes).map_err(|full| {
-            format!("the plugin lists more than there is room for: {full} (of total_host_memory_mib in [limits])")
+            format!("there is not enough memory for the plugin's lists: {full} (of total_host_memory_mib in [limits])")
         })
     }
 
@@ -149,28 +149,28 @@ impl Purse {
     }
 }
 
-/// Checks a listing and charges for it. The error says which entry is wrong and how.
+/// Validates a listing and charges its memory to the account. The error names the invalid entry and describes what is wrong with it.
 pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) -> Result<Offer, String> {
-    let mut purse = Purse(account.open());
-    tell_withheld(config, &listing);
+    let mut charge = OfferCharge(account.open());
+    warn_withheld(config, &listing);
     let mut offer = Offer::default();
     for tool in listing.tools.iter().filter(|tool| config.allows_tool(&tool.name)) {
-        let offered = offered_tool(config, tool, &mut purse);
+        let offered = offered_tool(config, tool, &mut charge);
         offer.tools.push(Arc::new(offered.map_err(|error| format!("tool `{}`: {error}", shown(&tool.name)))?));
     }
     for entry in listing.resources.iter().filter(|entry| !withheld(config, &entry.uri)) {
-        let offered = offered_resource(config, entry, &mut purse);
+        let offered = offered_resource(config, entry, &mut charge);
         offer.resources.push(offered.map_err(|error| format!("resource `{}`: {error}", shown(&entry.uri)))?);
     }
     for entry in listing.templates.iter().filter(|entry| !withheld(config, &entry.uri_template)) {
         if offer.templates.len() >= MAX_TEMPLATES {
             return Err(format!("it lists more than {MAX_TEMPLATES} templates"));
         }
-        let offered = offered_template(config, entry, &mut purse);
+        let offered = offered_template(config, entry, &mut charge);
         offer.templates.push(offered.map_err(|error| format!("template `{}`: {error}", shown(&entry.uri_template)))?);
     }
     for prompt in listing.prompts.iter().filter(|prompt| config.allows_prompt(&prompt.name)) {
-        let offered = offered_prompt(config, prompt, &mut purse);
+        let offered = offered_prompt(config, prompt, &mut charge);
         offer.prompts.push(offered.map_err(|error| format!("prompt `{}`: {error}", shown(&prompt.name)))?);
     }
     unique("tool", offer.tools.iter().map(|tool| tool.published.name.as_str()))?;
@@ -178,11 +178,11 @@ pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) ->
     unique("template", offer.templates.iter().map(|template| template.published.uri_template.as_str()))?;
     unique("prompt", offer.prompts.iter().map(|prompt| prompt.published.name.as_str()))?;
     offer.listing = listing;
-    offer._charge = Some(purse.0);
+    offer._charge = Some(charge.0);
     Ok(offer.with_fingerprints())
 }
 
-/// A name made safe and short enough for a message.
+/// Returns a name without deceptive characters, shortened for an error message.
 fn shown(name: &str) -> String {
     let mut short: String = clean(name).chars().take(100).collect();
     if short.len() < name.len() {
@@ -208,12 +208,12 @@ fn published_name(config: &PluginConfig, own: &str) -> Result<String, String> {
     if valid {
         Ok(name)
     } else {
-        Err("a name has 1 to 128 letters, digits, `_`, `-` and `.`, its prefix included".into())
+        Err("a name has 1 to 128 letters, digits, `_`, `-` and `.`, including the prefix".into())
     }
 }
 
-/// Reads a `more` member and adds the id of the plugin. `own`: members that have a field of their own and are not allowed in
-/// `more`.
+/// Parses the `more` field of an entry and adds the id of the plugin. `own`: members that are not allowed in `more` because a separate
+/// field exists for them.
 fn entry_more(config: &PluginConfig, more: Option<&String>, own: &[&str]) -> Result<Shown<Object>, String> {
     let mut more = read_more(more, own)?;
     let meta = more.entry("_meta").or_insert_with(|| Value::Object(Object::new()));
@@ -228,7 +228,7 @@ fn entry_more(config: &PluginConfig, more: Option<&String>, own: &[&str]) -> Res
     Shown::members(more).map_err(|unseen| format!("`more`: {unseen}"))
 }
 
-/// Clients fetch icons, so only `https:` URLs are allowed, and `data:` URLs, which need no fetching.
+/// Checks that all icons are at `https:` URLs, since clients fetch them, or in `data:` URLs.
 fn check_icons(icons: &Value) -> Result<(), String> {
     let icons = icons.as_array().ok_or("`icons` in `more` must be an array")?;
     let fits = |icon: &Value| {
@@ -238,23 +238,23 @@ fn check_icons(icons: &Value) -> Result<(), String> {
     if icons.iter().all(fits) { Ok(()) } else { Err("the `src` of an icon begins with https:// or data:".into()) }
 }
 
-fn offered_tool(config: &PluginConfig, tool: &wit::Tool, purse: &mut Purse) -> Result<OfferedTool, String> {
+fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharge) -> Result<OfferedTool, String> {
     let name = published_name(config, &tool.name)?;
     let details = tool.details.as_ref();
     let more = details.and_then(|details| details.more.as_ref());
     let title = details.and_then(|details| details.title.as_deref());
-    purse.entry(&[&tool.name, &tool.description, title.unwrap_or_default()], more)?;
+    charge.entry(&[&tool.name, &tool.description, title.unwrap_or_default()], more)?;
     let words = (tool.name.len() + tool.description.len() + tool.input_schema.len()) / 2;
-    purse.pay(words.min(MAX_TOOL_WORDS) * TOOL_WORD_BYTES)?;
+    charge.pay(words.min(MAX_TOOL_WORDS) * TOOL_WORD_BYTES)?;
     let (input_schema, input) =
-        paid_schema(&tool.input_schema, true, purse).map_err(|error| format!("input schema: {error}"))?;
+        paid_schema(&tool.input_schema, true, charge).map_err(|error| format!("input schema: {error}"))?;
     let more = entry_more(
         config,
         more,
         &["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"],
     )?;
     let output = details.and_then(|details| details.output_schema.as_deref());
-    let output = output.map(|text| paid_schema(text, false, purse)).transpose();
+    let output = output.map(|text| paid_schema(text, false, charge)).transpose();
     let (output_schema, output) = output.map_err(|error| format!("output schema: {error}"))?.unzip();
     let parsed: Value = serde_json::from_str(input.text.get()).unwrap_or_default();
     let mirrored = mirrored(&parsed).map_err(|error| format!("input schema: {error}"))?;
@@ -262,13 +262,13 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, purse: &mut Purse) -> R
         let path = nested.path.join(".");
         tracing::warn!(
             plugin = config.id,
-            "the tool {name} mirrors the nested argument {} in a header, which not all clients do",
+            "the tool {name} mirrors the nested argument {} in a header, which not all clients support",
             escaped(&path)
         );
     }
     let task = match details.map(|details| details.task) {
         Some(wit::TaskSupport::Required) if config.tasks.is_none() => {
-            return Err("it can only run as a task; `extensions` in [protocol] leaves tasks out".into());
+            return Err("it can only run as a task, but `extensions` in [protocol] does not include tasks".into());
         }
         Some(wit::TaskSupport::Required) => mcp::TaskSupport::Required,
         Some(wit::TaskSupport::Optional) if config.tasks.is_some() => mcp::TaskSupport::Optional,
@@ -305,8 +305,8 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, purse: &mut Purse) -> R
     Ok(OfferedTool { published, own_name, input, output, needs, mirrored, for_models, ask_before_task, slot })
 }
 
-/// What the extension for user interfaces says of a tool: `_meta.ui.visibility` lists who may see it, the model, the page (`app`) or both.
-/// One that does not say is for both.
+/// Whether models may see a tool, according to the MCP extension for user interfaces: `_meta.ui.visibility` lists who may see the tool: the
+/// model, the page (`app`) or both. A tool without that member is visible to both.
 fn is_for_models(more: &Object) -> bool {
     let visibility = more.get("_meta").and_then(|meta| meta.get("ui")?.get("visibility"));
     visibility.is_none_or(|who| match who {
@@ -315,11 +315,15 @@ fn is_for_models(more: &Object) -> bool {
     })
 }
 
-/// A schema as it is published, and the same to check values with.
-fn paid_schema(text: &str, object_root: bool, purse: &mut Purse) -> Result<(Shown<Box<RawValue>>, Schema), String> {
-    // What is too large or too deep is refused before it is gone through.
+/// Compiles a schema and pays for it. Returns the text to publish, and the compiled schema.
+fn paid_schema(
+    text: &str,
+    object_root: bool,
+    charge: &mut OfferCharge,
+) -> Result<(Shown<Box<RawValue>>, Schema), String> {
+    // Schemas that are too large or too deep are refused before the text is processed.
     let plan = schema::Plan::of(text, object_root)?;
-    purse.pay(plan.bytes())?;
+    charge.pay(plan.bytes())?;
     let shown = Shown::schema_text(text)?;
     let plan = if shown.get() == text { plan } else { schema::Plan::of(shown.get(), object_root)? };
     Ok((shown, plan.compile()?))
@@ -335,20 +339,20 @@ fn shown_uri(uri: &str) -> Result<Shown, String> {
     Shown::exact(uri).map_err(|unseen| unseen.to_string())
 }
 
-/// Whether an entry is not published because it is a file and the plugin may read none. Its other entries are published.
+/// Whether an entry is withheld because it has a `file:` URI and no directory is granted to the plugin. Other entries are published.
 fn withheld(config: &PluginConfig, uri: &str) -> bool {
     uri.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")) && !config.grants.any_directory()
 }
 
-/// Warns the operator, once for each listing, that entries are not published.
-fn tell_withheld(config: &PluginConfig, listing: &Listing) {
+/// Warns the operator, once for each listing, if entries are withheld.
+fn warn_withheld(config: &PluginConfig, listing: &Listing) {
     let resources = listing.resources.iter().map(|entry| entry.uri.as_str());
     let mut uris = resources.chain(listing.templates.iter().map(|entry| entry.uri_template.as_str()));
     if let Some(uri) = uris.find(|uri| withheld(config, uri)) {
         tracing::warn!(
             plugin = config.id,
-            "{} and what else is a file is not published, because no directory is granted; `roots` or `dirs` in \
-             {} grant one",
+            "{} and its other `file:` entries are not published, because no directory is granted; grant one with `roots` or \
+             `dirs` in {}",
             shown(uri),
             toml_header(&["plugins", &config.id, "grants"])
         );
@@ -358,12 +362,12 @@ fn tell_withheld(config: &PluginConfig, listing: &Listing) {
 fn offered_resource(
     config: &PluginConfig,
     entry: &wit::ResourceEntry,
-    purse: &mut Purse,
+    charge: &mut OfferCharge,
 ) -> Result<mcp::Resource, String> {
     let uri = shown_uri(&entry.uri)?;
     let (description, mime_type) = (entry.description.as_deref(), entry.mime_type.as_deref());
     let texts = [&entry.uri, entry.name.as_str(), description.unwrap_or_default(), mime_type.unwrap_or_default()];
-    purse.entry(&texts, entry.more.as_ref())?;
+    charge.entry(&texts, entry.more.as_ref())?;
     if entry.name.is_empty() {
         return Err("it has no name".into());
     }
@@ -380,13 +384,13 @@ fn offered_resource(
 fn offered_template(
     config: &PluginConfig,
     entry: &wit::ResourceTemplate,
-    purse: &mut Purse,
+    charge: &mut OfferCharge,
 ) -> Result<OfferedTemplate, String> {
     let (description, mime_type) = (entry.description.as_deref(), entry.mime_type.as_deref());
     let texts =
         [&entry.uri_template, entry.name.as_str(), description.unwrap_or_default(), mime_type.unwrap_or_default()];
-    purse.entry(&texts, entry.more.as_ref())?;
-    purse.pay(TEMPLATE_BYTES)?;
+    charge.entry(&texts, entry.more.as_ref())?;
+    charge.pay(TEMPLATE_BYTES)?;
     let template = Template::compile(&entry.uri_template)?;
     let uri_template = shown_uri(&entry.uri_template)?;
     if entry.name.is_empty() {
@@ -403,11 +407,15 @@ fn offered_template(
     Ok(OfferedTemplate { published, template })
 }
 
-fn offered_prompt(config: &PluginConfig, prompt: &wit::Prompt, purse: &mut Purse) -> Result<OfferedPrompt, String> {
+fn offered_prompt(
+    config: &PluginConfig,
+    prompt: &wit::Prompt,
+    charge: &mut OfferCharge,
+) -> Result<OfferedPrompt, String> {
     let name = published_name(config, &prompt.name)?;
-    purse.entry(&[&prompt.name, prompt.description.as_deref().unwrap_or_default()], prompt.more.as_ref())?;
+    charge.entry(&[&prompt.name, prompt.description.as_deref().unwrap_or_default()], prompt.more.as_ref())?;
     for argument in &prompt.params {
-        purse.entry(&[&argument.name, argument.description.as_deref().unwrap_or_default()], None)?;
+        charge.entry(&[&argument.name, argument.description.as_deref().unwrap_or_default()], None)?;
     }
     unique("argument", prompt.params.iter().map(|argument| argument.name.as_str()))?;
     let more = entry_more(config, prompt.more.as_ref(), &["name", "description", "arguments"])?;

@@ -1,4 +1,4 @@
-//! Converts what plugins answer: results, failures, content.
+//! Converts the results, failures and content blocks that plugins return.
 
 use serde_json::Value;
 use wharf_protocol::{
@@ -11,7 +11,7 @@ use wharf_sandbox::model as wit;
 use super::values::{clean_meta, parse_json, read_more};
 use crate::base::text::clean;
 
-/// Converts a tool's result. The error says how the plugin broke its contract.
+/// Converts a tool's result. The error describes how the plugin violated its contract.
 pub fn tool_result(outcome: wit::ToolResult) -> Result<mcp::ToolResult, String> {
     let structured = outcome.structured.as_deref().map(parse_json).transpose()?;
     let content = outcome.content.into_iter().map(content).collect::<Result<_, _>>()?;
@@ -22,7 +22,7 @@ pub fn structured_result(json: &str) -> Result<mcp::ToolResult, String> {
     Ok(mcp::ToolResult { structured: Some(parse_json(json)?), ..mcp::ToolResult::default() })
 }
 
-/// The `_meta` of a result, without the keys that are reserved for the protocol.
+/// Returns the `_meta` of a result, without the keys that are reserved for the protocol.
 fn result_meta(more: Option<&String>) -> Result<Option<Object>, String> {
     let meta = match read_more(more, &[])?.remove("_meta") {
         Some(Value::Object(meta)) => meta,
@@ -34,12 +34,12 @@ fn result_meta(more: Option<&String>) -> Result<Option<Object>, String> {
 
 pub fn read_result(contents: Vec<wit::ResourceContents>) -> Result<mcp::ReadResult, String> {
     if contents.is_empty() {
-        return Err("it answered no contents; an unknown URI is a failure with code -32002".into());
+        return Err("it returned no contents; for an unknown URI, return a failure with code -32002".into());
     }
     Ok(mcp::ReadResult { contents: contents.into_iter().map(resource_contents).collect::<Result<_, _>>()? })
 }
 
-/// A prompt that is one text of the user.
+/// Builds a prompt that consists of one text message of the user.
 pub fn prompt_text(text: String, description: Option<Shown>) -> Result<mcp::PromptResult, String> {
     let message = mcp::PromptMessage { role: mcp::Role::User, content: message(mcp::Content::Text(text))? };
     Ok(mcp::PromptResult { description, messages: vec![message], meta: None })
@@ -80,7 +80,8 @@ fn content(content: wit::Content) -> Result<mcp::Content, String> {
     })
 }
 
-/// Checks a block that the plugin wrote as JSON: it must be of a type that MCP has, with the members that this type needs.
+/// Checks a content block that the plugin wrote as JSON: its type must exist in MCP, and the members that this type requires must be
+/// present.
 fn raw_block(json: &str) -> Result<Object, String> {
     let Value::Object(mut block) = parse_json(json)? else {
         return Err("a raw content block must be a JSON object".into());
@@ -99,9 +100,9 @@ fn raw_block(json: &str) -> Result<Object, String> {
                 && (resource.get("text").is_some_and(Value::is_string)
                     || resource.get("blob").is_some_and(Value::is_string))
         }),
-        _ => return Err("a raw content block is of type text, image, audio, resource_link or resource".into()),
+        _ => return Err("a raw content block must be of type text, image, audio, resource_link or resource".into()),
     };
-    if complete { Ok(block) } else { Err("a raw content block lacks a member that its type needs".into()) }
+    if complete { Ok(block) } else { Err("a raw content block lacks a member that its type requires".into()) }
 }
 
 fn resource_contents(contents: wit::ResourceContents) -> Result<mcp::ResourceContents, String> {
@@ -116,17 +117,19 @@ fn resource_contents(contents: wit::ResourceContents) -> Result<mcp::ResourceCon
     })
 }
 
-/// A suggestion comes back as an argument, so one in which something is hidden is left out rather than changed.
+/// Converts a completion. Suggestions with hidden characters are dropped, not sanitized, because the client sends a suggestion back as an
+/// argument and a changed one would not match.
 pub fn completion(completion: wit::Completion) -> mcp::Completion {
     let values = completion.values.iter().filter_map(|value| Shown::exact(value).ok()).collect();
     mcp::Completion { values, total: completion.total, has_more: completion.has_more }
 }
 
-/// A plugin's own failure as a JSON-RPC error. None if the plugin gave no code: how it is reported then depends on the method.
+/// Converts a plugin's failure to a JSON-RPC error. Returns `None` if the plugin gave no code; how the failure is reported then depends on
+/// the method.
 pub fn failure_error(failure: &wit::Failure) -> Option<RpcError> {
     let code = failure.code?;
-    // The codes that JSON-RPC reserves have fixed meanings, so a plugin may use only those that fit a plugin's failure.
-    // Others are wharf's own: with them it answers what the caller's token or role does not allow.
+    // The codes that JSON-RPC reserves have fixed meanings, so a plugin may use only those that describe a plugin's failure. It may not use
+    // wharf's own codes either, which tell the client that its token or role does not allow the call.
     let own = matches!(code, INSUFFICIENT_SCOPE | TOO_MANY_REQUESTS);
     let allowed = matches!(code, -32602 | -32603 | -32002) || !(own || (-32768..=-32000).contains(&code));
     let error = RpcError::new(if allowed { code } else { -32603 }, clean(&failure.message));

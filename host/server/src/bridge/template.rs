@@ -1,26 +1,26 @@
-//! Matches URIs against RFC 6570 templates. Nothing is expanded: wharf only asks whether a URI could come from a template.
+//! Matches URIs against RFC 6570 templates. Templates are never expanded: wharf only checks whether a URI could come from a template.
 
 use regex::{Regex, RegexBuilder};
 
 use crate::base::text::clean;
 
-/// The most that a compiled template takes; matching may take as much again.
-const SIZE_BYTES: usize = 32 << 10;
+/// The maximum memory of a compiled template. Matching may use the same amount again.
+const MAX_PATTERN_BYTES: usize = 32 << 10;
 
-/// A template that can be matched.
+/// A compiled template.
 #[derive(Debug)]
 pub struct Template {
-    /// The text before the first expression. Of a plugin's templates that match, the one with the longest prefix is used.
+    /// The literal text before the first expression. If several templates of a plugin match, the one with the longest prefix is used.
     pub prefix: String,
     pattern: Regex,
 }
 
 impl Template {
-    /// Compiles a template. It must begin with a literal scheme, because it could match every URI otherwise.
+    /// Compiles a template. The template must begin with a literal scheme, because it could match every URI otherwise.
     pub fn compile(text: &str) -> Result<Self, String> {
         let prefix = text.split('{').next().unwrap_or_default();
         if !has_scheme(prefix) {
-            return Err("it must begin with a literal scheme, like note:///{day}".into());
+            return Err("it must begin with a literal scheme, such as note:///{day}".into());
         }
         let mut pattern = String::from("^");
         let mut rest = text;
@@ -36,8 +36,8 @@ impl Template {
         pattern.push_str(&regex::escape(rest));
         pattern.push('$');
         let pattern = RegexBuilder::new(&pattern)
-            .size_limit(SIZE_BYTES)
-            .dfa_size_limit(SIZE_BYTES)
+            .size_limit(MAX_PATTERN_BYTES)
+            .dfa_size_limit(MAX_PATTERN_BYTES)
             .build()
             .map_err(|_| "it is too large")?;
         Ok(Self { prefix: prefix.to_owned(), pattern })
@@ -48,7 +48,7 @@ impl Template {
     }
 }
 
-/// Whether a text begins with the scheme of a URI.
+/// Whether a text begins with a URI scheme and a colon.
 pub fn has_scheme(text: &str) -> bool {
     text.split_once(':').is_some_and(|(scheme, _)| {
         scheme.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -56,6 +56,7 @@ pub fn has_scheme(text: &str) -> bool {
     })
 }
 
+/// Returns the regular expression that matches all expansions of a template expression.
 fn expression_pattern(expression: &str) -> Result<&'static str, String> {
     let names = expression.trim_start_matches(['+', '#', '.', '/', ';', '?', '&']);
     let valid = !names.is_empty()
@@ -63,7 +64,7 @@ fn expression_pattern(expression: &str) -> Result<&'static str, String> {
             character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | ',' | '%' | '*' | ':')
         });
     if !valid || expression.contains('{') {
-        return Err(format!("`{{{}}}` is no expression of RFC 6570", clean(expression)));
+        return Err(format!("`{{{}}}` is not an expression of RFC 6570", clean(expression)));
     }
     Ok(match expression.chars().next() {
         Some('+') => "(.+)",

@@ -1,4 +1,4 @@
-//! Parses JSON and refuses objects in which a name occurs twice, since parsers differ in which of the two they take.
+//! Parses JSON and refuses objects with duplicate names, because parsers differ in which of the two values they use.
 
 use std::fmt;
 
@@ -9,6 +9,7 @@ use serde::{
 use serde_json::{Number, Value};
 use wharf_protocol::Object;
 
+/// A JSON value without duplicate names.
 pub struct Unambiguous(pub Value);
 
 impl<'de> Deserialize<'de> for Unambiguous {
@@ -51,7 +52,7 @@ impl<'de> Deserialize<'de> for Unambiguous {
                 let mut all = Object::new();
                 while let Some((name, Unambiguous(value))) = members.next_entry::<String, Unambiguous>()? {
                     if all.contains_key(&name) {
-                        return Err(A::Error::custom("a name stands twice in one object"));
+                        return Err(A::Error::custom("an object contains a name twice"));
                     }
                     all.insert(name, value);
                 }

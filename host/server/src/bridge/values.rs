@@ -1,5 +1,4 @@
-//! Reads the values that plugins and clients exchange as JSON text, and removes `_meta` keys that are reserved for the
-//! protocol.
+//! Parses the JSON texts that plugins and clients exchange, and removes `_meta` keys that are reserved for the protocol.
 
 use serde_json::{Value, value::RawValue};
 use wharf_protocol::{Object, RpcError};
@@ -7,22 +6,23 @@ use wharf_sandbox::model as wit;
 
 use super::unambiguous::Unambiguous;
 use crate::base::{
-    heavy::{LARGE, heavy},
+    heavy::{LARGE_TEXT_BYTES, heavy},
     ledger::tree_bytes,
 };
 
-/// Parsing takes as long for so many bytes of tree as writing does for one byte of text.
-const VALUES_TO_TEXT: usize = 64;
+/// The number of bytes of the parsed tree that take as long to parse as one byte of text takes to write. Converts tree sizes to the text
+/// sizes that [`heavy`] expects.
+const TREE_BYTES_PER_TEXT_BYTE: usize = 64;
 
-/// The `_meta` key under which each list entry names its plugin.
+/// The `_meta` key that contains the id of the plugin in each list entry.
 pub const PLUGIN_META: &str = "dev.wharf/plugin";
 
-/// A call's arguments; `{}` if there are none. A name that occurs twice is an error, since the plugin parses the text itself
-/// and might take the other value.
+/// Parses a call's arguments; without a text, they are `{}`. A duplicate name is an error, because the plugin parses the text itself and
+/// might use the other value.
 pub fn arguments(raw: Option<&RawValue>) -> Result<Value, RpcError> {
     let text = raw.map_or("{}", RawValue::get);
-    // Many values take long to parse; one long string does not.
-    let large = if text.len() > LARGE { tree_bytes(text.as_bytes()) / VALUES_TO_TEXT } else { 0 };
+    // Many values take long to parse; a single long string does not.
+    let large = if text.len() > LARGE_TEXT_BYTES { tree_bytes(text.as_bytes()) / TREE_BYTES_PER_TEXT_BYTE } else { 0 };
     let Unambiguous(value) = heavy(large, || serde_json::from_str(text))
         .map_err(|error| RpcError::invalid_params(format!("`arguments`: {error}")))?;
     if !value.is_object() {
@@ -45,14 +45,14 @@ pub fn level(level: wit::Level) -> wharf_protocol::Level {
     }
 }
 
-/// Reads a `more` member as an object. `own`: members that have a field of their own and are not allowed here.
+/// Parses a `more` field as an object. `own`: members that are not allowed in it because a separate field exists for them.
 pub fn read_more(more: Option<&String>, own: &[&str]) -> Result<Object, String> {
     let Some(more) = more else { return Ok(Object::new()) };
     let mut object: Object =
         serde_json::from_str(more).map_err(|error| format!("`more` is not a JSON object: {error}"))?;
     clean_meta(&mut object);
     match own.iter().find(|key| object.contains_key(**key)) {
-        Some(key) => Err(format!("`{key}` has a field of its own and does not belong into `more`")),
+        Some(key) => Err(format!("`{key}` has its own field and is not allowed in `more`")),
         None => Ok(object),
     }
 }
@@ -64,8 +64,8 @@ pub fn clean_meta(object: &mut Object) {
     }
 }
 
-/// Whether a `_meta` key is reserved for the protocol. In the current specification the second label of its prefix decides, in
-/// older ones any label but the last.
+/// Whether a `_meta` key is reserved for the protocol. The current specification reserves keys by the second label of their prefix, older
+/// ones by any label but the last.
 fn is_reserved(key: &str) -> bool {
     let Some((prefix, _)) = key.split_once('/') else { return false };
     let labels: Vec<&str> = prefix.split('.').collect();
@@ -74,7 +74,7 @@ fn is_reserved(key: &str) -> bool {
 }
 
 pub fn parse_json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("it answered text that is not JSON: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("it returned text that is not JSON: {error}"))
 }
 
 #[cfg(test)]

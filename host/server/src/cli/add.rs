@@ -1,4 +1,4 @@
-//! `wharf add` and `wharf grant`: show a person what a plugin wants, and write what they allow into the config.
+//! `wharf add` and `wharf grant`: ask a person about each grant that a plugin wants, and write those that they allow into the config.
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
@@ -8,7 +8,7 @@ use wharf_sandbox::Outside;
 use super::{
     answers,
     ask::Person,
-    asking::{Asking, Told},
+    asking::{Asking, Decisions},
     check::{all_or_nothing, granted},
     file::{File, component},
     load::print,
@@ -29,19 +29,19 @@ use crate::{
     config::{self, Origin, PluginConfig, Source},
 };
 
-/// `wharf add`: a plugin that the config does not have yet.
+/// Runs `wharf add`, which adds a plugin that is not in the config yet.
 pub async fn add(path: &Path, id: Option<&str>, config: Option<&Path>) -> Result<ExitCode> {
     guard::check_trusted_file(path, "plugin")?;
     let (_, outside) = component(path)?;
     let wants = wants(&outside)?.unwrap_or_default();
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let id = id.unwrap_or(&stem);
-    config::check_id(id).context("name another with --id")?;
+    config::check_id(id).context("choose another id with --id")?;
     let mut file = File::open(config)?;
     let known = file.config()?.plugins.iter().any(|plugin| plugin.id == id);
     ensure!(
         !known,
-        "{} has a plugin `{id}` already; `wharf grant {id}` asks for what it wants, and --id adds this file under another id",
+        "{} already has a plugin `{id}`; run `wharf grant {id}` to change its grants, or add this file under another id with --id",
         text::path(&file.path)
     );
     let path = file.relative(path)?;
@@ -54,14 +54,14 @@ pub async fn add(path: &Path, id: Option<&str>, config: Option<&Path>) -> Result
     file.edited.set(id, "path", &answers::text(&path))?;
     file.edited.set(id, "sha256", &answers::text(&outside.sha256))?;
     let sha256 = &outside.sha256;
-    let asking = Asking { person, file, id, sha256, no_table: None, is_pinned: true, told: Told::default() };
+    let asking = Asking { person, file, id, sha256, no_table: None, is_pinned: true, decisions: Decisions::default() };
     asking.go_through(&wants).await
 }
 
-/// `wharf grant`: what a plugin of the config wants and does not have yet.
+/// Runs `wharf grant`, which asks about everything that a plugin of the config wants and does not have yet.
 pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
     let mut file = File::open(config)?;
-    ensure!(file.is_there(), "{}: there is no such config file", text::path(&file.path));
+    ensure!(file.exists(), "{}: there is no such config file", text::path(&file.path));
     let config = file.config()?;
     let plugin = plugin(&config, id).with_context(|| text::path(&file.path))?;
     let outside = match &plugin.source {
@@ -78,10 +78,10 @@ pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
     let is_other = trusted.as_ref().is_some_and(|trusted| *trusted != outside.sha256);
     if !is_other && says_nothing {
         let table = toml_header(&["plugins", id, "grants"]);
-        bail!("{id} does not say what it wants; what it is granted is written into {table} by hand");
+        bail!("{id} does not say what it wants; write its grants into {table} by hand");
     }
     if !is_other && wants == Wants::default() {
-        print(&format!("{id} has all that it wants"))?;
+        print(&format!("{id} already has everything that it wants"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let no_table = match plugin.origin {
@@ -89,31 +89,31 @@ pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
         Origin::Configured => None,
     };
     let other = trusted.filter(|_| is_other).map(|trusted| {
-        format!("the file of {id} has the sha256 {}, and the config trusts the one with {trusted}", outside.sha256)
+        format!("the file of {id} has the sha256 {}, but the config trusts the one with {trusted}", outside.sha256)
     });
     let Some(mut person) = Person::here() else {
         let table = no_table.map(|path| suggest::table(id, &path, &outside.sha256)).transpose()?.unwrap_or_default();
         let lines = table + &suggest::wanted(id, &wants, |name| file.edited.has_secret(name))?;
         let other = other.map(|other| {
-            format!("{other}; only if you trust it, change sha256 in {}\n", toml_header(&["plugins", id]))
+            format!("{other}; if you trust the new file, change sha256 in {}\n", toml_header(&["plugins", id]))
         });
         bail!("{}{}", other.unwrap_or_default(), suggest::by_hand("grant", &file, &lines));
     };
     introduce(&mut person, id, &outside)?;
     if let Some(other) = other {
         person.tell(&other)?;
-        person.tell(&format!("the new one would keep: {}", granted(&plugin.grants.describe())))?;
+        person.tell(&format!("the new file would keep these grants: {}", granted(&plugin.grants.describe())))?;
         if !person.agrees("Trust this file from now on?")? {
             bail!("the file is not trusted, so nothing was written");
         }
         file.edited.set(id, "sha256", &answers::text(&outside.sha256))?;
     }
     let (sha256, is_pinned) = (&outside.sha256, plugin.sha256.is_some());
-    let asking = Asking { person, file, id, sha256, no_table, is_pinned, told: Told::default() };
+    let asking = Asking { person, file, id, sha256, no_table, is_pinned, decisions: Decisions::default() };
     asking.go_through(&wants).await
 }
 
-/// A plugin that has a table in the config, or lies in the plugin folder.
+/// Finds a plugin that has a table in the config or is in the plugin folder.
 fn plugin(config: &config::Config, id: &str) -> Result<Arc<PluginConfig>> {
     if let Some(plugin) = config.plugins.iter().find(|plugin| plugin.id == id) {
         return Ok(Arc::clone(plugin));
@@ -124,7 +124,7 @@ fn plugin(config: &config::Config, id: &str) -> Result<Arc<PluginConfig>> {
         Some(path) => Ok(Arc::new(config.dropped_in(id, path))),
         None => {
             let ids: Vec<&str> = config.plugins.iter().map(|plugin| plugin.id.as_str()).collect();
-            bail!("there is no plugin `{id}`; there are: {}", all_or_nothing(&ids));
+            bail!("there is no plugin `{id}`; the config has: {}", all_or_nothing(&ids));
         }
     }
 }
@@ -134,7 +134,7 @@ fn wants(outside: &Outside) -> Result<Option<Wants>> {
     parsed.map_err(|error| anyhow::anyhow!("the section wharf:wants: {}", clip(&escaped(&format!("{error:#}")))))
 }
 
-/// The wants that the config does not fulfil.
+/// Returns the wants that the config does not fulfil yet.
 fn lacking(wants: Wants, plugin: &PluginConfig) -> Wants {
     let given = plugin.settings.keys();
     let Wants { mut grants, secrets, mut settings } = wants;

@@ -1,4 +1,4 @@
-//! `wharf approvals`: the approvals that are good until they are revoked.
+//! `wharf approvals`: lists and revokes permanent approvals, which are valid until they are revoked.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub fn run(command: &Approvals) -> Result<ExitCode> {
-    let kept = Kept::new(approvals::file().context("there is no home directory, so no approvals are kept")?);
+    let kept = Kept::new(approvals::file().context("there is no home directory, so no approvals are stored")?);
     match command {
         Approvals::List { json: true } => {
             for one in &*kept.all()? {
@@ -25,7 +25,7 @@ pub fn run(command: &Approvals) -> Result<ExitCode> {
                 show(one)?;
             }
             if all.is_empty() {
-                print("nothing is approved beyond a session")?;
+                print("there are no permanent approvals")?;
             }
         }
         Approvals::Revoke { ids, plugin, all } => {
@@ -38,11 +38,11 @@ pub fn run(command: &Approvals) -> Result<ExitCode> {
             let missing: Vec<&str> =
                 ids.iter().filter(|id| gone.iter().all(|one| one.id != **id)).map(String::as_str).collect();
             if !missing.is_empty() {
-                print(&format!("there is no approval {}; `wharf approvals list` names them", missing.join(", ")))?;
+                print(&format!("there is no approval {}; `wharf approvals list` shows their ids", missing.join(", ")))?;
                 return Ok(ExitCode::FAILURE);
             }
             if gone.is_empty() {
-                print("nothing was approved, so nothing is revoked")?;
+                print("no approval matches, so nothing was revoked")?;
             }
         }
     }

@@ -1,20 +1,20 @@
-//! Questions to a person at the terminal. The default of every question is no. What others wrote is shown on lines of its own and
-//! escaped, never on the line of a question, so that it can neither pass for a question nor for its answer.
+//! Questions to a person at the terminal. The default of every question is no. Text from plugins is escaped and printed on separate
+//! lines, never on the line of a question, so that it cannot be mistaken for a question or for an answer.
 
 use std::io::{BufRead, IsTerminal, Read, Write};
 
 use anyhow::{Context, Result, bail};
 
-/// The longest answer.
+/// The longest answer that is read.
 const MAX_ANSWER_BYTES: u64 = 4096;
-/// How often a question is put for which there is no default.
-const ATTEMPTS: usize = 3;
+/// How often a question that needs an answer is repeated.
+const MAX_ATTEMPTS: usize = 3;
 
 /// A terminal with a person at it.
 pub struct Person(());
 
 impl Person {
-    /// `None` if there is no terminal on both stdin and stderr.
+    /// Returns `None` unless both stdin and stderr are terminals.
     pub fn here() -> Option<Self> {
         (std::io::stdin().is_terminal() && std::io::stderr().is_terminal()).then_some(Self(()))
     }
@@ -23,15 +23,15 @@ impl Person {
         writeln!(std::io::stderr(), "{line}").context("the terminal is closed")
     }
 
-    /// Asks for a yes. Anything else is a no.
+    /// Asks a yes-or-no question. Any answer but yes is a no.
     pub fn agrees(&mut self, question: &str) -> Result<bool> {
         let answer = self.answer(&format!("{question} [y/N] "))?;
         Ok(["y", "yes"].contains(&answer.to_ascii_lowercase().as_str()))
     }
 
-    /// Asks until the answer can be read; the error of `read` is shown. An empty answer is given to `read` as well.
+    /// Asks until `read` accepts the answer, and prints the error of `read` otherwise. An empty answer is passed to `read`, too.
     pub fn says<T>(&mut self, question: &str, read: impl Fn(&str) -> Result<T>) -> Result<T> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let answer = self.answer(&format!("{question} "))?;
             match read(&answer) {
                 Ok(value) => return Ok(value),
@@ -47,11 +47,11 @@ impl Person {
         let mut line = String::new();
         let read = std::io::stdin().lock().take(MAX_ANSWER_BYTES).read_line(&mut line);
         read.context("the answer cannot be read, so nothing was written")?;
-        // Without its end, the line is not finished: the terminal was closed, or it goes on.
+        // A line without a line break is incomplete: the terminal was closed, or the answer is too long.
         let Some(line) = line.strip_suffix('\n') else { bail!("there was no answer, so nothing was written") };
         let line = line.trim();
         if line.chars().any(char::is_control) {
-            bail!("there are control characters in the answer, so nothing was written");
+            bail!("the answer contains control characters, so nothing was written");
         }
         Ok(line.to_owned())
     }

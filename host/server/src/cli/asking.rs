@@ -1,5 +1,5 @@
-//! The conversation in which a person says what a plugin gets of what it wants. Each yes changes the config in memory; it is written
-//! at the end, or not at all.
+//! The dialogue of `wharf add` and `wharf grant`, in which a person decides about each grant that a plugin wants. Each yes changes the
+//! config in memory; the file is written at the end, or not at all.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -17,34 +17,35 @@ use crate::{
     base::text::toml_header,
 };
 
-/// A conversation about one plugin, and the config as it would be if it ended now.
+/// A dialogue about one plugin, and the config with the answers so far.
 pub struct Asking<'a> {
     pub person: Person,
     pub file: File,
     pub id: &'a str,
-    /// The digest of the file that the person was told of.
+    /// The digest of the plugin's file, which the person was shown.
     pub sha256: &'a str,
-    /// The path of the plugin, if it has no table yet and gets one only with something to stand in it.
+    /// The path of a plugin that has no table in the config yet. The table is added only if something is granted.
     pub no_table: Option<String>,
-    /// Whether the config loads no other file than this one.
+    /// Whether the config pins the plugin to the digest of this file.
     pub is_pinned: bool,
-    pub told: Told,
+    pub decisions: Decisions,
 }
 
-/// What was said so far.
+/// The answers so far.
 #[derive(Default)]
-pub struct Told {
-    /// For the plugin's name of a secret, and where it goes: the name in `[secrets]`; `None` if it is to go without.
+pub struct Decisions {
+    /// Keys: the plugin's name for a secret, and the origin that gets it. Values: the name in `[secrets]`; `None` to send no secret.
     secrets: BTreeMap<(String, String), Option<String>>,
-    /// The last of them by the plugin's name alone.
+    /// The last chosen name in `[secrets]`, by the plugin's name for the secret.
     last: BTreeMap<String, String>,
     allowed: Vec<What>,
     notes: Vec<String>,
-    of_settings: bool,
+    /// Whether the person was warned that the plugin sees its settings.
+    warned_of_settings: bool,
 }
 
 impl Asking<'_> {
-    /// Asks for everything, and writes the config.
+    /// Asks about everything that the plugin wants, and writes the config.
     pub async fn go_through(mut self, wants: &Wants) -> Result<ExitCode> {
         for want in &wants.grants {
             self.person.tell(&format!("\nIt wants {}{}", want.what.words(), because(want.why.as_deref())))?;
@@ -55,7 +56,7 @@ impl Asking<'_> {
                 What::Http(http) => self.allow_http(http, wants)?,
                 what => {
                     self.file.edited.allow(self.id, what, None)?;
-                    self.told.allowed.push(what.clone());
+                    self.decisions.allowed.push(what.clone());
                 }
             }
         }
@@ -76,15 +77,15 @@ impl Asking<'_> {
         }
         let what = What::Http(Box::new(http));
         self.file.edited.allow(self.id, &what, secret.as_deref())?;
-        self.told.allowed.push(what);
+        self.decisions.allowed.push(what);
         Ok(())
     }
 
-    /// The name in `[secrets]` of a secret that is to be added to requests to a host; `None` if they are to go without it.
+    /// Asks which secret to add to requests to an origin, and returns its name in `[secrets]`; `None` to send the requests without it.
     fn secret(&mut self, injected: &Injected, origin: &str, wants: &Wants) -> Result<Option<String>> {
         let Injected { name, header } = injected;
         let key = (name.clone(), origin.to_owned());
-        if let Some(known) = self.told.secrets.get(&key) {
+        if let Some(known) = self.decisions.secrets.get(&key) {
             return Ok(known.clone());
         }
         let why = wants.secrets.iter().find(|secret| secret.name == *name).and_then(|secret| secret.why.as_deref());
@@ -97,36 +98,34 @@ impl Asking<'_> {
             None => self.new_secret(name)?,
         };
         if let Some(chosen) = &chosen {
-            self.told.last.insert(name.clone(), chosen.clone());
+            self.decisions.last.insert(name.clone(), chosen.clone());
         }
-        self.told.secrets.insert(key, chosen.clone());
+        self.decisions.secrets.insert(key, chosen.clone());
         Ok(chosen)
     }
 
-    /// A secret that is in the config already, if it is the one.
+    /// Asks whether to use the secret that is already in the config, if there is one.
     fn known_secret(&mut self, name: &str, header: &str, origin: &str) -> Result<Option<String>> {
-        let known = self.told.last.get(name).map_or(name, String::as_str);
+        let known = self.decisions.last.get(name).map_or(name, String::as_str);
         if !self.file.edited.has_secret(known) {
             return Ok(None);
         }
         let known = known.to_owned();
         let from = self.file.edited.secret_source(&known).map(|source| format!(", from {source},")).unwrap_or_default();
-        let question = format!(
-            "Is it the secret `{known}` of the config{from} and is that to go to {origin} in the header {header}?"
-        );
+        let question = format!("Send the secret `{known}` of the config{from} to {origin} in the header {header}?");
         Ok(self.person.agrees(&question)?.then_some(known))
     }
 
-    /// A secret that the person says the source of.
+    /// Asks for the source of a secret, and adds the secret to the config.
     fn new_secret(&mut self, name: &str) -> Result<Option<String>> {
-        let question = format!("Where does `{name}` come from? ({SOURCES}; nothing to go without)");
+        let question = format!("Where does `{name}` come from? ({SOURCES}; Enter to go without)");
         let Some(source) = self.person.says(&question, source)? else { return Ok(None) };
         let Self { person, file, id, .. } = self;
         let own = format!("{}_{name}", id.replace('.', "_"));
         let chosen = match [name, &own].into_iter().find(|name| !file.edited.has_secret(name)) {
             Some(free) => free.to_owned(),
             None => person.says(
-                &format!("`{name}` and `{own}` are taken in [secrets]. What is this one called there?"),
+                &format!("`{name}` and `{own}` are taken in [secrets]. What shall this one be called there?"),
                 |answer| {
                     let chosen = answers::name(answer)?;
                     ensure!(!file.edited.has_secret(&chosen), "there is a secret `{chosen}` already");
@@ -141,14 +140,14 @@ impl Asking<'_> {
     fn set(&mut self, setting: &Setting) -> Result<()> {
         let Setting { key, kind, required, why } = setting;
         self.person.tell(&format!("\nIt has {}{}", setting.words(), because(why.as_deref())))?;
-        if !std::mem::replace(&mut self.told.of_settings, true) {
-            self.person.tell("The plugin sees what you say here. Put no secret into it.")?;
+        if !std::mem::replace(&mut self.decisions.warned_of_settings, true) {
+            self.person.tell("The plugin sees these values. Do not enter a secret.")?;
         }
         let read = |answer: &str| match answer {
             "" => Ok(None),
             answer => answers::value(*kind, answer).map(|value| Some((value, answers::is_yes_or_no(answer)))),
         };
-        let said = self.person.says(&format!("Value of `{key}` (nothing to skip it):"), read)?;
+        let said = self.person.says(&format!("Value of `{key}` (Enter to skip):"), read)?;
         let value = match said {
             Some((value, true)) if *kind == Kind::String => {
                 self.person.agrees(&format!("Is {value} the value of `{key}`?"))?.then_some(value)
@@ -160,9 +159,7 @@ impl Asking<'_> {
             Some(value) => self.file.edited.set_setting(self.id, key, &value)?,
             None if *required => {
                 let table = toml_header(&["plugins", self.id, "config"]);
-                self.told
-                    .notes
-                    .push(format!("it says that it does not work without `{key}`, which {table} can give it"));
+                self.decisions.notes.push(format!("the plugin declares `{key}` as required; set it in {table}"));
             }
             None => {}
         }
@@ -170,18 +167,23 @@ impl Asking<'_> {
     }
 
     async fn finish(self) -> Result<ExitCode> {
-        let Self { mut person, mut file, id, sha256, no_table, is_pinned, told } = self;
+        let Self { mut person, mut file, id, sha256, no_table, is_pinned, decisions } = self;
         if file.is_unchanged() {
             print("nothing was allowed, so nothing was written")?;
-            return told.notes.iter().try_for_each(|note| print(&format!("note: {note}"))).map(|()| ExitCode::SUCCESS);
+            return decisions
+                .notes
+                .iter()
+                .try_for_each(|note| print(&format!("note: {note}")))
+                .map(|()| ExitCode::SUCCESS);
         }
         if let Some(path) = &no_table {
             file.edited.set(id, "path", &answers::text(path))?;
         }
         if !is_pinned {
-            person.tell(&format!("\nUntil you say otherwise, any file at its path is {id} and has these grants."))?;
+            person
+                .tell(&format!("\nAny file that is put at the plugin's path counts as {id} and has these grants."))?;
             let question = format!(
-                "Serve only the file that it is now, sha256 {sha256}, until `wharf grant {id}` is told of another?"
+                "Serve only the current file, sha256 {sha256}, until you trust another with `wharf grant {id}`?"
             );
             if person.agrees(&question)? {
                 file.edited.set(id, "sha256", &answers::text(sha256))?;
@@ -190,17 +192,19 @@ impl Asking<'_> {
         let missing = file.try_out(id, sha256).await?;
         let grants = file.grants(id)?;
         let mut lines = vec![format!("granted: {}", granted(&grants.describe()))];
-        for what in told.allowed.iter().filter(|what| !what.is_granted(&grants)) {
+        for what in decisions.allowed.iter().filter(|what| !what.is_granted(&grants)) {
             let words = what.words();
-            lines.push(format!("note: {words}: another rule for the same comes first; take one of them out by hand"));
+            lines.push(format!(
+                "note: {words}: another rule for the same place takes precedence; remove one of them by hand"
+            ));
         }
-        lines.extend(told.notes.iter().chain(&missing).map(|note| format!("note: {note}")));
+        lines.extend(decisions.notes.iter().chain(&missing).map(|note| format!("note: {note}")));
         file.write(&lines)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// What is asked for, in the words of the question. They are wharf's own or were checked.
+/// Returns what the question asks to allow. The words are wharf's own or were validated, so they need no escaping.
 fn question(what: &What) -> String {
     match what {
         What::Http(_) => what.words(),

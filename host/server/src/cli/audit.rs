@@ -1,5 +1,5 @@
-//! `wharf audit`: checks the audit log, and prints lines of it. What is printed for people is one line for each, in which no text
-//! of a client or plugin can deceive a terminal; otherwise it is the JSON of the file.
+//! `wharf audit`: verifies the hash chain of the audit log, and prints its entries. On a terminal each entry is one line, escaped so
+//! that text from clients and plugins cannot deceive the terminal; elsewhere the JSON of the file is printed.
 
 use std::{
     fs::File,
@@ -28,10 +28,10 @@ use crate::{
     config::{self, CommandLine},
 };
 
-/// The longest line that is read. Longer than any that wharf writes with the largest message that a config allows by default.
+/// The longest line that is read. With the default limit on messages, wharf writes only shorter ones.
 const MAX_LINE_BYTES: u64 = 64 << 20;
-/// How often the file is looked at where it cannot be watched, or where the watch missed something.
-const POLL: Duration = Duration::from_secs(2);
+/// How often the file is checked in addition to watching it, which may be impossible or miss a change.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 pub fn run(command: Audit) -> Result<ExitCode> {
     match command {
@@ -47,23 +47,24 @@ impl AuditLog {
             return Ok(std::path::absolute(file)?);
         }
         let Some(file) = config::find(self.config.config.as_deref())? else {
-            bail!("there is no config: name one with -c, or the log itself with --file");
+            bail!("there is no config: name one with -c, or name the audit log with --file");
         };
         let config = config::load(Some(&file), &CommandLine::default())?;
         let audit = config.startup.audit.as_ref();
-        let audit =
-            audit.with_context(|| format!("{}: there is no [audit], so no audit log is kept", file.display()))?;
+        let audit = audit.with_context(|| {
+            format!("{}: there is no [audit] in this config, so there is no audit log", file.display())
+        })?;
         Ok(audit.file.clone())
     }
 }
 
-/// The next line without its line break; None at the end. An unfinished line at the end counts as none, and is put into `rest`.
+/// Returns the next line without its line break, or `None` at the end. An unfinished last line is not returned, but left in `rest`.
 fn next_line(reader: &mut impl BufRead, rest: &mut Vec<u8>) -> Result<Option<Vec<u8>>> {
     let left = MAX_LINE_BYTES.saturating_sub(rest.len() as u64);
     reader.by_ref().take(left).read_until(b'\n', rest).context("the audit log cannot be read").or_failed()?;
     if rest.last() != Some(&b'\n') {
         return if rest.len() as u64 >= MAX_LINE_BYTES {
-            bail!("a line is too long for an audit log")
+            bail!("a line is longer than {} MiB, so this is not an audit log", MAX_LINE_BYTES >> 20)
         } else {
             Ok(None)
         };
@@ -90,7 +91,7 @@ fn verify(path: &Path, head: Option<[u8; 32]>) -> Result<ExitCode> {
         if !rest.is_empty() {
             if file != path {
                 print(&format!(
-                    "BROKEN at {}:{}: the line is not whole, and others follow",
+                    "BROKEN at {}:{}: the line is incomplete, and others follow",
                     file.display(),
                     number + 1
                 ))?;
@@ -102,10 +103,10 @@ fn verify(path: &Path, head: Option<[u8; 32]>) -> Result<ExitCode> {
     let last = verifier.head();
     if head.is_some() && verifier.found.is_none() {
         let found =
-            if last.seq == 0 { "there is none at all".to_owned() } else { format!("the last is line {}", last.seq) };
+            if last.seq == 0 { "the log is empty".to_owned() } else { format!("the last line is {}", last.seq) };
         print(&format!(
-            "BROKEN at the end: no line has the hash of --head, {found}: lines were cut off after it was told, or it is of a line \
-             that is no longer kept"
+            "BROKEN at the end: no line has the hash of --head, {found}: later lines were cut off, or the line with this hash was \
+             in a file that rotation has removed"
         ))?;
         return Ok(ExitCode::FAILURE);
     }
@@ -116,7 +117,7 @@ fn verify(path: &Path, head: Option<[u8; 32]>) -> Result<ExitCode> {
             print(&format!("ok: lines {first} to {}, in {files}; the head is {}", last.seq, hex(&last.hash)))?;
             if first > 1 {
                 print(&format!(
-                    "note: the {} lines before line {first} are not kept any more, or were removed",
+                    "note: the {} lines before line {first} are missing: rotation has removed them, or someone else has",
                     first - 1
                 ))?;
             }
@@ -126,7 +127,7 @@ fn verify(path: &Path, head: Option<[u8; 32]>) -> Result<ExitCode> {
         print(&format!("note: --head is the hash of line {seq}"))?;
     }
     if let Some(bytes) = unfinished {
-        print(&format!("note: {bytes} bytes of an unfinished line follow; it is being written, or wharf was killed"))?;
+        print(&format!("note: an unfinished line of {bytes} bytes follows: it is being written, or wharf was killed"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -144,7 +145,7 @@ fn show(which: &AuditLines) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a line, if it is wanted. False: nobody reads any more.
+/// Prints a line if it passes the filters. Returns false if stdout is closed.
 fn put(which: &AuditLines, json: bool, line: &[u8]) -> bool {
     match shown(which, json, line) {
         None => true,
@@ -152,18 +153,18 @@ fn put(which: &AuditLines, json: bool, line: &[u8]) -> bool {
     }
 }
 
-/// Follows the log until nobody reads any more.
+/// Prints the last lines, and follows the log until stdout is closed.
 fn tail(which: &AuditLines, lines: usize) -> Result<ExitCode> {
     let path = which.log.path()?;
     let json = which.json || !std::io::stdout().is_terminal();
-    let folder = path.parent().context("it has no folder")?;
+    let folder = path.parent().context("the path of the audit log has no folder")?;
     // Watched before anything is read, so that nothing is missed.
     let (sender, changes) = mpsc::sync_channel(1);
     let watcher = notify::recommended_watcher(move |_| {
-        // If the channel is full, a change is noticed already.
+        // If the channel is full, a change is already pending.
         sender.try_send(()).ok();
     });
-    // Where the system cannot watch, looking now and then has to do.
+    // If the folder cannot be watched, polling has to do.
     let _watcher = watcher.ok().and_then(|mut watcher| {
         watcher.watch(folder, RecursiveMode::NonRecursive).ok()?;
         Some(watcher)
@@ -194,7 +195,7 @@ fn tail(which: &AuditLines, lines: usize) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     loop {
-        // What stands at the path is looked at before the file is read to its end, since nothing is added once it was moved.
+        // The path is checked for another file before this one is read to its end: nothing is appended to a file after its rotation.
         let now = FileId::at(&path);
         while let Some(line) = next_line(&mut reader, &mut rest)? {
             if !put(which, json, &line) {
@@ -202,7 +203,7 @@ fn tail(which: &AuditLines, lines: usize) -> Result<ExitCode> {
             }
         }
         if let Some(new) = now.filter(|new| *new != id) {
-            // More than one may have been rotated away since.
+            // The log may have been rotated more than once since.
             let mut open = files::open_all(&path)?;
             let known = |file: &File| file.metadata().is_ok_and(|metadata| FileId::of(&metadata) == id);
             if let Some(at) = open.iter().position(|(_, file)| known(file)) {
@@ -221,24 +222,24 @@ fn tail(which: &AuditLines, lines: usize) -> Result<ExitCode> {
                 continue;
             }
         }
-        match changes.recv_timeout(POLL) {
+        match changes.recv_timeout(POLL_INTERVAL) {
             Ok(()) | Err(mpsc::RecvTimeoutError::Timeout) => {}
-            // There is no watcher, so this would return at once for ever.
+            // Without a watcher the channel is disconnected, so `recv_timeout` returns at once.
             Err(mpsc::RecvTimeoutError::Disconnected) => wait(),
         }
     }
 }
 
-/// Waits a moment, where nothing can be watched.
+/// Sleeps for one [`POLL_INTERVAL`].
 fn wait() {
     let (_kept, never) = mpsc::channel::<()>();
-    never.recv_timeout(POLL).ok();
+    never.recv_timeout(POLL_INTERVAL).ok();
 }
 
-/// A line as it is to be printed. None: it is not wanted.
+/// Returns a line as it is to be printed, or `None` if a filter excludes it.
 fn shown(which: &AuditLines, json: bool, line: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(line);
-    // A line that cannot be read is shown unless one looks for something, since `verify` will name it.
+    // A line that is not JSON becomes null, which is shown only without filters. `wharf audit verify` reports it.
     let entry: Value = serde_json::from_str(&text).unwrap_or_default();
     if !wanted(which, &entry) {
         return None;
@@ -261,11 +262,11 @@ fn wanted(which: &AuditLines, entry: &Value) -> bool {
         && until.is_none_or(before)
 }
 
-/// What stands in the middle of a line for people, in this order, if it is there.
-const NAMED: [&str; 5] =
+/// The keys that name the subject of an entry. A line for people shows the first one that is present.
+const NAME_KEYS: [&str; 5] =
     ["gen_ai.tool.name", "gen_ai.prompt.name", "mcp.resource.uri", "wharf.completes", "wharf.plugin"];
-/// What is left out for people, because it says nothing by itself or stands elsewhere.
-const LEFT_OUT: [&str; 13] = [
+/// The keys that are not listed at the end of a line for people, because they are shown elsewhere or mean nothing by themselves.
+const HIDDEN_KEYS: [&str; 13] = [
     "seq",
     "prev",
     "time",
@@ -281,7 +282,7 @@ const LEFT_OUT: [&str; 13] = [
     "span_id",
 ];
 
-/// One line for a person: when, what, of what, how it ended, who, how long; then everything else that says something.
+/// Formats an entry as one line for people: time, event, subject, outcome, principal and duration, then all other members.
 fn for_people(entry: &Value, text: &str) -> String {
     let Some(members) = entry.as_object() else { return format!("unreadable: {}", escaped(text)) };
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
@@ -292,11 +293,11 @@ fn for_people(entry: &Value, text: &str) -> String {
     };
     let took = members.get("duration_us").and_then(Value::as_u64);
     let took = took.map(|micros| format!("{}.{:03} ms", micros / 1000, micros % 1000));
-    let name = NAMED.iter().find_map(|key| get(key));
+    let name = NAME_KEYS.iter().find_map(|key| get(key));
     let first = [get("time"), what, name, get("outcome"), get("wharf.principal"), took];
     let mut line: Vec<String> = first.into_iter().flatten().collect();
     for (key, value) in members {
-        if !LEFT_OUT.contains(&key.as_str()) && !NAMED.contains(&key.as_str()) {
+        if !HIDDEN_KEYS.contains(&key.as_str()) && !NAME_KEYS.contains(&key.as_str()) {
             line.push(format!("{key}={}", plain(value)));
         }
     }

@@ -1,4 +1,4 @@
-//! `wharf build`: builds the plugin of a folder, and loads it as it would be served.
+//! `wharf build`: builds the plugin in a folder, and checks that it loads.
 
 use std::{path::Path, process::ExitCode};
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use super::{
     arguments::Project as Named,
     check::all_or_nothing,
-    file::{SHARED, replace},
+    file::{SHARED_MODE, replace},
     inspect::show_offers,
     load::{load, print},
 };
@@ -23,10 +23,10 @@ use crate::{
 
 pub async fn run(command: &Named) -> Result<ExitCode> {
     let project = Project::open(&command.folder)?;
-    made(&project, command.setup).await?;
+    build_artifact(&project, command.setup).await?;
     for plugin in load(config(&project, &project.build.artifact)?).await?.plugins() {
         if let Status::Failed { problem, .. } = &plugin.status {
-            let problem = format!("it is built, but does not load ({}): {}", problem.stage, problem.text);
+            let problem = format!("the plugin was built, but does not load ({}): {}", problem.stage, problem.text);
             return Err(failed(anyhow!(problem)));
         }
         if let Some(serving) = &plugin.serving {
@@ -36,17 +36,17 @@ pub async fn run(command: &Named) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the plugin, so that its artifact is a component.
-pub async fn made(project: &Project, set_up: bool) -> Result<()> {
+/// Builds the plugin, and writes the component to the path of its artifact.
+pub async fn build_artifact(project: &Project, set_up: bool) -> Result<()> {
     build::ready(project, set_up).await?;
     let built = build::build(project, Until::Interrupted).await?;
     let artifact = &project.build.artifact;
-    replace(artifact, &built.component, SHARED)?;
+    replace(artifact, &built.component, SHARED_MODE)?;
     let (size, seconds) = (built.component.len().div_ceil(1024), built.took.as_secs_f64());
     print(&format!("built {} in {seconds:.1} s, {size} KiB", text::path(artifact)))
 }
 
-/// The config that serves this component as the project's plugin.
+/// Returns a config that serves this component as the project's plugin.
 fn config(project: &Project, component: &Path) -> Result<config::Config> {
     let text = project.config(component)?;
     config::from_text(&text, None, &CommandLine::default()).context("plugin.toml, [dev]")

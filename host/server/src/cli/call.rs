@@ -29,7 +29,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let command_line = command.granted.command_line(&Plugins::default())?;
     let mut config = config::load(file.as_deref(), &command_line)?;
     let mut here = config.on_command_line(&plugin, &command_line)?;
-    // If the config names this very file, or this built-in plugin, the grants and limits from there apply.
+    // If the config names the same file or built-in plugin, its grants and limits apply.
     let known = |other: &Source| match (other.path(), &plugin) {
         (Some(path), Named::File(named)) => same_file(path, named),
         _ => *other == here.source,
@@ -69,7 +69,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
     FileId::at(one).is_some_and(|id| FileId::at(other) == Some(id))
 }
 
-/// Reads one JSON object, or `key=value` pairs. The value of a pair is read as JSON, unless it is not JSON or the schema wants
+/// Parses one JSON object, or `key=value` pairs. The value of a pair is parsed as JSON, unless it is not JSON or the schema requires
 /// a string.
 fn arguments(tool: &Entry, given: &[String]) -> Result<Value> {
     if let [only] = given

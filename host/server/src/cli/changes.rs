@@ -1,5 +1,5 @@
-//! What is printed of a change to a config: the lines that are gone and the lines that are new, and no others. What a plugin is given
-//! as its own config may be a secret, and so may the text of a header; they are left out.
+//! Shows a change to a config as a diff of removed and added lines, without context. The values in a plugin's own config and in headers
+//! may be secrets, so they are masked.
 
 use anyhow::{Context, Result};
 use similar::{Algorithm, ChangeTag, capture_diff_slices};
@@ -7,7 +7,7 @@ use toml_edit::{DocumentMut, Item, TableLike, Value};
 
 use crate::base::text::escaped;
 
-/// The lines to print, in the order of the file.
+/// Returns the removed and added lines, in the order of the file.
 pub fn changes(before: &str, after: &str) -> Result<Vec<String>> {
     let (before, after) = (masked(before)?, masked(after)?);
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
@@ -24,7 +24,7 @@ pub fn changes(before: &str, after: &str) -> Result<Vec<String>> {
     Ok(shown.collect())
 }
 
-/// The text without what may be secret.
+/// Returns the text with values that may be secrets replaced by `…`.
 fn masked(text: &str) -> Result<String> {
     let mut text: DocumentMut = text.parse().context("the config is not TOML")?;
     let plugins = text.get_mut("plugins").and_then(Item::as_table_like_mut);
@@ -51,7 +51,7 @@ fn masked(text: &str) -> Result<String> {
     Ok(text.to_string())
 }
 
-/// Whether a header's value is a secret's name and nothing else.
+/// Whether a header's value is only a reference to a secret, such as `Bearer {name}`, and so may be shown.
 fn is_reference(value: &str) -> bool {
     let value = value.strip_prefix("Bearer ").unwrap_or(value);
     value.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).is_some_and(|name| !name.contains(['{', '}']))
@@ -89,7 +89,7 @@ mod tests {
             ("", "a = 1\n\nb = 2\n", &["+ a = 1", "+ b = 2"][..]),
             ("a = 1\nb = 2\nc = 3\n", "a = 1\nc = 3\n", &["- b = 2"]),
             ("a = 1\nb = 2\nc = 3", "a = 1\nb = 4\nc = 3\n", &["- b = 2", "+ b = 4"]),
-            // Where lines repeat, those of other plugins are no change.
+            // Equal lines of other plugins do not count as changes.
             (two, &two.replacen("env = ['TZ']\n", "", 1), &["- env = ['TZ']"]),
             (
                 two,

@@ -1,4 +1,4 @@
-//! `wharf check`: loads the config and every plugin once, and prints all that is wrong.
+//! `wharf check`: loads the config and every plugin once, and prints all problems.
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::{
 pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     let Some(file) = config::find(file)? else {
         let default = config::default_path().map(|path| text::path(&path)).unwrap_or_default();
-        bail!("there is no config to check: name one with -c, or write {default}");
+        bail!("there is no config to check: name one with -c, or create {default}");
     };
     let mut config = config::load(Some(&file), &CommandLine::default())?;
     // Another process may write the audit log, and no call is made here.
@@ -33,12 +33,12 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     }
     let mut failed = false;
     if let Some(files) = &config.startup.http.tls {
-        let (good, text) = match check_certificate(files).await {
+        let (is_valid, text) = match check_certificate(files).await {
             Ok(checked) => checked,
             Err(error) => (false, format!("{error:#}")),
         };
-        print(&format!("[http.tls] {}{}", if good { "" } else { "FAILED: " }, text::escaped(&text)))?;
-        failed |= !good;
+        print(&format!("[http.tls] {}{}", if is_valid { "" } else { "FAILED: " }, text::escaped(&text)))?;
+        failed |= !is_valid;
     }
     let (login, token) = (config.startup.auth.clone(), config.startup.http.token.is_some());
     let wharf = load(config).await?;
@@ -64,10 +64,10 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
         }
         print(&format!("  granted: {}", granted(&serving.granted)))?;
         if let Some(calls) = &serving.confirm {
-            print(&format!("  a person approves of: {calls}"))?;
+            print(&format!("  needs a person's approval: {calls}"))?;
         }
         if serving.reused {
-            print("  instances: reused, by calls of the same client that may touch the same")?;
+            print("  instances: reused, by calls of the same client with the same access")?;
         }
         if !serving.not_granted.is_empty() {
             print(&format!("  could use, not granted: {}", serving.not_granted.join(", ")))?;
@@ -85,7 +85,7 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     for (name, [tools, prompts, resources]) in wharf.profiles() {
         if tools + prompts + resources == 0 {
             failed = true;
-            print(&format!("\nprofile {name}: NOTHING: no name of a plugin, tool, prompt or resource fits it"))?;
+            print(&format!("\nprofile {name}: NOTHING: it matches no plugin, tool, prompt or resource"))?;
         } else {
             print(&format!("\nprofile {name}: {tools} tools, {prompts} prompts, {resources} resources and templates"))?;
         }
@@ -93,27 +93,31 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     if plugins.is_empty() {
         print("no plugins")?;
     }
-    print(&format!("\nover HTTP: {}", who_gets_in(login.as_deref(), token)))?;
+    print(&format!("\nover HTTP: {}", admission(login.as_deref(), token)))?;
     show_roles(&wharf.roles())?;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Whom wharf lets in over HTTP.
-fn who_gets_in(login: Option<&Settings>, token: bool) -> String {
+/// Describes which clients wharf admits over HTTP.
+fn admission(login: Option<&Settings>, token: bool) -> String {
     let Some(login) = login else {
-        return if token { "who has the token gets in" } else { "who can connect gets in" }.to_owned();
+        return if token { "clients need the token" } else { "every client that can connect is admitted" }.to_owned();
     };
     let tokens = login.issuers.iter().map(|issuer| format!("access tokens of {}", issuer.url));
     let keys = login.keys_file.as_ref().map(|file| format!("API keys of {}", text::path(file)));
-    let good: Vec<String> = tokens.chain(keys).collect();
-    let scopes = if login.scopes.is_empty() { String::new() } else { format!(", with {}", login.scopes.join(" ")) };
-    format!("who logs in gets in, by {}{scopes}", text::escaped(&good.join(", ")))
+    let accepted: Vec<String> = tokens.chain(keys).collect();
+    let scopes = if login.scopes.is_empty() {
+        String::new()
+    } else {
+        format!(", and need the scopes {}", login.scopes.join(" "))
+    };
+    format!("clients log in with {}{scopes}", text::escaped(&accepted.join(", ")))
 }
 
-/// Who may use what. A role that gives nothing, or opens a folder that is not there, is more often a mistake than meant.
+/// Prints who may use what. A role that grants nothing or opens a missing folder gets a note, since it is probably a mistake.
 fn show_roles(roles: &[ShownRole]) -> Result<()> {
     if roles.is_empty() {
-        return print("no roles: who gets in may use everything");
+        return print("no roles: every admitted client may use everything");
     }
     for ShownRole { name, when, gives: [tools, prompts, resources], missing } in roles {
         let (name, when) = (text::escaped(name), text::escaped(when));
@@ -121,16 +125,16 @@ fn show_roles(roles: &[ShownRole]) -> Result<()> {
             "role {name}, for {when}: {tools} tools, {prompts} prompts, {resources} resources and templates"
         ))?;
         if tools + prompts + resources == 0 {
-            print("  note: it gives nothing: no name of a plugin, tool, prompt or resource fits it")?;
+            print("  note: it grants nothing: it matches no plugin, tool, prompt or resource")?;
         }
         if let Some(folder) = missing {
-            print(&format!("  note: the folder {} is not there, so it opens no roots", text::path(folder)))?;
+            print(&format!("  note: the folder {} does not exist, so the role opens no roots", text::path(folder)))?;
         }
     }
     Ok(())
 }
 
-/// What it wants beside what it is granted. Without wants there is nothing to compare.
+/// Prints the grants that the plugin wants and lacks, and those that it has and does not want.
 fn show_wants(serving: &Serving) -> Result<()> {
     let Some(wants) = &serving.wants else { return print("  it does not say what it wants") };
     for Wanted { what, why, line, .. } in wants.iter().filter(|wanted| !wanted.granted) {
@@ -143,8 +147,7 @@ fn show_wants(serving: &Serving) -> Result<()> {
     Ok(())
 }
 
-/// What is granted, in one line. Names of variables stand there as `wharf deny` takes them, without the sign that a shell would
-/// replace.
+/// Joins grants in one line. Environment variables are named as `wharf deny` takes them: without the `$`, which a shell would expand.
 pub fn granted<T: AsRef<str>>(all: &[T]) -> String {
     let plain: Vec<&str> = all.iter().map(|one| one.as_ref().strip_prefix('$').unwrap_or(one.as_ref())).collect();
     all_or_nothing(&plain)

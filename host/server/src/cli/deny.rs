@@ -1,5 +1,5 @@
-//! `wharf deny`: takes grants away, without asking. What is denied is no longer granted afterwards, by no other entry either: to take
-//! an entry away can open more than it closes, where a wider one counts in its place.
+//! `wharf deny`: revokes grants, without asking. It refuses to write a config in which another entry still grants what was denied:
+//! where a wider entry takes over, removing a narrower one can open more than it closes.
 
 use std::{
     path::{Path, PathBuf},
@@ -24,17 +24,17 @@ use crate::{
 
 pub fn run(id: &str, what: &[String], config: Option<&Path>) -> Result<ExitCode> {
     let mut file = File::open(config)?;
-    ensure!(file.is_there(), "{}: there is no such config file", text::path(&file.path));
-    // What is wrong with the config already does not keep anything from being taken away.
+    ensure!(file.exists(), "{}: there is no such config file", text::path(&file.path));
+    // Problems that the config already has do not prevent revoking a grant.
     let was_right = file.problem().is_none();
     let before = match file.grants(id) {
-        Err(error) if !what.is_empty() => bail!("{error:#}; mend that first, or take everything with --all"),
+        Err(error) if !what.is_empty() => bail!("{error:#}; fix that first, or revoke everything with --all"),
         before => before.unwrap_or_default(),
     };
     if what.is_empty() {
         ensure!(
             file.edited.deny_all(id),
-            "{}: {} is not there, so there is nothing to take",
+            "{}: there is no {}, so there is nothing to revoke",
             text::path(&file.path),
             toml_header(&["plugins", id, "grants"])
         );
@@ -44,10 +44,10 @@ pub fn run(id: &str, what: &[String], config: Option<&Path>) -> Result<ExitCode>
         let path = file.path.clone();
         let is_named = |host: &str| config::absolute(host, &path).is_ok_and(|host| Some(resolved(&host)) == named);
         if !file.edited.deny(id, one, is_named) {
-            let by = Left::of(one, &before, &before).still.first().map(|by| format!(", and is open by {by}"));
+            let by = Left::of(one, &before, &before).still.first().map(|by| format!(", but {by} opens it"));
             bail!(
-                "{id} has no grant `{one}` of its own{}, so nothing was written; granted: {}; name a kind (http, roots, dirs, env, \
-                 ask) or an entry as the config has it",
+                "{id} has no grant `{one}`{}, so nothing was written; granted: {}; name a kind (http, roots, dirs, env, ask) or an \
+                 entry as it is in the config",
                 by.unwrap_or_default(),
                 granted(&before.describe())
             );
@@ -59,30 +59,30 @@ pub fn run(id: &str, what: &[String], config: Option<&Path>) -> Result<ExitCode>
         let Left { still, notes } = Left::of(one, &before, &after);
         ensure!(
             still.is_empty(),
-            "without `{one}`, what it is about would be open by {}, so nothing was written; deny that as well, in one command",
-            still.join(" and by ")
+            "removing `{one}` would leave it open through {}, so nothing was written; deny that as well, in the same command",
+            still.join(" and through ")
         );
         lines.extend(notes.into_iter().map(|note| format!("note: {note}")));
     }
     let problem = file.problem();
     if let Some(problem) = problem.as_ref().filter(|_| was_right) {
-        bail!("without that the config would be wrong, so nothing was written: {problem:#}");
+        bail!("without that the config would be invalid, so nothing was written: {problem:#}");
     }
     lines.push(format!("granted: {}", granted(&after.describe())));
     file.write(&lines)?;
     if let Some(problem) = problem {
-        print(&format!("FAILED: {problem:#}; a wharf that runs keeps its grants until this is mended"))?;
+        print(&format!("FAILED: {problem:#}; a running wharf keeps its grants until this is fixed"))?;
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is left of something that is denied.
+/// The access that remains to something that is denied.
 #[derive(Default)]
 struct Left {
-    /// What would be open that was not, or is open all the same.
+    /// Entries that would still open it, or would now open more than before.
     still: Vec<String>,
-    /// What is open that lies inside, and was before.
+    /// Entries that open only something inside it, and did so before. They are mentioned, and stay.
     notes: Vec<String>,
 }
 
@@ -91,8 +91,8 @@ impl Left {
         let mut left = Self::default();
         if let Ok(denied) = Rule::parse(Written::url(what)) {
             for rule in after.http.0.rules.iter().filter(|rule| rule.meets(&denied)) {
-                // Only a rule that counted for its part before opens nothing now.
-                match rule.is_more_exact(&denied) {
+                // A more specific rule already decided about its own part before, so it opens nothing new.
+                match rule.is_more_specific(&denied) {
                     true => left.notes.push(format!("{rule} stays")),
                     false => left.still.push(rule.to_string()),
                 }
@@ -106,7 +106,7 @@ impl Left {
             if folder.starts_with(&host) {
                 left.still.push(words(dir));
             } else if host.starts_with(&folder) {
-                // Of two folders of which one is in the other, both have the lesser right.
+                // Of two nested folders, both get the lesser access, so a denied read-only folder had restricted the other.
                 match was_read_only && dir.access == Access::ReadWrite {
                     true => left.still.push(words(dir)),
                     false => left.notes.push(format!("{} stays", words(dir))),
@@ -114,13 +114,13 @@ impl Left {
             }
         }
         if let Some(access) = after.roots.0 {
-            left.notes.push(format!("roots ({}) stays, and opens it if a client does", access.as_str()));
+            left.notes.push(format!("roots ({}) stays, and opens the folder if a client does", access.as_str()));
         }
         left
     }
 }
 
-/// The folder that somebody names where they are, if it looks like one.
+/// Returns the folder that an argument names relative to the current folder, or `None` if the argument does not look like a path.
 fn folder(what: &str) -> Option<PathBuf> {
     let is_path = !what.contains("://") && (what.contains('/') || ["~", ".", ".."].contains(&what));
     let path = config::absolute_here(what).ok().filter(|_| is_path)?;
@@ -159,7 +159,7 @@ mod tests {
                 "",
                 "GET HEAD https://b.a.example/ stays",
             ),
-            // Neither is inside the other, and in what they share another rule counts now.
+            // Neither rule contains the other, and where they overlap the remaining one decides now.
             ("https://*.a.example/x", "http = ['https://b.a.example']".into(), "GET HEAD https://b.a.example/", ""),
             ("https://a.example", "http = ['http://a.example', 'https://a.example:8443']".into(), "", ""),
             (
@@ -170,7 +170,7 @@ mod tests {
             ),
             ("/srv/", "dirs = [{ host = '/srv/a', access = 'read' }]".into(), "", "/srv/a (read) stays"),
             ("/srv/", "dirs = [{ host = '/srv/a', access = 'read-write' }]".into(), "/srv/a (read-write)", ""),
-            ("/srv/a", "roots = 'read'".into(), "", "roots (read) stays, and opens it if a client does"),
+            ("/srv/a", "roots = 'read'".into(), "", "roots (read) stays, and opens the folder if a client does"),
             ("TZ", "env = ['LANG']\nroots = 'read'".into(), "", ""),
         ] {
             let grants = |text: &str| Grants::parse(toml::from_str(text).unwrap(), &|path| Ok(path.into())).unwrap();

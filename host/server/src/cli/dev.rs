@@ -1,9 +1,9 @@
-//! `wharf dev`: builds the plugin of a folder whenever its sources change, and serves what was built last.
+//! `wharf dev`: builds the plugin in a folder whenever its sources change, and serves the last successful build.
 //!
-//! What is served is a copy, with a config of its own, in a folder that is gone afterwards. Clients hear of a new build in the same
-//! way as of any file that is replaced.
+//! The component is served from a copy in a temporary folder, with a generated config. Clients are notified of a new build as of any
+//! plugin file that is replaced.
 
-#![expect(clippy::disallowed_methods, reason = "keeps what is served in a folder of its own")]
+#![expect(clippy::disallowed_methods, reason = "copies the component into a temporary folder")]
 
 use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{
     arguments::Dev,
-    file::{OWN, replace},
+    file::{PRIVATE_MODE, replace},
     serve::{Transports, serve_all},
 };
 use crate::{
@@ -49,10 +49,10 @@ pub(super) async fn run(command: Dev) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How long to wait before a build that may have caused itself.
-const BREATH: Duration = Duration::from_secs(3);
+/// How long to wait before a build that the previous build may have triggered.
+const SELF_TRIGGERED_BUILD_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Builds, and again whenever a source has changed.
+/// Builds the plugin, and again whenever a source has changed.
 async fn follow(mut project: Project, mut sources: Sources, served: &Served) -> Result<()> {
     let mut in_a_row = 0;
     loop {
@@ -64,15 +64,15 @@ async fn follow(mut project: Project, mut sources: Sources, served: &Served) -> 
             }
             Err(error) => tracing::error!("{error:#}; {}", served.what_is_left()),
         }
-        // A change while it was built counts.
+        // A source that changed during the build triggers another build.
         if sources.look(&project) {
             in_a_row += 1;
             if in_a_row > 2 {
-                // A build that changes what it is made of would go on for ever, and take all of the machine.
+                // A build that changes its own sources would repeat for ever, and occupy the machine.
                 tracing::warn!(
-                    "sources change while they are built; files that the build makes do not belong into build.watch"
+                    "sources change during every build; exclude the files that the build generates from build.watch"
                 );
-                tokio::time::sleep(BREATH).await;
+                tokio::time::sleep(SELF_TRIGGERED_BUILD_INTERVAL).await;
             }
         } else {
             in_a_row = 0;
@@ -87,7 +87,7 @@ async fn follow(mut project: Project, mut sources: Sources, served: &Served) -> 
     }
 }
 
-/// What clients are served: a component, and the config that names it.
+/// The temporary folder that is served: a component, and the config that names it.
 struct Served(TempDir);
 
 impl Served {
@@ -106,22 +106,22 @@ impl Served {
         self.0.path().join("plugin.wasm")
     }
 
-    /// Serves this from now on.
+    /// Serves this build from now on.
     fn put(&self, project: &Project, built: &Built) -> Result<()> {
-        replace(&self.component(), &built.component, OWN)?;
+        replace(&self.component(), &built.component, PRIVATE_MODE)?;
         let config = project.config(&self.component())?;
         if fs::read_to_string(self.config())? != config {
-            replace(&self.config(), config.as_bytes(), OWN)?;
+            replace(&self.config(), config.as_bytes(), PRIVATE_MODE)?;
         }
         Ok(())
     }
 
     fn what_is_left(&self) -> &'static str {
-        if self.component().exists() { "what was built before is still served" } else { "nothing is served yet" }
+        if self.component().exists() { "the previous build is still served" } else { "nothing is served yet" }
     }
 }
 
-/// Tells the author of every call.
+/// Logs every call for the author.
 struct Calls;
 
 impl Observer for Calls {

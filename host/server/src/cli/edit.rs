@@ -1,7 +1,7 @@
-//! Changes to the text of a config: grants are added and taken away, and everything else in the file stays as it is, comments and
-//! formatting included. Nothing is read or written here.
+//! Edits the text of a config: adds and removes grants, and leaves everything else in the file as it is, comments and formatting
+//! included. No file is read or written here.
 //!
-//! Tables may stand in the file under their own headers, inline, or as dotted keys. What is added takes the form of what it is added
+//! A table may be written under its own header, inline, or as dotted keys. Additions take the form of the table that they are added
 //! to.
 
 use anyhow::{Context, Result, bail};
@@ -21,7 +21,7 @@ pub const KINDS: [&str; 5] = ["http", "roots", "dirs", "env", "ask"];
 pub struct Edited(DocumentMut);
 
 impl Edited {
-    /// The error of a malformed text begins with the line, and repeats no value.
+    /// Parses the text of a config. The error begins with the line number, and repeats no value.
     pub fn parse(text: &str) -> Result<Self> {
         let explained = || explain::toml::<toml::Table>(text).err().unwrap_or_else(|| "1: this is not TOML".to_owned());
         text.parse().map(Self).map_err(|_| anyhow::anyhow!(explained()))
@@ -31,7 +31,7 @@ impl Edited {
         self.0.to_string()
     }
 
-    /// Sets a key of the plugin's table, which is made if it is not there.
+    /// Sets a key of the plugin's table, which is created if it does not exist.
     pub fn set(&mut self, id: &str, key: &str, value: &str) -> Result<()> {
         set(self.plugin(id)?, key, parsed(value)?)
     }
@@ -41,12 +41,12 @@ impl Edited {
         set(child(self.plugin(id)?, "config")?, key, parsed(value)?)
     }
 
-    /// Sets a grant that is one value.
+    /// Sets a grant that has a single value.
     fn set_grant(&mut self, id: &str, key: &str, value: &str) -> Result<()> {
         set(child(self.plugin(id)?, "grants")?, key, parsed(value)?)
     }
 
-    /// Grants something. `secret`: the name in `[secrets]` of what it is to be sent with, if that is not the plugin's own name for it.
+    /// Grants something. `secret`: the name in `[secrets]` of the secret to send, if it differs from the plugin's own name for it.
     pub fn allow(&mut self, id: &str, what: &What, secret: Option<&str>) -> Result<()> {
         match what {
             What::Roots(_) => self.set_grant(id, what.key(), &what.value(secret)),
@@ -62,8 +62,8 @@ impl Edited {
             entries::retain(grants, key, |old| {
                 let Some(old) = entries::rule(old) else { return true };
                 is_there |= old == new;
-                // A rule that says less about the same place would count before one that comes later. What else it says is the
-                // operator's word, and so is a rule about a part of the place.
+                // An older plain rule for the same place takes precedence over a new one that includes it, so it is removed. Rules
+                // with other settings, and rules for a part of the place, were the operator's choice and stay.
                 old == new || !(old.is_plain() && new.same_place(&old) && new.includes(&old))
             });
             if is_there {
@@ -87,7 +87,7 @@ impl Edited {
                 tables.push(table);
                 Ok(())
             }
-            Some(_) => bail!("`{key}` of `{id}` is no list"),
+            Some(_) => bail!("`{key}` of `{id}` is not a list"),
         }
     }
 
@@ -96,12 +96,12 @@ impl Edited {
         self.0.get("secrets").and_then(Item::as_table_like).is_some_and(|secrets| secrets.contains_key(name))
     }
 
-    /// Where a secret comes from, in words that hold nothing of it.
+    /// Describes the source of a secret, without revealing any of it.
     pub fn secret_source(&self, name: &str) -> Option<String> {
         let source = self.0.get("secrets")?.as_table_like()?.get(name)?.as_table_like()?;
         let (kind, value) = source.iter().next()?;
         let value = value.as_value()?;
-        // The arguments of a command are the operator's, and may be anything.
+        // The arguments of a command may contain secrets, so only the program is named.
         let value = value.as_str().or_else(|| value.as_array()?.get(0)?.as_str())?;
         let kind = if kind == "env" { "variable" } else { kind };
         Some(escaped(&format!("the {kind} {value}")))
@@ -111,14 +111,14 @@ impl Edited {
         set(child(self.0.as_item_mut(), "secrets")?, name, parsed(source)?)
     }
 
-    /// Takes everything away that the plugin is granted. Whether there was anything.
+    /// Removes all grants of the plugin. Returns whether there were any.
     pub fn deny_all(&mut self, id: &str) -> bool {
         let plugin = self.known(id).and_then(Item::as_table_like_mut);
         plugin.is_some_and(|plugin| plugin.remove("grants").is_some())
     }
 
-    /// Takes one thing away: all of a kind, such as `http`, or one of its entries, such as a URL, a folder, a variable or something
-    /// that it may ask. `is_folder`: whether a path of the file is the folder that is meant. Whether there was such a thing.
+    /// Removes all grants of a kind, such as `http`, or one entry, such as a URL, a folder, a variable or a request that the plugin may
+    /// make to the client. `is_folder`: whether a path in the config is the folder that is meant. Returns whether anything was removed.
     pub fn deny(&mut self, id: &str, what: &str, is_folder: impl Fn(&str) -> bool) -> bool {
         let Some(grants) = self.known(id).and_then(|plugin| at(plugin, "grants")) else { return false };
         let mut taken =
@@ -131,10 +131,10 @@ impl Edited {
                 !name(entry, "host").is_some_and(|host| host == what || is_folder(host))
             });
             taken |= entries::retain(grants, "env", |entry| name(entry, "name") != Some(variable));
-            // To ask for roots has the name of a kind, and whoever denies it means both.
+            // `roots` is both a kind and an entry of `ask`, and denying it removes both.
             taken |= entries::retain(grants, "ask", |entry| entry.as_str() != Some(what));
         }
-        // Variables that stand for secrets mean nothing without a rule that lists the secret.
+        // A variable that stands for a secret has no use without an http rule that lists the secret.
         let mut listed = Vec::new();
         entries::retain(grants, "http", |entry| {
             listed.extend(entries::rule(entry).into_iter().flat_map(|rule| rule.secrets));
@@ -156,36 +156,36 @@ impl Edited {
     }
 }
 
-/// What stands under a key. To index an item would leave a trace of what is not there.
+/// Returns the item under a key. Indexing would add an empty item for a missing key.
 fn at<'a>(item: &'a mut Item, key: &str) -> Option<&'a mut Item> {
     item.as_table_like_mut()?.get_mut(key)
 }
 
-/// The table under a key. If there is none it is made in the form of its parent: inline, dotted, or under a header of its own.
+/// Returns the table under a key. A missing table is created in the form of its parent: inline, dotted, or under its own header.
 fn child<'a>(parent: &'a mut Item, key: &str) -> Result<&'a mut Item> {
     let inline = parent.is_inline_table();
-    let table = parent.as_table_like_mut().context("what should be a table is none")?;
+    let table = parent.as_table_like_mut().context("the item is not a table")?;
     if !table.contains_key(key) {
         let mut new = Table::new();
         new.set_dotted(table.is_dotted());
-        // A table that only has tables in it needs no header.
+        // A table that contains only tables needs no header.
         new.set_implicit(true);
         table.insert(key, if inline { Item::Value(InlineTable::new().into()) } else { Item::Table(new) });
     }
     let child = table.get_mut(key).filter(|child| child.is_table_like());
-    child.with_context(|| format!("`{key}` is no table"))
+    child.with_context(|| format!("`{key}` is not a table"))
 }
 
-/// Sets a key. What stands around its value stays.
+/// Sets a key. Whitespace and comments around the old value stay.
 fn set(table: &mut Item, key: &str, mut value: Value) -> Result<()> {
     if let Some(inline) = table.as_inline_table_mut().filter(|inline| !inline.contains_key(key))
         && let Some((_, last)) = inline.iter_mut().last()
         && last.decor().suffix().and_then(toml_edit::RawString::as_str).is_some_and(|behind| behind.trim().is_empty())
     {
-        // The space before the brace is no space before a comma.
+        // The space before the closing brace must not become a space before a comma.
         last.decor_mut().set_suffix("");
     }
-    let table = table.as_table_like_mut().context("what should be a table is none")?;
+    let table = table.as_table_like_mut().context("the item is not a table")?;
     match table.get_mut(key) {
         Some(Item::Value(old)) => {
             *value.decor_mut() = old.decor().clone();
@@ -199,17 +199,17 @@ fn set(table: &mut Item, key: &str, mut value: Value) -> Result<()> {
 }
 
 fn parsed(value: &str) -> Result<Value> {
-    let mut value: Value = value.parse().map_err(|_| anyhow::anyhow!("`{value}` is no value of TOML"))?;
+    let mut value: Value = value.parse().map_err(|_| anyhow::anyhow!("`{value}` is not a TOML value"))?;
     value.decor_mut().clear();
     Ok(value)
 }
 
-/// What an entry of a list of grants is about: its text, or the text under a key of its table.
+/// Returns what an entry of a list of grants is about: its text, or the text under a key of its table.
 fn name<'a>(entry: &'a Value, key: &str) -> Option<&'a str> {
     entry.as_str().or_else(|| entry.as_inline_table()?.get(key)?.as_str())
 }
 
-/// Whether two URLs are the same in the eyes of a rule.
+/// Whether http rules with these two URLs apply to the same place.
 fn same_place(one: &str, other: &str) -> bool {
     let read = |url: &str| Rule::parse(Written::url(url)).ok();
     one == other || read(one).zip(read(other)).is_some_and(|(one, other)| one.same_place(&other))
@@ -229,7 +229,7 @@ mod tests {
         edited.text()
     }
 
-    /// That nothing is lost of a file, and that it reads as it should afterwards.
+    /// Checks that edits lose nothing of a file, and that the result parses to the expected values.
     #[test]
     fn whatever_form_a_file_has_it_keeps() {
         let (url, plain) = ("{ url = \"https://a.example/\", methods = [\"GET\"] }", "\"https://old.example\"");
@@ -363,7 +363,7 @@ mod tests {
         }
         let mut edited = Edited::parse(all).unwrap();
         assert!(edited.deny("a", "./srv", |host| host == "/srv") && !edited.text().contains("dirs"));
-        // To ask for roots is denied by the same word as roots, with them or alone.
+        // Denying `roots` also removes the permission to ask for roots, which may be granted without `roots` itself.
         for text in ["roots = 'read'\nask = ['roots', 'sampling']", "ask = ['roots', 'sampling']"] {
             let mut edited = Edited::parse(&format!("[plugins.a.grants]\n{text}\n")).unwrap();
             assert!(edited.deny("a", "roots", |_| false));

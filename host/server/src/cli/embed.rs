@@ -1,6 +1,7 @@
-//! `wharf embed`: writes into a component what its author wants to say about it, in sections that wharf reads without running it.
+//! `wharf embed`: writes the grants that a component wants, and instructions for models, into custom sections of the component. Wharf
+//! reads them without running the component.
 
-#![expect(clippy::disallowed_methods, reason = "reads the files that are named")]
+#![expect(clippy::disallowed_methods, reason = "reads the files that the user names")]
 
 use std::{path::Path, process::ExitCode};
 
@@ -13,7 +14,7 @@ use wharf_sandbox::{
 
 use super::{
     arguments::Embed,
-    file::{SHARED, component, replace},
+    file::{SHARED_MODE, component, replace},
     load::print,
 };
 use crate::{access::wants::parse, base::text};
@@ -22,7 +23,7 @@ pub fn run(command: &Embed) -> Result<ExitCode> {
     let (wants, plugin) = match command.files.as_slice() {
         [plugin] => (None, plugin),
         [wants, plugin] => (Some(wants), plugin),
-        _ => bail!("name the file with the wants and the component"),
+        _ => bail!("name the file with the wants, then the component"),
     };
     let (mut bytes, _) = component(plugin)?;
     let unwritten = || text::path(plugin);
@@ -43,7 +44,7 @@ pub fn run(command: &Embed) -> Result<ExitCode> {
         bytes = with_section(&bytes, INSTRUCTIONS, text.trim()).with_context(unwritten)?;
     }
     let out = command.out.as_deref().unwrap_or(plugin);
-    replace(out, &bytes, SHARED)?;
+    replace(out, &bytes, SHARED_MODE)?;
     print(&format!("wrote {}, sha256 {}", text::path(out), Outside::of(&bytes)?.sha256))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,12 +1,12 @@
-//! Lists in the text of a config, whose entries come and go while comments stay with the entries that they are about: a comment at
-//! the end of a line is about the entry before it, and one on lines of its own is about the entry below.
+//! Adds and removes entries of lists in the text of a config. Comments stay with their entries: a comment at the end of a line belongs
+//! to the entry before it, and a comment on its own line to the entry below.
 
 use serde::Deserialize;
 use toml_edit::{Array, Item, RawString, Value};
 
 use crate::egress::rule::{Rule, Written};
 
-/// An entry of a list, with the text around it.
+/// An entry of a list, with the whitespace and comments around it.
 struct Line {
     before: String,
     value: Value,
@@ -14,14 +14,14 @@ struct Line {
     comment: String,
 }
 
-/// A list that was taken apart.
+/// A list, split into its entries.
 struct Lines {
-    /// A comment behind the opening bracket.
+    /// A comment after the opening bracket.
     opening: String,
     lines: Vec<Line>,
     closing: String,
     trailing_comma: bool,
-    /// The indentation of the entries that have lines of their own.
+    /// The indentation of the entries that begin a line, if there are any.
     indent: Option<String>,
 }
 
@@ -29,7 +29,7 @@ fn raw(raw: Option<&RawString>) -> String {
     raw.and_then(RawString::as_str).unwrap_or_default().to_owned()
 }
 
-/// A comment that goes on from another line, and the rest.
+/// Splits off a comment that continues the previous line.
 fn split(text: &str) -> (String, String) {
     match text.split_once('\n') {
         Some((comment, _)) if comment.contains('#') => {
@@ -77,7 +77,7 @@ impl Lines {
 
     fn write(self, array: &mut Array) {
         let indent = self.indent.unwrap_or_default();
-        // What follows a comment begins a line.
+        // Text after a comment has to begin on a new line.
         let after = |comment: &str, text: &str| match comment.is_empty() || text.starts_with('\n') {
             true => format!("{comment}{text}"),
             false => format!("{comment}\n{indent}{}", text.trim_start()),
@@ -95,7 +95,7 @@ impl Lines {
     }
 }
 
-/// Adds an entry behind the last one. In a list with a line for each entry it gets a line as well.
+/// Adds an entry at the end. In a list with one line per entry, the new entry gets its own line.
 pub fn push(array: &mut Array, value: Value) {
     let mut all = Lines::of(array);
     let before = match (&all.indent, all.lines.is_empty()) {
@@ -113,7 +113,8 @@ pub fn push(array: &mut Array, value: Value) {
     all.write(array);
 }
 
-/// Keeps some entries of a list of grants, each with its comments. Whether any are gone. An empty list goes as well.
+/// Removes the entries of a list of grants for which `keep` is false, with their comments. A list that becomes empty is removed, too.
+/// Returns whether anything was removed.
 pub fn retain(grants: &mut Item, key: &str, mut keep: impl FnMut(&Value) -> bool) -> bool {
     let Some(table) = grants.as_table_like_mut() else { return false };
     let (before, after) = match table.get_mut(key) {
@@ -125,7 +126,7 @@ pub fn retain(grants: &mut Item, key: &str, mut keep: impl FnMut(&Value) -> bool
                 let first = all.lines.first().map(|line| line.before.clone()).unwrap_or_default();
                 let mut kept = kept.into_iter();
                 all.lines.retain(|_| kept.next().unwrap_or(true));
-                // No blank behind the bracket where there was none.
+                // The entry that is now first takes over the space after the opening bracket.
                 if let Some(line) = all.lines.first_mut().filter(|line| !line.before.contains('\n')) {
                     line.before = first;
                 }
@@ -146,7 +147,7 @@ pub fn retain(grants: &mut Item, key: &str, mut keep: impl FnMut(&Value) -> bool
     after < before
 }
 
-/// The rule that an entry of `http` is, if it is one.
+/// Parses an entry of `http` as a rule.
 pub fn rule(entry: &Value) -> Option<Rule> {
     #[derive(Deserialize)]
     struct One {

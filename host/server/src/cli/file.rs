@@ -1,7 +1,7 @@
-//! The config on disk, for the commands that change it: read under the guard that every command keeps, and written by renaming, so
-//! that whoever reads it finds the old text or the new one. It is written only if nobody has changed it since it was read.
+//! The config file, for the commands that change it. Its permissions are checked before it is read, as every command does. It is
+//! written atomically by renaming, so that readers see the old text or the new one, and only if it has not changed since it was read.
 
-#![expect(clippy::disallowed_methods, reason = "the operator's file is written here, when the operator says so")]
+#![expect(clippy::disallowed_methods, reason = "changes the operator's config, at the operator's command")]
 
 use std::{
     fs,
@@ -31,25 +31,25 @@ use crate::{
     setup::form::Form,
 };
 
-/// More than a plugin may have, so that a file that is too large is seen to be.
+/// One byte more than a plugin may have, so that a file that is too large is noticed.
 const MAX_READ_BYTES: u64 = (64 << 20) + 1;
 
-/// The largest config, of wharf or of a client.
+/// The largest config file of wharf or of a client that is read.
 const MAX_CONFIG_BYTES: u64 = 64 << 20;
 
-/// A config that is to be changed.
+/// A config file that is being changed.
 pub struct File {
     pub path: PathBuf,
     pub edited: Edited,
     /// The text when it was read; `None` if there was no file.
     before: Option<String>,
-    /// The same in the form in which it is edited.
+    /// The same text without byte order mark and with LF line endings, as it is edited.
     unedited: String,
     form: Form,
 }
 
 impl File {
-    /// Reads the config that was named, or the default one. A file that is not there counts as empty.
+    /// Reads the named config, or the default one. A missing file counts as empty.
     pub fn open(named: Option<&Path>) -> Result<Self> {
         let path = match named {
             Some(path) => std::path::absolute(path)?,
@@ -65,8 +65,8 @@ impl File {
         Ok(Self { unedited: edited.text(), path, edited, before, form })
     }
 
-    /// Whether there is such a file.
-    pub fn is_there(&self) -> bool {
+    /// Whether the file existed when it was read.
+    pub fn exists(&self) -> bool {
         self.before.is_some()
     }
 
@@ -74,22 +74,22 @@ impl File {
         self.unedited == self.edited.text()
     }
 
-    /// The config as it was read.
+    /// Parses the config as it was read.
     pub fn config(&self) -> Result<Config> {
         config::from_text(self.before.as_deref().unwrap_or_default(), Some(&self.path), &CommandLine::default())
     }
 
-    /// The config as it would be.
-    pub fn changed(&self) -> Result<Config> {
+    /// Parses the config with the edits.
+    pub fn edited_config(&self) -> Result<Config> {
         config::from_text(&self.text(), Some(&self.path), &CommandLine::default())
     }
 
-    /// What is wrong with the config as it would be, wherever it is read.
+    /// Returns what is wrong with the edited config on any machine.
     pub fn problem(&self) -> Option<anyhow::Error> {
         config::from_text_elsewhere(&self.text(), &self.path).err()
     }
 
-    /// What a plugin would be granted, whatever else is wrong with the config.
+    /// Returns the grants that a plugin has in the edited config, even if other parts of the config are invalid.
     pub fn grants(&self, id: &str) -> Result<Grants> {
         config::grants(&self.text(), &self.path, id)
     }
@@ -98,21 +98,20 @@ impl File {
         self.form.give(&self.edited.text())
     }
 
-    /// The path of a file as it should stand in the config: relative if it lies below the config's folder.
+    /// Returns the path of a file as it is written into the config: relative if it lies below the config's folder.
     pub fn relative(&self, path: &Path) -> Result<String> {
         let path = std::path::absolute(path)?;
         let below = self.path.parent().and_then(|folder| path.strip_prefix(folder).ok());
         let path = below.unwrap_or(&path).to_str();
-        let path = path.context("the plugin's path is not UTF-8, so it cannot stand in a config")?;
-        // It would stand for the home directory.
+        let path = path.context("the plugin's path is not UTF-8, so it cannot be written into a config")?;
+        // A leading `~` would mean the home directory.
         Ok(if path.starts_with('~') { format!("./{path}") } else { path.to_owned() })
     }
 
-    /// Loads this plugin of the changed config as `wharf check` would, and no other, whose secrets are of no concern here. Refuses
-    /// the config if the plugin would not be served, or if it is not the file of which somebody was told. Returns what else the
-    /// operator should know.
+    /// Loads this plugin of the edited config as `wharf check` does; the other plugins and their secrets do not matter here. Fails if
+    /// the plugin would not be served, or if its file is not the one that the person was shown. Returns the secrets that are missing.
     pub async fn try_out(&self, id: &str, sha256: &str) -> Result<Vec<String>> {
-        let mut config = self.changed().context("nothing was written")?;
+        let mut config = self.edited_config().context("nothing was written")?;
         // Another process may write the audit log, and no call is made here.
         Arc::make_mut(&mut config.startup).audit = None;
         config.plugins.retain(|plugin| plugin.id == id);
@@ -124,39 +123,39 @@ impl File {
                 return Err(failed(anyhow!("nothing was written: {not_served}")));
             }
             let is_same = plugin.serving.is_none_or(|serving| serving.sha256 == sha256);
-            ensure!(is_same, "nothing was written: the file of {id} is another by now; try again");
+            ensure!(is_same, "nothing was written: the file of {id} has changed meanwhile; try again");
         }
         Ok(wharf.missing_secrets().await.into_iter().flat_map(|(_, missing)| missing).collect())
     }
 
-    /// Writes the changed config, and prints the lines that are gone and those that are new, and what else there is to say.
+    /// Writes the edited config, and prints the removed and added lines, then the lines of `more`.
     pub fn write(&self, more: &[String]) -> Result<()> {
         let shown = changes(&self.unedited, &self.edited.text())?;
         if read(&self.path)? != self.before {
             return Err(changed_meanwhile(&self.path));
         }
-        let folder = self.path.parent().context("a config lies in a folder")?;
-        if !self.is_there() {
+        let folder = self.path.parent().context("the path of the config names no folder")?;
+        if !self.exists() {
             make_folder(folder)?;
             guard::check_trusted_directory(folder, "folder of the config")?;
         }
-        replace(&self.path, self.text().as_bytes(), OWN)?;
+        replace(&self.path, self.text().as_bytes(), PRIVATE_MODE)?;
         let lines = [format!("wrote {}", text::path(&self.path))].into_iter().chain(shown).chain(more.iter().cloned());
         let printed: Result<()> = lines.into_iter().try_for_each(|line| print(&line));
-        printed.with_context(|| format!("{} was written all the same", text::path(&self.path)))
+        printed.with_context(|| format!("{} was written, but its changes could not be printed", text::path(&self.path)))
     }
 }
 
-/// The error of a file that is not as it was read, and is left alone.
+/// Returns the error for a file that has changed since it was read.
 pub fn changed_meanwhile(path: &Path) -> anyhow::Error {
-    failed(anyhow!("{}: somebody changed it meanwhile, so nothing was written; try again", text::path(path)))
+    failed(anyhow!("{}: the file has changed meanwhile, so nothing was written; try again", text::path(path)))
 }
 
 fn cannot(path: &Path, be: &str) -> String {
     format!("{}: cannot be {be}", text::path(path))
 }
 
-/// The text of a file; none if there is no such file.
+/// Reads the text of a file. Returns `None` if the file does not exist.
 pub fn read(path: &Path) -> Result<Option<String>> {
     let about = match fs::metadata(path) {
         Ok(about) => about,
@@ -167,21 +166,21 @@ pub fn read(path: &Path) -> Result<Option<String>> {
     let file = fs::File::open(path).with_context(|| cannot(path, "read"))?;
     let mut text = String::new();
     let read = file.take(MAX_CONFIG_BYTES + 1).read_to_string(&mut text).with_context(|| cannot(path, "read"))?;
-    ensure!(read as u64 <= MAX_CONFIG_BYTES, "{}: larger than any config", text::path(path));
+    ensure!(read as u64 <= MAX_CONFIG_BYTES, "{}: too large for a config", text::path(path));
     Ok(Some(text))
 }
 
-/// Where there is no file, refuses a link: what it leads to would have to be made, and not be put in its place.
+/// Refuses a symbolic link to a missing file: writing would replace the link in place of creating its target.
 fn check_no_link(path: &Path) -> Result<()> {
     ensure!(
         fs::symlink_metadata(path).is_err(),
-        "{}: this link leads nowhere; make the file that it leads to, or remove the link",
+        "{}: this link leads nowhere; create the file that it points to, or remove the link",
         text::path(path)
     );
     Ok(())
 }
 
-/// Reads a component, and what it says about itself.
+/// Reads a component, and its imports and custom sections.
 pub fn component(path: &Path) -> Result<(Vec<u8>, Outside)> {
     let name = || text::path(path);
     let mut bytes = Vec::new();
@@ -192,19 +191,24 @@ pub fn component(path: &Path) -> Result<(Vec<u8>, Outside)> {
     Ok((bytes, outside))
 }
 
-/// Makes a folder, and those above it that are not there, for its owner alone.
+/// Creates a folder and its missing parents, accessible only to their owner.
 pub fn make_folder(folder: &Path) -> Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(|| cannot(folder, "made")).or_failed()
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .with_context(|| cannot(folder, "created"))
+        .or_failed()
 }
 
-/// The mode of a new file that is its owner's alone.
-pub const OWN: u32 = 0o600;
-/// The mode of a new file that others may have as well, as far as the process lets new files be.
-pub const SHARED: u32 = 0o666;
+/// The mode of a new file that only its owner may access.
+pub const PRIVATE_MODE: u32 = 0o600;
+/// The mode of a new file that others may access as well, as far as the umask allows.
+pub const SHARED_MODE: u32 = 0o666;
 
-/// A new file beside a path, with what it is to have there.
+/// Writes a temporary file into the folder of `path`.
 fn written(path: &Path, contents: &[u8], mode: u32) -> Result<NamedTempFile> {
-    let folder = path.parent().context("a file lies in a folder")?;
+    let folder = path.parent().context("the path names no folder")?;
     let unwritten = || cannot(path, "written");
     let mode = PermissionsExt::from_mode(mode);
     let made = tempfile::Builder::new().prefix(".wharf-").permissions(mode).tempfile_in(folder);
@@ -213,7 +217,7 @@ fn written(path: &Path, contents: &[u8], mode: u32) -> Result<NamedTempFile> {
     Ok(file)
 }
 
-/// Puts the new file at its path, in place of whatever is there.
+/// Renames the temporary file to its path, replacing what is there.
 fn put(file: NamedTempFile, path: &Path) -> Result<()> {
     let unwritten = || cannot(path, "written");
     file.as_file().sync_all().with_context(unwritten).or_failed()?;
@@ -221,22 +225,22 @@ fn put(file: NamedTempFile, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Keeps a copy beside a file, for its owner alone. What stands at its place, a link too, is replaced and never written through.
-pub fn keep(path: &Path, contents: &[u8]) -> Result<()> {
-    put(written(path, contents, OWN)?, path)
+/// Writes a backup that only its owner may access. A file or link at that path is replaced; a link is never written through.
+pub fn write_backup(path: &Path, contents: &[u8]) -> Result<()> {
+    put(written(path, contents, PRIVATE_MODE)?, path)
 }
 
-/// What [`keep`] kept. A link there is none of ours.
-pub fn kept(path: &Path) -> Result<Option<String>> {
+/// Reads a backup made by [`write_backup`]. A symbolic link at that path is not ours, so it is ignored.
+pub fn read_backup(path: &Path) -> Result<Option<String>> {
     match fs::symlink_metadata(path) {
         Ok(about) if about.is_file() => read(path),
         _ => Ok(None),
     }
 }
 
-/// Puts a file in the place of another by renaming, with the mode and the owner of the other. `new`: the mode if there is no other.
-pub fn replace(path: &Path, contents: &[u8], new: u32) -> Result<()> {
-    // A link stays a link, and what it leads to is replaced.
+/// Replaces a file by renaming a new one over it, with the owner and mode of the old one. `new_mode`: the mode if no file exists yet.
+pub fn replace(path: &Path, contents: &[u8], new_mode: u32) -> Result<()> {
+    // A symbolic link stays, and its target is replaced.
     let (path, before) = match fs::canonicalize(path) {
         Ok(path) => (path.clone(), Some(fs::metadata(&path).with_context(|| cannot(&path, "read"))?)),
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -245,13 +249,13 @@ pub fn replace(path: &Path, contents: &[u8], new: u32) -> Result<()> {
         }
         Err(error) => return Err(error).with_context(|| cannot(path, "read")),
     };
-    // While it is written, nobody may see of a private file what its mode will not let them see.
-    let file = written(&path, contents, if before.is_some() { OWN } else { new })?;
+    // Until it has the mode of the old file, only the owner may read the new one.
+    let file = written(&path, contents, if before.is_some() { PRIVATE_MODE } else { new_mode })?;
     if let Some(before) = before {
         let own = file.as_file().metadata()?;
         if (own.uid(), own.gid()) != (before.uid(), before.gid()) {
-            let kept = fchown(file.as_file(), Some(before.uid()), Some(before.gid()));
-            kept.with_context(|| format!("{}: its owner or group could not be kept", text::path(&path))).or_failed()?;
+            let changed = fchown(file.as_file(), Some(before.uid()), Some(before.gid()));
+            changed.with_context(|| format!("{}: cannot keep its owner and group", text::path(&path))).or_failed()?;
         }
         let mode = PermissionsExt::from_mode(before.mode() & 0o7777);
         file.as_file().set_permissions(mode).with_context(|| cannot(&path, "written")).or_failed()?;
@@ -271,11 +275,11 @@ mod tests {
         let (victim, copy) = (folder.path().join("victim"), folder.path().join("copy"));
         fs::write(&victim, b"precious").unwrap();
         symlink(&victim, &copy).unwrap();
-        assert_eq!(kept(&copy).unwrap(), None);
-        keep(&copy, b"text").unwrap();
+        assert_eq!(read_backup(&copy).unwrap(), None);
+        write_backup(&copy, b"text").unwrap();
         assert_eq!(fs::read(&victim).unwrap(), b"precious");
-        assert_eq!(kept(&copy).unwrap().as_deref(), Some("text"));
-        assert_eq!(fs::symlink_metadata(&copy).unwrap().mode() & 0o777, OWN);
+        assert_eq!(read_backup(&copy).unwrap().as_deref(), Some("text"));
+        assert_eq!(fs::symlink_metadata(&copy).unwrap().mode() & 0o777, PRIVATE_MODE);
         assert!(read(folder.path()).unwrap_err().to_string().contains("not a file"));
     }
 
@@ -286,20 +290,20 @@ mod tests {
         fs::write(&file, b"old").unwrap();
         fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
         symlink("file", &link).unwrap();
-        replace(&link, b"text", SHARED).unwrap();
+        replace(&link, b"text", SHARED_MODE).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"text");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o640);
-        replace(&new, b"text", OWN).unwrap();
+        replace(&new, b"text", PRIVATE_MODE).unwrap();
         assert_eq!(fs::metadata(&new).unwrap().mode() & 0o777, 0o600);
-        // The system's own way of making files says what the process lets them be.
+        // `fs::write` creates files with the mode that the umask allows.
         let (shared, usual) = (folder.path().join("shared"), folder.path().join("usual"));
-        replace(&shared, b"text", SHARED).unwrap();
+        replace(&shared, b"text", SHARED_MODE).unwrap();
         fs::write(&usual, b"text").unwrap();
         assert_eq!(fs::metadata(&shared).unwrap().mode(), fs::metadata(&usual).unwrap().mode());
         let nowhere = folder.path().join("nowhere");
         symlink("missing", &nowhere).unwrap();
-        for error in [replace(&nowhere, b"text", OWN).unwrap_err(), read(&nowhere).unwrap_err()] {
+        for error in [replace(&nowhere, b"text", PRIVATE_MODE).unwrap_err(), read(&nowhere).unwrap_err()] {
             assert!(error.to_string().contains("leads nowhere"), "{error}");
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 6);

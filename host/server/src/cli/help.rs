@@ -1,6 +1,6 @@
-//! `wharf completions`, `wharf man` and `wharf schema`: what shells, `man` and editors know of wharf.
+//! `wharf completions`, `wharf man` and `wharf schema`: completion scripts, man pages, and the JSON Schema of the config.
 
-#![expect(clippy::disallowed_methods, reason = "man pages are written where the person who runs this says")]
+#![expect(clippy::disallowed_methods, reason = "man pages are written into the folder that the user names")]
 
 use std::{path::Path, process::ExitCode};
 

@@ -47,7 +47,7 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What it offers, a line for each.
+/// Prints the tools, resources, templates and prompts of a plugin, one per line.
 pub fn show_offers(serving: &Serving) -> Result<()> {
     for (kind, entries) in [
         ("tool", &serving.tools),
@@ -63,7 +63,7 @@ pub fn show_offers(serving: &Serving) -> Result<()> {
     Ok(())
 }
 
-/// What it says it wants, and what its imports would let it use beyond that.
+/// Prints the grants that the plugin wants, and what its imports would let it use beyond those.
 fn show_wants(serving: &Serving) -> Result<()> {
     for wanted in serving.wants.iter().flatten() {
         print(&format!("wants {}{}", wanted.what, because(wanted.why.as_deref())))?;

@@ -1,6 +1,6 @@
-//! `wharf install`: puts wharf into the config of an MCP client, and takes it out again.
+//! `wharf install`: adds wharf to the config of an MCP client, and removes it again.
 
-#![expect(clippy::disallowed_methods, reason = "the configs of clients are written here, when a person says so")]
+#![expect(clippy::disallowed_methods, reason = "changes the config of a client, at the user's command")]
 
 use std::{
     path::{Path, PathBuf},
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::{
     arguments::{Allowed, Install, Plugins, Run},
-    file::{OWN, changed_meanwhile, keep, kept, make_folder, read, replace},
+    file::{PRIVATE_MODE, changed_meanwhile, make_folder, read, read_backup, replace, write_backup},
     load::{load, print},
     serve::refuse_nothing,
 };
@@ -36,7 +36,7 @@ pub(super) async fn run(command: Install) -> Result<ExitCode> {
     };
     let before = read(&path)?;
     let text = before.as_deref().unwrap_or_default();
-    // What cannot be read is left alone, whatever is to be done.
+    // A config that cannot be parsed is never changed, not even with --force.
     let servers = client.servers(text).map_err(|error| located(&path, &error))?;
     if command.uninstall {
         return uninstall(&command, client, &path, text, &servers);
@@ -55,31 +55,31 @@ pub(super) async fn run(command: Install) -> Result<ExitCode> {
     let after = client.set(text, &server).map_err(|error| located(&path, &error))?;
     let says = format!("{}: `{}` is {}", text::path(&path), server.name, text::escaped(&server.line()));
     if after == text {
-        print(&format!("{says}, as it was already; nothing was changed"))?;
+        print(&format!("already up to date: {says}; nothing was changed"))?;
         return Ok(ExitCode::SUCCESS);
     }
     if command.dry_run {
-        print(&format!("{says}, if it were written; nothing was changed"))?;
+        print(&format!("would write {says}; nothing was changed"))?;
         return Ok(ExitCode::SUCCESS);
     }
     if !is_raw {
         try_out(&command.run).await?;
     }
-    let folder = path.parent().context("a config lies in a folder")?;
+    let folder = path.parent().context("the path of the config names no folder")?;
     if !folder.is_dir() {
         make_folder(folder)?;
-        print(&format!("made {}, which was not there: is {} installed?", text::path(folder), client.title))?;
+        print(&format!("created {}, which did not exist: is {} installed?", text::path(folder), client.title))?;
     }
     write(client, &path, before.as_deref(), &after)?;
     print(&says)?;
     if let Some(odd) = short_lived(&server.command) {
-        print(&format!("note: {} {odd}; install wharf for good, and run this again", server.command))?;
+        print(&format!("note: {} {odd}; install wharf permanently, and run this again", server.command))?;
     }
-    print(&format!("next: {}", client.then))?;
+    print(&format!("next: {}", client.next_step))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The error of a text, which begins with the line if it is about one.
+/// Adds the path to an error of a text. The error begins with a line number if it is about a line.
 fn located(path: &Path, error: &anyhow::Error) -> anyhow::Error {
     let error = format!("{error:#}");
     let space = if error.starts_with(|first: char| first.is_ascii_digit()) { "" } else { " " };
@@ -92,17 +92,17 @@ fn backup(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Writes the text, if the file still has the one that was read. A copy of that is kept, unless the copy that is there already is what
-/// it was made of by putting in servers: then that one is still the text to come back to.
+/// Writes the text, unless the file has changed since it was read. The old text becomes the backup, unless it differs from the existing
+/// backup only by added servers: then the backup is still the text to restore.
 fn write(client: &Client, path: &Path, before: Option<&str>, after: &str) -> Result<()> {
     check_unchanged(path, before)?;
     if let Some(before) = before {
         let backup = backup(path);
-        if !kept(&backup)?.is_some_and(|kept| client.leads(&kept, before)) {
-            keep(&backup, before.as_bytes())?;
+        if !read_backup(&backup)?.is_some_and(|original| client.only_adds_servers(&original, before)) {
+            write_backup(&backup, before.as_bytes())?;
         }
     }
-    replace(path, after.as_bytes(), OWN)
+    replace(path, after.as_bytes(), PRIVATE_MODE)
 }
 
 fn check_unchanged(path: &Path, before: Option<&str>) -> Result<()> {
@@ -116,11 +116,11 @@ fn uninstall(command: &Install, client: &Client, path: &Path, text: &str, server
     let name = match own.as_slice() {
         _ if says_which => name(command)?,
         [] => {
-            print(&format!("{file} has no wharf; nothing was changed"))?;
+            print(&format!("{file} does not start wharf; nothing was changed"))?;
             return Ok(ExitCode::SUCCESS);
         }
         [only] => (*only).to_owned(),
-        several => bail!("{file} has more than one wharf; choose one with --name: {}", several.join(", ")),
+        several => bail!("{file} starts wharf under several names; choose one with --name: {}", several.join(", ")),
     };
     if !client.has(text, &name)? {
         print(&format!("{file} has no server `{name}`; nothing was changed"))?;
@@ -128,12 +128,12 @@ fn uninstall(command: &Install, client: &Client, path: &Path, text: &str, server
     }
     ensure!(
         own.contains(&name.as_str()) || command.force,
-        "{file}: the server `{name}` is not wharf; take it out with --force all the same"
+        "{file}: the server `{name}` is not wharf; remove it anyway with --force"
     );
-    let kept = kept(&backup(path))?;
-    let after = client.undo(text, &name, kept.as_deref()).map_err(|error| located(path, &error))?;
+    let original = read_backup(&backup(path))?;
+    let after = client.undo(text, &name, original.as_deref()).map_err(|error| located(path, &error))?;
     if command.dry_run {
-        print(&format!("{file} would be without `{name}`; nothing was changed"))?;
+        print(&format!("would remove the server `{name}` from {file}; nothing was changed"))?;
         return Ok(ExitCode::SUCCESS);
     }
     match after {
@@ -143,7 +143,7 @@ fn uninstall(command: &Install, client: &Client, path: &Path, text: &str, server
             std::fs::remove_file(path).with_context(|| file.clone()).or_failed()?;
         }
     }
-    print(&format!("{file} is without `{name}`"))?;
+    print(&format!("removed the server `{name}` from {file}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -152,7 +152,7 @@ fn list() -> Result<ExitCode> {
     for client in clients::ALL {
         let Some(path) = client.path(&places) else { continue };
         let says = match read(&path) {
-            Ok(None) => "not there".to_owned(),
+            Ok(None) => "no such file".to_owned(),
             Ok(Some(text)) => match client.servers(&text) {
                 Ok(servers) => {
                     let own: Vec<String> =
@@ -172,7 +172,7 @@ fn list() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The name under which the client is to have it.
+/// Returns the server's name in the client's config.
 fn name(command: &Install) -> Result<String> {
     let named = &command.run.named;
     let files = named.paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "wasm"));
@@ -185,18 +185,24 @@ fn name(command: &Install) -> Result<String> {
     };
     let fits =
         !name.is_empty() && name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
-    ensure!(fits, "--name: 1 to 64 letters, digits, `-` and `_`, since not all clients take others");
+    ensure!(fits, "--name: use 1 to 64 letters, digits, `-` and `_`; some clients reject others");
     Ok(name)
 }
 
-/// The arguments of `wharf run` that say the same from every folder.
+/// Returns the arguments of `wharf run`, with absolute paths so that they mean the same in every folder.
 fn arguments(run: &Run, client: &Client) -> Result<Vec<String>> {
     let mut args = vec!["run".to_owned()];
     let mut add = |option: &str, value: String| args.extend([option.to_owned(), value]);
     let place = |path: &Path| {
-        let words = path.to_str().with_context(|| format!("{}: not UTF-8, which configs are", text::path(path)))?;
+        let words = path.to_str().with_context(|| {
+            format!("{}: the path is not UTF-8, so it cannot be written into a config", text::path(path))
+        })?;
         if words.contains("${") {
-            ensure!(client.has_variables, "{words}: {} replaces no variables; name the folder itself", client.title);
+            ensure!(
+                client.has_variables,
+                "{words}: {} does not expand variables; name the folder itself",
+                client.title
+            );
             return Ok(words.to_owned());
         }
         Ok(std::path::absolute(path)?.to_str().unwrap_or(words).to_owned())
@@ -220,18 +226,20 @@ fn arguments(run: &Run, client: &Client) -> Result<Vec<String>> {
     }
     let mut allow: Vec<String> = granted.allow.iter().map(Allowed::to_string).collect();
     let has = |kind: &str| granted.allow.iter().any(|allowed| allowed.to_string().starts_with(kind));
-    // A folder on the command line comes with the grant to use it.
+    // A folder on the command line grants access to it.
     let granted_folders = named.paths.iter().any(|path| path.is_dir() || is_variable(path)) || has("roots=");
     for builtin in &named.builtins {
         match builtin.as_str() {
-            "fetch" if !has("http=") => bail!("fetch can fetch nothing yet: add --allow http=https://example.com/"),
+            "fetch" if !has("http=") => {
+                bail!("`fetch` has no access to any URL yet: add --allow http=https://example.com/")
+            }
             "memory" if !granted_folders && granted.roots.is_empty() => {
-                bail!("name the folder in which memory is to keep its file")
+                bail!("name the folder in which `memory` stores its file")
             }
             "files" | "git" | "memory" if !granted_folders => {
                 ensure!(
                     client.has_roots || !granted.roots.is_empty(),
-                    "{} does not tell servers which folders are open: name those that {builtin} is to have",
+                    "{} does not tell servers which folders are open: name the folders that `{builtin}` may use",
                     client.title
                 );
                 let access = if named.read_only { Access::Read } else { Access::ReadWrite };
@@ -255,8 +263,8 @@ fn is_variable(path: &Path) -> bool {
     path.to_str().is_some_and(|path| path.contains("${"))
 }
 
-/// Loads what would be served, as `wharf check` does, so that nothing is written that does not work. What is compiled for that is in
-/// the cache when the client starts it.
+/// Loads what would be served, as `wharf check` does, so that only a working server is written. The client's first start then finds the
+/// compiled plugins in the cache.
 async fn try_out(run: &Run) -> Result<()> {
     let named = &run.named;
     let paths = named.paths.iter().filter(|path| !is_variable(path)).cloned().collect();
@@ -266,7 +274,7 @@ async fn try_out(run: &Run) -> Result<()> {
     let mut config = config::load(file.as_deref(), &command_line)?;
     if let Some(profile) = &run.profile {
         let known = || config.profiles.names().collect::<Vec<_>>().join(", ");
-        ensure!(config.profiles.has(profile), "--profile: `{profile}` is none of {}", known());
+        ensure!(config.profiles.has(profile), "--profile: there is no profile `{profile}`; choose one of: {}", known());
     }
     // Another process may write the audit log, and no call is made here.
     Arc::make_mut(&mut config.startup).audit = None;
@@ -281,18 +289,18 @@ async fn try_out(run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// This binary: by the way in which it is found in `PATH` if it is, which stays the same when a package manager brings a new version.
+/// Returns the path of this binary. A path through `PATH` is preferred, since it stays the same when a package manager updates wharf.
 fn binary() -> Result<String> {
-    let own = std::env::current_exe().context("the system does not tell where this program is")?;
+    let own = std::env::current_exe().context("the path of this program cannot be determined")?;
     let real = own.canonicalize().unwrap_or_else(|_| own.clone());
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let mut found =
         std::env::split_paths(&folders).filter(|folder| folder.is_absolute()).map(|folder| folder.join("wharf"));
     let path = found.find(|path| path.canonicalize().is_ok_and(|path| path == real)).unwrap_or(own);
-    path.into_os_string().into_string().map_err(|path| anyhow::anyhow!("{}: not UTF-8", path.display()))
+    path.into_os_string().into_string().map_err(|path| anyhow::anyhow!("{}: the path is not UTF-8", path.display()))
 }
 
-/// Why a path may soon lead nowhere.
+/// Returns why the binary at this path may soon be gone.
 fn short_lived(command: &str) -> Option<&'static str> {
     let temporary = std::env::temp_dir();
     match command {

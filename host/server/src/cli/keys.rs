@@ -1,4 +1,4 @@
-//! `wharf keys`: the API keys that [auth] takes.
+//! `wharf keys`: creates, lists and revokes the API keys that [auth] accepts.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,9 +19,9 @@ use crate::{
 };
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// How many digits of a digest are shown, and are enough to name a key.
-const DIGITS: usize = 12;
-const HEAD: &str =
+/// The number of digits of a digest that are shown to identify a key.
+const DIGEST_DIGITS: usize = 12;
+const FILE_HEADER: &str =
     "# API keys, as digests. `wharf keys` writes this file; `keys_file` in [auth] of the config names it.\n";
 
 pub fn run(command: Keys) -> Result<ExitCode> {
@@ -32,7 +32,7 @@ pub fn run(command: Keys) -> Result<ExitCode> {
     }
 }
 
-/// The file that was named, or the one that the config names.
+/// Returns the path of the key file: the named one, or else the one of the config.
 fn path(KeysFile { file, config }: KeysFile) -> Result<PathBuf> {
     if let Some(path) = file {
         return Ok(std::path::absolute(path)?);
@@ -52,8 +52,7 @@ fn new(id: &str, scopes: &[String], days: Option<u32>, path: &Path) -> Result<Ex
         let entry = file.keys.entry(id.to_owned()).or_insert_with(Key::default);
         ensure!(
             scopes.is_empty() || entry.secrets.is_empty() || entry.scopes == scopes,
-            "the key `{id}` has other scopes ({}); a second secret of the same key has the same ones: leave --scope out, or choose \
-             another id",
+            "the key `{id}` has other scopes ({}), and all keys of an id share their scopes: leave out --scope, or choose another id",
             entry.scopes.join(" ")
         );
         if entry.secrets.is_empty() {
@@ -64,10 +63,7 @@ fn new(id: &str, scopes: &[String], days: Option<u32>, path: &Path) -> Result<Ex
     })?;
     print(&key)?;
     let until = not_after.map_or("until it is revoked".to_owned(), |end| format!("until {end}"));
-    eprint_line(&format!(
-        "This is the only time that it is shown. It is good {until}; {} has its digest.",
-        path.display()
-    ));
+    eprint_line(&format!("The key is shown only this once. It is valid {until}; {} has its digest.", path.display()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -77,12 +73,12 @@ fn list(path: &Path) -> Result<ExitCode> {
     for (id, key) in &file.keys {
         for secret in &key.secrets {
             let state = match secret.end()? {
-                None => "without end".to_owned(),
+                None => "does not expire".to_owned(),
                 Some(end) if end <= now => "has expired".to_owned(),
                 Some(end) => format!("until {}", humantime::format_rfc3339_seconds(end)),
             };
             let scopes = if key.scopes.is_empty() { "-".to_owned() } else { key.scopes.join(" ") };
-            let digits = secret.sha256.get(..DIGITS).unwrap_or(&secret.sha256);
+            let digits = secret.sha256.get(..DIGEST_DIGITS).unwrap_or(&secret.sha256);
             print(&escaped(&format!("{id}  {digits}  {state}  {scopes}")))?;
         }
     }
@@ -94,7 +90,7 @@ fn list(path: &Path) -> Result<ExitCode> {
 
 fn revoke(id: &str, sha256: Option<&str>, path: &Path) -> Result<ExitCode> {
     let mut gone = Vec::new();
-    // A file that is not there is said to be so, and not made.
+    // Reading first reports a missing file, which `rewrite` would create.
     api_keys::read(path)?;
     rewrite(path, || {
         let mut file = api_keys::read(path)?;
@@ -107,20 +103,20 @@ fn revoke(id: &str, sha256: Option<&str>, path: &Path) -> Result<ExitCode> {
         text(&file)
     })?;
     if gone.is_empty() {
-        print(&format!("there is no such key; `wharf keys list` names them: {}", escaped(id)))?;
+        print(&format!("there is no such key: {}; `wharf keys list` shows all keys", escaped(id)))?;
         return Ok(ExitCode::FAILURE);
     }
     for one in gone {
-        print(&format!("revoked {id} {}", one.sha256.get(..DIGITS).unwrap_or(&one.sha256)))?;
+        print(&format!("revoked {id} {}", one.sha256.get(..DIGEST_DIGITS).unwrap_or(&one.sha256)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn text(file: &File) -> Result<String> {
-    Ok(format!("{HEAD}\n{}", toml::to_string(file)?))
+    Ok(format!("{FILE_HEADER}\n{}", toml::to_string(file)?))
 }
 
-/// Says something that is not part of the output.
+/// Prints a line to stderr, which is not part of the command's output.
 fn eprint_line(line: &str) {
     use std::io::Write;
     // If stderr is closed, the key was printed all the same.

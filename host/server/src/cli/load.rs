@@ -1,4 +1,4 @@
-//! Shared by the commands that do not serve, which load once and print.
+//! Functions for the commands that do not serve: load a config once, and print.
 
 use std::io::{IsTerminal, Write};
 
@@ -10,16 +10,16 @@ use crate::{
     config::Config,
 };
 
-/// The only place that writes to stdout outside the stdio transport.
+/// Prints a line to stdout. Apart from the stdio transport, nothing else writes there.
 pub fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{text}").context("stdout is closed").or_failed()
 }
 
-/// Makes a wharf that has loaded every plugin of a config.
+/// Builds a [`Wharf`] that has loaded every plugin of a config.
 pub async fn load(config: Config) -> Result<Wharf> {
     let builder: Builder = Wharf::builder().resolved(config).roots_in_home().progress(|text| {
-        // Progress is of use only to a person at a terminal.
+        // Progress is printed only for a person at a terminal.
         if std::io::stderr().is_terminal() {
             writeln!(std::io::stderr(), "{text}").ok();
         }

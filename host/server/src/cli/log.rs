@@ -1,5 +1,5 @@
-//! The log on stderr. A thread of its own writes it, so that nothing stops when nobody reads it, and each event is one line,
-//! whatever text guests and clients put into it.
+//! The log on stderr. A separate thread writes it, so that nothing blocks when stderr is not read. Each event is one line, whatever text
+//! guests and clients put into it.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -12,16 +12,17 @@ use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 use super::arguments::LogFormat;
 use crate::base::text::{escaped_json, is_deceptive};
 
-/// How many lines may wait to be written.
-const LINES: usize = 1024;
-/// How long the process waits at its end for those lines to be written.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The number of lines that may wait to be written. Further ones are dropped.
+const MAX_BUFFERED_LINES: usize = 1024;
+/// How long the process waits for these lines to be written when it exits.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Starts the log. If stderr is not read, lines are lost, but nothing stops. The guard writes the remaining lines when it is
+/// Starts the log. If stderr is not read, lines are dropped, and nothing blocks. The guard writes the remaining lines when it is
 /// dropped.
 pub fn start(format: LogFormat, default: &str) -> WorkerGuard {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    let (writer, guard) = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES).finish(io::stderr());
+    let (writer, guard) =
+        NonBlockingBuilder::default().lossy(true).buffered_lines_limit(MAX_BUFFERED_LINES).finish(io::stderr());
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Lines { writer, format });
     match format {
         LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).with_target(false).init(),
@@ -33,16 +34,16 @@ pub fn start(format: LogFormat, default: &str) -> WorkerGuard {
 /// Writes the remaining lines of the log, unless stderr is not read.
 pub fn finish(log: WorkerGuard) {
     let (written, wait) = std::sync::mpsc::channel();
-    #[expect(clippy::disallowed_methods, reason = "it is waited for, but not for ever")]
+    #[expect(clippy::disallowed_methods, reason = "this function waits for the thread, with a timeout")]
     std::thread::spawn(move || {
         drop(log);
-        // This fails if writing took too long and nobody waits any more.
+        // Sending fails if writing took longer than the timeout.
         written.send(()).ok();
     });
-    wait.recv_timeout(PATIENCE).ok();
+    wait.recv_timeout(FLUSH_TIMEOUT).ok();
 }
 
-/// Makes each event one line.
+/// A writer that makes each event one line.
 #[derive(Clone)]
 struct Lines {
     writer: NonBlocking,
@@ -58,7 +59,7 @@ impl<'a> MakeWriter<'a> for Lines {
 }
 
 impl Write for Lines {
-    /// Called once for each event, with the whole text of it.
+    /// Called once per event, with the whole text of the event.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.writer.write_all(one_line(bytes, self.format).as_bytes())?;
         Ok(bytes.len())
@@ -69,7 +70,7 @@ impl Write for Lines {
     }
 }
 
-/// An event as one line without deceptive characters. Escape sequences for colours stay, because they are the log's own: those
+/// Formats an event as one line without deceptive characters. Escape sequences for colours stay, because they are the log's own: those
 /// in text from guests were escaped before.
 fn one_line(bytes: &[u8], format: LogFormat) -> String {
     let text = String::from_utf8_lossy(bytes);
@@ -91,7 +92,7 @@ fn one_line(bytes: &[u8], format: LogFormat) -> String {
     line
 }
 
-/// Whether a text, which follows an escape character, begins with the rest of a sequence that only sets a colour.
+/// Whether a text after an escape character begins with the rest of a sequence that only sets a colour.
 fn is_colour(text: &str) -> bool {
     text.strip_prefix('[').is_some_and(|rest| {
         let end = rest.find(|character: char| !character.is_ascii_digit() && character != ';');

@@ -1,5 +1,5 @@
-//! The manager of services that started wharf, such as systemd: sockets that it passes, and what it is told. Without one, nothing of
-//! this has any effect.
+//! The service manager that started wharf, such as systemd: takes over the sockets that it passes (socket activation), and notifies it
+//! of wharf's state (sd_notify). Without a service manager, these functions have no effect.
 
 use std::{net, os::fd::AsFd, os::unix, time::Duration};
 
@@ -10,23 +10,23 @@ use tokio::net::{TcpListener, UnixListener};
 
 use crate::app::Socket;
 
-/// A socket that was passed.
+/// A socket that the service manager passed.
 pub(super) enum Passed {
     Tcp(net::TcpListener),
     Unix(unix::net::UnixListener),
 }
 
-/// The sockets that were passed, which are in the order of the unit. To be called before there are threads, since it takes variables
-/// out of the environment, and before there are other processes, which are not to have the sockets.
+/// Returns the passed sockets, in the order of the unit. Must be called before there are other threads, since it removes environment
+/// variables, and before child processes are started, which would inherit the sockets.
 pub(super) fn passed() -> Result<Vec<Passed>> {
     let mut passed = ListenFd::from_env();
     let mut sockets = Vec::with_capacity(passed.len());
     for index in 0..passed.len() {
-        // Each attempt at the wrong kind leaves the socket where it is.
+        // An attempt with the wrong kind does not take the socket.
         let socket = match (passed.take_unix_listener(index), passed.take_tcp_listener(index)) {
             (Ok(Some(socket)), _) => Passed::Unix(socket),
             (_, Ok(Some(socket))) => Passed::Tcp(socket),
-            _ => bail!("the manager of services passed something that is no stream socket"),
+            _ => bail!("the service manager passed a file that is not a stream socket"),
         };
         sockets.push(socket);
     }
@@ -41,9 +41,9 @@ impl Passed {
         };
         ensure!(
             accepts,
-            "the manager of services passed a connection in place of a socket that accepts them; set `Accept=no` in the socket's unit"
+            "the service manager passed a connection in place of a listening socket; set `Accept=no` in the socket's unit"
         );
-        let context = "a socket that the manager of services passed cannot be used";
+        let context = "a socket that the service manager passed cannot be used";
         Ok(match self {
             Self::Tcp(socket) => {
                 socket.set_nonblocking(true).context(context)?;
@@ -57,13 +57,13 @@ impl Passed {
     }
 }
 
-/// Whether the system says of this socket that it accepts connections.
+/// Whether this is a listening socket.
 #[cfg(not(target_vendor = "apple"))]
 fn accepts(socket: impl AsFd) -> bool {
     rustix::net::sockopt::socket_acceptconn(socket).unwrap_or_default()
 }
 
-/// macOS has no manager that passes sockets in this way.
+/// Returns true: on macOS no service manager passes sockets in this way.
 #[cfg(target_vendor = "apple")]
 fn accepts(_: impl AsFd) -> bool {
     true
@@ -71,29 +71,29 @@ fn accepts(_: impl AsFd) -> bool {
 
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!("the manager of services cannot be told how wharf fares: {error}");
+        tracing::warn!("cannot notify the service manager: {error}");
     }
 }
 
-/// Clients can connect, and what is to be served was loaded, if that did not take long.
+/// Reports that clients can connect. The plugins are loaded by then, unless that takes long.
 pub(super) fn ready() {
     tell(&[NotifyState::Ready]);
 }
 
-/// The config is about to be read anew; [`ready`] follows.
+/// Reports that the config is being reloaded. A call of [`ready`] has to follow.
 pub(super) fn reloading() {
-    // Without the time, the manager would take an earlier message for the end of this.
+    // Without the time, the service manager would take an earlier message for the end of this reload.
     if let Ok(now) = NotifyState::monotonic_usec_now() {
         tell(&[NotifyState::Reloading, now]);
     }
 }
 
-/// Requests under way may finish for so long.
+/// Reports that wharf is shutting down. Requests under way may still finish.
 pub(super) fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
-/// Shows for as long as this runs that wharf does, if the manager wants to know.
+/// Sends watchdog notifications for as long as the future runs, if the service manager expects them.
 pub(super) async fn watched() {
     let Some(within) = sd_notify::watchdog_enabled() else { return std::future::pending().await };
     let mut ticks = tokio::time::interval((within / 2).max(Duration::from_millis(1)));

@@ -1,4 +1,4 @@
-//! The commands of the binary.
+//! The commands of the `wharf` binary.
 
 use std::{io::Write, process::ExitCode};
 
@@ -48,41 +48,41 @@ const OPEN_MAX: u64 = 10_240;
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = |current| setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
-    // macOS says that there is no limit, and then takes none above this number. If it cannot be raised at all, wharf works with
-    // fewer files.
+    // macOS reports an unlimited hard limit, but rejects values above OPEN_MAX. If the limit cannot be raised at all, wharf works with
+    // the current one.
     raised(limit.maximum)
         .or_else(|_| raised(limit.maximum.map_or(Some(OPEN_MAX), |most| Some(most.min(OPEN_MAX)))))
         .ok();
 }
 
-/// Runs a command to its end.
+/// Runs a command, and returns the exit code of the process.
 pub fn run(arguments: Arguments) -> ExitCode {
     let log = log::start(arguments.log_format, default_filter(&arguments.command));
     let passed = if matches!(arguments.command, Command::Serve(_)) { manager::passed() } else { Ok(Vec::new()) };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            complain(&anyhow::Error::new(error).context("no threads to run on"));
+            print_error(&anyhow::Error::new(error).context("cannot start the threads of the async runtime"));
             return ExitCode::FAILURE;
         }
     };
     let ended = runtime.block_on(execute(arguments.command, passed));
     // Without this, a thread that waits for stdin would keep the process alive.
     runtime.shutdown_background();
-    // Nor does it wait until what it runs is dropped.
+    // `shutdown_background` does not wait until tasks are dropped, so the processes that they would have killed are killed here.
     group::kill_all();
     log::finish(log);
     match ended {
         Ok(code) => code,
         Err(error) => {
-            complain(&error);
+            print_error(&error);
             if is_failed(&error) { ExitCode::FAILURE } else { ExitCode::from(2) }
         }
     }
 }
 
 async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCode> {
-    // Handled so that a write beyond a file size limit fails instead of ending the process.
+    // With a handler for SIGXFSZ, a write beyond the file size limit fails instead of killing the process.
     let _signal = signal(SignalKind::from_raw(SIGXFSZ));
     raise_file_limit();
     match command {
@@ -100,7 +100,7 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
             add::add(&plugin, id.as_deref(), config.config.as_deref()).await
         }
         Command::Grant { id, config } => add::grant(&id, config.config.as_deref()).await,
-        // Either there is something, or all is to go.
+        // clap requires either `what` or --all; an empty `what` means everything.
         Command::Deny { id, what, config, all: _ } => deny::run(&id, &what, config.config.as_deref()),
         Command::Embed(command) => embed::run(&command),
         Command::Audit(command) => audit::run(command),
@@ -114,16 +114,16 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
     }
 }
 
-fn complain(error: &anyhow::Error) {
+fn print_error(error: &anyhow::Error) {
     // If stderr is closed, there is nowhere to report that.
     writeln!(std::io::stderr(), "error: {error:#}").ok();
 }
 
-/// Commands that do not serve print what is wrong themselves, so they log nothing by default.
+/// Returns the log filter that applies without RUST_LOG. Commands that do not serve print their errors themselves, so they log nothing.
 fn default_filter(command: &Command) -> &'static str {
     match command {
         Command::Run(_) | Command::Serve(_) | Command::Dev(_) => "warn,h2=error,wharf=info,wharf_sandbox=info",
-        // What is being done, which takes long.
+        // Builds take long, so their steps are logged.
         Command::Build(_) => "off,wharf::authoring=info",
         _ => "off",
     }

@@ -1,4 +1,4 @@
-//! `wharf new`: makes a folder with a plugin to begin with.
+//! `wharf new`: creates a plugin project from a template.
 
 use std::process::ExitCode;
 
@@ -8,16 +8,20 @@ use super::{arguments::New, load::print};
 use crate::{authoring::template, base::text};
 
 pub fn run(command: &New) -> Result<ExitCode> {
-    let name = command.folder.file_name().and_then(|name| name.to_str()).context("name the plugin")?;
+    let name = command
+        .folder
+        .file_name()
+        .and_then(|name| name.to_str())
+        .context("name a folder to create; its last component is the name of the plugin")?;
     let language = command.lang.into();
     let project = template::make(&command.folder, name, language)?;
     let set_up = if project.build.setup.is_some() { " --setup" } else { "" };
     print(&format!(
-        "made {}, a plugin in {}\n\
+        "created {}, a plugin in {}\n\
          \n  cd {}\
-         \n  wharf dev{set_up}      build it, serve it, and again whenever you save\
-         \n  wharf test{}     run what is in tests/\
-         \n  wharf build{}    make the component that others serve",
+         \n  wharf dev{set_up}      build and serve it, and rebuild it whenever you save\
+         \n  wharf test{}     run the test cases in tests/\
+         \n  wharf build{}    build the component to distribute",
         text::path(&command.folder),
         language.name(),
         text::path(&command.folder),

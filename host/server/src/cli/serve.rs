@@ -28,19 +28,19 @@ use crate::{
     config::{self, CommandLine, Named},
 };
 
-/// How long the manager of services waits for the first load at the most. What takes longer is loaded while clients are served.
-const FIRST_LOAD: Duration = Duration::from_secs(15);
+/// The longest time that the first load delays the ready notification to the service manager. Slower plugins load while clients are served.
+const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What is served, and for how long.
+/// The transports to serve, and what ends the process.
 pub(super) struct Transports {
     pub stdio: bool,
-    /// What the client at stdin and stdout gets of the catalog.
+    /// The profile for the client at stdin and stdout.
     pub profile: Option<String>,
-    /// With the sockets that were passed; if there are none, wharf makes one as the config says.
+    /// The sockets that the service manager passed. If the list is empty, wharf listens where the config says.
     pub http: Option<Vec<Passed>>,
-    /// Whether wharf ends when the process that started it does, even if another process still holds its pipes.
+    /// Whether wharf exits when the process that started it does, even if another process still holds its pipes.
     pub with_parent: bool,
-    /// Whether SIGHUP ends it, as when a terminal is closed, in place of having the config read again.
+    /// Whether SIGHUP ends wharf, as it is sent when a terminal is closed, in place of reloading the config.
     pub hangup_ends: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
     let builder = builder(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
     ensure!(
         serve.stdio || serve.run.profile.is_none(),
-        "--profile is for a client at stdin and stdout, so it needs --stdio; HTTP clients choose theirs with the URL: /mcp/NAME"
+        "--profile is for the client at stdin and stdout, so it needs --stdio; HTTP clients choose theirs with the URL: /mcp/NAME"
     );
     let profile = serve.run.profile.clone();
     let transports =
@@ -78,7 +78,7 @@ fn builder(run: &Run, command_line: CommandLine) -> Result<Builder> {
     })
 }
 
-/// Says in the log what wharf takes for granted of the machine and does not find.
+/// Logs the properties of the machine that wharf relies on and does not find.
 fn tell_of_machine(file: Option<&Path>) {
     let trusted: Vec<PathBuf> = file.map(Path::to_path_buf).into_iter().chain(config::cache_dir()).collect();
     for lack in machine::lacks(Path::new("/proc"), Path::new("/sys"), &trusted) {
@@ -100,11 +100,11 @@ pub(super) fn refuse_nothing(file: Option<&Path>, plugins: &[Named]) -> Result<(
     Ok(())
 }
 
-/// Serves until stdin or the parent process ends or SIGTERM or ctrl-c comes, whichever is first, then waits for requests under
-/// way. A second signal ends at once.
+/// Serves until stdin is closed, the parent process exits, or SIGTERM or SIGINT arrives. Then shuts down gracefully: requests under way
+/// may finish, and a second signal ends them.
 pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
     let Transports { stdio, profile, http, with_parent, hangup_ends } = transports;
-    // Handlers are installed before wharf announces itself, so that a signal right after that does not end the process at once.
+    // Signal handlers are installed before wharf reports that it serves, so that a signal right after that does not kill the process.
     let mut ends = Ends::new()?;
     let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
     let wharf = builder.begin()?.run();
@@ -118,12 +118,12 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
             }
         },
     };
-    // A program that systemd knows may start `wharf run`, which must not speak for it.
+    // A systemd service may start `wharf run`, which must not send notifications in the name of that service.
     let is_service = http.is_some();
     let alone = http.is_none();
     let admin = match admin(&wharf).await {
         Ok(admin) => admin,
-        // Each client that starts a `wharf run` starts one with the same config, and only one of them can listen there.
+        // Several clients may each start a `wharf run` with the same config, and only one of these can listen on the metrics port.
         Err(error) if http.is_none() => {
             tracing::warn!("metrics are not served: {error:#}");
             None
@@ -157,7 +157,7 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
         signals.spawn(manager::watched());
         let wharf = wharf.clone();
         signals.spawn(async move {
-            if wharf.tried(FIRST_LOAD).await {
+            if wharf.tried(FIRST_LOAD_TIMEOUT).await {
                 manager::ready();
             }
         });
@@ -199,7 +199,7 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
                 session = session.profile(profile);
             }
             let served = session.serve().await;
-            // The client at stdin has finished, so wharf ends, even if it serves HTTP as well.
+            // Wharf stops when the client at stdin has finished, even if it also serves HTTP.
             stop.cancel();
             served?;
         }
@@ -224,14 +224,14 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
     tokio::select! {
         served = served => served,
         () = again.cancelled() => {
-            tracing::info!("ended by a second signal");
+            tracing::info!("stopped by a second signal");
             wharf.abandon().await;
             Ok(())
         }
     }
 }
 
-/// The signals that end wharf.
+/// The signals that stop wharf.
 struct Ends {
     terminate: Signal,
     interrupt: Signal,
@@ -265,7 +265,7 @@ async fn listen(wharf: &Wharf, passed: Vec<Passed>) -> Result<Listener> {
                     .map(Socket::from)
                     .with_context(|| {
                         format!(
-                            "cannot listen on {address}; another program may use the port, choose another with --listen"
+                            "cannot listen on {address}; if another program uses the port, choose another port with --listen"
                         )
                     })
                     .or_failed()?
@@ -283,27 +283,30 @@ async fn listen(wharf: &Wharf, passed: Vec<Passed>) -> Result<Listener> {
     Ok(listener)
 }
 
-/// Refuses to serve everybody at an address that other machines can reach.
+/// Refuses to listen without authentication on an address that other machines can reach.
 fn check_reachable(wharf: &Wharf, address: SocketAddr) -> Result<()> {
     let http = wharf.http();
     let certificates = http.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
     if !address.ip().is_loopback() && http.token.is_none() && !wharf.wants_login() && !certificates {
         bail!(
-            "{address} can be reached from other machines, so a token is needed: name an identity provider in [auth], set \
-             `token_env` in [http] to the name of an environment variable that holds one, ask for certificates of clients with \
+            "{address} can be reached from other machines, so clients must authenticate: name an identity provider in [auth], set \
+             `token_env` in [http] to the name of an environment variable that holds a token, require client certificates with \
              `client_ca` in [http.tls], or listen on 127.0.0.1"
         );
     }
     Ok(())
 }
 
-/// The listener for metrics, if there is to be one.
+/// Opens the listener for metrics, if the config has [admin].
 async fn admin(wharf: &Wharf) -> Result<Option<TcpListener>> {
     let Some(admin) = wharf.admin() else { return Ok(None) };
     let listener = TcpListener::bind(admin.listen)
         .await
         .with_context(|| {
-            format!("cannot listen on {}; another program may use the port, choose another in [admin]", admin.listen)
+            format!(
+                "cannot listen on {}; if another program uses the port, choose another port in [admin]",
+                admin.listen
+            )
         })
         .or_failed()?;
     tracing::info!("serving metrics at {}", format_args!("http://{}/metrics", listener.local_addr()?));

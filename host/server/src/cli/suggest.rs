@@ -1,20 +1,20 @@
-//! What a person is told who is to write a config by hand. The lines of grants are comments, so that nobody grants by copying.
+//! Config lines for a person who has to write them by hand. Grants are commented out, so that copying the lines grants nothing.
 
 use anyhow::Result;
 
 use super::{answers::text, edit::Edited, file::File};
 use crate::{access::wants::want::Wants, base};
 
-/// Why a command that asks does not go on without a terminal, and what to write instead.
+/// Returns the error of a command that needs a terminal for its questions, with the lines to write instead.
 pub fn by_hand(command: &str, file: &File, lines: &str) -> String {
     format!(
-        "`wharf {command}` asks a person, and there is no terminal to ask at; write into {} what you agree to of this:\n{}",
+        "`wharf {command}` asks questions at a terminal, and there is no terminal; write the lines that you agree to into {}:\n{}",
         base::text::path(&file.path),
         lines.trim_end()
     )
 }
 
-/// The lines of a table that is not in the config yet.
+/// Returns the table of a plugin that is not in the config yet.
 pub fn table(id: &str, path: &str, sha256: &str) -> Result<String> {
     let mut lines = Edited::parse("")?;
     lines.set(id, "path", &text(path))?;
@@ -22,7 +22,7 @@ pub fn table(id: &str, path: &str, sha256: &str) -> Result<String> {
     Ok(lines.text())
 }
 
-/// Everything that a plugin wants. `has_secret`: whether the config has a secret of that name.
+/// Returns commented-out lines that grant everything that a plugin wants. `has_secret`: whether the config has a secret of that name.
 pub fn wanted(id: &str, wants: &Wants, has_secret: impl Fn(&str) -> bool) -> Result<String> {
     let mut edited = Edited::parse("")?;
     for want in &wants.grants {
@@ -41,7 +41,7 @@ pub fn wanted(id: &str, wants: &Wants, has_secret: impl Fn(&str) -> bool) -> Res
     let lines = edited.text();
     let lines = lines.lines().filter(|line| !line.is_empty()).map(|line| format!("# {line}\n"));
     let known = known.into_iter().map(|name| {
-        format!("# It would be sent the secret `{name}` that is in [secrets] already; is that the one? If not, name another.\n")
+        format!("# It would send the secret `{name}` that is already in [secrets]; if that is not the right one, name another.\n")
     });
     Ok(lines.chain(known).collect())
 }
@@ -66,7 +66,7 @@ mod tests {
              { url = \"https://b.example\", headers = { authorization = \"Bearer {u}\" } }]\n\
              # roots = \"read\"\n# [plugins.\"my.plugin\".config]\n# org = \"…\"\n# n = 0\n# b = false\n# [secrets]\n\
              # t = { env = \"NAME\" }\n\
-             # It would be sent the secret `u` that is in [secrets] already; is that the one? If not, name another.\n"
+             # It would send the secret `u` that is already in [secrets]; if that is not the right one, name another.\n"
         );
         let agreed: String =
             lines.lines().map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(line))).collect();

@@ -1,4 +1,5 @@
-//! What is known about a request besides its method and parameters: who makes it, in which revision, with which capabilities.
+//! The context of a request: everything known about it besides its method and parameters, such as the caller, the
+//! revision and the capabilities.
 
 use std::{
     ops::Deref,
@@ -44,14 +45,14 @@ use crate::{
     },
     bridge,
     observe::record::{RequestFacts, Transport},
-    plugins::{published::FIRST_LOAD, view::View},
+    plugins::{published::FIRST_LOAD_TIMEOUT, view::View},
     tasks::Running,
 };
 
-/// The least time between the last progress notification and the answer.
-const PROGRESS_BEFORE_ANSWER: Duration = Duration::from_millis(20);
+/// The minimum time between the last progress notification and the answer.
+const PROGRESS_ANSWER_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Who makes a request, and who takes places for it.
+/// The caller of a request, and the party on whose account the request takes places.
 #[derive(Clone, Copy)]
 pub struct By<'a> {
     pub caller: &'a Caller,
@@ -68,49 +69,49 @@ pub struct Context {
     pub capabilities: Arc<ClientCapabilities>,
     /// The client's `clientInfo`, as JSON.
     pub client_info: Option<Arc<str>>,
-    /// Who makes the request.
+    /// The caller that makes the request.
     pub caller: Caller,
-    /// Who takes places for the request, in every pool that has a part for each client.
+    /// The party on whose account the request takes places, in every pool that gives each client a share.
     pub party: Party,
-    /// The part of the catalog that the client came for.
+    /// The profile, a named part of the catalog, that the client connected to.
     pub profile: Option<Arc<str>>,
-    /// The log level that a modern request asks for. For a legacy request, its session's counts.
+    /// The log level that a modern request asks for. A legacy request has the log level of its session instead.
     pub log_level: Option<Level>,
     pub outbox: Outbox,
-    /// What is charged for the request, held for as long as anything works on it.
+    /// The memory charged for the request, held for as long as anything works on it.
     pub charge: Arc<Charge>,
     pub session: Option<Arc<Session>>,
-    /// Folders that the embedding program opened to the client, in place of any roots that it lists itself.
+    /// Folders that the embedding program opened to the client, in place of any roots that the client lists itself.
     pub roots: Option<CallRoots>,
-    /// Cancelled when the connection ends, or when wharf stops; see [`Context::stop`]. In an [`Arc`], because cloning the token
-    /// itself takes a lock that all its clones share.
+    /// Cancelled when the connection closes, or when wharf stops; see [`Context::stop`]. In an [`Arc`], because cloning the token itself
+    /// takes a lock that all its clones share.
     pub connection: Option<Arc<CancellationToken>>,
-    /// The headers that repeat arguments, if the request has to have them.
+    /// The headers that repeat arguments, if the request must have them.
     pub headers: Option<Arc<HeaderMap>>,
     /// The task, if the request runs in the background.
     pub task: Option<Arc<Running>>,
-    /// Whether a person has approved of whatever the request does: the one who typed it.
+    /// Whether everything that the request does is already approved, because a person typed the call.
     pub approved: bool,
-    /// How the request came in. None: the program made it itself.
+    /// The transport over which the request arrived. None: this program made the request itself.
     pub transport: Option<Transport>,
-    /// The trace to which the HTTP request says that it belongs, if runs may be traced.
+    /// The trace that the `traceparent` header of the HTTP request names, if tracing is on.
     pub link: Option<Arc<Trace>>,
-    /// By which the HTTP request is known in the access log and in its response.
+    /// The id of the HTTP request in the access log and in its response.
     pub request_id: Option<HeaderValue>,
     so_far: Arc<SoFar>,
 }
 
-/// What has happened in a request so far.
+/// The state of a request that all clones of its context share.
 struct SoFar {
-    /// The largest progress told, and when. A plugin that asked a question starts again from the beginning, but the progress of
+    /// The largest progress value sent, and when it was sent. A plugin that asked a question runs again from the start, but the progress of
     /// its request must not go back.
     progressed: Mutex<(f64, Option<Instant>)>,
-    /// Whether there is a record of it: of a run, or of its refusal.
+    /// Whether a record of the request exists: of a run, or of its refusal.
     recorded: AtomicBool,
     seat: Seat,
 }
 
-/// The seat of a request, for what outlives its context.
+/// A handle to the seat of a request, for code that outlives the context.
 #[derive(Clone)]
 pub struct ItsSeat(Arc<SoFar>);
 
@@ -122,7 +123,7 @@ impl Deref for ItsSeat {
     }
 }
 
-/// The call counts as running until this is dropped.
+/// RAII guard of a running call: the call counts as running until this is dropped.
 pub struct RunningCall(ItsSeat);
 
 impl Drop for RunningCall {
@@ -131,7 +132,7 @@ impl Drop for RunningCall {
     }
 }
 
-/// The request has its place until this is dropped.
+/// RAII guard of a place: the request holds its place until this is dropped.
 pub struct Sitting(ItsSeat);
 
 impl Drop for Sitting {
@@ -141,7 +142,7 @@ impl Drop for Sitting {
 }
 
 impl Context {
-    /// A context to begin with: without session, headers or progress.
+    /// Returns a context without session, headers or progress. Callers fill in the rest.
     fn new(server: &Arc<Server>, revision: Revision, id: Id, by: By<'_>, outbox: Outbox, charge: Arc<Charge>) -> Self {
         Self {
             server: Arc::clone(server),
@@ -173,7 +174,7 @@ impl Context {
         }
     }
 
-    /// The context of a request in a session.
+    /// Returns the context of a request in a session.
     pub fn in_session(
         session: &Arc<Session>,
         server: &Arc<Server>,
@@ -196,8 +197,8 @@ impl Context {
         }
     }
 
-    /// The context of a modern request, which carries all that would otherwise be known from a session. `claim`: what `meta`
-    /// claims.
+    /// Returns the context of a modern request, which carries in its `_meta` all that would otherwise be known from a session.
+    /// `claim`: what `meta` claims.
     pub fn of_claim(
         server: &Arc<Server>,
         id: &Id,
@@ -211,7 +212,7 @@ impl Context {
         let revision = revision.ok_or_else(|| RpcError::unsupported_version(&claim.version))?;
         Ok(Self {
             client_info: meta.client_info().map(Into::into),
-            // A wrong level is refused later, when all that comes before it has been checked.
+            // An invalid level is refused later, after the checks that come before it.
             log_level: meta.log_level().unwrap_or_default(),
             meta: Arc::new(meta),
             capabilities: Arc::new(claim.capabilities),
@@ -219,7 +220,7 @@ impl Context {
         })
     }
 
-    /// The context of a call that no client makes: in the newest revision, without capabilities.
+    /// Returns the context of a call without a client: in the newest revision, without capabilities.
     pub fn direct(server: &Arc<Server>, principal: Principal, outbox: Outbox, charge: Arc<Charge>) -> Self {
         let none = ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() };
         let party = party(&principal, None);
@@ -227,8 +228,7 @@ impl Context {
         Self { capabilities: Arc::new(none), ..Self::new(server, Revision::NEWEST, Id::number(1), by, outbox, charge) }
     }
 
-    /// The context of a call that goes on as a task. The tasks extension of modern revisions has neither progress nor log
-    /// messages.
+    /// Returns the context of a call that goes on as a task. The tasks extension of modern revisions has neither progress nor log messages.
     pub fn for_task(&self, running: &Arc<Running>) -> Self {
         let mut ctx = Self { task: Some(Arc::clone(running)), ..self.clone() };
         if ctx.encoder.revision.era() == Era::Modern {
@@ -238,25 +238,25 @@ impl Context {
         ctx
     }
 
-    /// The method with this name, if the request's revision has it.
+    /// Returns the method with this name, if the request's revision has it.
     pub fn method(&self, name: &str) -> Result<Method, RpcError> {
         Method::parse(name)
             .filter(|method| method.is_in(self.encoder.revision, self.encoder.tasks))
             .ok_or_else(|| RpcError::method_not_found(name))
     }
 
-    /// Who makes the request. Sealed state is bound to this.
+    /// Returns the principal that makes the request. Sealed state is bound to it.
     pub fn principal(&self) -> &Principal {
         self.caller.principal()
     }
 
-    /// What the caller sees of the catalog. Waits for the first load.
+    /// Returns what the caller sees of the catalog. Waits for the first load.
     pub async fn view(&self) -> View {
-        self.server.published.wait(FIRST_LOAD).await;
+        self.server.published.wait(FIRST_LOAD_TIMEOUT).await;
         self.server.view(&self.caller, self.profile.as_deref())
     }
 
-    /// The owner of the tasks that this request begins or may see.
+    /// Returns the owner of the tasks that this request begins or may see.
     pub fn owner(&self) -> Owner {
         match &self.session {
             Some(session) => session.owner(),
@@ -264,7 +264,7 @@ impl Context {
         }
     }
 
-    /// What a record says of this request.
+    /// Returns the facts about this request that its records contain.
     pub fn facts(&self) -> RequestFacts {
         RequestFacts {
             session: self.session.as_ref().map(|session| session.digest().to_owned()),
@@ -276,35 +276,35 @@ impl Context {
         }
     }
 
-    /// Notes that there is a record of this request. False: there was one already.
+    /// Marks the request as recorded. Returns false if it already was.
     pub fn set_recorded(&self) -> bool {
         !self.so_far.recorded.swap(true, Ordering::Relaxed)
     }
 
-    /// The seat of this request.
+    /// Returns a handle to the seat of this request.
     pub fn seat(&self) -> ItsSeat {
         ItsSeat(Arc::clone(&self.so_far))
     }
 
-    /// Gives the request this place.
+    /// Gives the request this place, until the returned guard is dropped.
     pub fn sit(&self, taken: Taken) -> Sitting {
         self.so_far.seat.sit(taken);
         Sitting(self.seat())
     }
 
-    /// Counts the call as running, where the config says how many may run at once.
+    /// Counts the call as running, if the config limits how many may run at once.
     pub fn run(&self, turn: Turn) -> RunningCall {
         self.so_far.seat.run(turn);
         RunningCall(self.seat())
     }
 
-    /// Waits for something that is no work of this server, such as the answer of a person. Meanwhile the request has no place among those
+    /// Waits for something outside of this server, such as the answer of a person. Meanwhile the request holds no place among the requests
     /// under way, and does not count as running.
     pub async fn away<T>(&self, waits: impl Future<Output = T>) -> Result<T, RpcError> {
         self.so_far.seat.away(waits).await
     }
 
-    /// The id of the task to which notifications belong.
+    /// Returns the id of the task to which notifications belong.
     fn task_id(&self) -> Option<&str> {
         self.task.as_ref().map(|task| task.id.as_str())
     }
@@ -316,21 +316,21 @@ impl Context {
         }
     }
 
-    /// Waits a moment before the answer if progress was told just before, so that the client reads the two separately. Clients
-    /// of the official TypeScript SDK that read both at once handle the answer first, and then drop the progress.
+    /// Waits a moment before the answer if a progress notification was sent just before, so that the client reads the two separately.
+    /// Clients of the official TypeScript SDK that read both at once handle the answer first, and then drop the progress.
     pub async fn let_progress_arrive(&self) {
         let last = self.so_far.progressed.lock().1;
-        if let Some(left) = last.and_then(|last| PROGRESS_BEFORE_ANSWER.checked_sub(last.elapsed())) {
+        if let Some(left) = last.and_then(|last| PROGRESS_ANSWER_INTERVAL.checked_sub(last.elapsed())) {
             tokio::time::sleep(left).await;
         }
     }
 
-    /// Cancelled when nobody is left to send to: the connection has ended, or wharf closes.
+    /// Returns a token that is cancelled when the connection closes, or, for a request without a connection, when wharf closes.
     pub fn stop(&self) -> &CancellationToken {
         self.connection.as_deref().unwrap_or(&self.server.closing)
     }
 
-    /// What the plugin is told about this request.
+    /// Returns what the plugin learns about this request.
     pub fn for_plugin(&self) -> wit::Context {
         let progress = self.meta.progress_token.is_some();
         let log = self.level().is_some();
@@ -338,12 +338,12 @@ impl Context {
         bridge::context(self.encoder.revision, client, &self.capabilities, self.meta.text(), progress, log)
     }
 
-    /// Passes on what a plugin reports during a call: to the client, the log or the library.
+    /// Returns the receiver of what a plugin reports during a call. It passes reports on to the client, the log or the library.
     pub fn events(&self, plugin: &str) -> Arc<dyn Events> {
         Arc::new(CallEvents { context: self.clone(), plugin: plugin.into() })
     }
 
-    /// The error for missing capabilities, from which the client learns what to declare.
+    /// Returns the error for missing capabilities, which tells the client what to declare.
     pub fn lacks(&self, what: &str, required: Value) -> RpcError {
         let names: Vec<&str> =
             required.as_object().into_iter().flat_map(|all| all.keys().map(String::as_str)).collect();
@@ -406,7 +406,7 @@ impl Events for CallEvents {
     fn resource_updated(&self, uri: String) {
         let catalog = Arc::clone(&self.context.server.published.catalog.borrow());
         if catalog.owns(&self.plugin, &uri) {
-            // This fails only if nobody listens, which is fine.
+            // This fails only without receivers, which is fine.
             self.context.server.updates.send(uri.into()).ok();
         }
     }

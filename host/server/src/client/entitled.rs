@@ -1,5 +1,5 @@
-//! What a caller may still have of what it got before: what came of its task, which is judged each time by what the caller and the
-//! plugin may do then, and streams, which end with what the caller showed.
+//! What a caller may still have of what it obtained earlier. Each time the result of a task is requested, it is checked against what the
+//! caller and the plugin may do at that time. Streams end when the caller's credentials expire or are revoked.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Server {
-    /// The task as its owner may see it now. None: for the owner it does not exist, because the owner's roles, or the profile that
-    /// it came for, do not give the tool any more.
+    /// Returns the task as its owner may see it now. None: the task does not exist for its owner, because the owner's roles or profile no
+    /// longer give the tool, or the folders that the task had.
     pub fn entitled(&self, caller: &Caller, profile: Option<&str>, record: Record) -> Option<Record> {
         let view = self.view(caller, profile);
         let purpose = &record.purpose;
@@ -25,9 +25,9 @@ impl Server {
         given.then(|| if whole { record } else { withheld(record) })
     }
 
-    /// Resolves when what a caller showed is not good any more, so that nothing that only waits for changes goes on: the token or the
-    /// certificate has ended, or the API key was taken away. None: what the caller showed does not end.
-    pub fn shown_until(self: &Arc<Self>, caller: &Caller) -> Option<impl Future<Output = ()> + Send + use<>> {
+    /// Resolves when the caller's credentials end, so that streams that only wait for changes end too: when the token or the certificate
+    /// expires, or the API key is revoked. None: the credentials do not end.
+    pub fn credentials_end(self: &Arc<Self>, caller: &Caller) -> Option<impl Future<Output = ()> + Send + use<>> {
         let identity = Arc::clone(caller.identity()?);
         (identity.expires.is_some() || identity.key.is_some()).then(|| {
             let server = Arc::clone(self);
@@ -48,7 +48,7 @@ impl Server {
         })
     }
 
-    /// Resolves when the API key that a caller showed is taken away.
+    /// Resolves when the API key that the caller used is revoked.
     pub async fn key_revoked(&self, identity: &Identity) {
         match &self.auth {
             Some(auth) => auth.revoked(identity).await,
@@ -56,7 +56,7 @@ impl Server {
         }
     }
 
-    /// Whether the caller's roles still open the folders that a call had.
+    /// Whether the caller's roles still give access to the folders that a call had.
     fn reaches(&self, caller: &Caller, entry: &Entry<'_>, before: &Reach) -> bool {
         let now = self.rights(caller).and_then(|rights| rights.ceilings(entry));
         match (before, now) {
@@ -76,14 +76,14 @@ fn has_access(view: &View, purpose: &Purpose) -> bool {
     served.is_some_and(|served| served.config.id == purpose.plugin && served.access.number() == purpose.access)
 }
 
-/// The task without anything that came from the plugin.
+/// Returns the task without anything that came from the plugin.
 fn withheld(mut record: Record) -> Record {
     record.questions.clear();
     if record.outcome.is_some() {
         let Purpose { plugin, tool, .. } = &record.purpose;
         let why = format!(
-            "The operator took away the tool `{tool}`, or access of its plugin `{plugin}`, after this task began; its result is \
-             not given any more."
+            "The operator took away the tool `{tool}`, or access of its plugin `{plugin}`, after this task began, so its \
+             result is withheld."
         );
         record.task.status = TaskStatus::Failed;
         record.task.message = Some(why.clone());

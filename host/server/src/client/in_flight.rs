@@ -11,7 +11,7 @@ use wharf_protocol::{
 
 use super::outbox::Voice;
 
-/// The most requests at once, so that a client that never reads answers cannot fill memory.
+/// The maximum number of requests at once, so that a client that never reads answers cannot fill memory.
 const MAX_IN_FLIGHT: usize = 1024;
 
 type Requests = Mutex<HashMap<Id, (CancellationToken, Voice)>>;
@@ -19,7 +19,7 @@ type Requests = Mutex<HashMap<Id, (CancellationToken, Voice)>>;
 #[derive(Default)]
 pub struct InFlight(Arc<Requests>);
 
-/// A request under way. Its id is free again when this is dropped.
+/// RAII guard of a request under way. The id of the request is free again when this is dropped.
 pub struct Entered {
     requests: Arc<Requests>,
     id: Id,
@@ -27,7 +27,7 @@ pub struct Entered {
 }
 
 impl InFlight {
-    /// Notes that a request is under way. `voice`: is muted when the request is cancelled.
+    /// Registers a request as under way. `voice`: is muted when the request is cancelled.
     pub fn enter(&self, id: &Id, voice: &Voice) -> Result<Entered, RpcError> {
         let mut requests = self.0.lock();
         if requests.contains_key(id) {

@@ -1,4 +1,4 @@
-//! What is known about clients, and how they are told: sessions, the context of a request, notifications, queues of messages.
+//! Clients: sessions, the context of a request, notifications, and queues of messages.
 
 pub mod context;
 mod entitled;

@@ -1,8 +1,8 @@
-//! Tells clients what changed. One loop serves every kind of listener.
+//! Sends clients notifications about changes. One loop serves every kind of listener.
 //!
-//! A listener is a legacy session, which also gets log messages, or a modern subscription, whose id is in all that it gets.
-//! Changes of lists are found by comparing generations, so that a burst leads to one notification. A listener that falls behind
-//! on resource updates is told about each resource that it subscribed to.
+//! A listener is a legacy session, which also gets log messages, or a modern subscription, whose id is in each of its notifications.
+//! Changes of lists are found by comparing generations, so that a burst of changes leads to one notification. A listener that falls behind
+//! on resource updates gets an update of each resource that it subscribed to.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ use super::{
 use crate::{
     auth::Caller,
     config::Config,
-    plugins::{catalog::Catalog, published::Failure, served::Generations, view::Told},
+    plugins::{catalog::Catalog, published::Failure, served::Generations, view::ListVersions},
     profiles::Style,
     tasks::Record,
 };
 
-/// A listener, and what it wants to hear.
+/// A receiver of notifications, which says which ones it wants.
 pub trait Listener: Send + Sync {
     fn wants_tools(&self) -> bool;
     fn wants_prompts(&self) -> bool;
@@ -36,24 +36,24 @@ pub trait Listener: Send + Sync {
     fn wants_resource(&self, uri: &str) -> bool;
     fn wants_task(&self, task: &Record) -> bool;
     fn revision(&self) -> Revision;
-    /// Every URI that it subscribed to, for when single updates were missed.
+    /// Returns every URI that the listener subscribed to, for when single updates were missed.
     fn resources(&self) -> Vec<String>;
-    /// The id to put into everything that is sent to it, if it is a subscription.
+    /// Returns the id to put into each notification, if the listener is a subscription.
     fn tag(&self) -> Option<&Id>;
-    /// Whether it hears of failures at this level.
+    /// Whether the listener wants log messages about failures at this level.
     fn wants_messages(&self, level: Level) -> bool;
-    /// Who listens: with the newest token that was shown.
+    /// Returns the caller that listens, with the credentials of its latest request.
     fn caller(&self) -> Caller;
-    /// The part of the catalog that it came for.
+    /// Returns the profile that the listener connected to.
     fn profile(&self) -> Option<&str>;
-    /// The lists that it was told of last; none if it has not been told any.
-    fn last_told(&self) -> &Mutex<Option<Told>>;
+    /// Returns the generations of the lists that the listener last learned about; None before the first time.
+    fn last_told(&self) -> &Mutex<Option<ListVersions>>;
 }
 
 /// Receives every change from [`Feed::open`] on, for one listener.
 pub struct Feed {
     server: Arc<Server>,
-    /// Which roles and profiles there are, and what they are for, may change with it.
+    /// A change of the config may change roles and profiles.
     config: watch::Receiver<Arc<Config>>,
     catalog: watch::Receiver<Arc<Catalog>>,
     updates: broadcast::Receiver<Arc<str>>,
@@ -62,7 +62,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Must be opened before the client is told that it is listening, so that no later change is missed.
+    /// Opens a feed. Must be called before the client learns that it is subscribed, so that no later change is missed.
     pub fn open(server: &Arc<Server>) -> Self {
         Self {
             server: Arc::clone(server),
@@ -76,7 +76,7 @@ impl Feed {
 
     /// Feeds the listener until its outbox closes.
     pub async fn run(mut self, listener: &dyn Listener, outbox: &Outbox) {
-        // Requests for lists wait for the first load, so it is no change to tell. Failures during it are in the log only.
+        // Requests for lists wait for the first load, so that load is not announced as a change. Failures during it are only in the log.
         if !*self.server.published.ready.borrow() {
             self.server.published.catalog().await;
             self.failures = self.failures.resubscribe();
@@ -86,14 +86,14 @@ impl Feed {
             self.catalog.mark_unchanged();
             let view = self.server.view(&listener.caller(), listener.profile());
             let first = self.server.published.first.get().copied();
-            for list in list_changes(listener, view.told(), first, view.filter.style()) {
+            for list in list_changes(listener, view.list_versions(), first, view.filter.style()) {
                 if outbox.send(notification::list_changed(list, listener.tag())).await == Err(Unsent::Closed) {
                     return;
                 }
             }
             let sent = tokio::select! {
                 changed = self.catalog.changed() => if changed.is_err() { return } else { Ok(()) },
-                // Only roles and profiles are of any matter here, and without any nothing changes for the listener.
+                // Of the config, only roles and profiles matter here. Without any of them, a new config changes nothing for the listener.
                 Ok(()) = self.config.changed() => Ok(()),
                 () = outbox.closed() => return,
                 updated = self.updates.recv() => match updated {
@@ -108,7 +108,7 @@ impl Feed {
                     }
                     Err(RecvError::Closed) => return,
                 },
-                // Changes that a slow listener misses are not made up for, since clients also poll their tasks.
+                // Changes of tasks that a slow listener misses are not sent again, since clients also poll their tasks.
                 changed = self.tasks.recv() => match changed {
                     Ok(task) if listener.wants_task(&task) => {
                         let encoder = self.server.encoder(listener.revision());
@@ -126,7 +126,7 @@ impl Feed {
                     _ => Ok(()),
                 },
             };
-            // What is lost for want of memory is lost; later changes are told again.
+            // A notification that is dropped for lack of memory is not sent again; later changes are announced as usual.
             if sent == Err(Unsent::Closed) {
                 return;
             }
@@ -140,15 +140,16 @@ pub fn covers(subscribed: &str, uri: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || subscribed.ends_with('/') || rest.starts_with('/'))
 }
 
-/// `first`: the lists after the first load. `style`: how tools are listed for the listener.
-fn list_changes(listener: &dyn Listener, now: Told, first: Option<Generations>, style: Style) -> Vec<Listed> {
+/// Returns the lists that changed for the listener since it last learned about them. `first`: the generations after the first load.
+/// `style`: how tools are listed for the listener.
+fn list_changes(listener: &dyn Listener, now: ListVersions, first: Option<Generations>, style: Style) -> Vec<Listed> {
     let mut lists = Vec::new();
     let (before, now, all_differ) = match (listener.last_told().lock().replace(now), first) {
-        // Where the first role or profile came, or the last one went, any list may be another.
+        // If the first role or profile was added, or the last one removed, any list may differ.
         (Some(before), _) if before.own.is_some() != now.own.is_some() => (before.all, now.all, true),
         (Some(before), _) => (before.own.unwrap_or(before.all), now.own.unwrap_or(now.all), false),
-        // A listener that came before the first load may have seen the lists of that load, but nothing older. The tools that stand for
-        // all others are the same at every load.
+        // A listener that connected before the first load may have seen the lists of that load, but nothing older. The search tools, which
+        // a client with the search style gets in place of all others, are the same at every load.
         (None, Some(first)) if style == Style::Search => {
             (Generations { tools: now.all.tools, ..first }, now.all, false)
         }

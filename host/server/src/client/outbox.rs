@@ -1,4 +1,4 @@
-//! The queue of messages to a client while a request runs: that of its pipe, or of its response stream.
+//! The bounded queue of messages to a client, with backpressure: the queue of a pipe, or of a request's response stream.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::base::ledger::{Account, Charge};
 /// The memory that a message takes besides its text.
 const MESSAGE_BYTES: usize = 64;
 
-/// Room in bytes for a message of the usual size.
-const RESERVE: u32 = 64 * 1024;
+/// The room in bytes for a message of the usual size.
+const USUAL_MESSAGE_BYTES: u32 = 64 * 1024;
 
 /// The sending end of a queue of messages to a client.
 #[derive(Clone)]
@@ -20,13 +20,13 @@ pub struct Outbox {
     /// Bounds the queue: one permit for each byte that may wait.
     room: Arc<Semaphore>,
     bytes: u32,
-    /// Is charged for the messages that wait.
+    /// The account that is charged for the messages that wait.
     account: Account,
     pub voice: Voice,
 }
 
-/// Whether a request may still send messages, which ends when it is cancelled. The lock is held while a message is sent, so
-/// that none is sent after [`Voice::mute`], even if the request still runs somewhere.
+/// The switch that stops the messages of a request when it is cancelled. The lock is held while a message is sent, so that no message is
+/// sent after [`Voice::mute`], even if the request still runs somewhere.
 #[derive(Clone, Default)]
 pub struct Voice {
     muted: Arc<Mutex<bool>>,
@@ -38,7 +38,7 @@ impl Voice {
     }
 }
 
-/// A message that waits to be read. Its room is free again when this is dropped.
+/// A message that waits to be read. Its room in the queue is free again when this is dropped.
 pub struct Queued {
     pub text: String,
     _room: OwnedSemaphorePermit,
@@ -50,19 +50,20 @@ pub struct Queued {
 pub enum Unsent {
     /// The client is gone, or the request was cancelled.
     Closed,
-    /// There is no memory for it now.
+    /// There is not enough memory for the message now.
     NoRoom,
 }
 
 impl Outbox {
-    /// `bytes`: how much may wait; a larger message waits alone. `account`: is charged for what waits.
+    /// Creates a queue and its receiving end. `bytes`: how much may wait; a larger message waits alone. `account`:
+    /// is charged for what waits.
     pub fn new(bytes: u32, account: Account) -> (Self, mpsc::UnboundedReceiver<Queued>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let room = Arc::new(Semaphore::new(usize::try_from(bytes).unwrap_or(usize::MAX)));
         (Self { sender, room, bytes, account, voice: Voice::default() }, receiver)
     }
 
-    /// An outbox for one request, which sends to the same queue and can be muted alone.
+    /// Returns an outbox for one request, which sends to the same queue and can be muted alone.
     pub fn of_request(&self) -> Self {
         Self { voice: Voice::default(), ..self.clone() }
     }
@@ -83,8 +84,7 @@ impl Outbox {
         self.say(Queued { text, _room: room, _charge: charge })
     }
 
-    /// Sends a message if there is room for it, and drops it otherwise. For messages that may be lost, from places that cannot
-    /// wait.
+    /// Sends a message if there is room for it, and drops it otherwise. For messages that may be lost, sent by code that cannot wait.
     pub fn offer(&self, text: String) {
         let room = Arc::clone(&self.room).try_acquire_many_owned(self.room_for(&text)).ok();
         let charge = self.account.charge(text.len() + MESSAGE_BYTES).ok();
@@ -93,25 +93,25 @@ impl Outbox {
         }
     }
 
-    /// Waits behind the messages that wait for room already. Asks for one byte only, because many may wait here and more would
-    /// add up to all the room there is.
+    /// Waits until the messages that already wait for room have it. Acquires one byte only, because many callers may wait here, and more
+    /// would add up to the room of the whole queue.
     pub async fn ready(&self) {
         // The semaphore is never closed, so this cannot fail.
         drop(self.room.acquire().await);
     }
 
-    /// Whether no room is left, as is the case while a message waits for more.
+    /// Whether the queue is full, as it is while a message waits for room.
     pub fn is_full(&self) -> bool {
         self.room.available_permits() == 0
     }
 
     /// Waits until there is room for a message of the usual size.
     pub async fn roomy(&self) {
-        drop(self.room.acquire_many(RESERVE.min(self.bytes / 2)).await);
+        drop(self.room.acquire_many(USUAL_MESSAGE_BYTES.min(self.bytes / 2)).await);
     }
 
     pub fn is_roomy(&self) -> bool {
-        self.room.available_permits() >= RESERVE.min(self.bytes / 2) as usize
+        self.room.available_permits() >= USUAL_MESSAGE_BYTES.min(self.bytes / 2) as usize
     }
 
     pub async fn closed(&self) {

@@ -1,5 +1,5 @@
-//! The place that a request over HTTP has among those under way. While the request waits for what is no work of this server, such as
-//! the answer of a person, it has a place among those that wait instead, so that it keeps nobody from being served.
+//! The place of an HTTP request in the pool of requests under way. While the request waits for something outside of this server, such as
+//! the answer of a person, it holds a place in the pool of waiting requests instead, so that it does not keep others from being served.
 
 use std::{
     sync::Arc,
@@ -16,12 +16,13 @@ use crate::base::{
     quota::{Resting, Turn},
 };
 
-/// How many requests may wait for each that may be under way.
-const AWAY: usize = 8;
-/// How long a request that has its answer may take to get a place again. Those before it have at most the timeout of their plugins.
-const BACK: Duration = Duration::from_secs(120);
-/// A client that has not read its stream for so long counts as gone. It is told to come back sooner than that.
-pub const GONE: Duration = Duration::from_secs(5);
+/// The number of places for waiting requests, for each place for a request under way.
+const WAITING_PER_UNDER_WAY: usize = 8;
+/// How long a request whose answer has arrived may take to get a place again. The requests before it take at most the
+/// timeout of their plugins.
+const RETURN_TIMEOUT: Duration = Duration::from_secs(120);
+/// A client that has not read its stream for this long counts as gone. Clients are told to come back sooner than that.
+pub const GONE_GRACE: Duration = Duration::from_secs(5);
 
 pub static UNDER_WAY: Rule = Rule {
     of: "requests under way",
@@ -61,7 +62,7 @@ pub struct Taken {
 
 impl Seats {
     pub fn new(in_flight: usize) -> Arc<Self> {
-        let waiting = Places::new(&WAITING, in_flight.saturating_mul(AWAY));
+        let waiting = Places::new(&WAITING, in_flight.saturating_mul(WAITING_PER_UNDER_WAY));
         Arc::new(Self { under_way: Places::new(&UNDER_WAY, in_flight), waiting })
     }
 
@@ -71,24 +72,24 @@ impl Seats {
     }
 }
 
-/// Where a request has its place.
+/// The place that a request holds.
 #[derive(Default)]
 pub struct Seat {
     held: Mutex<Option<Held>>,
     ended: Notify,
-    /// Whether it counts as a call that runs, where the config says how many may run at once.
+    /// The call's turn while it counts as running, if the config limits how many calls may run at once.
     turn: Mutex<Option<Turn>>,
 }
 
 struct Held {
     taken: Taken,
     away: bool,
-    /// What the place gives way as, once the client may be gone.
+    /// The occupant under which the place gives way, once the client may be gone.
     occupant: Option<Arc<dyn Occupant>>,
 }
 
 impl Held {
-    /// Changes the place for another one.
+    /// Replaces the place, and returns the previous one.
     fn change(&mut self, mut place: Place, away: bool) -> Place {
         if let Some(occupant) = &self.occupant {
             place.give_way(Arc::clone(occupant));
@@ -99,18 +100,18 @@ impl Held {
 }
 
 impl Seat {
-    /// The request has this place from now on.
+    /// Gives the request this place.
     pub fn sit(&self, taken: Taken) {
         *self.held.lock() = Some(Held { taken, away: false, occupant: None });
     }
 
-    /// The request has no place any more, and gets none again.
+    /// Gives the request's place back. The request gets no other one.
     pub fn leave(&self) {
         let held = self.held.lock().take();
         drop(held);
     }
 
-    /// The place gives way from now on when this occupant does.
+    /// Makes the place give way when this occupant does.
     pub fn give_way(&self, occupant: Arc<dyn Occupant>) {
         if let Some(held) = &mut *self.held.lock() {
             held.taken.place.give_way(Arc::clone(&occupant));
@@ -118,17 +119,17 @@ impl Seat {
         }
     }
 
-    /// Ends the request, whose place another one has.
+    /// Ends the request, because another one takes its place.
     pub fn end(&self) {
         self.ended.notify_one();
     }
 
-    /// Returns when the request is ended for another one.
+    /// Returns when the request is to end, because another one takes its place.
     pub async fn ended(&self) {
         self.ended.notified().await;
     }
 
-    /// Waits for something that is no work of this server. The place is given back meanwhile, if there is one.
+    /// Waits for something outside of this server. The request's place is given back meanwhile, if it has one.
     pub async fn away<T>(&self, waits: impl Future<Output = T>) -> Result<T, RpcError> {
         let mut waits = std::pin::pin!(waits);
         if let std::task::Poll::Ready(done) = futures_util::poll!(&mut waits) {
@@ -146,7 +147,7 @@ impl Seat {
         Ok(done)
     }
 
-    /// The call counts as running until [`Seat::stop`].
+    /// Counts the call as running until [`Seat::stop`].
     pub fn run(&self, turn: Turn) {
         *self.turn.lock() = Some(turn);
     }
@@ -157,7 +158,7 @@ impl Seat {
     }
 
     async fn run_again(&self, resting: Resting) -> Result<(), RpcError> {
-        let Ok(turn) = tokio::time::timeout(BACK, resting.run()).await else {
+        let Ok(turn) = tokio::time::timeout(RETURN_TIMEOUT, resting.run()).await else {
             let why =
                 "the answer came, but as many calls run as `limits` of a role or a plugin allow at once; try again";
             return Err(RpcError::internal(why));
@@ -166,7 +167,8 @@ impl Seat {
         Ok(())
     }
 
-    /// Takes a place among those that wait, in place of the one among those under way.
+    /// Takes a place among the waiting requests, in exchange for the one among the requests under way. None: the
+    /// request holds no such place.
     fn go(&self) -> Result<Option<(Arc<Seats>, Party)>, RpcError> {
         let mut held = self.held.lock();
         let Some(there) = held.as_mut().filter(|held| !held.away) else { return Ok(None) };
@@ -174,7 +176,7 @@ impl Seat {
         let waiting = seats.waiting.take(party).map_err(|full| no_place(&full))?;
         let before = there.change(waiting, true);
         drop(held);
-        // Whoever gets it runs outside of the lock.
+        // Dropped outside of the lock, because that may run the next request in line.
         drop(before);
         Ok(Some((seats, party)))
     }
@@ -184,7 +186,7 @@ impl Seat {
             // The request has been answered, and only its task goes on.
             return Ok(());
         }
-        let Ok(place) = tokio::time::timeout(BACK, seats.under_way.wait(party)).await else {
+        let Ok(place) = tokio::time::timeout(RETURN_TIMEOUT, seats.under_way.wait(party)).await else {
             let why = format!("the answer came, but {} requests are under way; try again", seats.under_way.taken());
             return Err(RpcError::internal(why));
         };
@@ -199,7 +201,7 @@ impl Seat {
     }
 }
 
-/// The error for a request without a place.
+/// Returns the error for a request without a place.
 pub fn no_place(full: &Full) -> RpcError {
     RpcError::internal(format!("{full}; try again"))
 }
@@ -221,23 +223,23 @@ impl<S: std::ops::Deref<Target = Seat> + Send + Sync> Occupant for OfRequest<S> 
 
 /// The occupant of the place of a request whose client may be gone.
 pub struct Left<S> {
-    /// What ends the request.
+    /// The seat through which the request is ended.
     pub seat: S,
-    /// For how long the client has been gone. None: it is there.
+    /// Returns how long the client has been gone. None: the client is connected.
     pub gone: Box<dyn Fn(Instant) -> Option<Duration> + Send + Sync>,
 }
 
 impl<S> Left<S> {
-    /// Of a client that went before it was told where to come back to.
+    /// Returns the occupant for a client that left before it learned which stream to come back to.
     pub fn for_good(seat: S) -> Self {
         let since = Instant::now();
-        Self { seat, gone: Box::new(move |now| Some(now.saturating_duration_since(since) + GONE)) }
+        Self { seat, gone: Box::new(move |now| Some(now.saturating_duration_since(since) + GONE_GRACE)) }
     }
 }
 
 impl<S: std::ops::Deref<Target = Seat> + Send + Sync> Occupant for Left<S> {
     fn gives_way(&self, now: Instant) -> Option<GivesWay> {
-        (self.gone)(now).filter(|gone| *gone >= GONE).map(|idle| GivesWay::ToSmaller { idle })
+        (self.gone)(now).filter(|gone| *gone >= GONE_GRACE).map(|idle| GivesWay::ToSmaller { idle })
     }
 
     fn end(&self) {
@@ -263,7 +265,11 @@ mod tests {
         let (seats, ann, ben) = seats();
         let seat = Seat::default();
         seat.sit(seats.take(ann).unwrap());
-        assert_eq!(seat.away(std::future::ready(7)).now_or_never(), Some(Ok(7)), "it need not wait");
+        assert_eq!(
+            seat.away(std::future::ready(7)).now_or_never(),
+            Some(Ok(7)),
+            "a future that is ready does not wait"
+        );
         let (answer, answered) = tokio::sync::oneshot::channel();
         let mut waits = Box::pin(seat.away(answered));
         assert!(waits.as_mut().now_or_never().is_none());
@@ -323,12 +329,12 @@ mod tests {
         let (seats, ann, ben) = seats();
         let held: Vec<_> = (0..3).map(|_| Arc::new(Seat::default())).collect();
         held.iter().for_each(|seat| seat.sit(seats.take(ann).unwrap()));
-        let there = Left { seat: Arc::clone(&held[0]), gone: Box::new(|_| Some(GONE / 2)) };
+        let there = Left { seat: Arc::clone(&held[0]), gone: Box::new(|_| Some(GONE_GRACE / 2)) };
         held[0].give_way(Arc::new(there));
         assert!(seats.take(ann).is_err(), "it may come back");
         held[1].give_way(Arc::new(Left::for_good(Arc::clone(&held[1]))));
         let _others = [seats.take(ben).unwrap(), seats.take(ben).unwrap()];
-        held[1].ended().now_or_never().expect("it made room");
+        held[1].ended().now_or_never().expect("the request gave way");
         assert!(held[0].ended().now_or_never().is_none());
         held[1].leave();
         assert_eq!(taken(&seats).0, 4);

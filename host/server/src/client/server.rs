@@ -1,4 +1,4 @@
-//! What all connections share.
+//! The state of the server that all connections share.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -36,20 +36,20 @@ use crate::{
     tasks::{Memory, Tasks},
 };
 
-/// How long requests that are under way may take to finish when wharf stops or a client's input has ended. Over HTTP they have more
-/// time, before wharf stops.
-pub const DRAIN: Duration = Duration::from_secs(1);
+/// How long requests under way may take to finish in a graceful shutdown, or when a client's input has ended. Over HTTP they have
+/// more time before wharf stops.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long `initialize` and `server/discover` wait for the first load at the most.
-const INTRODUCTION: Duration = Duration::from_millis(500);
+/// The longest time that `initialize` and `server/discover` wait for the first load.
+const INTRODUCTION_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How many resource updates a slow listener may be behind before it is told about all its resources.
-const UPDATES_KEPT: usize = 256;
+/// How many resource updates a slow listener may be behind before it gets an update of all its resources.
+const MAX_UPDATES_BEHIND: usize = 256;
 
-/// How many different hints the operator gets about one plugin.
-const HINTS_PER_PLUGIN: usize = 64;
+/// The maximum number of different hints that the operator gets about one plugin.
+const MAX_HINTS_PER_PLUGIN: usize = 64;
 
-/// What a server is made of, besides the config.
+/// The parts that a server is made from, besides the config.
 pub struct Shared {
     /// The config in use.
     pub config: watch::Receiver<Arc<Config>>,
@@ -73,14 +73,14 @@ pub struct Server {
     pub seal: Seal,
     /// The URIs of resources whose contents changed.
     pub updates: broadcast::Sender<Arc<str>>,
-    /// Cancelled when wharf shuts down. What is under way ends a moment later.
+    /// Cancelled when wharf shuts down. Work under way ends a moment later.
     pub stop: CancellationToken,
-    /// Cancelled before that, or with it: nobody is taken in any more over HTTP, and what only waits for changes ends. Requests under
-    /// way may finish.
+    /// Cancelled before `stop`, or together with it: no more clients are accepted over HTTP, and streams that only wait for changes end.
+    /// Requests under way may finish.
     pub closing: CancellationToken,
-    /// Cancelled before that, or with it: whoever distributes requests is told to send them elsewhere.
+    /// Cancelled before `closing`, or together with it: load balancers learn to send requests elsewhere.
     pub draining: CancellationToken,
-    /// Sent to when files beside the config are to be looked at again.
+    /// Notified when files that the config names, such as certificates, are to be read again.
     pub reread: watch::Sender<()>,
     /// Calls that go on in the background.
     pub tasks: Arc<Tasks>,
@@ -88,17 +88,17 @@ pub struct Server {
     pub tracker: TaskTracker,
     encoders: [Arc<Encoder>; Revision::ALL.len()],
     incidents: AtomicU64,
-    /// The hints that the operator was given, by plugin.
+    /// The hints that the operator already got, by plugin.
     hinted: Mutex<HashMap<String, HashSet<String>>>,
-    /// Checks access tokens, if the config names who issues them.
+    /// Checks access tokens, if the config has `[auth]`.
     pub auth: Option<Arc<Auth>>,
-    /// What is known of calls that a person has to approve.
+    /// The state of calls that a person has to approve.
     pub approvals: Approvals,
-    /// Has to approve every call, if there is one.
+    /// The embedding program's approver, which has to approve every call, if there is one.
     pub approver: Option<Arc<dyn Approver>>,
-    /// Told about every run of a plugin.
+    /// The observers, which are notified of every run of a plugin.
     pub observers: Observers,
-    /// What callers have used of what the config allows them.
+    /// How much callers have used of what the config allows them.
     pub quotas: Arc<Quotas>,
     /// Tells the operator about refused connections and requests, at a limited rate.
     pub refusals: Arc<Refusals>,
@@ -129,7 +129,7 @@ impl Server {
             approver,
             observers,
             seal,
-            updates: broadcast::channel(UPDATES_KEPT).0,
+            updates: broadcast::channel(MAX_UPDATES_BEHIND).0,
             stop,
             closing,
             draining,
@@ -161,25 +161,25 @@ impl Server {
         }
     }
 
-    /// What the roles of the config in use are for a caller. None: the caller may use everything.
+    /// Returns the caller's rights under the roles of the config in use. None: the caller may use everything.
     pub fn rights(&self, caller: &Caller) -> Option<Rights> {
         let identity = caller.identity()?;
         self.config.borrow().roles.rights(identity)
     }
 
-    /// What a client sees of the catalog as it is now. `profile`: the one that it came for.
+    /// Returns what a client sees of the current catalog. `profile`: the profile that the client connected to.
     pub fn view(&self, caller: &Caller, profile: Option<&str>) -> View {
         let catalog = Arc::clone(&self.published.catalog.borrow());
         let rights = self.rights(caller);
         View { catalog, filter: Filter { rights, profile: self.config.borrow().profiles.find(profile) } }
     }
 
-    /// How tools are listed for a client.
+    /// Returns how tools are listed for a client.
     pub fn style(&self, profile: Option<&str>) -> Style {
         self.config.borrow().profiles.find(profile).map_or(Style::Full, |profile| profile.style)
     }
 
-    /// Refuses the name of a profile that there is not.
+    /// Returns an error if there is no profile with this name.
     pub fn check_profile(&self, name: &str) -> anyhow::Result<()> {
         let profiles = &self.config.borrow().profiles;
         let known = || profiles.names().collect::<Vec<_>>().join(", ");
@@ -187,18 +187,18 @@ impl Server {
         Ok(())
     }
 
-    /// What models are told about all tools together.
+    /// Returns the instructions for models about all tools together.
     pub fn instructions(&self, caller: &Caller, profile: Option<&str>) -> Option<Shown> {
         self.view(caller, profile).instructions(self.startup.face.instructions.as_deref())
     }
 
-    /// Waits a moment for the first load, before a client is told the instructions. It is told them only once.
+    /// Waits a moment for the first load, before a client gets the instructions, which it gets only once.
     pub async fn ready_to_introduce(&self) {
-        // If loading takes longer, the client is told what is known by then.
-        self.published.wait(INTRODUCTION).await;
+        // If loading takes longer, the client gets what is loaded by then.
+        self.published.wait(INTRODUCTION_TIMEOUT).await;
     }
 
-    /// The answer when wharf itself has a defect: the client gets a number that the operator finds in the log.
+    /// Logs a defect of wharf itself, and returns the error for the client, with a number that the operator finds in the log.
     pub fn incident(&self, detail: &str) -> RpcError {
         let number = self.incidents.fetch_add(1, Ordering::Relaxed) + 1;
         let id = format!("{}-{number}", std::process::id());
@@ -206,12 +206,12 @@ impl Server {
         RpcError::internal(format!("internal error; the operator finds it in the log as incident {id}"))
     }
 
-    /// Tells the operator, once for each text, what a plugin was refused, and in which table it can be allowed. What is not for
-    /// any table to allow is told however much was told before.
+    /// Logs for the operator, once for each text, what a plugin was refused, and which table of the config can allow it. A refusal that no
+    /// table can allow is logged however many hints were logged before.
     pub fn hint(&self, plugin: &str, (text, table): (String, Option<Table>)) {
         let mut hinted = self.hinted.lock();
         let told = hinted.entry(plugin.to_owned()).or_default();
-        if (table.is_none() || told.len() < HINTS_PER_PLUGIN) && told.insert(text.clone()) {
+        if (table.is_none() || told.len() < MAX_HINTS_PER_PLUGIN) && told.insert(text.clone()) {
             let Some(table) = table else { return tracing::warn!(plugin, "{text}") };
             let file = self.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());
             tracing::warn!(

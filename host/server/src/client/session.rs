@@ -18,7 +18,7 @@ use wharf_protocol::{
     Feature, Id, Level, Notification, Response, Revision, RpcError,
     capability::ClientCapabilities,
     message::request_text,
-    notification::{self, Told},
+    notification::{self, KnownNotification},
     params::{Initialize, RootsResult},
 };
 
@@ -36,17 +36,17 @@ use crate::{
         random_id,
         text::{escaped, short_digest},
     },
-    observe::meter::Counted,
+    observe::meter::CountedSession,
     plugins::view,
     tasks::Record,
 };
 
 /// How long a person may take to answer a question.
-pub const PERSON: Duration = Duration::from_secs(600);
+pub const PERSON_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long a client may take to list its roots.
-const ROOTS: Duration = Duration::from_secs(5);
+const ROOTS_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_SUBSCRIPTIONS: usize = 1024;
-/// The most bytes of each of `clientInfo` and `capabilities`.
+/// The maximum size of each of `clientInfo` and `capabilities`.
 const MAX_DECLARED_BYTES: usize = 16 << 10;
 /// The memory that a session and a subscription take besides their texts.
 const SESSION_BYTES: usize = 8 << 10;
@@ -58,9 +58,9 @@ pub struct Session {
     digest: OnceLock<String>,
     pub revision: Revision,
     pub principal: Principal,
-    /// The part of the catalog that the client came for.
+    /// The profile, a named part of the catalog, that the client connected to.
     pub profile: Option<Arc<str>>,
-    /// Its principal, with the newest token that was shown.
+    /// The principal, with the credentials of its latest request.
     caller: Mutex<Caller>,
     pub capabilities: Arc<ClientCapabilities>,
     pub client_info: Option<Arc<str>>,
@@ -72,33 +72,33 @@ pub struct Session {
     next_id: AtomicU64,
     roots: Roots,
     pub approvals: SessionApprovals,
-    last_told: Mutex<Option<view::Told>>,
+    last_told: Mutex<Option<view::ListVersions>>,
     last_used: Mutex<Instant>,
     /// Whether there was any request or stream in the session since it was opened.
     used: AtomicBool,
-    /// Is charged for all that is kept for the session, and for the messages to its client.
+    /// The account that is charged for everything stored for the session, and for the messages to its client.
     pub account: Account,
     _charge: Charge,
-    /// The client's requests that are under way, where each has a response of its own, as over HTTP.
+    /// The client's requests under way, on transports where each request has its own response, such as HTTP.
     pub in_flight: InFlight,
     /// Cancelled when the session ends, which stops its requests and tasks.
     pub ended: CancellationToken,
-    /// Ends the stream for messages that belong to no request. There is one: a new stream replaces the old.
+    /// Ends the stream for messages that belong to no request. A session has one such stream: a new stream replaces the old.
     stream: Mutex<CancellationToken>,
-    /// How many such streams are open, where those that were just replaced may still count, and how many tasks are under way.
+    /// The number of open streams for such messages, possibly with ones that were just replaced, plus the number of tasks under way.
     uses: AtomicU64,
-    /// Counts the session, if anybody counts.
-    _counted: Option<Counted>,
+    /// Counts the session in the metrics, if they are on.
+    _counted: Option<CountedSession>,
 }
 
-/// The client's roots. `stale` counts the changes that the client announced. `known` has the roots, with that count and the
-/// config's epoch when they were asked for.
+/// The client's roots. `stale` counts the changes that the client announced. `known` has the roots, with that count and the config's epoch
+/// at the time when the client was asked for them.
 struct Roots {
     stale: watch::Sender<u64>,
     known: AsyncMutex<Option<((u64, u64), CallRoots)>>,
 }
 
-/// What a person approved of in this session.
+/// The calls that a person approved in this session.
 #[derive(Default)]
 pub struct SessionApprovals {
     /// Held while the person is asked, so that there is one question at a time.
@@ -106,7 +106,7 @@ pub struct SessionApprovals {
     pub remembered: Remembered,
 }
 
-/// The session is in use until this is dropped.
+/// RAII guard of a session in use: the session counts as in use until this is dropped.
 pub struct Used(Arc<Session>);
 
 impl Drop for Used {
@@ -116,27 +116,27 @@ impl Drop for Used {
     }
 }
 
-/// The client has an open stream until this is dropped.
+/// RAII guard of an open stream: the client has an open stream until this is dropped.
 pub struct Listening {
     _used: Used,
     ended: CancellationToken,
 }
 
 impl Listening {
-    /// Returns when another stream takes the place of this one, or the session ends. A method and no field, so that what waits for it
-    /// holds all of this.
+    /// Returns when another stream replaces this one, or the session ends. This is a method, and the field private, so that a future that
+    /// waits for it captures the whole guard.
     pub async fn ended(&self) {
         self.ended.cancelled().await;
     }
 }
 
 impl Session {
-    /// Names the session in records, since its id is as good as a token for as long as it lives.
+    /// Returns the name of the session in records. The id itself is not recorded, since it works like a token while the session lives.
     pub fn digest(&self) -> &str {
         self.digest.get_or_init(|| short_digest(&self.id))
     }
 
-    /// Performs the handshake. What the session makes wharf keep is charged to `account`. Returns the session and the result of `initialize`.
+    /// Performs the handshake. The memory of the session is charged to `account`. Returns the session and the result of `initialize`.
     pub fn open(
         server: &Arc<Server>,
         params: Initialize,
@@ -176,9 +176,9 @@ impl Session {
             next_id: AtomicU64::new(1),
             approvals: SessionApprovals::default(),
             roots: Roots { stale: watch::channel(0).0, known: AsyncMutex::new(None) },
-            // Before the first load there is no list that the client could have seen, since requests for lists wait for it.
+            // Before the first load the client cannot have seen a list, since requests for lists wait for that load.
             last_told: Mutex::new(
-                server.published.ready.borrow().then(|| server.view(caller, profile.as_deref()).told()),
+                server.published.ready.borrow().then(|| server.view(caller, profile.as_deref()).list_versions()),
             ),
             last_used: Mutex::new(Instant::now()),
             used: AtomicBool::new(false),
@@ -195,13 +195,13 @@ impl Session {
         Ok((Arc::new(session), result))
     }
 
-    /// For how long the session has had no request or task under way and no open stream. None: it has one.
+    /// Returns how long the session has had no request or task under way and no open stream. None: it has one.
     pub fn idle(&self, now: Instant) -> Option<Duration> {
         let in_use = self.uses.load(Ordering::Relaxed) > 0 || !self.in_flight.is_empty();
         (!in_use).then(|| now.saturating_duration_since(*self.last_used.lock()))
     }
 
-    /// The same; nothing while it has one.
+    /// Returns the same duration, or zero if the session has one, and marks the session as just used then.
     pub fn idle_for(&self) -> Duration {
         self.idle(Instant::now()).unwrap_or_else(|| {
             self.touch();
@@ -209,14 +209,14 @@ impl Session {
         })
     }
 
-    /// Notes that the session is in use, until the returned value is dropped.
+    /// Marks the session as in use until the returned guard is dropped.
     pub fn used(self: &Arc<Self>) -> Used {
         self.set_used();
         self.uses.fetch_add(1, Ordering::Relaxed);
         Used(Arc::clone(self))
     }
 
-    /// Notes with which token its owner came last.
+    /// Stores the caller with the credentials of its latest request.
     pub fn seen_as(&self, caller: &Caller) {
         *self.caller.lock() = caller.clone();
     }
@@ -225,7 +225,7 @@ impl Session {
         *self.last_used.lock() = Instant::now();
     }
 
-    /// The owner of the tasks that the session begins.
+    /// Returns the owner of the tasks that the session begins.
     pub fn owner(&self) -> Owner {
         Owner::Session(Arc::clone(&self.id))
     }
@@ -273,7 +273,7 @@ impl Session {
 
     /// Handles a notification from the client. True if it says that the roots changed.
     pub fn notified(&self, notification: &Notification) -> bool {
-        let roots = notification.known() == Some(Told::RootsChanged);
+        let roots = notification.known() == Some(KnownNotification::RootsChanged);
         if roots {
             self.roots.stale.send_modify(|count| *count += 1);
         }
@@ -286,7 +286,7 @@ impl Session {
         let outcome = response.outcome.and_then(|raw| {
             serde_json::from_str(raw.get()).map_err(|error| RpcError::invalid_params(error.to_string()))
         });
-        // Whoever waited may have given up.
+        // The call that waited may have given up.
         waiting.send(outcome).ok();
     }
 
@@ -321,14 +321,15 @@ impl Session {
         }
     }
 
-    /// The client's roots. They are asked for if they are not known or have changed. If none can be used, the operator's are.
+    /// Returns the client's roots. Asks for them if they are unknown or have changed. If the client has no usable
+    /// roots, the operator's are used.
     pub async fn roots(&self, server: &Arc<Server>, outbox: &Outbox) -> CallRoots {
         if !self.capabilities.roots {
             return CallRoots::default();
         }
         let mut known = self.roots.known.lock().await;
         loop {
-            // The epoch counts as well, since the operator may have changed where roots may lie.
+            // The epoch is compared too, since the operator may have changed where roots may lie.
             let now = (*self.roots.stale.borrow(), server.scopes.epoch());
             if let Some((at, roots)) = known.as_ref()
                 && *at == now
@@ -336,7 +337,7 @@ impl Session {
                 return roots.clone();
             }
             let before = known.as_ref().map(|(_, roots)| roots.clone()).unwrap_or_default();
-            let reply = self.ask(outbox, "roots/list", None, ROOTS).await;
+            let reply = self.ask(outbox, "roots/list", None, ROOTS_TIMEOUT).await;
             let listed =
                 reply.and_then(|reply| serde_json::from_value::<RootsResult>(reply).map_err(|error| error.to_string()));
             let roots = match listed {
@@ -372,8 +373,8 @@ impl Session {
     }
 }
 
-/// Takes a question back when whoever asked stops waiting, because it took too long or because the call is not wanted any more: an
-/// answer would be for nothing. So unanswered questions do not pile up, neither here nor before a person.
+/// RAII guard of an open question. Withdraws the question when the call stops waiting, because the answer took too long or the call was
+/// cancelled. So unanswered questions do not pile up, neither here nor in front of a person.
 struct Withdraw<'a> {
     session: &'a Session,
     id: &'a Id,
@@ -385,7 +386,8 @@ impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
         let is_open = self.session.pending.lock().remove(self.id).is_some();
         if is_open && self.sent {
-            // A call that was cancelled has no voice any more, but this is about a request of ours.
+            // The outbox of a cancelled call is muted, but this notification is about a request of the server, so it
+            // gets an outbox of its own.
             self.outbox.of_request().offer(notification::cancelled(self.id, "the answer is not needed any more"));
         }
     }
@@ -425,7 +427,7 @@ impl Listener for Session {
     fn profile(&self) -> Option<&str> {
         self.profile.as_deref()
     }
-    fn last_told(&self) -> &Mutex<Option<view::Told>> {
+    fn last_told(&self) -> &Mutex<Option<view::ListVersions>> {
         &self.last_told
     }
 }

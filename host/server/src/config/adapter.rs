@@ -1,4 +1,4 @@
-//! How a plugin is served that was not made for wharf: `adapter`, `command` and the tables in `tools`.
+//! How plugins that were not made for wharf are served: `adapter`, `command` and the tables in `tools`.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use super::{
 };
 use crate::base::pattern::Pattern;
 
-/// The name of the tool that takes any arguments.
-const RUN: &str = "run";
+/// The name of the tool that passes any arguments to a command.
+const RUN_TOOL: &str = "run";
 
 /// Reads how a plugin is served, and which of its tools are published.
 pub fn resolve(
@@ -30,7 +30,7 @@ pub fn resolve(
     };
     ensure!(
         !command || kind == Some(Served::Command),
-        "`command = true` is for commands, and `adapter` says otherwise"
+        "`command = true` is for adapter = \"command\", and `adapter` says otherwise"
     );
     let mut resolved = Adapter { kind, run: command.then(|| run(id)), ..Adapter::default() };
     let declared = match tools {
@@ -43,31 +43,31 @@ pub fn resolve(
     for (name, tool) in declared {
         let named = || format!("tools.{name}");
         ensure!(
-            !name.is_empty() && name.chars().all(is_name_character) && !(command && name == RUN),
-            "`{}` is no name for a tool here; a name has letters, digits, `_`, `-` and `.`{}",
+            !name.is_empty() && name.chars().all(is_name_character) && !(command && name == RUN_TOOL),
+            "`{}` is not a valid name for a tool; a name has letters, digits, `_`, `-` and `.`{}",
             name.escape_debug(),
-            if command { ", and `run` is the one of `command = true`" } else { "" }
+            if command { ", and `run` is reserved for `command = true`" } else { "" }
         );
         match tool.argv {
             Some(_) => resolved.commands.push(declare(name.clone(), tool).with_context(named)?),
             None => resolved.described.push(describe(name.clone(), tool).with_context(named)?),
         }
     }
-    // What is no longer declared is gone as soon as the file is read, like what is no longer listed.
+    // Only declared tools are published, so a tool whose declaration is removed disappears when the config is read.
     let names = resolved.commands.iter().chain(&resolved.run).map(|tool| Pattern::new(tool.name.clone()));
     let names = (!resolved.commands.is_empty()).then(|| names.collect());
     Ok((resolved, names))
 }
 
-/// How a plugin is served that is named on the command line, where no tools can be declared.
+/// Returns how a plugin that is named on the command line is served. The command line cannot declare tools.
 pub fn on_command_line(id: &str) -> Adapter {
     Adapter { run: Some(run(id)), ..Adapter::default() }
 }
 
-/// The tool that takes any arguments.
+/// Returns the tool that passes any arguments to the command `id`.
 fn run(id: &str) -> CommandTool {
     CommandTool {
-        name: RUN.to_owned(),
+        name: RUN_TOOL.to_owned(),
         description: format!("Runs the command {id} with these arguments."),
         argv: None,
         params: Vec::new(),
@@ -91,7 +91,7 @@ fn describe(name: String, tool: Declared) -> Result<Described> {
     let hints = hints(&tool);
     let Declared { description, params, stdin, ok_exit, output, .. } = tool;
     let more = !params.0.is_empty() || stdin.is_some() || ok_exit.is_some() || output.is_some();
-    ensure!(!more, "it lacks `argv`, without which a tool has only `description` and hints");
+    ensure!(!more, "it lacks `argv`; without `argv`, a tool may only have `description` and hints");
     Ok(Described { name, description, hints })
 }
 
@@ -126,7 +126,7 @@ fn declare(name: String, tool: Declared) -> Result<CommandTool> {
     }
     for name in in_order {
         if !resolved.iter().any(|(known, _)| known == name) {
-            ensure!(is_param_name(name), "`{}` is no name for a parameter", name.escape_debug());
+            ensure!(is_param_name(name), "`{}` is not a valid name for a parameter", name.escape_debug());
             let text = raw::Param::default();
             resolved.push((name.to_owned(), parameter(text, may_be_left_out(name))?));
         }
@@ -218,8 +218,8 @@ mod tests {
         for (text, expected) in [
             ("adapter = 'wasi'", "`adapter` is"),
             ("adapter = 'functions'\ncommand = true", "says otherwise"),
-            ("[tools.'a b']\ndescription = ''\nargv = []", "is no name for a tool"),
-            ("command = true\n[tools.run]\ndescription = ''\nargv = []", "is the one of `command = true`"),
+            ("[tools.'a b']\ndescription = ''\nargv = []", "is not a valid name for a tool"),
+            ("command = true\n[tools.run]\ndescription = ''\nargv = []", "is reserved for `command = true`"),
             ("[tools.a]\ndescription = ''\nargv = ['{x']", "tools.a: argv: `{x`"),
             ("[tools.a]\ndescription = ''\nargv = []\nparams = { x = {} }", "names {x}"),
             ("[tools.a]\ndescription = ''\nargv = ['{x}']\nparams.x = { type = 'boolean' }", "needs `flag`"),

@@ -1,4 +1,4 @@
-//! `[admin]`: a listener of its own for those who watch over wharf. Without the table there is none, and nothing is counted.
+//! `[admin]`: a separate listener for metrics. Without the table, wharf does not open it.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::{defaults, listen::parse_address, raw};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admin {
     pub listen: SocketAddr,
-    /// Names by which it may be asked, besides those of this machine and the address that was connected to.
+    /// The values of `Host` that are accepted, besides the names of this machine and the address that was connected to.
     pub allowed_hosts: Vec<String>,
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 use super::{base_dirs, raw};
 use crate::base::{pattern::Pattern, program};
 
-/// What the config says of the calls of one plugin that a person has to approve.
+/// Which calls of one plugin a person has to approve, who asks that person, and for how long the answer can be remembered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Confirm {
     pub which: Which,
@@ -21,9 +21,9 @@ pub struct Confirm {
 pub enum Which {
     /// All calls of tools, resources and prompts.
     All,
-    /// Those in which the plugin could change anything outside its sandbox, as far as its grants say.
+    /// Calls in which the plugin's grants let it change anything outside its sandbox.
     Writes,
-    /// Calls of tools that do not say of themselves that they destroy nothing.
+    /// Calls of tools that the plugin does not mark as non-destructive.
     Destructive,
     /// Calls of these tools, by the plugin's own names.
     Tools(Vec<Pattern>),
@@ -39,11 +39,11 @@ pub enum Asker {
     Command(Vec<String>),
 }
 
-/// For how long an approval can be good.
+/// How long an approval can be valid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remember {
     Never,
-    /// Until the session ends; for clients without sessions, until wharf does.
+    /// Until the session ends; for clients without sessions, until wharf exits.
     #[default]
     Session,
     /// Until it is revoked.
@@ -73,12 +73,13 @@ impl Approvals {
             Some("never") => Remember::Never,
             Some("session") => Remember::Session,
             Some("always") => Remember::Always,
-            Some(other) => bail!("`remember`: `{other}` is none of \"never\", \"session\", \"always\""),
+            Some(other) => bail!("`remember`: `{other}` is not one of \"never\", \"session\", \"always\""),
         };
         Ok(Self { asker, remember })
     }
 
-    /// The program that asks, if there is one, and what else of its command are files: whoever writes these approves.
+    /// Returns the files of the command that asks: its program, and arguments that are files. No plugin may write them, since that
+    /// would let it approve its own calls.
     pub fn programs(&self) -> Vec<PathBuf> {
         match &self.asker {
             Asker::Client => Vec::new(),
@@ -86,7 +87,7 @@ impl Approvals {
         }
     }
 
-    /// What `confirm` of a plugin means.
+    /// Resolves `confirm` of a plugin. `is_pinned`: whether the plugin has `sha256`.
     pub fn confirm(&self, written: raw::Confirm, is_pinned: bool) -> Result<Confirm> {
         let which = match written {
             raw::Confirm::Word(word) => match word.as_str() {
@@ -95,18 +96,21 @@ impl Approvals {
                 "destructive" => {
                     ensure!(
                         is_pinned,
-                        "`confirm`: \"destructive\" believes what the plugin says of its tools, so it needs `sha256`, which keeps \
-                         the plugin from being replaced; \"writes\" goes by the grants and needs nothing"
+                        "`confirm`: \"destructive\" relies on what the plugin says about its tools, so it needs `sha256`, which pins \
+                         the code of the plugin; \"writes\" relies on the grants alone"
                     );
                     Which::Destructive
                 }
                 other => bail!(
-                    "`confirm`: `{other}` is none of \"all\", \"writes\", \"destructive\"; names of tools stand in a list, such as \
+                    "`confirm`: `{other}` is not one of \"all\", \"writes\", \"destructive\"; names of tools stand in a list, such as \
                      [\"{other}\"]"
                 ),
             },
             raw::Confirm::Tools(names) => {
-                ensure!(!names.is_empty(), "`confirm` is empty, so nothing would be asked; leave it out for that");
+                ensure!(
+                    !names.is_empty(),
+                    "`confirm` is empty, so nothing would be asked; if that is intended, remove it"
+                );
                 Which::Tools(names.into_iter().map(Pattern::new).collect())
             }
         };
@@ -115,7 +119,7 @@ impl Approvals {
 }
 
 impl Confirm {
-    /// In the words of the config.
+    /// Describes the calls that have to be approved, for the operator.
     pub fn describe(&self) -> String {
         match &self.which {
             Which::All => "every call".into(),
@@ -129,13 +133,13 @@ impl Confirm {
     }
 }
 
-/// Where approvals are kept that are good until they are revoked: `$XDG_STATE_HOME/wharf/approvals.jsonl`, else
+/// The file of approvals that are valid until they are revoked: `$XDG_STATE_HOME/wharf/approvals.jsonl`, else
 /// `~/.local/state/wharf/approvals.jsonl`. None: there is no home directory.
 pub fn file() -> Option<PathBuf> {
     base_dirs("XDG_STATE_HOME", ".local/state").next().map(|base| base.join("wharf").join("approvals.jsonl"))
 }
 
-/// What no plugin may write for the sake of these approvals.
+/// Returns the file of these approvals, which no plugin may write.
 pub fn trusted() -> Vec<PathBuf> {
     file().into_iter().collect()
 }

@@ -1,5 +1,5 @@
-//! `[audit]`: the log of all that plugins were called for and all that was granted. Its file, and the key of its digests, are
-//! among what wharf trusts: no plugin may write them.
+//! `[audit]`: the log of all calls of plugins and of all changes of grants. wharf trusts its file and the key of its digests, so no
+//! plugin may write them.
 
 use std::path::{Path, PathBuf};
 
@@ -12,21 +12,21 @@ use super::{
 };
 use crate::access::capability::Absolute;
 
-/// The most old files that can be kept.
-const MAX_KEEP: usize = 10_000;
+/// The largest value of `keep`.
+const MAX_KEPT_FILES: usize = 10_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit {
     pub file: PathBuf,
     pub arguments: Arguments,
     pub on_failure: OnFailure,
-    /// A file is put aside before it grows beyond this.
+    /// The file is rotated before it grows beyond this.
     pub rotate_bytes: usize,
-    /// How many old files are kept.
+    /// How many rotated files are kept.
     pub keep: usize,
 }
 
-/// What of a call's arguments is written, besides the digest, which always is.
+/// How much of a call's arguments is written. Their digest is always written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arguments {
     /// Nothing.
@@ -53,7 +53,7 @@ pub fn resolve(raw: raw::Audit, absolute: Absolute<'_>) -> Result<Audit> {
             None | Some("digest") => Arguments::Digest,
             Some("redacted") => Arguments::Redacted,
             Some("full") => Arguments::Full,
-            Some(other) => bail!("`arguments`: `{other}` is none of \"digest\", \"redacted\", \"full\""),
+            Some(other) => bail!("`arguments`: `{other}` is not one of \"digest\", \"redacted\", \"full\""),
         },
         on_failure: match raw.on_failure.as_deref() {
             None | Some("refuse") => OnFailure::Refuse,
@@ -61,12 +61,12 @@ pub fn resolve(raw: raw::Audit, absolute: Absolute<'_>) -> Result<Audit> {
             Some(other) => bail!("`on_failure`: `{other}` is neither \"refuse\" nor \"continue\""),
         },
         rotate_bytes: mib("rotate_mib", raw.rotate_mib, defaults::AUDIT_ROTATE_MIB)?,
-        keep: within_bounds("keep", raw.keep, defaults::AUDIT_KEEP, MAX_KEEP)?,
+        keep: within_bounds("keep", raw.keep, defaults::AUDIT_KEEP, MAX_KEPT_FILES)?,
     })
 }
 
-/// Where the key of the digests is: `$XDG_STATE_HOME/wharf/audit.key`, else `~/.local/state/wharf/audit.key`. Without a home
-/// directory, beside the log.
+/// Returns where the key of the digests is: `$XDG_STATE_HOME/wharf/audit.key`, else `~/.local/state/wharf/audit.key`. Without a home
+/// directory, next to the log.
 pub fn key_file(log: &Path) -> PathBuf {
     let in_state = base_dirs("XDG_STATE_HOME", ".local/state").next().map(|base| base.join("wharf").join(KEY));
     in_state.unwrap_or_else(|| log.with_file_name(KEY))
@@ -74,7 +74,7 @@ pub fn key_file(log: &Path) -> PathBuf {
 
 const KEY: &str = "audit.key";
 
-/// What no plugin may write for the sake of a log: the log, its old files beside it, and the key.
+/// Returns the files of a log, which no plugin may write: the log, its rotated files next to it, and the key.
 pub fn trusted(log: &Path) -> Vec<PathBuf> {
     vec![log.to_owned(), log.with_file_name("*"), key_file(log)]
 }

@@ -1,4 +1,4 @@
-//! `[auth]`: whose access tokens are taken. It needs `public_url` of `[http]`, which is what tokens are for.
+//! `[auth]`: which issuers' access tokens are accepted. It needs `public_url` of `[http]`, the audience that tokens are issued for.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,9 +17,8 @@ use crate::{
     egress::secrets::Sources,
 };
 
-/// The algorithms that an issuer may use if the config does not say: those that every provider offers, none of which has a shared
-/// secret.
-const ALGORITHMS: [Algorithm; 3] = [Algorithm::RS256, Algorithm::ES256, Algorithm::EdDSA];
+/// The signature algorithms that are accepted from an issuer by default: those that every provider offers, all asymmetric.
+const DEFAULT_ALGORITHMS: [Algorithm; 3] = [Algorithm::RS256, Algorithm::ES256, Algorithm::EdDSA];
 const MAX_ISSUERS: usize = 16;
 
 pub fn resolve(
@@ -36,7 +35,9 @@ pub fn resolve(
     let resource = match public_url {
         Some(url) => url.to_owned(),
         None if issuers.is_empty() => String::new(),
-        None => bail!("`public_url` in [http] is missing: the URL of this server, for which tokens are"),
+        None => {
+            bail!("`public_url` in [http] is missing: set it to the URL of this server, the audience of its tokens")
+        }
     };
     ensure!(issuers.len() <= MAX_ISSUERS, "there are more than {MAX_ISSUERS} issuers");
     for scope in &scopes {
@@ -50,26 +51,26 @@ pub fn resolve(
     for (at, one) in issuers.iter().enumerate() {
         ensure!(
             issuers.iter().skip(at + 1).all(|other| other.url != one.url),
-            "the issuer {} stands here twice",
+            "the issuer {} is listed twice",
             one.url
         );
     }
     ensure!(
         issuers.iter().filter(|issuer| issuer.introspection.is_some()).count() <= 1,
-        "more than one issuer has `introspection`: a token that says nothing does not say whom to ask either"
+        "more than one issuer has `introspection`: an opaque token does not say which issuer to ask; keep one of them"
     );
     let keys_file = keys_file.as_deref().map(absolute).transpose().context("`keys_file`")?;
     Ok(Arc::new(Settings { resource, scopes, includes: with_all_included(&includes), keys_file, issuers }))
 }
 
-/// Whether a server may need this scope.
+/// Checks that a server may require this scope.
 pub fn check_scope(scope: &str) -> Result<()> {
-    ensure!(is_scope(scope), "`{}` is no scope", scope.escape_debug());
-    ensure!(scope != "offline_access", "offline_access is for clients to ask for, not for a server to need");
+    ensure!(is_scope(scope), "`{}` is not a scope", scope.escape_debug());
+    ensure!(scope != "offline_access", "offline_access is requested by clients; a server cannot require it");
     Ok(())
 }
 
-/// Each scope with all that it includes, and what that includes in turn.
+/// Maps each scope to all scopes that it includes, directly or through other scopes (the transitive closure).
 fn with_all_included(direct: &BTreeMap<String, Vec<String>>) -> BTreeMap<String, Vec<String>> {
     let all = |scope: &String| {
         let (mut found, mut next) = (BTreeSet::new(), vec![scope]);
@@ -93,15 +94,15 @@ fn issuer(
 ) -> Result<Issuer> {
     let raw::Issuer { url, algorithms, audience, typ, jwks_url, jwks_file, introspection } = raw;
     let safe = |key: &str, url: &str| {
-        ensure!(is_safe(url), "`{key}`: `{url}` is no https URL; plain http is for this machine only");
+        ensure!(is_safe(url), "`{key}`: `{url}` is not an https URL; plain http is for this machine only");
         Ok(())
     };
     safe("url", &url)?;
     ensure!(!url.contains(['?', '#', '"', '\\', ' ']), "`url`: `{url}` has a query or a fragment");
     let algorithms = match algorithms {
-        None => ALGORITHMS.to_vec(),
+        None => DEFAULT_ALGORITHMS.to_vec(),
         Some(names) => {
-            ensure!(!names.is_empty(), "`algorithms` is empty, so no token would be good");
+            ensure!(!names.is_empty(), "`algorithms` is empty, so no token would be accepted");
             names.iter().map(|name| algorithm(name)).collect::<Result<_>>()?
         }
     };
@@ -139,29 +140,26 @@ fn algorithm(name: &str) -> Result<Algorithm> {
     match parsed {
         Some(Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512) => {
             bail!(
-                "`algorithms`: {name} has a secret that all who check tokens share, and could sign them with; there are: {known}"
+                "`algorithms`: {name} uses a shared secret, with which everyone who checks tokens could also sign them; use one of {known}"
             )
         }
         Some(algorithm) => Ok(algorithm),
-        None => bail!("`algorithms`: `{name}` is none of {known}"),
+        None => bail!("`algorithms`: `{name}` is not one of {known}"),
     }
 }
 
 /// Reads `public_url`: the URL of this server in its canonical form.
 pub fn public_url(url: &str) -> Result<String> {
     let wrong = |why: &str| format!("`public_url`: `{url}` {why}");
-    let uri: Uri = url.parse().with_context(|| wrong("is no URL such as https://mcp.example.com/mcp"))?;
-    ensure!(is_safe(url), wrong("is no https URL; plain http is for this machine only"));
-    ensure!(
-        uri.query().is_none() && !url.contains(['#', '@', '"', '\\']),
-        wrong("has more in it than a host and a path")
-    );
+    let uri: Uri = url.parse().with_context(|| wrong("is not a URL such as https://mcp.example.com/mcp"))?;
+    ensure!(is_safe(url), wrong("is not an https URL; plain http is for this machine only"));
+    ensure!(uri.query().is_none() && !url.contains(['#', '@', '"', '\\']), wrong("has more than a host and a path"));
     let authority = uri.authority().with_context(|| wrong("has no host"))?.as_str().to_ascii_lowercase();
     let scheme = uri.scheme_str().unwrap_or("https");
     if let Some(doubt) = doubt_of_path(uri.path()) {
-        bail!(wrong(&format!("has a path with more than one reading: it {doubt}")));
+        bail!(wrong(&format!("has an ambiguous path: it {doubt}")));
     }
-    // Clients leave out the port that a scheme has anyway, and tokens are for the URL as clients write it.
+    // Canonicalization: clients leave out the default port of a scheme, and the audience of tokens is the URL as clients write it.
     let own = if scheme == "https" { ":443" } else { ":80" };
     let authority = authority.strip_suffix(own).unwrap_or(&authority);
     Ok(format!("{scheme}://{authority}{}", uri.path().trim_end_matches('/')))

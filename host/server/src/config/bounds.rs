@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::base::quota::Limits;
 
-/// The most calls that a limit can be.
+/// The largest value of a limit on calls.
 const MAX_CALLS: u32 = 1_000_000;
 
 pub fn within_bounds(key: &str, value: Option<usize>, default: usize, most: usize) -> Result<usize> {
@@ -30,7 +30,7 @@ pub fn duration_ms(key: &str, value: Option<u64>, default: Duration) -> Result<D
     Ok(duration)
 }
 
-/// How many calls there may be: in a minute, an hour, a day, and at once.
+/// Checks the limits on calls: in a minute, an hour, a day, and at once.
 pub fn calls([minute, hour, day, at_once]: [Option<u32>; 4]) -> Result<Limits> {
     let limit = |key: &str, value: Option<u32>| -> Result<Option<NonZeroU32>> {
         let Some(value) = value else { return Ok(None) };

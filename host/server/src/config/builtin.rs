@@ -1,22 +1,22 @@
-//! The plugins that are in the binary itself. Nothing sets them apart from others once they are loaded: they are compiled, shut in and
-//! granted nothing in the same way.
+//! The plugins that are built into the binary. Once loaded, they are treated like all others: they are compiled and sandboxed in the
+//! same way, and granted nothing by default.
 
 use anyhow::{Result, bail};
 use bytes::Bytes;
 
 use super::source::Component;
 
-/// The names, and the components as [deflate](https://www.rfc-editor.org/rfc/rfc1951) makes them smaller.
+/// The names and the components, compressed with [deflate](https://www.rfc-editor.org/rfc/rfc1951).
 const ALL: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
 
-/// More than any of them has.
-const MAX_BYTES: usize = 64 << 20;
+/// An upper bound for the size of a decompressed component.
+const MAX_COMPONENT_BYTES: usize = 64 << 20;
 
 pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|(name, _)| *name)
 }
 
-/// The component of that name.
+/// Returns the component of the built-in plugin with this name.
 pub fn find(name: &str) -> Result<Component> {
     let Some((name, deflated)) = ALL.iter().find(|(known, _)| *known == name) else {
         let all: Vec<&str> = names().collect();
@@ -25,7 +25,7 @@ pub fn find(name: &str) -> Result<Component> {
         }
         bail!("there is no built-in plugin `{}`; there are: {}", name.escape_debug(), all.join(", "));
     };
-    match miniz_oxide::inflate::decompress_to_vec_with_limit(deflated, MAX_BYTES) {
+    match miniz_oxide::inflate::decompress_to_vec_with_limit(deflated, MAX_COMPONENT_BYTES) {
         Ok(component) => Ok(Component::built_in(name, Bytes::from(component))),
         Err(error) => bail!("the built-in plugin `{name}` is damaged: {error}"),
     }

@@ -9,11 +9,11 @@ use super::raw;
 
 pub const CARD_TYPE: &str = "application/mcp-server-card+json";
 const SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json";
-/// The most characters of the texts in a card.
+/// The longest text in a card, in characters.
 const MAX_CHARS: usize = 100;
 const MAX_NAME_BYTES: usize = 200;
 
-/// The documents, as they are served.
+/// The texts of the documents, ready to be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Card {
     pub card: String,
@@ -21,7 +21,8 @@ pub struct Card {
     pub catalog: String,
 }
 
-/// None: there is none. `url`: where clients reach this server. `revisions`: those that are served.
+/// Returns the documents, or `None` if the config does not ask for a card. `url`: where clients reach this server. `revisions`: the
+/// revisions that are served.
 pub fn resolve(
     raw: Option<raw::ServerCard>,
     url: Option<&str>,
@@ -71,7 +72,7 @@ pub fn resolve(
     Ok(Some(Card { card: card.to_string(), catalog: catalog.to_string() }))
 }
 
-/// The domain backwards, and the server's name as far as it can stand there.
+/// Returns the reversed domain and the server's name, in which all characters that are not allowed become `-`.
 fn default_name(domain: &str, name: &str) -> String {
     let domain: Vec<&str> =
         domain.trim_matches(['[', ']']).split(['.', ':']).filter(|part| !part.is_empty()).rev().collect();
@@ -88,7 +89,7 @@ fn check_name(name: &str) -> Result<()> {
     let fits = name.split_once('/').is_some_and(|(domain, own)| plain(domain, b".-") && plain(own, b"._-"));
     ensure!(
         fits && name.len() <= MAX_NAME_BYTES,
-        "`server_card`: `{}` is no name such as com.example/weather",
+        "`server_card`: `{}` is not a name such as com.example/weather",
         name.escape_debug()
     );
     Ok(())
@@ -124,7 +125,7 @@ mod tests {
         assert_eq!(catalog["entries"][0]["url"], "https://mcp.example.com/mcp/server-card");
         assert_eq!(made(raw::ServerCard::Is(false), None).unwrap(), None);
         assert!(made(raw::ServerCard::Is(true), None).is_err());
-        for (name, good) in [
+        for (name, valid) in [
             ("com.example/weather", true),
             ("weather", false),
             ("com.example/a/b", false),
@@ -133,7 +134,7 @@ mod tests {
             ("/a", false),
         ] {
             let made = made(raw::ServerCard::Named(name.into()), Some("https://example.com"));
-            assert_eq!(made.is_ok(), good, "{name}");
+            assert_eq!(made.is_ok(), valid, "{name}");
         }
     }
 }

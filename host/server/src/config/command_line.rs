@@ -11,15 +11,15 @@ use crate::{access::capability::Access, base::text};
 #[derive(Debug, Clone, Default)]
 pub struct CommandLine {
     pub plugins: Vec<Named>,
-    /// How the names of the tools and prompts of these plugins begin, if not with their ids.
+    /// The prefix of the names of these plugins' tools and prompts. None: each plugin's id.
     pub prefix: Option<String>,
-    /// Folders that are open beside those that the client opens.
+    /// Folders that are opened in addition to those of the client.
     pub roots: Vec<PathBuf>,
-    /// Folders that are open in place of those that the client opens.
+    /// Folders that are opened instead of those of the client.
     pub folders: Vec<PathBuf>,
     /// The access to roots that the plugins named on the command line are granted.
     pub allow_roots: Option<Access>,
-    /// The URLs that they may read.
+    /// The URLs that these plugins may read.
     pub allow_http: Vec<String>,
     pub listen: Option<Listen>,
 }
@@ -31,7 +31,7 @@ pub enum Named {
     BuiltIn(String),
 }
 
-/// What stands on the command line without an option before it.
+/// A positional argument of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Positional {
     Plugin(PathBuf),
@@ -39,7 +39,7 @@ pub enum Positional {
 }
 
 impl Positional {
-    /// A folder is one that is there; anything else is the file of a plugin, which may come later.
+    /// Decides what a path is: an existing folder, or else the file of a plugin, which need not exist yet.
     pub fn tell(path: &Path) -> Result<Self> {
         if path.is_dir() {
             return Ok(Self::Folder(path.to_owned()));

@@ -4,13 +4,13 @@ use std::thread::available_parallelism;
 
 /// The bounds that depend on the number of cores that the process may use.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Sized {
+pub struct CoreScaled {
     pub total_concurrency: usize,
     pub concurrency: usize,
     pub in_flight: usize,
 }
 
-impl Sized {
+impl CoreScaled {
     pub fn for_this_machine() -> Self {
         Self::for_cores(available_parallelism().map_or(1, usize::from))
     }
@@ -24,7 +24,7 @@ impl Sized {
     }
 }
 
-/// The memory that all calls together may hold, if so many may run at once.
+/// The memory that all calls together may hold, given how many may run at once.
 pub fn total_memory_mib(total_concurrency: usize) -> usize {
     (32 * total_concurrency).max(2048)
 }
@@ -79,7 +79,8 @@ mod tests {
             (16, 256, 64, 1024, 8192),
             (512, 1024, 256, 4096, 32_768),
         ] {
-            assert_eq!(Sized::for_cores(cores), Sized { total_concurrency, concurrency, in_flight }, "{cores} cores");
+            let expected = CoreScaled { total_concurrency, concurrency, in_flight };
+            assert_eq!(CoreScaled::for_cores(cores), expected, "{cores} cores");
             assert_eq!(total_memory_mib(total_concurrency), memory);
         }
     }

@@ -1,5 +1,5 @@
-//! A config as it is where other variables are set: what is missing only here is taken out of it, so that everything else can be
-//! checked.
+//! Prepares a config that is meant for another environment to be checked here: references to variables and secrets that are missing
+//! here are removed, so that everything else can be checked.
 
 use super::raw;
 
@@ -8,7 +8,7 @@ pub fn without_variables(mut config: raw::Config) -> raw::Config {
     if config.http.token_env.as_deref().is_some_and(is_unset) {
         config.http.token_env = None;
     }
-    // Whether it can be read here says nothing of where wharf runs.
+    // Whether the secret can be read here does not show whether it can be read where wharf will run.
     config.http.token_secret = None;
     if config.protocol.state_key_env.as_deref().is_some_and(is_unset) {
         config.protocol.state_key_env = None;
@@ -32,7 +32,7 @@ pub fn without_variables(mut config: raw::Config) -> raw::Config {
     config
 }
 
-/// Puts a text in the place of each `{ env = "NAME" }` whose variable is not set.
+/// Replaces each `{ env = "NAME" }` whose variable is not set by an empty text.
 fn fill(value: &mut toml::Value) {
     match value {
         toml::Value::Table(table) => match (table.len(), table.get("env").and_then(toml::Value::as_str)) {

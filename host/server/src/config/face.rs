@@ -5,7 +5,7 @@ use wharf_protocol::{Object, model::ServerInfo};
 
 use super::raw;
 
-/// The longest instructions. Clients give all of them to their model in every conversation.
+/// The longest instructions. Clients give the whole text to their model in every conversation.
 pub const MAX_INSTRUCTIONS_BYTES: usize = 8 << 10;
 const MAX_TEXT_BYTES: usize = 1 << 10;
 /// Large enough for an icon in a `data:` URI.
@@ -32,12 +32,12 @@ pub fn resolve(raw: raw::Server) -> Result<Face> {
     if let Some(website) = &website {
         ensure!(
             is_url(website, &["https://", "http://"]),
-            "`website`: `{website}` is no URL such as https://example.com"
+            "`website`: `{website}` is not a URL such as https://example.com"
         );
     }
     ensure!(icons.len() <= MAX_ICONS, "`icons`: there are {}, more than {MAX_ICONS}", icons.len());
     let icons = icons.into_iter().map(icon).collect::<Result<_>>()?;
-    // A server with a name of its own must not have the default title.
+    // A server with a configured name must not have the default title.
     let title = title.or_else(|| name.is_none().then(|| "wharf".to_owned()));
     let info = ServerInfo {
         name: name.unwrap_or_else(|| "wharf".into()),
@@ -94,7 +94,7 @@ mod tests {
         for (raw, expected) in [
             (raw::Server { name: Some(String::new()), ..server() }, "`name` is empty"),
             (raw::Server { instructions: Some("x".repeat(9000)), ..server() }, "more than 8192"),
-            (raw::Server { website: Some("example.com".into()), ..server() }, "no URL"),
+            (raw::Server { website: Some("example.com".into()), ..server() }, "not a URL"),
             (raw::Server { icons: vec![icon("javascript:x")], ..server() }, "neither an https"),
             (raw::Server { icons: (0..9).map(|_| icon("https://e.example/i")).collect(), ..server() }, "more than 8"),
         ] {

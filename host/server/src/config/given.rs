@@ -1,4 +1,4 @@
-//! Plugins that an embedding program gives, besides those of the config. The methods are named after keys of the file.
+//! Plugins that an embedding program adds to those of the config. The methods are named after keys of the config.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -32,14 +32,14 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// The component in a file. It is loaded again when the file changes. Its id is the file's name without `.wasm`.
+    /// A plugin whose component is in a file. It is loaded again when the file changes. Its id is the file's name without `.wasm`.
     pub fn file(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         Self { id, source: Source::File(path.to_owned()), written: raw::Plugin::default() }
     }
 
-    /// A component in memory.
+    /// A plugin whose component is in memory.
     pub fn bytes(id: impl Into<String>, component: impl Into<Bytes>) -> Self {
         let source = Source::Bytes(Component::new(component.into()));
         Self { id: id.into(), source, written: raw::Plugin::default() }
@@ -97,15 +97,15 @@ impl Plugin {
         self
     }
 
-    /// Lets it send `GET` and `HEAD` requests to this URL and what lies below, such as `https://api.example.com/v1/`. The rules of
-    /// a config can say more.
+    /// Lets it send `GET` and `HEAD` requests to this URL and what lies below, such as `https://api.example.com/v1/`. Rules in a
+    /// config can also allow other methods and add secrets.
     #[must_use]
     pub fn http(mut self, url: impl Into<String>) -> Self {
         self.written.grants.http.push(rule::Written::url(url));
         self
     }
 
-    /// The same for a host of this machine or of a network around it, such as `http://localhost:8080`.
+    /// Lets it send `GET` and `HEAD` requests to a host of this machine or of a private network, such as `http://localhost:8080`.
     #[must_use]
     pub fn http_private(mut self, url: impl Into<String>) -> Self {
         self.written.grants.http.push(rule::Written::private(url));
@@ -143,13 +143,13 @@ impl Plugin {
     /// Sets what the plugin gets as its own config: anything that serialises to a table.
     ///
     /// # Errors
-    /// If it does not serialise to a table: because it is no map or struct, or contains a null.
+    /// If it does not serialise to a table: because it is not a map or struct, or contains a null.
     pub fn config(mut self, config: impl Serialize) -> Result<Self> {
         self.written.config = toml::Table::try_from(config).context("the plugin's config")?;
         Ok(self)
     }
 
-    /// Its id.
+    /// Returns the plugin's id.
     pub fn name(&self) -> &str {
         &self.id
     }

@@ -23,10 +23,10 @@ use crate::{
     egress::secrets::{self, Sources},
 };
 
-/// The longest time for requests to finish, or to wait before they have to.
+/// The largest value of `drain_s` and of `drain_delay_s`.
 const MAX_DRAIN_S: u64 = 600;
 
-/// Where requests are written down.
+/// Where the access log is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccessLog {
     Stderr,
@@ -34,7 +34,7 @@ pub enum AccessLog {
 }
 
 impl AccessLog {
-    /// What no plugin may write for its sake.
+    /// Returns the file of the log, which no plugin may write.
     pub fn trusted(&self) -> Option<PathBuf> {
         match self {
             Self::Stderr => None,
@@ -53,24 +53,25 @@ pub struct Http {
     pub token: Option<Token>,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
-    /// The most connections at once, if there are files and memory for them.
+    /// The maximum number of connections at once, if there are enough file descriptors and memory for them.
     pub connections: usize,
     pub sessions: usize,
-    /// A session that nobody has used for so long is ended.
+    /// A session that has been idle for this long is closed.
     pub session_idle: Duration,
     pub listens: usize,
     pub in_flight: usize,
     /// After how long a legacy event stream is closed, so that its client comes back for the rest. None: never.
     pub poll_after: Option<Duration>,
-    /// How long requests under way may take to finish when wharf ends, and for how long it is told before that it will.
+    /// How long requests under way may take to finish in a graceful shutdown.
     pub drain: Duration,
+    /// How long readiness fails before wharf stops accepting connections.
     pub drain_delay: Duration,
     pub access_log: Option<AccessLog>,
     /// None: plain HTTP.
     pub tls: Option<Tls>,
 }
 
-/// A bearer token. Only its digest is kept, and `Debug` shows nothing of it.
+/// A bearer token. Only its digest is stored, and `Debug` shows nothing of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     digest: [u8; 32],
@@ -83,12 +84,12 @@ impl Token {
         Self { digest, principal: Principal::Token(URL_SAFE_NO_PAD.encode(digest).into()) }
     }
 
-    /// The principal of clients with this token. It is the same in every process, and the token cannot be found from it.
+    /// The principal of clients with this token. It is the same in every process, and the token cannot be derived from it.
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
 
-    /// Compares in a time that shows neither how much of `other` was right nor how long the token is.
+    /// Compares in constant time: the duration shows neither how much of `other` was right nor how long the token is.
     pub fn matches(&self, other: &str) -> bool {
         Sha256::digest(other).as_slice().ct_eq(&self.digest).into()
     }
@@ -122,11 +123,11 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine, sources: &Sources, ab
             Some(Token::new(&token))
         }
         (None, Some(name)) => Some(Token::new(secrets::now(sources, &name).context("`token_secret`")?.expose())),
-        (Some(_), Some(_)) => bail!("`token_env` and `token_secret` exclude each other: there is one token"),
+        (Some(_), Some(_)) => bail!("`token_env` and `token_secret` exclude each other: set only one of them"),
     };
     let allowed_origins = raw.allowed_origins.iter().map(|origin| self::origin(origin)).collect::<Result<_>>()?;
     let public_url = raw.public_url.as_deref().map(auth::public_url).transpose()?;
-    // It is a name of this server.
+    // The host of `public_url` is a name of this server, so clients may send it in `Host`.
     let own = public_url.as_deref().and_then(|url| url.parse::<Uri>().ok()?.authority().map(|own| own.to_string()));
     Ok(Http {
         listen,
@@ -143,7 +144,12 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine, sources: &Sources, ab
             Duration::from_millis(defaults::SESSION_IDLE_MS),
         )?,
         listens: within_bounds("listens", raw.listens, defaults::LISTENS, 1_000_000)?,
-        in_flight: within_bounds("in_flight", raw.in_flight, defaults::Sized::for_this_machine().in_flight, 100_000)?,
+        in_flight: within_bounds(
+            "in_flight",
+            raw.in_flight,
+            defaults::CoreScaled::for_this_machine().in_flight,
+            100_000,
+        )?,
         poll_after: match raw.poll_after_ms {
             None | Some(0) => None,
             after => Some(duration_ms("poll_after_ms", after, Duration::ZERO)?),
@@ -159,7 +165,7 @@ pub fn resolve(raw: raw::Http, command_line: &CommandLine, sources: &Sources, ab
     })
 }
 
-/// An origin as browsers write it: in lower case, and without the port that its scheme has anyway.
+/// Converts an origin to the form that browsers send: in lower case, and without the default port of its scheme.
 fn origin(written: &str) -> Result<String> {
     let origin = written.to_ascii_lowercase();
     let own = [("http://", ":80"), ("https://", ":443")].into_iter().find(|(scheme, _)| origin.starts_with(scheme));

@@ -14,11 +14,11 @@ pub enum Listen {
     Unix(PathBuf),
 }
 
-/// How long the path of a socket may be on Linux and macOS.
-const MAX_PATH_BYTES: usize = 103;
+/// The longest path of a Unix socket that both Linux and macOS allow.
+const MAX_SOCKET_PATH_BYTES: usize = 103;
 
 impl Listen {
-    /// The address, if it is one.
+    /// The TCP address. None: it is a Unix socket.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Address(address) => Some(*address),
@@ -33,13 +33,13 @@ impl Listen {
         }
     }
 
-    /// The same with an absolute path.
+    /// Makes the path of a Unix socket absolute.
     pub(super) fn resolve(self, absolute: Absolute<'_>) -> Result<Self> {
         let Self::Unix(path) = self else { return Ok(self) };
         let path = absolute(&path.to_string_lossy())?;
         ensure!(
-            path.as_os_str().as_bytes().len() <= MAX_PATH_BYTES,
-            "{}: the path of a socket has at most {MAX_PATH_BYTES} bytes",
+            path.as_os_str().as_bytes().len() <= MAX_SOCKET_PATH_BYTES,
+            "{}: the path of a socket has at most {MAX_SOCKET_PATH_BYTES} bytes",
             path.display()
         );
         Ok(Self::Unix(path))

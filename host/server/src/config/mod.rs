@@ -76,7 +76,7 @@ pub fn base_dirs(variable: &str, in_home: &str) -> impl Iterator<Item = PathBuf>
     named.filter(|path| path.is_absolute()).into_iter().chain(home)
 }
 
-/// Where compiled code is kept: `$XDG_CACHE_HOME/wharf`, else `~/.cache/wharf`.
+/// The folder for compiled code: `$XDG_CACHE_HOME/wharf`, else `~/.cache/wharf`.
 pub fn cache_dir() -> Option<PathBuf> {
     cache_dirs().into_iter().next()
 }
@@ -86,12 +86,12 @@ pub fn cache_dirs() -> Vec<PathBuf> {
     base_dirs("XDG_CACHE_HOME", ".cache").map(|base| base.join("wharf")).collect()
 }
 
-/// What wharf would trust if it were started without the name of a config: the default file, whether or not it exists, and the
-/// plugins and the audit log that it names, and the approvals that are kept.
+/// Returns the paths that wharf would trust if it were started without the name of a config: the default file, whether or not it
+/// exists, the plugins and the audit log that it names, and the file of remembered approvals.
 pub fn trusted_by_default() -> Vec<PathBuf> {
     let mut trusted = Vec::new();
     for file in default_paths() {
-        // If the text cannot be parsed it names no plugins, but the place of the file is trusted all the same.
+        // A text that cannot be parsed names no plugins, but the path of the file is trusted all the same.
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         if let (Ok(raw), Some(base)) = (raw::parse(&text), file.parent()) {
             let plugins = raw.plugins.0.iter().filter_map(|(_, plugin)| plugin.path.clone());
@@ -117,19 +117,19 @@ pub fn without_file(command_line: &CommandLine) -> Result<Config> {
     resolved::resolve(raw::Config::default(), None, command_line)
 }
 
-/// Reads the text of the file, if nobody else could have written it.
+/// Reads the text of the file. Fails if another user could have written it.
 pub fn read(file: &Path) -> Result<String> {
     let file = std::path::absolute(file)?;
     guard::check_trusted_file(&file, "config")?;
     std::fs::read_to_string(&file).with_context(|| format!("{}: cannot be read", base::text::path(&file)))
 }
 
-/// Whether a text is a config in which nothing is written, comments apart.
-pub fn says_nothing(text: &str) -> bool {
+/// Whether a config contains nothing but blank lines and comments.
+pub fn is_blank(text: &str) -> bool {
     text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with('#'))
 }
 
-/// The same for a text. `file`: the file that it is from, to which relative paths are relative.
+/// Resolves the text of a config. `file`: the file that the text is from. Relative paths are relative to its folder.
 pub fn from_text(text: &str, file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
     let file = file.map(std::path::absolute).transpose()?;
     let file = file.as_deref();
@@ -139,32 +139,32 @@ pub fn from_text(text: &str, file: Option<&Path>, command_line: &CommandLine) ->
     Ok(Config { digest: Some(Sha256::digest(text).into()), ..config })
 }
 
-/// The same, whatever variables are set here: where they are set, the file may be right all the same.
+/// Resolves the text of a config that is meant for another environment: variables that are not set here are not errors.
 pub fn from_text_elsewhere(text: &str, file: &Path) -> Result<Config> {
     let name = base::text::path(file);
     let raw = raw::parse(text).map_err(|problem| anyhow::anyhow!("{name}:{problem}"))?;
     resolved::resolve(elsewhere::without_variables(raw), Some(file), &CommandLine::default()).context(name)
 }
 
-/// What the file grants a plugin, whatever else is wrong with it.
+/// Returns what the config grants a plugin, even if other parts of the config are wrong.
 pub fn grants(text: &str, file: &Path, id: &str) -> Result<Grants> {
     let table: toml::Table = base::explain::toml(text).map_err(anyhow::Error::msg)?;
     let Some(written) = table.get("plugins").and_then(|all| all.get(id)?.get("grants")) else {
         return Ok(Grants::default());
     };
-    // The error of a value would repeat it.
-    let written = written.clone().try_into().map_err(|_| anyhow::anyhow!("they are malformed"));
+    // The error of `try_into` would repeat the value, which may be a secret.
+    let written = written.clone().try_into().map_err(|_| anyhow::anyhow!("the grants are malformed"));
     written
         .and_then(|written| Grants::parse(written, &|path| absolute(path, file)))
         .with_context(|| base::text::toml_header(&["plugins", id, "grants"]))
 }
 
-/// Makes a path of the file absolute.
+/// Makes a path that is written in the config absolute. A relative path is relative to the folder of `file`.
 pub fn absolute(path: &str, file: &Path) -> Result<PathBuf> {
     resolved::absolute(path, file.parent())
 }
 
-/// The same for a path that was typed, which is relative to the working directory.
+/// Makes a path that was typed absolute. A relative path is relative to the working directory.
 pub fn absolute_here(path: &str) -> Result<PathBuf> {
     resolved::absolute(path, None)
 }

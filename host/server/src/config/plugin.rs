@@ -39,7 +39,7 @@ pub struct PluginConfig {
     pub source: Source,
     pub sha256: Option<[u8; 32]>,
     pub prefix: String,
-    /// How it is served if it was not made for wharf.
+    /// How the plugin is served if it was not made for wharf.
     pub adapter: Arc<Adapter>,
     pub tools: Option<Vec<Pattern>>,
     pub prompts: Option<Vec<Pattern>>,
@@ -50,7 +50,7 @@ pub struct PluginConfig {
     /// Whether one instance may serve several calls of the same client, one after the other.
     pub reuse: bool,
     pub limits: Limits,
-    /// How many calls of it all callers together may make. None: any number.
+    /// How many calls of this plugin all callers together may make. None: any number.
     pub calls: Option<Quota>,
     /// None: calls of this plugin cannot become tasks.
     pub tasks: Option<TaskLimits>,
@@ -59,7 +59,7 @@ pub struct PluginConfig {
     pub confirm: Option<Confirm>,
 }
 
-/// How long a task may run, and how long it is kept, counted from its beginning.
+/// How long a task may run, and how long it is stored, both counted from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskLimits {
     pub timeout: Duration,
@@ -94,7 +94,7 @@ impl DefaultLimits {
         };
         Self {
             call: Limits {
-                concurrency: defaults::Sized::for_this_machine().concurrency,
+                concurrency: defaults::CoreScaled::for_this_machine().concurrency,
                 memory_bytes: defaults::MEMORY_MIB << 20,
                 timeout: Duration::from_millis(defaults::TIMEOUT_MS),
                 output_bytes: defaults::OUTPUT_KIB << 10,
@@ -144,8 +144,8 @@ impl DefaultLimits {
 }
 
 impl PluginConfig {
-    /// What it may use where no client makes a call: while it lists what it offers, and while it completes arguments. Of these,
-    /// no person is asked, so a plugin whose calls a person has to approve can only read then.
+    /// Returns what the plugin may use outside calls: while it lists what it offers, and while it completes arguments. No person is
+    /// asked for approval then, so a plugin whose calls a person has to approve can only read.
     pub fn unasked_grants(&self) -> Cow<'_, Grants> {
         match self.confirm {
             Some(_) => Cow::Owned(self.grants.only_reading()),
@@ -158,7 +158,7 @@ impl PluginConfig {
         allows(self.tools.as_deref(), name)
     }
 
-    /// Checks that the secrets that its grants name are there.
+    /// Checks that the secrets that its grants name exist in `[secrets]`.
     pub fn check_secrets(&self, egress: &crate::egress::Settings) -> Result<()> {
         let known = self.grants.http.check_secrets(|name| egress.secrets.contains_key(name));
         known.with_context(|| format!("{}: grants", toml_header(&["plugins", &self.id])))
@@ -244,14 +244,14 @@ pub fn resolve(
         settings,
         reuse,
         limits: limits.call,
-        calls: of_calls.are_there().then(|| Quota { name: format!("plugin {id:?}"), limits: of_calls }),
+        calls: of_calls.is_limited().then(|| Quota { name: format!("plugin {id:?}"), limits: of_calls }),
         tasks,
         grants: Grants::parse(raw.grants, absolute).context("grants")?,
         confirm: raw.confirm.map(|written| approvals.confirm(written, sha256.is_some())).transpose()?,
     })
 }
 
-/// Where the component of a plugin of the file is.
+/// Returns where the component of a plugin in the config is: in a file, or built in.
 pub fn source(raw: &raw::Plugin, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Source> {
     match (&raw.path, &raw.builtin) {
         (Some(path), None) => Ok(Source::File(absolute(path)?)),
@@ -270,7 +270,7 @@ fn check_prefix(prefix: &str) -> Result<()> {
 pub fn check_id(id: &str) -> Result<()> {
     ensure!(
         !id.is_empty() && id.len() <= 64 && id.chars().all(is_name_character),
-        "`{}` is no id for a plugin; an id has 1 to 64 letters, digits, `_`, `-` and `.`",
+        "`{}` is not a valid id for a plugin; an id has 1 to 64 letters, digits, `_`, `-` and `.`",
         id.escape_debug()
     );
     let reserved = id.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("wharf"));

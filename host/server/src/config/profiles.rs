@@ -11,8 +11,8 @@ use crate::{
 };
 
 const MAX_PROFILES: usize = 64;
-/// What stands at this place already, below the path of MCP.
-const TAKEN: [&str; 2] = [SEARCH, "server-card"];
+/// The names that already have a meaning in URLs below the MCP path.
+const RESERVED_NAMES: [&str; 2] = [SEARCH, "server-card"];
 
 pub fn resolve(catalog: Option<&str>, raw: Vec<(String, raw::Profile)>) -> Result<Arc<Profiles>> {
     ensure!(raw.len() <= MAX_PROFILES, "there are more than {MAX_PROFILES} profiles");
@@ -28,9 +28,12 @@ fn profile(name: &str, raw: raw::Profile) -> Result<Arc<Profile>> {
     let raw::Profile { plugins, tools, prompts, resources, catalog } = raw;
     ensure!(
         is_segment(name),
-        "it stands in URLs, so its name is 1 to {MAX_SEGMENT_BYTES} lower-case letters, digits and `-`"
+        "its name is part of URLs, so it has 1 to {MAX_SEGMENT_BYTES} lower-case letters, digits and `-`"
     );
-    ensure!(!TAKEN.contains(&name), "this name is taken; `{SEARCH}` is a profile that is always there");
+    ensure!(
+        !RESERVED_NAMES.contains(&name),
+        "this name is taken: `{SEARCH}` is the built-in profile, and `server-card` is a document"
+    );
     let style = style(catalog.as_deref())?;
     let selection = roles::selection(plugins, tools, prompts, resources)?;
     ensure!(

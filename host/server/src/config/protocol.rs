@@ -1,4 +1,4 @@
-//! `[protocol]`: which parts of MCP are served, and how long clients may keep lists.
+//! `[protocol]`: which parts of MCP are served, and how long clients may cache lists.
 
 use anyhow::{Result, bail, ensure};
 use wharf_protocol::{Revision, encode::CacheHint, revision::Era};
@@ -15,13 +15,14 @@ pub struct Protocol {
     pub sse: bool,
     /// Whether tasks are served: those of 2025-11-25, and those of the extension of 2026-07-28.
     pub tasks: bool,
-    /// The key that seals what modern clients carry between rounds. None: each process makes a key of its own.
+    /// The key that seals the state that modern clients carry between the rounds of a request (MRTR). None: each process generates
+    /// its own key.
     pub state_key: Option<StateKey>,
-    /// How long clients may keep lists.
+    /// How long clients may cache lists.
     pub lists: CacheHint,
 }
 
-/// A key, of which `Debug` shows nothing.
+/// A key that `Debug` does not show.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct StateKey(pub [u8; 32]);
 
@@ -31,7 +32,7 @@ impl std::fmt::Debug for StateKey {
     }
 }
 
-/// The longest time for which clients may be told to keep a list: a day.
+/// The longest time for which clients may cache a list: a day.
 const MAX_TTL_MS: u64 = 24 * 3600 * 1000;
 
 impl Protocol {

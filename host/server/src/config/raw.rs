@@ -208,7 +208,7 @@ pub struct Telemetry {
     pub headers: InFileOrder<Value>,
 }
 
-/// A text that need not stand in the file.
+/// A text, or where it is read from: an environment variable or a secret.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "a text, { env = … } or { secret = … }")]
@@ -231,7 +231,7 @@ pub struct FromSecret {
 #[serde(deny_unknown_fields, default)]
 pub struct Auth {
     pub scopes: Vec<String>,
-    /// What a scope includes besides itself.
+    /// The scopes that a scope includes besides itself.
     pub includes: BTreeMap<String, Vec<String>>,
     pub keys_file: Option<String>,
     pub issuers: Vec<Issuer>,
@@ -343,7 +343,7 @@ pub struct RoleLimits {
     pub of: Vec<LimitsOf>,
 }
 
-/// Limits for some of what a role gives.
+/// Limits for a part of what a role gives.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -414,7 +414,7 @@ pub struct Plugin {
     pub grants: grants::Written,
 }
 
-/// The names of the tools that are published, or what the operator says of each tool.
+/// The names of the tools that are published, or a declaration of each tool.
 #[derive(Debug, Clone)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(untagged))]
@@ -443,7 +443,7 @@ impl<'de> Deserialize<'de> for Tools {
     }
 }
 
-/// What the operator says of a tool: how a command is started, or how a function is described.
+/// The declaration of a tool: how its command is started, or how its function is described.
 #[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -494,7 +494,7 @@ pub struct PluginLimits {
     pub task_ttl_ms: Option<u64>,
 }
 
-/// A table whose order matters: the first plugin that takes a name keeps it.
+/// A table that keeps the order of the file: if two entries use the same name, the first one keeps it.
 #[derive(Debug, Clone)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(transparent))]

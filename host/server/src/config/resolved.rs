@@ -55,9 +55,9 @@ pub struct Config {
     pub limits: DefaultLimits,
     pub approvals: Approvals,
     pub roles: Arc<Roles>,
-    /// `catalog` in `[server]` is among them.
+    /// The profiles, including the one for clients that name no profile, which `catalog` in `[server]` describes.
     pub profiles: Arc<Profiles>,
-    /// In file order, then those of the command line.
+    /// The plugins in file order, then those of the command line.
     pub plugins: Vec<Arc<PluginConfig>>,
 }
 
@@ -76,13 +76,13 @@ pub struct Startup {
     pub compile_memory_bytes: usize,
     pub compile_timeout: Duration,
     pub message_bytes: usize,
-    /// How many tasks are kept at once, running or not.
+    /// How many tasks are stored at once, running or not.
     pub total_tasks: usize,
     /// None: there is no audit log.
     pub audit: Option<Audit>,
     /// None: nothing is sent to any collector.
     pub telemetry: Option<Telemetry>,
-    /// None: tokens of no identity provider are taken.
+    /// None: access tokens of identity providers are not accepted.
     pub auth: Option<Arc<crate::auth::Settings>>,
     /// None: there is no server card.
     pub card: Option<Card>,
@@ -91,7 +91,7 @@ pub struct Startup {
 impl Startup {
     /// The keys of the file whose values differ between the two.
     pub fn differs(&self, other: &Self) -> Vec<&'static str> {
-        // Destructured completely, so that whoever adds a field names its key here.
+        // Destructured completely, so that a new field does not compile until its key is added here.
         let Self {
             face,
             http,
@@ -130,7 +130,7 @@ impl Startup {
     }
 }
 
-/// Which folders are roots, as the operator wrote it.
+/// Which folders are roots, as the operator configured it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Roots {
     /// Where the roots of clients may lie.
@@ -153,12 +153,12 @@ impl Roots {
         }
         ensure!(
             command_line.folders.is_empty() || raw.from.is_none(),
-            "`from` says whose roots count, and folders on the command line are all there is: leave one of them out"
+            "`from` says whose roots count, but folders on the command line replace all other roots: remove one of the two"
         );
         let from = match raw.from.as_deref() {
             // A folder that was named with `--root` is meant to be open, even if the client has roots.
             None if !command_line.roots.is_empty() => RootsFrom::Both,
-            // Who says which folders a plugin gets has not said that the client may open more.
+            // An operator who names the folders of a plugin has not allowed the client to open more.
             None if !command_line.folders.is_empty() => RootsFrom::Operator,
             None => RootsFrom::default(),
             Some(from) => RootsFrom::parse(from)?,
@@ -167,7 +167,7 @@ impl Roots {
     }
 }
 
-/// Makes a path of the file absolute: it may be relative to the file's folder, or begin with `~` for the home directory.
+/// Makes a path absolute. It may be relative to `base`, the folder of the config, or begin with `~` for the home directory.
 pub fn absolute(path: &str, base: Option<&Path>) -> Result<PathBuf> {
     ensure!(!path.is_empty(), "a path is empty");
     let path = match path.strip_prefix("~/").zip(std::env::home_dir()) {
@@ -197,8 +197,8 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         plugins.iter().find(|plugin| plugin.grants.roots.is_given() && !command_line.folders.is_empty())
     {
         bail!(
-            "{}: it has `roots`, so that it would get the folders on the command line too, which are for the plugins there; take \
-             them out of the command line, or use another config",
+            "{}: this plugin has `roots`, so it would also get the folders on the command line, which are meant for the plugins \
+             there; remove the folders from the command line, or use another config",
             toml_header(&["plugins", &plugin.id])
         );
     }
@@ -216,7 +216,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let total_concurrency = within_bounds(
         "total_concurrency",
         raw.limits.total_concurrency,
-        defaults::Sized::for_this_machine().total_concurrency,
+        defaults::CoreScaled::for_this_machine().total_concurrency,
         4096,
     )?;
     let mut raw_http = raw.http;
@@ -227,19 +227,19 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let auth = auth.transpose().context("[auth]")?;
     ensure!(
         auth.is_none() || http.token.is_none(),
-        "[auth] and the token of [http] exclude each other: a request has one token, and [auth] says whose is good"
+        "[auth] and the token of [http] exclude each other, since a request has only one token; remove one of them"
     );
     let roles = roles::resolve(raw.roles.0, &absolute)?;
     ensure!(
-        auth.is_none() || roles.are_there(),
-        "[auth] says who gets in, and there are no [roles.*] that say what they may use; to let everybody who gets in use \
+        auth.is_none() || !roles.is_empty(),
+        "[auth] says which clients may connect, and there are no [roles.*] that say what they may use; to give all of them \
          everything, add [roles.everybody] with when = \"anyone\" and plugins = [\"*\"]"
     );
     let sources = auth.iter().map(|auth| auth.issuers.len() + usize::from(auth.keys_file.is_some())).sum::<usize>();
     if let (2.., Some(name)) = (sources, roles.with_ambiguous_names()) {
         bail!(
-            "{}: two who give names may give the same one, so a role with `{{…}}` in `roots.within` has to say in `when` whose it \
-             means: an `issuer` or a `key`",
+            "{}: two issuers, or an issuer and the API keys, may use the same name, so a role with `{{…}}` in `roots.within` has to \
+             name an `issuer` or a `key` in `when`",
             toml_header(&["roles", name])
         );
     }
@@ -305,7 +305,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
 }
 
 impl Config {
-    /// All that the config says about places on disk, and the folder where compiled code is kept.
+    /// Returns all paths that the config names, by what plugins may do with them. `cache`: the folder for compiled code.
     pub fn places(&self, cache: Option<&Path>) -> Places {
         let binary = std::env::current_exe().ok();
         let plugins = self.plugins.iter().filter_map(|plugin| plugin.source.path());
@@ -318,7 +318,7 @@ impl Config {
         let served = http.tls.iter().flat_map(|tls| tls.files().cloned()).chain(http.listen.socket().cloned());
         let now = now.chain(served).chain(http.access_log.as_ref().and_then(AccessLog::trusted));
         let now = now.chain(self.approvals.programs()).chain(self.startup.auth.iter().flat_map(|auth| auth.files()));
-        // What wharf would trust by default at its next start is protected as well, even if this start uses other files.
+        // Files that wharf would trust by default at its next start are protected as well, even if this start uses other files.
         let later =
             super::trusted_by_default().into_iter().chain(super::cache_dirs().into_iter().map(|dir| dir.join("*")));
         Places {
@@ -335,12 +335,12 @@ impl Config {
         }
     }
 
-    /// The config of a plugin named on the command line: the defaults, and what the command line grants.
+    /// Returns the config of a plugin named on the command line: the defaults, and what the command line grants.
     pub fn on_command_line(&self, named: &Named, command_line: &CommandLine) -> Result<PluginConfig> {
         plugin::on_command_line(named, &self.limits, command_line)
     }
 
-    /// The config of a plugin that lies in the plugin folder: the defaults and no grants.
+    /// Returns the config of a plugin that is in the plugin folder: the defaults and no grants.
     pub fn dropped_in(&self, id: &str, path: PathBuf) -> PluginConfig {
         PluginConfig {
             id: id.to_owned(),
@@ -396,7 +396,7 @@ mod tests {
         assert!(socket.trusted.contains(&"/etc/wharf/mcp.sock".into()));
     }
 
-    /// Of a config with a login, only roles open anything.
+    /// With `[auth]`, only roles give access to anything.
     #[test]
     fn what_a_login_opens_is_written_in_roles() {
         let login = "[auth]\nkeys_file='k'\n";
@@ -421,7 +421,7 @@ mod tests {
                 None => assert!(format!("{:#}", narrow.unwrap_err()).contains("there are no [roles.*]"), "{roles}"),
             }
         }
-        assert!(resolved("").is_ok_and(|config| !config.roles.are_there()), "without a login, none need be there");
+        assert!(resolved("").is_ok_and(|config| config.roles.is_empty()), "without `[auth]`, roles are optional");
     }
 
     #[test]
@@ -431,11 +431,11 @@ mod tests {
             ("[plugins.a]\npath='a'\nbuiltin='files'", "exclude each other"),
             ("[plugins.a]\nbuiltin='fiels'", "built-in plugin"),
             ("[plugins.a]\npath='a'\ninstances='warm'", "\"fresh\" or \"reused\""),
-            ("[plugins.'a b']\npath='a'", "`a b` is no id"),
+            ("[plugins.'a b']\npath='a'", "`a b` is not a valid id"),
             ("[plugins.wharf]\npath='a'", "begin with `wharf` are reserved"),
             ("[plugins.Wharf-x]\npath='a'", "begin with `wharf` are reserved"),
             ("[plugins.a]\npath='a'\n[plugins.a.grants]\nroots='all'", "neither \"read\" nor \"read-write\""),
-            ("[plugins.a]\npath='a'\n[plugins.a.grants]\nhttp=['x']", "begins with https://"),
+            ("[plugins.a]\npath='a'\n[plugins.a.grants]\nhttp=['x']", "must begin with https://"),
             (
                 "[plugins.a]\npath='a'\n[plugins.a.grants]\nhttp=[{url='https://a.example', secrets=['s']}]",
                 "there is no secret `s` in [secrets]",
@@ -446,8 +446,8 @@ mod tests {
             ),
             ("[egress]\nroots='mine'", "neither \"system\" nor \"built-in\""),
             ("[egress]\nproxy='socks5://a'", "begins with http://"),
-            ("[secrets]\na={file='x', env='Y'}", "is one of"),
-            ("[plugins.a]\npath='a'\n[plugins.a.grants]\nask=['money']", "none of elicitation"),
+            ("[secrets]\na={file='x', env='Y'}", "must be one of"),
+            ("[plugins.a]\npath='a'\n[plugins.a.grants]\nask=['money']", "not one of elicitation"),
             ("[plugins.a]\npath='a'\nconfig={t={env='WHARF_TEST_NO_SUCH'}}", "WHARF_TEST_NO_SUCH is not set"),
             ("[plugins.a]\npath='a'\nsha256='zz'", "64 hexadecimal"),
             ("[limits]\ntotal_concurrency=0", "from 1 to"),
@@ -457,7 +457,7 @@ mod tests {
             ("[protocol]\nextensions=['skills']", "there is: tasks"),
             ("[protocol]\nlist_scope='all'", "neither \"private\" nor \"public\""),
             ("[protocol]\nstate_key_env='WHARF_TEST_NO_SUCH'", "is not set"),
-            ("[audit]\nfile='a'\narguments='none'", "none of \"digest\", \"redacted\", \"full\""),
+            ("[audit]\nfile='a'\narguments='none'", "not one of \"digest\", \"redacted\", \"full\""),
             ("[audit]\nfile='a'\non_failure='stop'", "neither \"refuse\" nor \"continue\""),
             ("[audit]\nfile='a'\nkeep=0", "`keep` is from 1 to"),
             ("[audit]\nfile='a'\nrotate_mib=0", "`rotate_mib` is from 1 to"),
@@ -465,13 +465,13 @@ mod tests {
             ("[audit]\nfile='/'", "names no file"),
             ("[telemetry]\notlp='127.0.0.1:4318'", "[telemetry]: `otlp`"),
             ("[telemetry]\notlp='http://a'\nsample=2", "`sample` is a share of all calls, from 0 to 1"),
-            ("[telemetry]\notlp='http://a'\nprotocol='grpc'", "there is \"http/protobuf\""),
+            ("[telemetry]\notlp='http://a'\nprotocol='grpc'", "use \"http/protobuf\""),
             ("[telemetry]\notlp='http://a'\nservice=''", "`service` has 1 to"),
             ("[telemetry]\notlp='http://a'\nheaders={host='b'}", "`host` is set by wharf"),
             ("[telemetry]\notlp='http://a'\nheaders={x={env='WHARF_TEST_NO_SUCH'}}", "WHARF_TEST_NO_SUCH is not set"),
             ("[approvals]\nask='me'", "neither \"client\" nor"),
             ("[approvals]\nask={command=[]}", "the command is empty"),
-            ("[approvals]\nremember='forever'", "none of \"never\", \"session\", \"always\""),
+            ("[approvals]\nremember='forever'", "not one of \"never\", \"session\", \"always\""),
             ("[plugins.a]\npath='a'\nconfirm='write'", "stand in a list, such as [\"write\"]"),
             ("[plugins.a]\npath='a'\nconfirm=[]", "nothing would be asked"),
             ("[plugins.a]\npath='a'\nconfirm='destructive'", "needs `sha256`"),
@@ -485,14 +485,14 @@ mod tests {
             ("[roles.a]\nwhen='all'\ntools=['x']", "is not \"anyone\""),
             ("[roles.a]\nwhen='anyone'", "it gives nothing"),
             ("[roles.a]\nwhen={}\ntools=['x']", "an empty table"),
-            ("[roles.a]\nwhen=[]\ntools=['x']", "for nobody"),
+            ("[roles.a]\nwhen=[]\ntools=['x']", "apply to nobody"),
             ("[roles.a]\nwhen={subject='x'}\ntools=['x']", "without the `issuer`"),
-            ("[roles.a]\nwhen={key='x'}\nstep_up=true\ntools=['x']", "`when` names none"),
+            ("[roles.a]\nwhen={key='x'}\nstep_up=true\ntools=['x']", "`when` names no scope"),
             ("[roles.a]\nwhen='anyone'\ntools=['x*y']", "not at its end"),
             ("[roles.a]\nwhen='anyone'\ntools=['x']\nroots={within='/srv/a-{b}'}", "the whole name of a folder"),
             ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={concurrency=0}", "`concurrency` is from 1"),
             ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={calls_per_day=0}", "`calls_per_day` is from 1"),
-            ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={of=[{calls_per_day=1}]}", "it is for nothing"),
+            ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={of=[{calls_per_day=1}]}", "it selects nothing"),
             ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={of=[{tools=['x']}]}", "it limits nothing"),
             (
                 "[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={of=[{tools=['x'], calls_per_day=1}, {tools=['x'], concurrency=1}]}",
@@ -513,22 +513,22 @@ mod tests {
                 "neither \"required\" nor \"optional\"",
             ),
             ("[http]\npublic_url='https://a.example/mcp'\n[auth]", "there are no `[[auth.issuers]]`"),
-            ("[http]\npublic_url='http://a.example/mcp'", "is no https URL"),
+            ("[http]\npublic_url='http://a.example/mcp'", "is not an https URL"),
             (
                 "[http]\npublic_url='https://a.example'\n[[auth.issuers]]\nurl='http://id.example'",
-                "`http://id.example` is no https URL",
+                "`http://id.example` is not an https URL",
             ),
             (
                 "[http]\npublic_url='https://a.example'\n[[auth.issuers]]\nurl='https://id.example'\nalgorithms=['HS256']",
-                "HS256 has a secret that all who check tokens share",
+                "HS256 uses a shared secret",
             ),
             (
                 "[http]\npublic_url='https://a.example'\n[[auth.issuers]]\nurl='https://id.example'\nalgorithms=['none']",
-                "`none` is none of RS256",
+                "`none` is not one of RS256",
             ),
             (
                 "[http]\npublic_url='https://a.example'\n[auth]\nscopes=['offline_access']\n[[auth.issuers]]\nurl='https://i.example'",
-                "offline_access is for clients",
+                "offline_access is requested by clients",
             ),
             ("[limits]\ntask_ttl_ms=0", "`task_ttl_ms` is from 1"),
             ("[http]\ntoken_env='WHARF_TEST_NO_SUCH'", "is not set"),

@@ -1,4 +1,4 @@
-//! `[roles.NAME]`: for whom a role is, and what it gives.
+//! `[roles.NAME]`: to whom a role applies, and what it gives.
 
 use std::{
     collections::HashSet,
@@ -15,8 +15,8 @@ use crate::{
     roles::{MAX_ROLES, Role, Roles, Selection, allowance::Allowance, ceiling::Ceiling, condition::Condition},
 };
 
-/// The most limits for parts of what a role gives.
-const MAX_PARTS: usize = 64;
+/// The maximum number of tables in `limits.of` of a role.
+const MAX_LIMIT_TABLES: usize = 64;
 
 pub fn resolve(raw: Vec<(String, raw::Role)>, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Arc<Roles>> {
     ensure!(raw.len() <= MAX_ROLES, "there are more than {MAX_ROLES} roles");
@@ -37,7 +37,7 @@ fn role(name: String, raw: raw::Role, absolute: &dyn Fn(&str) -> Result<PathBuf>
     );
     ensure!(
         !step_up || when.iter().any(|condition| !condition.scopes.is_empty()),
-        "`step_up` tells callers which scopes they lack, and `when` names none"
+        "`step_up` tells callers which scopes they lack, and `when` names no scope"
     );
     let ceiling = match roots {
         None => None,
@@ -52,7 +52,7 @@ fn role(name: String, raw: raw::Role, absolute: &dyn Fn(&str) -> Result<PathBuf>
     Ok(Role { name, when, selection, step_up, ceiling, allowance })
 }
 
-/// What is selected by names, or by beginnings of names followed by `*`.
+/// Parses lists of names, and of beginnings of names followed by `*`.
 pub fn selection(
     plugins: Option<Vec<String>>,
     tools: Option<Vec<String>>,
@@ -77,7 +77,7 @@ pub fn selection(
 
 fn allowance(role: &str, raw: raw::RoleLimits) -> Result<Allowance> {
     let raw::RoleLimits { calls_per_minute, calls_per_hour, calls_per_day, concurrency, of } = raw;
-    ensure!(of.len() <= MAX_PARTS, "`of` has more than {MAX_PARTS} tables");
+    ensure!(of.len() <= MAX_LIMIT_TABLES, "`of` has more than {MAX_LIMIT_TABLES} tables");
     let limits = calls([calls_per_minute, calls_per_hour, calls_per_day, concurrency])?;
     let of = of.into_iter().map(|raw| part(role, raw).context("`of`")).collect::<Result<Vec<_>>>()?;
     let names: HashSet<&str> = of.iter().map(|(_, quota)| quota.name.as_str()).collect();
@@ -97,9 +97,12 @@ fn part(role: &str, raw: raw::LimitsOf) -> Result<(Selection, Quota)> {
         concurrency,
     } = raw;
     let selection = selection(plugins, tools, prompts, resources)?;
-    ensure!(!selection.is_empty(), "it is for nothing: name `plugins`, `tools`, `prompts` or `resources`");
+    ensure!(!selection.is_empty(), "it selects nothing: name `plugins`, `tools`, `prompts` or `resources`");
     let limits = calls([calls_per_minute, calls_per_hour, calls_per_day, concurrency])?;
-    ensure!(limits.are_there(), "it limits nothing; `calls_per_day` and others do");
+    ensure!(
+        limits.is_limited(),
+        "it limits nothing: set `calls_per_minute`, `calls_per_hour`, `calls_per_day` or `concurrency`"
+    );
     let name = format!("role {role:?}, {selection}");
     Ok((selection, Quota { name, limits }))
 }
@@ -114,7 +117,7 @@ fn conditions(raw: raw::When) -> Result<Vec<Condition>> {
         }
         raw::When::One(one) => Ok(vec![condition(*one)?]),
         raw::When::Any(all) => {
-            ensure!(!all.is_empty(), "`when` is empty, so it would be for nobody");
+            ensure!(!all.is_empty(), "`when` is empty, so the role would apply to nobody");
             all.into_iter().map(condition).collect()
         }
     }
@@ -141,10 +144,10 @@ fn condition(raw: raw::Condition) -> Result<Condition> {
         certificate: cert,
         uid,
     };
-    ensure!(condition != Condition::default(), "`when` has an empty table; \"anyone\" is for everybody");
+    ensure!(condition != Condition::default(), "`when` has an empty table; for everybody, write \"anyone\"");
     ensure!(
         condition.subject.is_none() || condition.issuer.is_some(),
-        "`when`: a `subject` means nothing without the `issuer` that gave the name"
+        "`when`: a `subject` is ambiguous without the `issuer` that assigned it; add `issuer`"
     );
     Ok(condition)
 }

@@ -1,4 +1,4 @@
-//! A plugin's own config as the plugin gets it. The secrets in it are remembered, so that they can be kept out of the log.
+//! A plugin's own config as the plugin gets it. The secrets in it are remembered, so that they can be redacted from logs.
 
 use std::{fmt, sync::Arc};
 
@@ -15,7 +15,7 @@ pub struct Settings {
     /// The values that came from the environment, as they are and as they are escaped in JSON. The longest is first, so that no
     /// part of one is replaced before the whole.
     secrets: Vec<String>,
-    /// The names of those variables.
+    /// The names of the environment variables that these values came from.
     variables: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ impl Default for Settings {
     }
 }
 
-/// Shows nothing of what it holds.
+/// Shows none of the values, which may be secrets.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Settings(…)")
@@ -67,7 +67,7 @@ impl Settings {
     }
 }
 
-/// `values`: gets the names and values of the variables.
+/// Converts TOML to JSON, and adds the names and values of the variables that it uses to `values`.
 fn resolve(value: &toml::Value, values: &mut Vec<(String, String)>) -> Result<Value> {
     Ok(match value {
         toml::Value::Table(table) => match (table.len(), table.get("env").and_then(toml::Value::as_str)) {
@@ -89,7 +89,7 @@ fn resolve(value: &toml::Value, values: &mut Vec<(String, String)>) -> Result<Va
     })
 }
 
-/// TOML as JSON. Times become texts.
+/// Converts TOML to JSON. Dates and times become strings.
 pub fn to_json(value: &toml::Value) -> Value {
     match value {
         toml::Value::Table(table) => table.iter().map(|(key, value)| (key.clone(), to_json(value))).collect(),

@@ -24,7 +24,7 @@ pub enum Source {
 pub struct Component {
     digest: [u8; 32],
     bytes: Bytes,
-    /// Its name, if it is one of the binary's own.
+    /// Its name, if it is built into the binary.
     built_in: Option<&'static str>,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Debug for Component {
     }
 }
 
-/// Enough about a source to see whether it has changed.
+/// The state of a source: a different state means that the source has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     File(Stamp),
@@ -94,7 +94,7 @@ impl Source {
         }
     }
 
-    /// Opens a file with the component in it, at its beginning.
+    /// Opens a file that contains the component, positioned at its start.
     pub fn open(&self) -> io::Result<File> {
         match self {
             Self::File(path) => File::open(path),

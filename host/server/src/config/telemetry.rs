@@ -13,31 +13,31 @@ use super::{
 use crate::egress::secrets::{self, Sources};
 
 /// The longest name of a service, key or value of an attribute.
-const MAX_TEXT: usize = 256;
+const MAX_TEXT_BYTES: usize = 256;
 const MAX_ATTRIBUTES: usize = 32;
 const MAX_HEADERS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Telemetry {
-    /// The URL of the collector, for people.
+    /// The URL of the collector, to show to people.
     pub otlp: String,
     pub target: Target,
-    /// Of how many calls traces are kept: a share, from 0 to 1.
+    /// The share of calls whose traces are sent, from 0 to 1.
     pub sample: f64,
-    /// Whether the client decides whether its calls are kept, if it says so.
+    /// Whether the sampled flag in a client's trace context decides whether the traces of its calls are sent.
     pub trust_parent: bool,
-    /// Whether requests of plugins carry traces on.
+    /// Whether HTTP requests of plugins carry the trace context.
     pub propagate: bool,
     /// How often metrics are sent. None: never.
     pub metrics_every: Option<Duration>,
     pub service: String,
-    /// What is said of this server beside that.
+    /// Further attributes of this server, besides its name.
     pub attributes: Vec<(String, String)>,
     /// Sent with each message. Their values are not shown.
     pub headers: HeaderMap,
 }
 
-/// A collector, without what is sent to it.
+/// The address of a collector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub encrypted: bool,
@@ -50,16 +50,16 @@ pub struct Target {
 pub fn resolve(raw: raw::Telemetry, sources: &Sources) -> Result<Telemetry> {
     match raw.protocol.as_deref() {
         None | Some("http/protobuf") => {}
-        Some(other) => bail!("`protocol`: `{other}` is not there; there is \"http/protobuf\""),
+        Some(other) => bail!("`protocol`: `{other}` is not supported; use \"http/protobuf\""),
     }
     let sample = raw.sample.unwrap_or(defaults::TELEMETRY_SAMPLE);
     ensure!((0.0..=1.0).contains(&sample), "`sample` is a share of all calls, from 0 to 1");
     let service = raw.service.unwrap_or_else(|| "wharf".to_owned());
-    ensure!(!service.is_empty() && service.len() <= MAX_TEXT, "`service` has 1 to {MAX_TEXT} bytes");
+    ensure!(!service.is_empty() && service.len() <= MAX_TEXT_BYTES, "`service` has 1 to {MAX_TEXT_BYTES} bytes");
     ensure!(raw.attributes.0.len() <= MAX_ATTRIBUTES, "`attributes` has at most {MAX_ATTRIBUTES} entries");
     for (key, value) in &raw.attributes.0 {
-        let fits = !key.is_empty() && key.len() <= MAX_TEXT && value.len() <= MAX_TEXT;
-        ensure!(fits, "`attributes`: keys and values have at most {MAX_TEXT} bytes");
+        let fits = !key.is_empty() && key.len() <= MAX_TEXT_BYTES && value.len() <= MAX_TEXT_BYTES;
+        ensure!(fits, "`attributes`: keys and values have at most {MAX_TEXT_BYTES} bytes");
     }
     Ok(Telemetry {
         target: target(&raw.otlp).context("`otlp`")?,
@@ -79,21 +79,21 @@ pub fn resolve(raw: raw::Telemetry, sources: &Sources) -> Result<Telemetry> {
 
 /// Reads the URL of a collector. Errors do not repeat it, since it may have a password in it.
 fn target(url: &str) -> Result<Target> {
-    let uri: Uri = url.parse().context("it is no URL")?;
+    let uri: Uri = url.parse().context("it is not a URL")?;
     let encrypted = match uri.scheme_str() {
         Some("https") => true,
         Some("http") => false,
         _ => bail!("it begins with http:// or https://, such as http://127.0.0.1:4318"),
     };
     ensure!(!url.contains('@'), "it has a password in it; put that into `headers`");
-    ensure!(uri.query().is_none(), "it ends with its path; what follows a `?` is not for collectors");
+    ensure!(uri.query().is_none(), "it has a query (`?…`), which collectors do not use; remove it");
     let host =
         uri.host().filter(|host| !host.is_empty()).context("it has no host")?.trim_matches(['[', ']']).to_owned();
     let port = uri.port_u16().unwrap_or(if encrypted { 443 } else { 80 });
     let path = uri.path().trim_end_matches('/').to_owned();
     ensure!(
         !path.ends_with("/v1/traces") && !path.ends_with("/v1/metrics"),
-        "it ends before /v1/traces and /v1/metrics, which wharf adds"
+        "wharf adds /v1/traces and /v1/metrics itself; remove them from its end"
     );
     Ok(Target { encrypted, host, port, path })
 }
@@ -104,7 +104,7 @@ fn headers(written: Vec<(String, Value)>, sources: &Sources) -> Result<HeaderMap
     for (name, value) in written {
         let own =
             [header::HOST, header::CONTENT_TYPE, header::CONTENT_LENGTH, header::CONNECTION, header::TRANSFER_ENCODING];
-        let key: HeaderName = name.parse().with_context(|| format!("`{name}` is no name of a header"))?;
+        let key: HeaderName = name.parse().with_context(|| format!("`{name}` is not the name of a header"))?;
         ensure!(!own.contains(&key), "`{name}` is set by wharf");
         let text = match value {
             Value::Text(text) => text,
@@ -117,7 +117,8 @@ fn headers(written: Vec<(String, Value)>, sources: &Sources) -> Result<HeaderMap
                 secrets::now(sources, &secret).with_context(|| format!("`{name}`"))?.expose().to_owned()
             }
         };
-        let mut value = HeaderValue::from_str(&text).with_context(|| format!("`{name}`: its value cannot be sent"))?;
+        let mut value = HeaderValue::from_str(&text)
+            .with_context(|| format!("`{name}`: its value has characters that no header may have"))?;
         value.set_sensitive(true);
         headers.insert(key, value);
     }

@@ -1,4 +1,4 @@
-//! `[http.tls]`: the certificate of the HTTP server, and whose certificates its clients show.
+//! `[http.tls]`: the certificate of the HTTP server, and the authorities of client certificates (mTLS).
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::access::capability::Absolute;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
-    /// The certificate and those that lead to its authority, in PEM.
+    /// The certificate and its chain up to the authority, in PEM.
     pub cert: PathBuf,
     pub key: PathBuf,
     /// None: clients are not asked for certificates.
@@ -18,10 +18,10 @@ pub struct Tls {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clients {
-    /// The authorities whose certificates are good, in PEM.
+    /// The authorities whose client certificates are accepted, in PEM.
     pub ca: PathBuf,
-    /// Whether a connection without a certificate is refused. If not, such a client can reach what is for everybody, and what a
-    /// token lets it reach.
+    /// Whether a connection without a certificate is refused. If not, such a client can use what is open to everybody, and what its
+    /// token gives access to.
     pub required: bool,
 }
 
@@ -33,7 +33,7 @@ pub fn resolve(raw: raw::Tls, absolute: Absolute<'_>) -> Result<Tls> {
     };
     ensure!(
         raw.client_ca.is_some() || raw.client_cert.is_none(),
-        "`client_cert` needs `client_ca`, the authority whose certificates are good"
+        "`client_cert` needs `client_ca`, the authority whose certificates are accepted"
     );
     Ok(Tls {
         cert: absolute(&raw.cert).context("`cert`")?,

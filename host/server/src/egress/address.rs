@@ -1,21 +1,21 @@
-//! Which addresses requests may reach. A name of the public internet can be made to lead to any address, so what the name of a
-//! rule leads to is judged again, right before the connection is made to that very address.
+//! Classifies IP addresses, against SSRF and DNS rebinding. A public name can be made to resolve to any address, so the resolved address is
+//! checked right before wharf connects to that same address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What kind of address it is.
+/// The kind of an IP address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// Anybody's, on the public internet.
+    /// An address on the public internet.
     Public,
-    /// Of this machine or of a network around it.
+    /// An address of this machine or of a private network.
     Private,
-    /// Of the machine's own link, of a service that only machines of a cloud see, or of nothing at all. No name leads there by
-    /// right; a rule has to spell the address out.
+    /// A link-local address, the address of a cloud's metadata service, or an address without any use. Names that resolve to one are always
+    /// refused; a rule has to have the address itself as its host.
     Never,
 }
 
-/// Judges an address. Forms that stand for another address count as that address.
+/// Classifies an address. IPv6 forms that embed an IPv4 address are classified as that address.
 pub fn judge(address: IpAddr) -> Reach {
     match address {
         IpAddr::V4(address) => judge_v4(address),
@@ -25,14 +25,14 @@ pub fn judge(address: IpAddr) -> Reach {
 
 fn judge_v4(address: Ipv4Addr) -> Reach {
     match address.octets() {
-        // Azure answers its machines at this address, which looks public.
+        // Azure serves its virtual machines from this address, which looks public.
         [168, 63, 129, 16] => Reach::Never,
-        // "This network"; addresses of the link, where clouds keep metadata; multicast; reserved; broadcast.
+        // "This network" (0.0.0.0/8); link-local, where clouds have their metadata; multicast; reserved; broadcast.
         [0 | 224..=255, ..] | [169, 254, ..] => Reach::Never,
-        // Alibaba's and Oracle's metadata.
+        // The metadata services of Alibaba and Oracle.
         [100, 100, 100, 200] | [192, 0, 0, 192] => Reach::Never,
         [10 | 127, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => Reach::Private,
-        // For protocols, documentation and measurements.
+        // Reserved for protocols, documentation and benchmarks.
         [192, 0, 0 | 2, _] | [192, 88, 99, _] | [198, 18 | 19, ..] | [198, 51, 100, _] | [203, 0, 113, _] => {
             Reach::Private
         }
@@ -48,10 +48,10 @@ fn judge_v6(address: Ipv6Addr) -> Reach {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 1] => Reach::Private,
         [0, 0, 0, 0, 0, 0, 0, 0] => Reach::Never,
-        // IPv4, mapped; IPv4, the old way; IPv4 behind NAT64; 6to4.
+        // IPv4-mapped, IPv4-compatible (deprecated), NAT64; then 6to4.
         [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
         [0x2002, high, low, ..] => embedded(high, low),
-        // The metadata of Amazon, Google and Scaleway lies among the addresses that are free for everybody's own use.
+        // The metadata services of Amazon, Google and Scaleway are unique local addresses.
         [0xfd00, 0xec2, ..] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] | [0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42] => {
             Reach::Never
         }

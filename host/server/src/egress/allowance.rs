@@ -1,10 +1,10 @@
-//! What one plugin may send.
+//! The requests that one plugin may send.
 
 use serde::Deserialize;
 
 use super::rule::Rule;
 
-/// What a plugin may send.
+/// The rules for a plugin's requests, and its placeholders for secrets.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Allowance {
     pub rules: Vec<Rule>,
@@ -25,7 +25,7 @@ impl Allowance {
         self.rules.is_empty()
     }
 
-    /// The names of all secrets that it can add to requests.
+    /// Returns the names of all secrets that the rules can add to requests.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().flat_map(Rule::all_secrets)
     }

@@ -1,5 +1,5 @@
-//! Answers in place of servers, for tests of plugins. A request is judged, given its secrets and masked as always; only the
-//! connection is missing, and with it what is judged of addresses.
+//! Mocked servers, for tests of plugins. A request is checked against the rules, gets its secrets, and its response is masked as always;
+//! only the connection is missing, and therefore the check of the address.
 
 use std::pin::Pin;
 
@@ -11,6 +11,6 @@ pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<Response<Body>, Unse
 
 /// Answers requests of plugins.
 pub trait Answers: Send + Sync {
-    /// Answers a request that the plugin may send. Its URL has the form in which it was judged.
+    /// Answers a request that the rules allow. Its URL is in the normalized form in which it was checked.
     fn answer(&self, request: Request<Body>) -> Answering<'_>;
 }

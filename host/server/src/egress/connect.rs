@@ -1,4 +1,5 @@
-//! Connections to servers: names are looked up, every address is judged, and the connection is made to a judged address.
+//! Connections to servers. A name is resolved, every resolved address is checked, and the connection is made to one of the checked
+//! addresses, without a second look-up (protection against DNS rebinding).
 
 use std::{
     error::Error as StdError,
@@ -31,49 +32,48 @@ use super::{
 };
 use crate::base::{party::Party, refusals::Refusals};
 
-/// How long looking a name up may take, and connecting to one address, and the greeting of TLS.
-const LOOK_UP: Duration = Duration::from_secs(5);
-const CONNECT: Duration = Duration::from_secs(5);
-const GREET: Duration = Duration::from_secs(10);
-/// How many addresses of a name are tried.
-const MAX_TRIED: usize = 4;
-/// How many names are looked up at once. The system does it on threads that reading files needs as well, and cannot be told to stop.
-const LOOKED_UP: usize = 16;
-/// How many connections there are at once, idle ones among them.
-const CONNECTED: usize = 128;
+/// The time limits of a DNS look-up, of connecting to one address, and of a TLS handshake.
+const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The most addresses of one name that are tried.
+const MAX_ADDRESSES_TRIED: usize = 4;
+/// The most DNS look-ups at once. `getaddrinfo` runs on the blocking threads, which file I/O needs too, and cannot be cancelled.
+const MAX_LOOK_UPS: usize = 16;
+/// The most connections at once, including idle ones.
+const MAX_CONNECTIONS: usize = 128;
 
-/// Names that are looked up.
+/// The limit of DNS look-ups.
 pub static LOOK_UPS: Rule = Rule {
-    of: "names that are looked up for plugins",
+    of: "DNS look-ups for plugins",
     number: "16",
     taker: "plugin",
-    until: "the system has answered, however long that takes",
-    asking: "not held: no call of a plugin is under way while a person thinks",
-    gone: "held until the system has answered, since a look-up cannot be stopped",
+    until: "the operating system has answered, however long that takes",
+    asking: "not held: no call of a plugin runs while it waits for a person",
+    gone: "held until the operating system has answered, since a look-up cannot be cancelled",
     gives_way: "nothing; a request waits 5 s for its turn, and the plugin with the fewest look-ups is next",
     old: Duration::MAX,
 };
 
-/// Connections to servers.
+/// The limit of connections to servers.
 pub static CONNECTIONS: Rule = Rule {
     of: "connections of plugins to servers",
     number: "128",
     taker: "plugin",
     until: "the connection is closed: after the response, or 15 s later if it can be used again",
-    asking: "not held: no call of a plugin is under way while a person thinks; the connection may be idle for 15 s",
+    asking: "not held: no call of a plugin runs while it waits for a person; the connection may be idle for 15 s",
     gone: "given back, since the connection is closed with the call that uses it",
-    gives_way: "connections that no request uses, the one that was idle for longest, to plugins with fewer connections and to further \
-                requests of the same plugin",
+    gives_way: "idle connections, the longest idle first, to plugins with fewer connections and to further requests of the same plugin",
     old: Duration::from_secs(5),
 };
 
-/// Which addresses a connection may reach.
+/// The addresses that a connection may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
     Public,
-    /// Private ones as well.
+    /// Public and private addresses.
     Private,
-    /// The address that the rule spells out, whatever it is.
+    /// The address that is the host of the rule, whatever its kind.
     Spelled,
 }
 
@@ -87,13 +87,13 @@ impl Allowed {
     }
 }
 
-/// Finds the addresses of a name.
+/// Resolves names to addresses.
 pub trait Resolve: Send + Sync {
-    /// `turn` is given back when the look-up has ended, which may be later than the future is dropped.
+    /// Resolves a name. `turn` has to be held until the look-up has finished, which may be after the future is dropped.
     fn resolve(&self, name: &str, turn: Place) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 }
 
-/// Asks the system.
+/// The resolver of the operating system.
 pub struct System;
 
 impl Resolve for System {
@@ -108,18 +108,18 @@ impl Resolve for System {
     }
 }
 
-/// What all connections of all plugins share.
+/// The state that the connections of all plugins share.
 pub struct Dialer {
     pub resolver: Box<dyn Resolve>,
     look_ups: Arc<Places>,
     pub connections: Arc<Places>,
     /// The requests of all plugins, by client.
     pub requests: Arc<Places>,
-    /// Where wharf itself listens.
+    /// The addresses at which wharf itself listens.
     pub own: RwLock<Vec<SocketAddr>>,
-    /// Tells the operator what is wrong with the config, at a limited rate.
-    pub told: Refusals,
-    /// Answers in place of all servers, in a test; there are no connections then.
+    /// Logs what is wrong with the config, at a limited rate.
+    pub refusals: Refusals,
+    /// Replaces all servers in a test; no connections are made then.
     pub answers: Option<Arc<dyn Answers>>,
 }
 
@@ -127,30 +127,30 @@ impl Dialer {
     pub fn new(resolver: Box<dyn Resolve>) -> Self {
         Self {
             resolver,
-            look_ups: Places::new(&LOOK_UPS, LOOKED_UP),
-            connections: Places::new(&CONNECTIONS, CONNECTED),
-            requests: Places::new(&ALL_REQUESTS, CONNECTED),
+            look_ups: Places::new(&LOOK_UPS, MAX_LOOK_UPS),
+            connections: Places::new(&CONNECTIONS, MAX_CONNECTIONS),
+            requests: Places::new(&ALL_REQUESTS, MAX_CONNECTIONS),
             own: RwLock::default(),
-            told: Refusals::default(),
+            refusals: Refusals::default(),
             answers: None,
         }
     }
 
-    /// The addresses of a host, all of them judged. `party`: the plugin for which it is looked up.
+    /// Resolves a host and returns its addresses, all of which are allowed. `party` is the plugin that the look-up counts for.
     async fn addresses(&self, target: &Target, allowed: Allowed, party: Party) -> Result<Vec<SocketAddr>, Unconnected> {
         let addresses = match &target.host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => {
-                let turn = timeout(LOOK_UP, self.look_ups.wait(party)).await;
+                let turn = timeout(LOOK_UP_TIMEOUT, self.look_ups.wait(party)).await;
                 let looked_up = self.resolver.resolve(name, turn.map_err(|_| Unconnected::LookUpTimeout)?);
-                let found = timeout(LOOK_UP, looked_up).await.map_err(|_| Unconnected::LookUpTimeout)?;
+                let found = timeout(LOOK_UP_TIMEOUT, looked_up).await.map_err(|_| Unconnected::LookUpTimeout)?;
                 found.map_err(|error| Unconnected::LookUp(error.to_string()))?
             }
         };
         if addresses.is_empty() {
-            return Err(Unconnected::LookUp("it has no address".into()));
+            return Err(Unconnected::LookUp("the name has no address".into()));
         }
-        // One address that is not allowed is enough: the next look-up could give only that one.
+        // One address that is not allowed refuses all of them: the next look-up could return only that one.
         if let Some(refused) = addresses.iter().find(|address| !allowed.allows(**address)) {
             return Err(Unconnected::Refused(HttpRefusal::Address(refused.to_string())));
         }
@@ -172,8 +172,8 @@ impl Dialer {
 
     async fn dial(&self, target: &Target, allowed: Allowed, party: Party) -> Result<TcpStream, Unconnected> {
         let mut last = Unconnected::Timeout;
-        for address in self.addresses(target, allowed, party).await?.into_iter().take(MAX_TRIED) {
-            match timeout(CONNECT, TcpStream::connect(address)).await {
+        for address in self.addresses(target, allowed, party).await?.into_iter().take(MAX_ADDRESSES_TRIED) {
+            match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
                     stream.set_nodelay(true).map_err(Unconnected::Connect)?;
                     return Ok(stream);
@@ -204,9 +204,9 @@ impl fmt::Display for Unconnected {
             Self::Refused(_) => f.write_str("the address is not allowed"),
             Self::LookUp(error) => write!(f, "the name cannot be looked up: {error}"),
             Self::LookUpTimeout => f.write_str("looking the name up took too long"),
-            Self::Connect(error) => write!(f, "no connection: {error}"),
+            Self::Connect(error) => write!(f, "the connection failed: {error}"),
             Self::Timeout => f.write_str("connecting took too long"),
-            Self::Tls(error) => write!(f, "no TLS: {error}"),
+            Self::Tls(error) => write!(f, "the TLS handshake failed: {error}"),
             Self::Config(error) => f.write_str(error),
         }
     }
@@ -214,7 +214,7 @@ impl fmt::Display for Unconnected {
 
 impl StdError for Unconnected {}
 
-/// Connects for one plugin.
+/// Makes the connections of one plugin.
 #[derive(Clone)]
 pub struct Connector {
     pub dialer: Arc<Dialer>,
@@ -222,13 +222,13 @@ pub struct Connector {
     pub party: Party,
     pub allowed: Allowed,
     pub tls: Arc<Tls>,
-    /// The proxy, if all connections go through one. It looks names up itself, so no address is judged here.
+    /// The proxy, if all connections go through one. The proxy resolves names, so wharf checks no addresses then.
     pub proxy: Option<Arc<Proxy>>,
-    /// Connections belong to the threads that do I/O, wherever the request comes from.
+    /// The runtime on whose threads connections run, wherever the request comes from.
     pub io: Handle,
 }
 
-/// A proxy that the operator names.
+/// A proxy from the config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
     pub uri: Uri,
@@ -239,42 +239,43 @@ impl Connector {
     async fn connect(self, uri: Uri) -> Result<Io, Unconnected> {
         let target = Target::of(&uri).map_err(|problem| Unconnected::Config(problem.to_owned()))?;
         let line = Line::new();
-        let place = timeout(CONNECT, self.dialer.connections.wait_for(self.party, Arc::clone(&line) as _)).await;
+        let place =
+            timeout(CONNECT_TIMEOUT, self.dialer.connections.wait_for(self.party, Arc::clone(&line) as _)).await;
         let place = place.map_err(|_| Unconnected::Refused(HttpRefusal::Limit("http_at_once")))?;
         let (stream, proxied) = self.stream(uri, &target).await?;
         Ok(Io::new(stream, proxied, line, place))
     }
 
-    /// A stream to the server, and whether a proxy is at its other end.
+    /// Opens a stream to the server. The second value is whether the other end is a proxy that needs absolute URLs.
     async fn stream(&self, uri: Uri, target: &Target) -> Result<(Stream, bool), Unconnected> {
         let Some(proxy) = &self.proxy else {
             let stream = self.dialer.dial(target, self.allowed, self.party).await?;
             return match target.scheme {
                 Scheme::Http => Ok((Stream::Plain(TokioIo::new(stream)), false)),
-                Scheme::Https => Ok((self.greet(TokioIo::new(stream), target).await?, false)),
+                Scheme::Https => Ok((self.tls_handshake(TokioIo::new(stream), target).await?, false)),
             };
         };
         match target.scheme {
             Scheme::Http => {
-                let stream = ToProxy { uri: proxy.uri.clone() }.dial().await?;
+                let stream = ProxyConnector { uri: proxy.uri.clone() }.dial().await?;
                 Ok((Stream::Plain(stream), true))
             }
             Scheme::Https => {
-                let tunnel = Tunnel::new(proxy.uri.clone(), ToProxy { uri: proxy.uri.clone() });
+                let tunnel = Tunnel::new(proxy.uri.clone(), ProxyConnector { uri: proxy.uri.clone() });
                 let mut tunnel = match &proxy.authorization {
                     Some(value) => tunnel.with_auth(value.clone()),
                     None => tunnel,
                 };
                 let failed = |error: String| Unconnected::Connect(io::Error::other(format!("the proxy: {error}")));
                 let through = tower_service::Service::call(&mut tunnel, uri);
-                let stream = timeout(GREET, through).await.map_err(|_| Unconnected::Timeout)?;
-                Ok((self.greet(stream.map_err(|error| failed(error.to_string()))?, target).await?, false))
+                let stream = timeout(HANDSHAKE_TIMEOUT, through).await.map_err(|_| Unconnected::Timeout)?;
+                Ok((self.tls_handshake(stream.map_err(|error| failed(error.to_string()))?, target).await?, false))
             }
         }
     }
 
-    /// Greets the server by TLS, which has to show a certificate for the host.
-    async fn greet(&self, stream: TokioIo<TcpStream>, target: &Target) -> Result<Stream, Unconnected> {
+    /// Performs the TLS handshake; the server's certificate has to be valid for the host.
+    async fn tls_handshake(&self, stream: TokioIo<TcpStream>, target: &Target) -> Result<Stream, Unconnected> {
         let config: Arc<ClientConfig> =
             self.tls.config().await.map_err(|error| Unconnected::Config(format!("{error:#}")))?;
         let name = match &target.host {
@@ -283,8 +284,9 @@ impl Connector {
             }
             Host::Address(address) => ServerName::from(*address),
         };
-        let greeted = TlsConnector::from(config).connect(name, stream.into_inner());
-        let stream = timeout(GREET, greeted).await.map_err(|_| Unconnected::Timeout)?.map_err(Unconnected::Tls)?;
+        let handshake = TlsConnector::from(config).connect(name, stream.into_inner());
+        let stream =
+            timeout(HANDSHAKE_TIMEOUT, handshake).await.map_err(|_| Unconnected::Timeout)?.map_err(Unconnected::Tls)?;
         Ok(Stream::Tls(Box::new(TokioIo::new(stream))))
     }
 }
@@ -305,24 +307,24 @@ impl tower_service::Service<Uri> for Connector {
     }
 }
 
-/// Connects to the proxy. Where it is was decided by the operator.
+/// Connects to the proxy. Its address comes from the config, so it is not checked.
 #[derive(Clone)]
-struct ToProxy {
+struct ProxyConnector {
     uri: Uri,
 }
 
-impl ToProxy {
+impl ProxyConnector {
     async fn dial(self) -> Result<TokioIo<TcpStream>, Unconnected> {
         let authority = self.uri.authority().map_or("", http::uri::Authority::as_str).to_owned();
         let address = if self.uri.port().is_some() { authority } else { format!("{authority}:80") };
-        let stream = timeout(CONNECT, TcpStream::connect(address)).await.map_err(|_| Unconnected::Timeout)?;
+        let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await.map_err(|_| Unconnected::Timeout)?;
         let stream = stream.map_err(|error| Unconnected::Connect(io::Error::other(format!("the proxy: {error}"))))?;
         stream.set_nodelay(true).map_err(Unconnected::Connect)?;
         Ok(TokioIo::new(stream))
     }
 }
 
-impl tower_service::Service<Uri> for ToProxy {
+impl tower_service::Service<Uri> for ProxyConnector {
     type Response = TokioIo<TcpStream>;
     type Error = Unconnected;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Unconnected>> + Send>>;
@@ -343,7 +345,7 @@ mod tests {
     use super::*;
     use crate::base::party::named;
 
-    /// Gives one answer after the other.
+    /// Returns the scripted answers one by one.
     struct Scripted(Mutex<Vec<Vec<&'static str>>>);
 
     impl Resolve for Scripted {
@@ -386,7 +388,7 @@ mod tests {
         }
     }
 
-    /// Never answers, and holds its turns.
+    /// Never answers, and keeps its turns.
     struct Stuck(Mutex<Vec<Place>>);
 
     impl Resolve for Stuck {
@@ -403,9 +405,9 @@ mod tests {
         let look_up = |plugin: &'static str| dialer.addresses(&target, Allowed::Public, named(plugin));
         let many = futures_util::future::join_all((0..64).map(|_| look_up("greedy")));
         assert!(timeout(Duration::from_millis(1), many).await.is_err());
-        assert_eq!(dialer.look_ups.taken(), LOOKED_UP / 4 * 3);
+        assert_eq!(dialer.look_ups.taken(), MAX_LOOK_UPS / 4 * 3);
         assert!(timeout(Duration::from_millis(1), look_up("other")).await.is_err(), "it is being looked up");
-        assert_eq!(dialer.look_ups.taken(), LOOKED_UP / 4 * 3 + 1);
+        assert_eq!(dialer.look_ups.taken(), MAX_LOOK_UPS / 4 * 3 + 1);
     }
 
     #[tokio::test]

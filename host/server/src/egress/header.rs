@@ -1,19 +1,19 @@
-//! Names of headers, compared as a server may read them. CGI and what follows it (WSGI, Rack, PHP) hand a header to a program as a
-//! variable, in whose name every character but letters and digits is `_`. So `x_a`, `X-A` and `x.a` may be one header there, and a
-//! name that is judged here is judged for all of them.
+//! Comparison of header names as a server may do it. CGI and its successors (WSGI, Rack, PHP) pass a header to a program as a variable in
+//! whose name every character except letters and digits is `_`. There, `x_a`, `X-A` and `x.a` can be the same header, so a check of one
+//! name has to cover all of its spellings.
 
 use http::{
     HeaderMap, HeaderName,
     header::{HeaderValue, TRAILER},
 };
 
-/// Whether some server takes both names for the same header.
+/// Whether some server treats both names as the same header.
 pub fn same_header(one: &str, other: &str) -> bool {
     let folded = |byte: u8| if byte.is_ascii_alphanumeric() { byte.to_ascii_lowercase() } else { b'_' };
     one.len() == other.len() && one.bytes().zip(other.bytes()).all(|(one, other)| folded(one) == folded(other))
 }
 
-/// Removes all headers that some server takes for this one, but not the header itself.
+/// Removes all headers that some server treats as this one, but not the header itself.
 pub fn remove_others(headers: &mut HeaderMap, name: &HeaderName) {
     let is_meant = |own: &&HeaderName| *own != name && same_header(own.as_str(), name.as_str());
     let found: Vec<HeaderName> = headers.keys().filter(is_meant).cloned().collect();
@@ -22,7 +22,7 @@ pub fn remove_others(headers: &mut HeaderMap, name: &HeaderName) {
     }
 }
 
-/// Removes all headers that some server takes for one of these.
+/// Removes all headers that some server treats as one of these.
 pub fn remove<'a>(headers: &mut HeaderMap, names: impl Iterator<Item = &'a str> + Clone) {
     let is_meant = |own: &&HeaderName| names.clone().any(|name| same_header(own.as_str(), name));
     let found: Vec<HeaderName> = headers.keys().filter(is_meant).cloned().collect();
@@ -31,10 +31,11 @@ pub fn remove<'a>(headers: &mut HeaderMap, names: impl Iterator<Item = &'a str> 
     }
 }
 
-/// Keeps such headers out of the trailers as well, which some servers add to the headers. Only what `Trailer` announces is sent.
+/// Removes the `Trailer` header if it announces one of these names, since some servers add trailers to the headers. Only announced trailers
+/// are sent.
 pub fn remove_trailers<'a>(headers: &mut HeaderMap, names: impl Iterator<Item = &'a str> + Clone) {
     let is_meant = |value: &HeaderValue| {
-        // What is no text announces nothing that could be compared.
+        // A value that is not ASCII cannot be compared, so it is removed.
         value.to_str().map_or(true, |text| {
             text.split(',').map(str::trim).any(|own| names.clone().any(|name| same_header(own, name)))
         })

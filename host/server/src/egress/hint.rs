@@ -1,9 +1,9 @@
-//! What the operator is told about a request that was refused.
+//! Log messages for the operator about refused requests.
 
 use wharf_sandbox::network::{HttpDenial, HttpRefusal};
 
-/// What was refused and why, with the line that would allow it if there is one. `clear` makes text of a
-/// guest safe to print.
+/// Describes what was refused and why, with the config entry that would allow it if there is one. `clear` makes text from a guest safe to
+/// print.
 pub fn hint(denial: &HttpDenial, clear: fn(&str) -> String) -> String {
     let HttpDenial { method, url, why } = denial;
     let (method, url) = (clear(method), clear(url));
@@ -11,21 +11,21 @@ pub fn hint(denial: &HttpDenial, clear: fn(&str) -> String) -> String {
     match why {
         HttpRefusal::NoRule => format!("{wanted}, which the entry {} of `http` would allow", line(&method, &url)),
         HttpRefusal::Address(address) => format!(
-            "{wanted}, which leads to {address}, no public address; `private = true` on its rule allows private addresses, and \
-             an address of the link or of a cloud's metadata has to stand in the rule itself"
+            "{wanted}, which resolves to {address}, not a public address; `private = true` on its rule allows private \
+             addresses, and a link-local address or one of a cloud's metadata service has to be the host of the rule itself"
         ),
         HttpRefusal::Limit(name) => format!("{wanted}; its limit `{name}` is used up"),
         HttpRefusal::Malformed(problem) => format!("{wanted}; {problem}"),
-        // Nothing of the plugin's own is in this sentence, so that it cannot be drowned in others like it.
+        // This message contains no text from the plugin, so the plugin cannot vary it to flood the log.
         HttpRefusal::Placeholder(secret) => format!(
-            "it had the placeholder of the secret `{secret}` in a place where that secret does not belong; no rule \
-             replaces it there, and a plugin that sends it elsewhere may try to give the secret away"
+            "it had the placeholder of the secret `{secret}` in a place where no rule replaces it; a plugin that does \
+             this may be trying to leak the secret"
         ),
         HttpRefusal::Unreadable(problem) => format!("{wanted}; {problem}"),
     }
 }
 
-/// The entry of `http` that would allow a request: the host for `GET`, the host and the method for others.
+/// Returns the entry of `http` that would allow a request: only the URL for `GET` and `HEAD`, a table with the method for others.
 fn line(method: &str, url: &str) -> String {
     let base = url.split_once("://").map_or(url, |(scheme, rest)| {
         url.get(..scheme.len() + 3 + rest.find('/').unwrap_or(rest.len())).unwrap_or(url)

@@ -1,4 +1,4 @@
-//! One connection to a server, as far as it takes a place: whether a request uses it, and how it is ended for another plugin's.
+//! The usage state of one connection: whether a request uses it, and how it is closed when its place is needed by another plugin.
 
 use std::{
     io,
@@ -23,95 +23,97 @@ use wharf_sandbox::{
     places::{GivesWay, Occupant, Place, Places, Rule},
 };
 
-/// After how long a connection that was made counts as idle if no request was sent over it: another connection came free meanwhile.
-const UNUSED: Duration = Duration::from_secs(1);
+/// How long a new connection may carry no request before it counts as idle. This happens when another connection became free first.
+const UNUSED_GRACE: Duration = Duration::from_secs(1);
 
-/// How many requests of one plugin are under way at once: as many as it can have connections.
-pub const REQUESTED: usize = 96;
+/// The most requests of one plugin at once: as many as it can have connections.
+pub const MAX_REQUESTS_PER_PLUGIN: usize = 96;
 
-/// HTTP requests of all plugins. There are as many connections, which plugins share by plugin; this is each client's part of them.
+/// The limit of HTTP requests of all plugins. There are as many connections, which are shared out by plugin; this limit shares them out by
+/// client.
 pub static ALL_REQUESTS: Rule = Rule {
     of: "HTTP requests of all plugins that are under way",
     number: "128",
     taker: "client",
     until: "the response has been read, or the call that made the request is over",
-    asking: "not held: no call of a plugin is under way while a person thinks",
+    asking: "not held: no call of a plugin runs while it waits for a person",
     gone: "given back with the call",
     gives_way: "nothing; a request waits 5 s for its turn, and the client with the fewest requests is next",
     old: Duration::MAX,
 };
 
-/// Requests of one plugin.
+/// The limit of HTTP requests of one plugin.
 pub static REQUESTS: Rule = Rule {
     of: "HTTP requests of one plugin that are under way",
     number: "96 for each plugin",
     taker: "client",
     until: "the response has been read, or the call that made the request is over",
-    asking: "not held: no call of a plugin is under way while a person thinks",
+    asking: "not held: no call of a plugin runs while it waits for a person",
     gone: "given back with the call",
     gives_way: "nothing; a request waits 5 s for its turn, and the client with the fewest requests is next",
     old: Duration::MAX,
 };
 
-/// How a connection stands. What sends requests does not tell, so this is seen from what goes over it: the first bytes that are written
-/// after some were read are those of another request.
+/// The usage state of a connection. The HTTP client does not report when it begins a request, so this is inferred from the traffic: the
+/// first write after a read begins the next request.
 pub struct Line {
-    made: Instant,
+    created: Instant,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// How many requests were begun.
+    /// The number of requests begun so far.
     requests: u64,
-    /// Whether something was read since the last request was begun.
-    has_read: bool,
-    /// Since when no request uses it. None: one does, or it has just been made.
+    /// Whether anything was read since the last request began.
+    received_since_request: bool,
+    /// When the last request finished. `None` while a request uses the connection, and before the first one.
     idle: Option<Instant>,
-    /// Whether it has to end as soon as no request uses it.
-    ends: bool,
+    /// Whether to close the connection as soon as no request uses it.
+    closing: bool,
     reader: Option<Waker>,
 }
 
 impl Line {
     pub fn new() -> Arc<Self> {
-        Arc::new(Self { made: Instant::now(), state: Mutex::default() })
+        Arc::new(Self { created: Instant::now(), state: Mutex::default() })
     }
 
     fn idle(&self, state: &State, now: Instant) -> Option<Duration> {
-        let unused =
-            || Some(now.saturating_duration_since(self.made)).filter(|age| state.requests == 0 && *age > UNUSED);
+        let unused = || {
+            Some(now.saturating_duration_since(self.created)).filter(|age| state.requests == 0 && *age > UNUSED_GRACE)
+        };
         state.idle.map(|at| now.saturating_duration_since(at)).or_else(unused)
     }
 
-    /// Whether it has to end now. Otherwise the reader is woken when it has to.
-    fn is_to_end(&self, cx: &Context<'_>) -> bool {
+    /// Whether to close the connection now. If not, the reader's waker is stored and woken when it has to close.
+    fn should_close(&self, cx: &Context<'_>) -> bool {
         let mut state = self.state.lock();
         if state.reader.as_ref().is_none_or(|reader| !reader.will_wake(cx.waker())) {
             state.reader = Some(cx.waker().clone());
         }
-        // A request that was begun in this moment is not cut off.
-        state.ends && self.idle(&state, Instant::now()).is_some()
+        // A request that has just begun is not cut off.
+        state.closing && self.idle(&state, Instant::now()).is_some()
     }
 
-    fn has_read(&self) {
-        self.state.lock().has_read = true;
+    fn on_read(&self) {
+        self.state.lock().received_since_request = true;
     }
 
-    fn writes(&self) {
+    fn on_write(&self) {
         let mut state = self.state.lock();
-        if state.has_read || state.requests == 0 {
+        if state.received_since_request || state.requests == 0 {
             state.requests += 1;
-            (state.has_read, state.idle) = (false, None);
+            (state.received_since_request, state.idle) = (false, None);
         }
     }
 
-    /// Notes that a request is done, unless another one has been begun since.
-    fn is_done(&self, request: u64) {
+    /// Marks a request as finished, unless a later one has begun.
+    fn on_finished(&self, request: u64) {
         let mut state = self.state.lock();
         if state.requests == request {
             state.idle = Some(Instant::now());
-            if let Some(reader) = state.reader.take().filter(|_| state.ends) {
+            if let Some(reader) = state.reader.take().filter(|_| state.closing) {
                 reader.wake();
             }
         }
@@ -126,26 +128,26 @@ impl Occupant for Line {
 
     fn end(&self) {
         let mut state = self.state.lock();
-        state.ends = true;
+        state.closing = true;
         if let Some(reader) = state.reader.take() {
             reader.wake();
         }
     }
 }
 
-/// Tells in a response which connection it came over.
+/// A response extension that identifies the connection that it came over.
 #[derive(Clone)]
 pub struct Used(Arc<Line>);
 
 impl Used {
-    /// The use of the connection by the request that was just answered, until this is dropped.
-    pub fn by_this(self, connections: &Arc<Places>) -> InUse {
+    /// Marks the connection as used by the request that was just answered, until the returned guard is dropped.
+    pub fn into_guard(self, connections: &Arc<Places>) -> InUse {
         let request = self.0.state.lock().requests;
         InUse { line: self.0, request, connections: Arc::clone(connections) }
     }
 }
 
-/// The use of a connection by one request.
+/// RAII guard: one request uses the connection until this is dropped.
 pub struct InUse {
     line: Arc<Line>,
     request: u64,
@@ -154,25 +156,25 @@ pub struct InUse {
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        self.line.is_done(self.request);
+        self.line.on_finished(self.request);
         self.connections.reconsider();
     }
 }
 
-/// The body of a response, which holds its connection and other places until it has ended or is dropped.
-pub struct Holding<T> {
+/// A response body that holds its connection and other places until it ends or is dropped.
+pub struct HoldingBody<T> {
     inner: Body,
     held: Option<T>,
 }
 
-impl<T> Holding<T> {
+impl<T> HoldingBody<T> {
     pub fn new(inner: Body, held: T) -> Self {
         let held = (!inner.is_end_stream()).then_some(held);
         Self { inner, held }
     }
 }
 
-impl<T: Unpin> HttpBody for Holding<T> {
+impl<T: Unpin> HttpBody for HoldingBody<T> {
     type Data = Bytes;
     type Error = Error;
 
@@ -193,17 +195,17 @@ impl<T: Unpin> HttpBody for Holding<T> {
     }
 }
 
-/// A connection.
+/// A connection, counted against the limit of connections.
 pub struct Io {
     stream: Stream,
-    /// A proxy is at the other end, and wants whole URLs.
+    /// Whether the other end is a proxy, which needs absolute URLs.
     proxied: bool,
     line: Arc<Line>,
-    /// Given back when the connection is closed.
+    /// The connection's place, given back when it closes.
     _place: Place,
 }
 
-/// What a connection goes over.
+/// The transport of a connection.
 pub enum Stream {
     Plain(TokioIo<TcpStream>),
     Tls(Box<TokioIo<TlsStream<TcpStream>>>),
@@ -221,7 +223,7 @@ impl Io {
     }
 }
 
-/// Passes a call on to the stream.
+/// Forwards a call to the stream.
 macro_rules! pass {
     ($self:ident, $method:ident $(, $argument:ident)*) => {
         match &mut $self.get_mut().stream {
@@ -234,13 +236,13 @@ macro_rules! pass {
 impl Read for Io {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         let line = Arc::clone(&self.line);
-        if line.is_to_end(cx) {
-            // As if the server had closed it: whoever keeps it for further requests lets it go.
+        if line.should_close(cx) {
+            // Reads as end of file, as if the server had closed it, so the connection pool drops it.
             return Poll::Ready(Ok(()));
         }
         let read: Poll<io::Result<()>> = pass!(self, poll_read, cx, buffer);
         if read.is_ready() {
-            line.has_read();
+            line.on_read();
         }
         read
     }
@@ -248,7 +250,7 @@ impl Read for Io {
 
 impl Write for Io {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.line.writes();
+        self.line.on_write();
         pass!(self, poll_write, cx, bytes)
     }
 
@@ -272,7 +274,7 @@ impl Write for Io {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.line.writes();
+        self.line.on_write();
         pass!(self, poll_write_vectored, cx, slices)
     }
 }
@@ -289,22 +291,22 @@ mod tests {
     fn a_connection_is_idle_between_two_requests() {
         let line = Line::new();
         let cx = Context::from_waker(Waker::noop());
-        assert!(!is_idle(&line), "it is made for a request");
-        line.writes();
-        line.writes();
+        assert!(!is_idle(&line), "it was made for a request");
+        line.on_write();
+        line.on_write();
         let first = line.state.lock().requests;
-        line.has_read();
+        line.on_read();
         assert!(!is_idle(&line), "the response is being read");
-        line.is_done(first);
+        line.on_finished(first);
         assert!(is_idle(&line));
-        line.writes();
+        line.on_write();
         assert!(!is_idle(&line));
-        line.is_done(first);
+        line.on_finished(first);
         assert!(!is_idle(&line), "this is the end of the request before");
         line.end();
-        assert!(!line.is_to_end(&cx), "a request uses it");
-        line.has_read();
-        line.is_done(first + 1);
-        assert!(line.is_to_end(&cx));
+        assert!(!line.should_close(&cx), "a request uses it");
+        line.on_read();
+        line.on_finished(first + 1);
+        assert!(line.should_close(&cx));
     }
 }

@@ -1,25 +1,24 @@
-//! Keeps secrets out of what comes back: masks them, in the notations in which servers repeat them, in texts and in streams.
+//! Masks secrets in responses, in the notations in which servers echo them, in whole texts and in streams.
 //!
-//! The mask has the length of what it hides, so that lengths that were announced stay true. A server that changes a secret in any
-//! other way before it repeats it, or cuts it short, cannot be caught: the wall is which servers a rule allows, and this is only a
-//! net below it.
+//! The mask is as long as what it hides, so that announced lengths stay true. A secret that the server transforms in any other way or
+//! truncates before it echoes it is not found. The protection is the allowlist of servers; masking is only a second line of defense.
 //!
-//! The net tells nothing of what it guards but by masking it whole. How a stream is cut into pieces, and when each is passed on,
-//! is decided by lengths and by where lines end, and never by what the text has in common with a secret: else whoever chooses the
-//! end of an answer would see, from what is held back, whether it is the beginning of a secret. So the last
-//! [`Patterns::reach`] bytes are always held back. No secret goes on across the end of most lines (those that end in neither a
-//! character of base64 nor `=`, and empty ones), and these are seen in what is passed on anyway: up to there, all is passed on at
-//! once, so that events and lines of JSON arrive when they are sent. Nothing is passed on because time passes: whoever can make a
-//! server pause in the middle of a secret would get its beginning.
+//! Timing must not leak a secret (a side channel). Where a stream is cut, and when each piece is passed on, depends on lengths and line
+//! ends only, never on how much of the text matches a secret. Otherwise a guest that chooses the end of a response could tell from what is
+//! held back whether its guess is the beginning of a secret. Therefore the last [`Patterns::reach`] bytes are always held back. The
+//! exception is line ends: no secret continues across most of them (empty lines, and lines that end in neither a base64 character nor `=`),
+//! and they are visible in the output anyway, so everything up to such a line end is passed on at once. This delivers events and lines of
+//! JSON as soon as they are sent. Nothing is passed on after a timeout, because a guest that makes a server pause inside a secret would get
+//! its beginning.
 
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use memchr::memrchr_iter;
 
-use super::search::{Patterns, SHORTEST, Search, may_break_after};
+use super::search::{MIN_MASKED_BYTES, Patterns, Search, may_break_after};
 
-/// What is to be masked.
+/// The secrets to mask.
 pub struct Masks(Patterns);
 
 impl Masks {
@@ -28,9 +27,9 @@ impl Masks {
         Patterns::new(secrets).map(Self)
     }
 
-    /// Masks a whole text where it is. What is UTF-8 stays so, since what is masked is ASCII or whole characters.
+    /// Masks a whole text in place. UTF-8 stays valid, since only ASCII or whole characters are replaced.
     pub fn mask(&self, text: &mut [u8]) {
-        if text.len() < SHORTEST {
+        if text.len() < MIN_MASKED_BYTES {
             return;
         }
         let mut found = Vec::new();
@@ -42,20 +41,20 @@ impl Masks {
         }
     }
 
-    /// How many bytes at the end of a stream are held back.
+    /// The number of bytes at the end of a stream that are held back.
     pub fn held_back(&self) -> usize {
         self.0.reach()
     }
 }
 
-/// Masks a stream, piece by piece. However it is cut into pieces, the result is that of the whole.
+/// Masks a stream, piece by piece. The output does not depend on how the stream is cut into pieces.
 pub struct Masker {
     masks: Arc<Masks>,
     search: Search,
-    /// What has not been passed on, and where in the stream it begins.
+    /// The bytes that have not been passed on, and below, their offset in the stream.
     held: BytesMut,
     offset: u32,
-    /// The last two bytes that came, before they were masked: whether they were must not matter.
+    /// The last two input bytes, before masking: whether they were masked must not make a difference.
     last: [u8; 2],
 }
 
@@ -69,9 +68,10 @@ impl Masker {
         &self.masks
     }
 
-    /// Takes a piece, and returns what can be passed on.
+    /// Adds a piece and returns what can be passed on.
     pub fn push(&mut self, piece: &[u8]) -> Bytes {
-        let line = memrchr_iter(b'\n', piece).find(|at| self.divides(piece, *at)).map(|at| self.held.len() + at + 1);
+        let line =
+            memrchr_iter(b'\n', piece).find(|at| self.is_safe_break(piece, *at)).map(|at| self.held.len() + at + 1);
         for byte in piece.iter().skip(piece.len().saturating_sub(2)) {
             let [_, last] = self.last;
             self.last = [last, *byte];
@@ -87,13 +87,13 @@ impl Masker {
         self.pass(line.unwrap_or_default().max(self.held.len().saturating_sub(self.masks.held_back())))
     }
 
-    /// Returns the rest.
+    /// Returns everything that was held back, at the end of the stream.
     pub fn finish(&mut self) -> Bytes {
         self.pass(self.held.len())
     }
 
-    /// Whether no secret goes on across the end of a line here in a piece.
-    fn divides(&self, piece: &[u8], at: usize) -> bool {
+    /// Whether no secret can continue across the line end at this position of a piece.
+    fn is_safe_break(&self, piece: &[u8], at: usize) -> bool {
         let back = |count: usize| match at.checked_sub(count) {
             Some(at) => piece.get(at).copied(),
             None => self.last.get(2 + at - count).copied(),
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// It has a character for each thing that an encoder may do.
+    /// A secret with a character for each way in which encoders escape.
     const HARD: &str = "aB/+=<>&\"' ~éZ9_-x";
     const ONE: &str = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8";
     const OTHER: &str = "ghp_Z9y8X7w6V5u4T3s2R1q0P9o8N7m6L5k4J3i2";
@@ -140,7 +140,7 @@ mod tests {
         lines.join(end)
     }
 
-    /// `HARD` as programs write it. What they print was copied, where it is not computed by another encoder here.
+    /// `HARD` as various programs write it. Where no other encoder computes it here, their output was copied.
     fn written() -> Vec<(&'static str, Vec<u8>)> {
         let bytes = HARD.as_bytes();
         let each = |write: &dyn Fn(u8) -> String| bytes.iter().map(|byte| write(*byte)).collect::<String>();
@@ -211,10 +211,10 @@ mod tests {
             assert!(hidden.starts_with(b"before: ") && hidden.ends_with(b" after"), "{told}");
             let stars = hidden.iter().filter(|byte| **byte == b'*').count();
             if name.contains("64") || name.contains("PEM") || name == "MIME" {
-                // Its first and last character may be one of what stands beside it.
+                // Its first and last character may share bits with the neighbouring bytes.
                 assert!(stars >= HARD.len() * 8 / 6 - 2, "{told}");
             } else {
-                // Zeros at its ends say nothing.
+                // Zero bytes at its ends reveal nothing.
                 assert!(stars >= text.len() - 1, "{told}");
             }
         }
@@ -250,7 +250,7 @@ mod tests {
         }
     }
 
-    /// The attack that this is made against: a server that ends its answer with what the guest chose.
+    /// The attack that holding back defends against: a server that ends its response with text that the guest chose.
     #[test]
     fn the_pieces_do_not_tell_whether_a_guess_is_right() {
         let (one, other) = (masks(ONE), masks(OTHER));
@@ -280,14 +280,14 @@ mod tests {
             let guesses: Vec<String> = (0..GUESSES / ROUNDS)
                 .map(|_| {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                    // Never the whole of it: that is masked, and seen.
+                    // Never the whole secret, which would be masked visibly.
                     let length = (random >> 33) as usize % (ONE.len() - 1);
                     let next = char::from(b'0' + (random >> 40) as u8 % 75);
                     let end = if random >> 63 == 0 { "" } else { "\"\n" };
                     format!("{}{next}{end}", &ONE[..length])
                 })
                 .collect();
-            // Which one goes first changes, so that neither always finds the other's text at hand.
+            // The order alternates, so that neither masker always finds the text in the CPU cache.
             let mut seen = [Vec::new(), Vec::new()];
             for which in [round % 2, 1 - round % 2] {
                 let began = Instant::now();
@@ -304,8 +304,8 @@ mod tests {
         assert!(apart < 1.1, "the medians are {right:?} and {wrong:?}");
     }
 
-    /// The same text, searched for a secret that it nearly is and for another: which of the two it is does not show. With a search
-    /// that follows the beginnings of secrets, the two took up to 1.8 times as long as each other.
+    /// A text is searched for a secret that it nearly contains and for an unrelated one, and the two must take equally long. With a search
+    /// that follows the prefixes of secrets, one took up to 1.8 times as long as the other.
     #[test]
     fn the_work_is_the_same_for_what_begins_like_a_secret() {
         const PAIRS: usize = 201;
@@ -347,7 +347,7 @@ mod tests {
             assert_eq!(masker.push(&[b'y'; 7]).len(), 7);
         }
         assert_eq!(masker.finish().len(), 512);
-        // The length of a secret is told up to the next power of two.
+        // Only the length of a secret rounded up to a power of two is revealed.
         for (length, held) in [(16, 128), (17, 256), (32, 256), (33, 512), (4096, 32 << 10)] {
             assert_eq!(masks(&"k".repeat(length)).held_back(), held);
         }

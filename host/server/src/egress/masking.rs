@@ -1,4 +1,4 @@
-//! Responses with secrets masked: headers, bodies and trailers.
+//! Masks secrets in responses: headers, bodies and trailers.
 
 use std::{
     pin::Pin,
@@ -13,11 +13,11 @@ use wharf_sandbox::network::{Body, Error};
 
 use super::mask::{Masker, Masks};
 
-/// Masks secrets in names and values.
+/// Masks secrets in the names and values of headers.
 pub fn mask_headers(masks: &Masks, headers: &mut HeaderMap) {
     let mut last = None;
     for (name, value) in std::mem::take(headers) {
-        // Of several values under one name, only the first comes with it.
+        // `HeaderMap` yields the name only with the first of its values.
         if let Some(name) = name {
             let mut bytes = name.as_str().as_bytes().to_vec();
             masks.mask(&mut bytes);
@@ -31,11 +31,11 @@ pub fn mask_headers(masks: &Masks, headers: &mut HeaderMap) {
     }
 }
 
-/// The body of a response, with secrets masked.
+/// A response body with secrets masked.
 pub struct Masking {
     inner: Body,
     masker: Masker,
-    /// What comes after the last data: trailers.
+    /// The trailers, which follow the last data.
     last: Option<Frame<Bytes>>,
     ended: bool,
 }
@@ -50,7 +50,7 @@ impl HttpBody for Masking {
     type Data = Bytes;
     type Error = Error;
 
-    // How large it is, and whether it has ended, is not said in advance: headers say what is true of masked bodies too.
+    // `size_hint` and `is_end_stream` keep their defaults; the headers, which hold for the masked body too, announce the length.
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         loop {
             if self.ended {
@@ -70,7 +70,7 @@ impl HttpBody for Masking {
                         this.masker.finish()
                     }
                 },
-                // What was held back when a body breaks off may be the beginning of a secret, and is not passed on.
+                // If a body breaks off, the bytes held back may be the beginning of a secret, so they are dropped.
                 Some(Err(error)) => {
                     this.ended = true;
                     return Poll::Ready(Some(Err(error)));

@@ -1,12 +1,11 @@
-//! The way out: what plugins send over HTTP, by the rules of the operator.
+//! Outbound HTTP of plugins (egress), restricted to the operator's allowlist and protected against SSRF and DNS rebinding.
 //!
-//! `rule` says which requests a plugin may make, `target` what a URL means, `header` which names of headers are the same, `address`
-//! which addresses may be reached; these are pure. `connect` and `tls` make connections, `secrets` fetches what is added to requests,
-//! `mask` keeps it out of what comes back (`notation` says how servers may write it, `search` finds it, `masking` applies that to
-//! responses), and `network` puts them together for one plugin.
+//! The modules without I/O: `rule` says which requests a plugin may make, `target` parses and normalizes URLs, `header` compares header
+//! names, `address` classifies IP addresses. `connect` and `tls` make connections, `secrets` loads the values that are added to requests,
+//! and `mask` removes those values from responses: `notation` decodes the escapes that servers use, `search` finds the secrets, `masking`
+//! applies both to a response. `network` combines all of this for one plugin.
 //!
-//! Nothing is looked up, and no connection made, for a request that no rule allows. Plugins share neither connections nor what
-//! TLS remembers.
+//! A request that no rule allows causes neither a DNS look-up nor a connection. Plugins share neither connections nor TLS sessions.
 
 use std::{
     collections::HashMap,
@@ -50,7 +49,7 @@ pub use answers::Answers;
 
 use crate::base::party::named;
 
-/// `[egress]` and `[secrets]`.
+/// The config sections `[egress]` and `[secrets]`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
     pub trust: Trust,
@@ -59,14 +58,14 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The files that it names, whose contents wharf trusts.
+    /// The files that these settings name, whose contents wharf trusts.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         let programs = self.secrets.values().flat_map(Source::programs);
         self.trust.files.iter().chain(self.secrets.values().filter_map(Source::file)).cloned().chain(programs)
     }
 }
 
-/// What all plugins share of the way out.
+/// The state of outbound HTTP that all plugins share.
 pub struct Egress {
     dialer: Arc<Dialer>,
     state: Mutex<State>,
@@ -76,7 +75,7 @@ struct State {
     settings: Settings,
     vault: Arc<Vault>,
     roots: Arc<Roots>,
-    /// The networks of plugins, by their ids.
+    /// The network of each plugin, by plugin id.
     networks: HashMap<String, Arc<PluginNetwork>>,
 }
 
@@ -94,26 +93,26 @@ impl Default for Egress {
 }
 
 impl Egress {
-    /// `answers`: what answers in place of all servers, in a test.
+    /// `answers` replaces all servers, in a test.
     pub fn new(settings: Settings, answers: Option<Arc<dyn Answers>>) -> Self {
         let mut dialer = Dialer::new(Box::new(System));
         dialer.answers = answers;
         Self { dialer: Arc::new(dialer), state: Mutex::new(State::new(settings, &Vault::default())) }
     }
 
-    /// Uses other settings. Secrets and certificates are fetched again when they are next needed, and connections that were kept
-    /// are closed. Requests that are under way end as they began. What secrets were before is still masked.
+    /// Replaces the settings. Secrets and certificates are loaded again when they are next needed, and pooled connections are closed.
+    /// Requests under way finish with the settings that they began with. Former values of secrets are still masked.
     pub fn renew(&self, settings: Settings) {
         let mut state = self.state.lock();
         *state = State::new(settings, &state.vault);
     }
 
-    /// Notes an address at which wharf itself listens, which no plugin may reach.
+    /// Registers an address at which wharf itself listens; no plugin may connect to it.
     pub fn is_own(&self, address: SocketAddr) {
         self.dialer.own.write().push(address);
     }
 
-    /// The network of a plugin that may send this. `None` if it may send nothing.
+    /// Returns the network of a plugin with this allowance, or `None` if the allowance has no rules.
     pub fn network(&self, plugin: &str, allowance: &Allowance) -> Option<Arc<PluginNetwork>> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         if allowance.is_empty() {
@@ -123,7 +122,7 @@ impl Egress {
         if let Some(network) = state.networks.get(plugin).filter(|network| network.allowance() == allowance) {
             return Some(Arc::clone(network));
         }
-        // Only a call needs a network, and calls run where there is a runtime.
+        // Networks are needed only by calls, and calls always run inside a runtime.
         let io = Handle::try_current().ok()?;
         let network = Arc::new(PluginNetwork::new(
             (NUMBERS.fetch_add(1, Ordering::Relaxed), named(("plugin", plugin))),
@@ -136,19 +135,20 @@ impl Egress {
         Some(network)
     }
 
-    /// Whether there is a secret of that name.
+    /// Whether the config has a secret of that name.
     pub fn has_secret(&self, name: &str) -> bool {
         self.state.lock().settings.secrets.contains_key(name)
     }
 
-    /// What the operator should know about what a plugin may send.
+    /// Returns a note for the operator about the limits of checking this allowance, for `wharf check`.
     pub fn note(&self, allowance: &Allowance) -> Option<&'static str> {
         let proxied = !allowance.is_empty() && self.state.lock().settings.proxy.is_some();
-        proxied
-            .then_some("its HTTP requests go through a proxy, and the proxy looks names up: no address is judged here")
+        proxied.then_some(
+            "its HTTP requests go through a proxy, and the proxy looks names up, so wharf cannot check their addresses",
+        )
     }
 
-    /// Secrets of these rules that cannot be fetched, each with the reason. For `wharf check`.
+    /// Returns the reason for each secret of these rules that cannot be loaded, for `wharf check`.
     pub async fn problems(&self, allowance: &Allowance) -> Vec<String> {
         let vault = Arc::clone(&self.state.lock().vault);
         let mut problems = Vec::new();

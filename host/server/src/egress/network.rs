@@ -1,5 +1,5 @@
-//! The network of one plugin: judges each request, adds what its rule adds, sends it over connections of the plugin's own, and
-//! masks what comes back.
+//! Outbound HTTP of one plugin: checks each request, adds the headers of its rule, sends it over the plugin's own connections, and masks
+//! secrets in the response.
 
 use std::{
     error::Error as StdError,
@@ -37,7 +37,7 @@ use super::{
     allowance::{Allowance, Placeholder},
     connect::{Allowed, Connector, Dialer, Proxy, Unconnected},
     header,
-    line::{Holding, REQUESTED, REQUESTS, Used},
+    line::{HoldingBody, MAX_REQUESTS_PER_PLUGIN, REQUESTS, Used},
     mask::Masks,
     masking::{Masking, mask_headers},
     rule::{self, HostPattern, Part, Rule, Template},
@@ -47,18 +47,19 @@ use super::{
 };
 use crate::base::{party::Party, text::hex};
 
-/// How long a connection is kept that no request uses.
-const IDLE: Duration = Duration::from_secs(15);
-/// How long a request waits for its turn.
-const TURN: Duration = Duration::from_secs(5);
+/// How long an idle connection stays in the pool.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a request waits for a place.
+const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many connections to one server are kept.
-const MAX_IDLE: usize = 64;
-/// How much is read from a connection before the guest takes it.
+/// The most idle connections to one server.
+const MAX_IDLE_CONNECTIONS: usize = 64;
+/// The most bytes that are read from a connection ahead of the guest.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Headers that are not a guest's to set. Runtimes of some languages set them all the same.
-static OF_CONNECTION: [HeaderName; 10] = [
+/// Headers that belong to the connection and that a guest may not set. They are removed rather than refused, because the runtimes of some
+/// languages always set them.
+static CONNECTION_HEADERS: [HeaderName; 10] = [
     HOST,
     EXPECT,
     CONNECTION,
@@ -71,8 +72,8 @@ static OF_CONNECTION: [HeaderName; 10] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// Headers that some servers take for another method or path than the one that was judged.
-const OVERRIDES: [&str; 17] = [
+/// Headers that make some servers use another method or path than the one that was checked.
+const OVERRIDE_HEADERS: [&str; 17] = [
     "destination",
     "x-amz-copy-source",
     "x-copy-from",
@@ -92,16 +93,16 @@ const OVERRIDES: [&str; 17] = [
     "x-url-override",
 ];
 
-/// Names by which some servers take a wish for a part of an answer.
-const RANGES: [&str; 4] = ["range", "x-goog-range", "x-ms-range", "x-range"];
+/// Headers that ask some servers for a part of a resource.
+const RANGE_HEADERS: [&str; 4] = ["range", "x-goog-range", "x-ms-range", "x-range"];
 
 type Sender = Client<Connector, Body>;
 
 /// The network of one plugin.
 pub struct PluginNetwork(Arc<Inner>);
 
-/// The network of a plugin in a call of one client.
-struct OfClient {
+/// The network of a plugin in a call of one client, which the requests count for.
+struct ClientNetwork {
     inner: Arc<Inner>,
     party: Party,
 }
@@ -109,20 +110,20 @@ struct OfClient {
 struct Inner {
     number: u64,
     allowance: Allowance,
-    placeholders: Arc<[Stand]>,
+    placeholders: Arc<[IssuedPlaceholder]>,
     vault: Arc<Vault>,
-    /// What is masked in responses and in what the plugin says, with the number of secrets that it was made of. Secrets that have
-    /// not been fetched cannot have come out.
+    /// The masks for responses and for the plugin's output, with the number of secret values that they were built from. Secrets that have
+    /// not been loaded yet cannot have leaked.
     masks: Mutex<(usize, Option<Arc<Masks>>)>,
-    /// For each kind of address that may be reached, the connections. They are kept apart, so that a connection that one rule
-    /// allows is never used for another.
+    /// One connection pool for each value of [`Allowed`]. The pools are separate, so that a connection that one rule allows is never used
+    /// for a request of another.
     senders: Mutex<[Option<Sender>; 3]>,
     connector: Connector,
     requests: Arc<Places>,
 }
 
-/// A placeholder, and what it stands for.
-struct Stand {
+/// A placeholder that was issued for a secret.
+struct IssuedPlaceholder {
     variable: String,
     secret: String,
     value: String,
@@ -130,21 +131,21 @@ struct Stand {
 }
 
 #[derive(Clone)]
-struct OnIo(Handle);
+struct IoExecutor(Handle);
 
-impl<F> Executor<F> for OnIo
+impl<F> Executor<F> for IoExecutor
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    // Connections end when the network they belong to is dropped.
+    // The task of a connection ends when the network that it belongs to is dropped.
     fn execute(&self, connection: F) {
         self.0.spawn(connection);
     }
 }
 
 impl PluginNetwork {
-    /// `party`: the plugin.
+    /// Creates the network of a plugin. `party` is the plugin, which connections and look-ups count for.
     pub fn new(
         (number, party): (u64, Party),
         allowance: Allowance,
@@ -154,38 +155,38 @@ impl PluginNetwork {
     ) -> Self {
         let placeholder = |Placeholder { name, secret }: &Placeholder| {
             let mut random = [0; 20];
-            // Without randomness the plugin gets no placeholder, and so no access.
+            // If there is no randomness, the plugin gets no placeholder and therefore no access.
             getrandom::fill(&mut random).ok()?;
             let value = format!("wharf_{}", hex(&random));
             let finder = Finder::new(value.as_bytes()).into_owned();
-            Some(Stand { variable: name.clone(), secret: secret.clone(), value, finder })
+            Some(IssuedPlaceholder { variable: name.clone(), secret: secret.clone(), value, finder })
         };
         let placeholders = allowance.placeholders.iter().filter_map(placeholder).collect();
         let connector =
             Connector { dialer, party, allowed: Allowed::Public, tls: Arc::new(Tls::new(roots)), proxy, io };
         let (masks, senders) = (Mutex::default(), Default::default());
-        let requests = Places::new(&REQUESTS, REQUESTED);
+        let requests = Places::new(&REQUESTS, MAX_REQUESTS_PER_PLUGIN);
         Self(Arc::new(Inner { number, allowance, placeholders, vault, masks, senders, connector, requests }))
     }
 
-    /// The network in a call of this client.
+    /// Returns the network for a call of this client.
     pub fn of(&self, party: Party) -> Arc<dyn Network> {
-        Arc::new(OfClient { inner: Arc::clone(&self.0), party })
+        Arc::new(ClientNetwork { inner: Arc::clone(&self.0), party })
     }
 
-    /// The variables that stand for secrets, with their placeholders.
+    /// Returns the environment variables that stand for secrets, with their placeholders as values.
     pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
         self.0.placeholders.iter().map(|one| (one.variable.clone(), one.value.clone()))
     }
 
-    /// What it may send.
+    /// The requests that the plugin may send.
     pub fn allowance(&self) -> &Allowance {
         &self.0.allowance
     }
 }
 
 impl Inner {
-    /// What is masked, by the secrets that have been fetched so far.
+    /// Returns the masks for all secrets that have been loaded so far.
     fn masks(&self) -> Option<Arc<Masks>> {
         let known = || self.vault.known(self.allowance.secrets());
         let count = known().count();
@@ -198,10 +199,10 @@ impl Inner {
 
     fn sender(&self, allowed: Allowed) -> Option<Sender> {
         let make = || {
-            Client::builder(OnIo(self.connector.io.clone()))
+            Client::builder(IoExecutor(self.connector.io.clone()))
                 .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(IDLE)
-                .pool_max_idle_per_host(MAX_IDLE)
+                .pool_idle_timeout(IDLE_TIMEOUT)
+                .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
                 .http1_max_buf_size(BUFFER_BYTES)
                 .build(Connector { allowed, ..self.connector.clone() })
         };
@@ -209,7 +210,7 @@ impl Inner {
         senders.get_mut(allowed as usize).map(|sender| sender.get_or_insert_with(make).clone())
     }
 
-    /// Everything that is decided about a request before anything leaves.
+    /// Makes every decision about a request before anything is sent.
     fn judge(&self, parts: &request::Parts) -> Result<(&Rule, Target), HttpRefusal> {
         let target = Target::of(&parts.uri).map_err(HttpRefusal::Malformed)?;
         let rule = rule::find(&self.allowance.rules, &parts.method, &target)?;
@@ -226,10 +227,10 @@ impl Inner {
         Ok((rule, target))
     }
 
-    /// Adds to the request what its rule adds. True if there are secrets in it now.
+    /// Replaces placeholders and adds the headers of the rule. Returns whether the request contains secrets now.
     async fn prepare(&self, rule: &Rule, headers: &mut HeaderMap) -> anyhow::Result<bool> {
-        // All secrets of the plugin are fetched, those of other rules too: a server may know them from before this process or this
-        // config began, and what is not known cannot be masked.
+        // All secrets of the plugin are loaded, also those of other rules: a server may know them from an earlier process or config, and
+        // only loaded secrets can be masked.
         for name in self.allowance.secrets() {
             self.vault.get(name).await?;
         }
@@ -246,7 +247,7 @@ impl Inner {
                 *value = sensitive(&text)?;
             }
         }
-        // A guest's own header must not stand beside one that a server may take for the same.
+        // A guest's own header must not remain next to a header of the rule that a server may treat as the same.
         header::remove(headers, rule.headers.iter().map(|(name, _)| name.as_str()));
         for (name, Template(parts)) in &rule.headers {
             let text: String = parts
@@ -261,8 +262,8 @@ impl Inner {
         if secrets.is_empty() {
             return Ok(false);
         }
-        // What cannot be read cannot be masked: a part of a secret, or compressed text.
-        header::remove(headers, RANGES.into_iter().chain([ACCEPT_ENCODING.as_str()]));
+        // Secrets in a partial or compressed response could not be masked.
+        header::remove(headers, RANGE_HEADERS.into_iter().chain([ACCEPT_ENCODING.as_str()]));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         Ok(true)
     }
@@ -274,7 +275,7 @@ fn sensitive(text: &str) -> anyhow::Result<HeaderValue> {
     Ok(value)
 }
 
-impl Network for OfClient {
+impl Network for ClientNetwork {
     fn send(&self, request: Request<Body>) -> Sending {
         let (inner, party) = (Arc::clone(&self.inner), self.party);
         Box::pin(async move { inner.send(request, party).await })
@@ -300,12 +301,12 @@ impl Inner {
         let (mut parts, body) = request.into_parts();
         let (rule, target) = self.judge(&parts).map_err(Unsent::Denied)?;
         let turns = async { (self.requests.wait(party).await, self.connector.dialer.requests.wait(party).await) };
-        let turn = timeout(TURN, turns).await;
+        let turn = timeout(TURN_TIMEOUT, turns).await;
         let turn = turn.map_err(|_| Unsent::Denied(HttpRefusal::Limit("http_at_once")))?;
         let sender = self.sender(allowed(rule)).ok_or(Unsent::Failed(Error::ConfigurationError))?;
         parts.uri = uri(&target, &parts.uri).map_err(|_| Unsent::Failed(Error::HttpRequestUriInvalid))?;
-        // These belong to the connection, and the host to the URL that was judged, whatever the guest says.
-        let never = OF_CONNECTION.iter().map(HeaderName::as_str).chain(OVERRIDES);
+        // These headers belong to the connection, and `host` to the URL that was checked, whatever the guest sets.
+        let never = CONNECTION_HEADERS.iter().map(HeaderName::as_str).chain(OVERRIDE_HEADERS);
         header::remove(&mut parts.headers, never.clone());
         header::remove_others(&mut parts.headers, &CONTENT_LENGTH);
         let added = rule.headers.iter().map(|(name, _)| name.as_str());
@@ -318,21 +319,21 @@ impl Inner {
         let injected = self.prepare(rule, &mut parts.headers).await.map_err(|error| {
             self.connector
                 .dialer
-                .told
-                .say_of("a request of a plugin, whose secret is missing", || format!("{error:#}"));
+                .refusals
+                .say_of("a request of a plugin, because its secret cannot be loaded", || format!("{error:#}"));
             Unsent::Failed(Error::ConfigurationError)
         })?;
         let proxy = self.connector.proxy.as_ref().filter(|_| target.scheme == Scheme::Http);
         if let Some(authorization) = proxy.and_then(|proxy| proxy.authorization.clone()) {
             parts.headers.insert(PROXY_AUTHORIZATION, authorization);
         }
-        let given_away: Arc<OnceLock<String>> = Arc::default();
+        let leaked: Arc<OnceLock<String>> = Arc::default();
         let body = match self.placeholders.is_empty() {
             true => body,
             false => {
-                let (placeholders, given_away) = (Arc::clone(&self.placeholders), Arc::clone(&given_away));
+                let (placeholders, leaked) = (Arc::clone(&self.placeholders), Arc::clone(&leaked));
                 let dialer = Arc::clone(&self.connector.dialer);
-                Watched { inner: body, end: Vec::new(), placeholders, given_away, dialer }.boxed_unsync()
+                WatchedBody { inner: body, end: Vec::new(), placeholders, leaked, dialer }.boxed_unsync()
             }
         };
         let request = Request::from_parts(parts, body);
@@ -341,36 +342,36 @@ impl Inner {
             None => match sender.request(request).await {
                 Ok(mut response) => {
                     let connections = &self.connector.dialer.connections;
-                    let line = response.extensions_mut().remove::<Used>().map(|used| used.by_this(connections));
+                    let line = response.extensions_mut().remove::<Used>().map(|used| used.into_guard(connections));
                     Ok(response.map(|body| {
-                        let body = body.map_err(|error| broken(Some(&error))).boxed_unsync();
-                        // The connection first: what waits for the turn finds it idle.
-                        Holding::new(body, (line, turn)).boxed_unsync()
+                        let body = body.map_err(|error| connection_error(Some(&error))).boxed_unsync();
+                        // The connection is released first, so that the next request finds it idle when it gets the place.
+                        HoldingBody::new(body, (line, turn)).boxed_unsync()
                     }))
                 }
                 Err(error) => Err(self.unsent(&error)),
             },
         };
-        if let Some(secret) = given_away.get() {
+        if let Some(secret) = leaked.get() {
             return Err(Unsent::Denied(HttpRefusal::Placeholder(secret.clone())));
         }
         let (mut parts, body) = answered?.into_parts();
         let Some(masks) = self.masks().filter(|_| injected) else { return Ok(Response::from_parts(parts, body)) };
         if parts.status == StatusCode::PARTIAL_CONTENT {
             let problem =
-                "the response is a part although all was asked for, so a part of a secret could not be masked";
+                "the response is partial although no range was requested, so a truncated secret could not be masked";
             return Err(Unsent::Denied(HttpRefusal::Unreadable(problem)));
         }
         if is_encoded(&parts) {
             let problem =
-                "the response is compressed although it was asked for plain, so secrets in it could not be masked";
+                "the response is compressed although plain text was requested, so secrets in it could not be masked";
             return Err(Unsent::Denied(HttpRefusal::Unreadable(problem)));
         }
         mask_headers(&masks, &mut parts.headers);
         Ok(Response::from_parts(parts, Masking::new(body, masks).boxed_unsync()))
     }
 
-    /// Why a request was not answered.
+    /// Converts the error of the HTTP client into the reason why there is no response.
     fn unsent(&self, error: &ClientError) -> Unsent {
         if let Some(unconnected) = causes(error).find_map(<dyn StdError>::downcast_ref::<Unconnected>) {
             return match unconnected {
@@ -378,7 +379,10 @@ impl Inner {
                 other => {
                     tracing::debug!("a request of a plugin failed: {other}");
                     if let Unconnected::Config(problem) = other {
-                        self.connector.dialer.told.say_of("a request of a plugin, for the config", || problem.clone());
+                        self.connector
+                            .dialer
+                            .refusals
+                            .say_of("a request of a plugin, because of a problem with the config", || problem.clone());
                     }
                     Unsent::Failed(match other {
                         Unconnected::LookUp(problem) => {
@@ -395,10 +399,10 @@ impl Inner {
             };
         }
         match causes(error).find_map(<dyn StdError>::downcast_ref::<Error>) {
-            // The request's own body failed.
+            // The request's own body is too large.
             Some(Error::HttpRequestBodySize(size)) => Unsent::Failed(Error::HttpRequestBodySize(*size)),
             Some(_) => Unsent::Failed(Error::ConnectionTerminated),
-            None => Unsent::Failed(broken(causes(error).find_map(<dyn StdError>::downcast_ref))),
+            None => Unsent::Failed(connection_error(causes(error).find_map(<dyn StdError>::downcast_ref))),
         }
     }
 }
@@ -411,7 +415,7 @@ fn is_encoded(parts: &response::Parts) -> bool {
     other(CONTENT_ENCODING, "identity") || other(TRANSFER_ENCODING, "chunked")
 }
 
-/// Which addresses a rule opens.
+/// Returns the addresses that requests of a rule may reach.
 fn allowed(rule: &Rule) -> Allowed {
     match (&rule.host, rule.private) {
         (_, false) => Allowed::Public,
@@ -420,20 +424,20 @@ fn allowed(rule: &Rule) -> Allowed {
     }
 }
 
-/// The URL in the form in which it was judged, with its path and query as the guest wrote them.
+/// Returns the URL in the normalized form in which it was checked, with the path and query as the guest wrote them.
 fn uri(target: &Target, written: &Uri) -> Result<Uri, http::Error> {
     let path = written.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     Uri::builder().scheme(target.scheme.as_str()).authority(target.authority()).path_and_query(path).build()
 }
 
-/// A URL in the form in which requests are judged, without changing what it means. The error says what is wrong with it.
+/// Normalizes a URL without changing its meaning. The error says what is wrong with it.
 pub fn normal(url: &str) -> Result<Uri, &'static str> {
-    let written: Uri = url.parse().map_err(|_| "it is no URL")?;
-    uri(&Target::of(&written)?, &written).map_err(|_| "it is no URL")
+    let written: Uri = url.parse().map_err(|_| "it is not a URL")?;
+    uri(&Target::of(&written)?, &written).map_err(|_| "it is not a URL")
 }
 
-/// The errors that caused an error, itself first.
+/// Returns the error itself and then its sources.
 fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }
@@ -443,8 +447,8 @@ fn is_certificate(error: &std::io::Error) -> bool {
     matches!(inner, Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented))
 }
 
-/// What went wrong with a connection.
-fn broken(error: Option<&hyper::Error>) -> Error {
+/// Converts the error of a connection for the guest.
+fn connection_error(error: Option<&hyper::Error>) -> Error {
     match error {
         Some(error) if error.is_parse_too_large() => Error::HttpResponseHeaderSectionSize(None),
         Some(error) if error.is_parse() => Error::HttpProtocolError,
@@ -453,18 +457,18 @@ fn broken(error: Option<&hyper::Error>) -> Error {
     }
 }
 
-/// The body of a request of a plugin with placeholders. It breaks off before a placeholder is complete.
-struct Watched {
+/// A request body that is scanned for placeholders. It fails before a placeholder is sent completely.
+struct WatchedBody {
     inner: Body,
-    /// The end of what was sent, which may be the beginning of a placeholder.
+    /// The last bytes that were sent, which may be the beginning of a placeholder.
     end: Vec<u8>,
-    placeholders: Arc<[Stand]>,
-    /// The secret whose placeholder was found.
-    given_away: Arc<OnceLock<String>>,
+    placeholders: Arc<[IssuedPlaceholder]>,
+    /// The secret whose placeholder was found, for the caller of `send`.
+    leaked: Arc<OnceLock<String>>,
     dialer: Arc<Dialer>,
 }
 
-impl HttpBody for Watched {
+impl HttpBody for WatchedBody {
     type Data = Bytes;
     type Error = Error;
 
@@ -479,9 +483,9 @@ impl HttpBody for Watched {
             this.end.extend([b" ", name.as_str().as_bytes(), b" ", value.as_bytes()].concat());
         }
         if let Some(found) = this.placeholders.iter().find(|one| one.finder.find(&this.end).is_some()) {
-            this.given_away.get_or_init(|| found.secret.clone());
-            // The response may have come already, and then nobody asks any more.
-            this.dialer.told.say("an upload of a plugin, which had a secret's placeholder in it");
+            this.leaked.get_or_init(|| found.secret.clone());
+            // If the response has arrived already, `send` does not read `leaked` any more, so it is logged here.
+            this.dialer.refusals.say("an upload of a plugin, because it contained the placeholder of a secret");
             return Poll::Ready(Some(Err(Error::HttpRequestDenied)));
         }
         let longest = this.placeholders.iter().map(|one| one.value.len()).max().unwrap_or(1);

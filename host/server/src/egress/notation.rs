@@ -1,40 +1,40 @@
-//! The ways in which servers write characters: what one escape stands for. Pure; where escapes stand in a text is `search`'s concern.
+//! Decodes the escapes in which servers write characters, one escape at a time. Finding the escapes in a text is the job of `search`.
 
-/// How characters are written that are not written as they are.
+/// A way to write characters as escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notation {
-    /// Strings of JSON, JavaScript, Python, C: a backslash.
+    /// Backslash escapes, in strings of JSON, JavaScript, Python and C.
     Backslash,
-    /// URLs and forms.
+    /// Percent-encoding, in URLs and forms.
     Percent,
-    /// References of HTML and XML, by name or by number.
+    /// Character references of HTML and XML, by name or by number.
     Reference,
-    /// Quoted-printable, with its soft line breaks.
+    /// Quoted-printable, including soft line breaks.
     Quoted,
-    /// UTF-16 and UTF-32, in which ASCII is itself among zeros.
+    /// UTF-16 and UTF-32, in which ASCII characters are separated by zero bytes.
     Wide,
 }
 
-/// What the bytes of an escape say, from its first to the last that has come.
+/// The meaning of the bytes of an escape that have arrived so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {
-    /// It may go on.
+    /// The escape is incomplete.
     More,
-    /// It is not an escape: its first byte stands for itself.
+    /// This is not an escape: its first byte stands for itself.
     Not,
-    /// It is complete, and stands for nothing.
+    /// A complete escape that stands for nothing.
     Nothing,
-    /// It is complete, and stands for a byte.
+    /// A complete escape that stands for a byte.
     Byte(u8),
-    /// It is complete, and stands for a character.
+    /// A complete escape that stands for a character.
     Char(char),
 }
 
-/// The longest escape: two units of UTF-16 in JSON.
-pub const LONGEST: usize = 12;
+/// The length of the longest escape: a surrogate pair in JSON.
+pub const MAX_ESCAPE_BYTES: usize = 12;
 
-/// Names of HTML for characters of ASCII.
-const NAMES: [(&str, char); 34] = [
+/// The HTML names of ASCII characters.
+const ASCII_NAMES: [(&str, char); 34] = [
     ("amp", '&'),
     ("lt", '<'),
     ("gt", '>'),
@@ -71,15 +71,15 @@ const NAMES: [(&str, char); 34] = [
     ("verbar", '|'),
 ];
 
-/// Names of HTML for the characters from U+00A0 to U+00FF, in their order.
-const LATIN: &str = "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute \
+/// The HTML names of the characters from U+00A0 to U+00FF, in order.
+const LATIN1_NAMES: &str = "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute \
     micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil \
     Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute \
     Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute \
     icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml";
 
 impl Notation {
-    /// The byte with which each escape begins.
+    /// Returns the byte that each escape begins with.
     pub fn mark(self) -> u8 {
         match self {
             Self::Backslash => b'\\',
@@ -90,7 +90,7 @@ impl Notation {
         }
     }
 
-    /// Reads what begins with the mark.
+    /// Decodes an escape that begins with the mark.
     pub fn read(self, escape: &[u8]) -> Read {
         let rest = escape.get(1..).unwrap_or_default();
         match self {
@@ -110,7 +110,7 @@ impl Notation {
     }
 }
 
-/// What so many hexadecimal digits stand for.
+/// Decodes `count` hexadecimal digits.
 fn number(digits: &[u8], count: usize, meaning: impl Fn(u32) -> Option<Read>) -> Read {
     match hexadecimal(digits) {
         None if !digits.is_empty() => Read::Not,
@@ -135,7 +135,7 @@ fn backslash(rest: &[u8]) -> Read {
         [b'u', digits @ ..] if digits.len() <= 4 => number(digits, 4, |code| {
             Some(char::from_u32(code).map_or(if is_high(code) { Read::More } else { Read::Byte(0) }, Read::Char))
         }),
-        // Characters beyond the first plane are two units.
+        // Characters outside the basic multilingual plane are surrogate pairs.
         [b'u', high @ .., b'\\'] if high.len() == 4 => Read::More,
         [b'u', high @ .., b'\\', b'u'] if high.len() == 4 => Read::More,
         [b'u', a, b, c, d, b'\\', b'u', low @ ..] => {
@@ -156,7 +156,8 @@ fn is_high(code: u32) -> bool {
 
 fn reference(rest: &[u8]) -> Read {
     let Some((b';', name)) = rest.split_last() else {
-        let fits = rest.len() + 2 <= LONGEST && rest.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'#');
+        let fits =
+            rest.len() + 2 <= MAX_ESCAPE_BYTES && rest.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'#');
         return if fits { Read::More } else { Read::Not };
     };
     let code = match name {
@@ -168,9 +169,9 @@ fn reference(rest: &[u8]) -> Read {
 }
 
 fn named(name: &[u8]) -> Option<u32> {
-    let ascii = NAMES.iter().find(|(own, _)| own.as_bytes() == name).map(|(_, character)| u32::from(*character));
+    let ascii = ASCII_NAMES.iter().find(|(own, _)| own.as_bytes() == name).map(|(_, character)| u32::from(*character));
     ascii.or_else(|| {
-        let at = LATIN.split_ascii_whitespace().position(|own| own.as_bytes() == name)?;
+        let at = LATIN1_NAMES.split_ascii_whitespace().position(|own| own.as_bytes() == name)?;
         u32::try_from(at).ok().map(|at| 0xa0 + at)
     })
 }
@@ -216,8 +217,8 @@ mod tests {
             assert_eq!(bytes[0], notation.mark(), "{escape}");
             let ends = (1..=bytes.len()).map(|end| notation.read(&bytes[..end])).find(|read| *read != Read::More);
             assert_eq!(ends.unwrap_or(Read::More), expected, "{escape}");
-            assert!(bytes.len() <= LONGEST || expected == Read::Not, "{escape}");
+            assert!(bytes.len() <= MAX_ESCAPE_BYTES || expected == Read::Not, "{escape}");
         }
-        assert_eq!(LATIN.split_ascii_whitespace().count(), 96);
+        assert_eq!(LATIN1_NAMES.split_ascii_whitespace().count(), 96);
     }
 }

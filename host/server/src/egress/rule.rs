@@ -1,4 +1,4 @@
-//! `http = […]` in a plugin's grants: which requests it may make. A request is judged before any name is looked up.
+//! Rules of `http = […]` in a plugin's grants: an allowlist of requests. A request is checked before its host is looked up.
 
 use std::fmt;
 
@@ -13,13 +13,13 @@ use super::{
 };
 use crate::base::reading::{Doubt, doubt_of_path};
 
-/// A rule as the file has it: a URL by itself, or a table.
+/// A rule as written in the config: a URL alone, or a table.
 #[derive(Debug, Clone)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(transparent))]
 pub struct Written(#[cfg_attr(test, schemars(with = "Ways"))] Table);
 
-/// Both ways to write one, for the schema.
+/// The two ways to write a rule, for the schema.
 #[cfg(test)]
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged)]
@@ -45,7 +45,7 @@ struct Table {
     secrets: Vec<String>,
 }
 
-/// The methods of a rule as they are written.
+/// The methods of a rule as written in the config.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "\"any\", or a list such as [\"GET\", \"POST\"]")]
@@ -55,18 +55,18 @@ pub enum WrittenMethods {
 }
 
 impl Written {
-    /// The rule that allows `GET` and `HEAD` of a URL and what lies below.
+    /// Creates the rule that allows `GET` and `HEAD` for a URL and everything below it.
     pub fn url(url: impl Into<String>) -> Self {
         Self::with(url, None, None)
     }
 
-    /// The rule that allows these methods, and adds a header.
+    /// Creates the rule that allows these methods and adds a header.
     pub fn with(url: impl Into<String>, methods: Option<WrittenMethods>, header: Option<(String, String)>) -> Self {
         let headers = header.into_iter().map(|(name, value)| (name, value.into())).collect();
         Self(Table { url: url.into(), methods, headers, private: false, secrets: Vec::new() })
     }
 
-    /// The same, wherever the host leads to.
+    /// Creates the rule that allows `GET` and `HEAD` for a URL, also if its host resolves to a private address.
     pub fn private(url: impl Into<String>) -> Self {
         Self(Table { private: true, ..Self::url(url).0 })
     }
@@ -91,32 +91,32 @@ impl<'de> Deserialize<'de> for Written {
     }
 }
 
-/// One rule: which requests it allows, and what is added to them.
+/// A rule: the requests that it allows, and what it adds to them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     pub scheme: Scheme,
     pub host: HostPattern,
     pub port: u16,
-    /// The segments that a path has to begin with; none: any path.
+    /// The segments that a path has to begin with. Empty: any path matches.
     segments: Vec<String>,
     methods: Methods,
-    /// Whether the host may lead to an address that is not public.
+    /// Whether the host may resolve to an address that is not public.
     pub private: bool,
-    /// Headers that replace those of the guest.
+    /// Headers to add; they replace those of the guest.
     pub headers: Vec<(HeaderName, Template)>,
-    /// The secrets whose placeholders are replaced in headers.
+    /// The secrets whose placeholders are replaced in the guest's headers.
     pub secrets: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostPattern {
     Is(Host),
-    /// Any name below this one.
+    /// Any name below this domain.
     Below(String),
 }
 
 impl HostPattern {
-    /// Whether it is about every host that `other` is about.
+    /// Whether this pattern matches every host that `other` matches.
     fn includes(&self, other: &Self) -> bool {
         let below = |name: &str, domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
         match (self, other) {
@@ -146,8 +146,8 @@ impl Methods {
         let method = |name: &String| {
             let known = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
             let method = Method::from_bytes(name.as_bytes()).ok().filter(|_| known);
-            let method =
-                method.with_context(|| format!("`methods`: `{name}` is no method; methods are in upper case"))?;
+            let method = method
+                .with_context(|| format!("`methods`: `{name}` is not a method; methods are written in upper case"))?;
             ensure!(!is_never(&method), "`methods`: {name} is never allowed");
             Ok(method)
         };
@@ -162,12 +162,13 @@ impl Methods {
     }
 }
 
-/// `CONNECT` asks a server for a tunnel, and `TRACE` for the headers that were added.
+/// Whether a method is never allowed. `CONNECT` would open a tunnel, and `TRACE` would return the headers that wharf added, including
+/// secrets.
 fn is_never(method: &Method) -> bool {
     matches!(*method, Method::CONNECT | Method::TRACE)
 }
 
-/// The value of a header, with secrets in it.
+/// The value of a header, which may contain secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(pub Vec<Part>);
 
@@ -179,25 +180,28 @@ pub enum Part {
 }
 
 impl Template {
-    /// Reads `Bearer {name}`. Braces stand only around names of secrets.
+    /// Parses a template such as `Bearer {name}`. Braces are only allowed around the name of a secret.
     fn parse(text: &str) -> Result<Self> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
-            let (name, after) = after.split_once('}').with_context(|| format!("`{text}`: a brace is not closed"))?;
-            ensure!(!name.is_empty() && !name.contains('{'), "`{text}`: between braces stands the name of a secret");
+            let (name, after) = after.split_once('}').with_context(|| format!("`{text}`: a `{{` is not closed"))?;
+            ensure!(
+                !name.is_empty() && !name.contains('{'),
+                "`{text}`: braces must contain the name of a secret, as in `Bearer {{name}}`"
+            );
             parts.extend([Part::Text(before.to_owned()), Part::Secret(name.to_owned())]);
             rest = after;
         }
-        ensure!(!rest.contains('}'), "`{text}`: a brace is closed that was not opened");
+        ensure!(!rest.contains('}'), "`{text}`: a `}}` closes nothing");
         parts.push(Part::Text(rest.to_owned()));
         parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
         let visible = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
-        ensure!(text.bytes().all(visible), "a header's value has only visible ASCII characters");
+        ensure!(text.bytes().all(visible), "a header's value must consist of visible ASCII characters");
         Ok(Self(parts))
     }
 
-    /// The names of the secrets in it.
+    /// Returns the names of the secrets in the template.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
             Part::Secret(name) => Some(name.as_str()),
@@ -210,8 +214,8 @@ impl Rule {
     pub fn parse(written: Written) -> Result<Self> {
         let Table { url, methods, headers, private, secrets } = written.0;
         let within = |error: &str| format!("`http`: `{url}`: {error}");
-        let (scheme, rest) = url.split_once("://").with_context(|| within("it begins with https:// or http://"))?;
-        let scheme = Scheme::parse(scheme).with_context(|| within("it begins with https:// or http://"))?;
+        let (scheme, rest) = url.split_once("://").with_context(|| within("it must begin with https:// or http://"))?;
+        let scheme = Scheme::parse(scheme).with_context(|| within("it must begin with https:// or http://"))?;
         let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
         ensure!(!authority.contains('@'), within("a user name or a password does not belong in it; see `headers`"));
         ensure!(!url.contains(['?', '#']), within("a rule ends with the path; queries are always allowed"));
@@ -254,12 +258,12 @@ impl Rule {
         Ok(rule)
     }
 
-    /// The names of all secrets that it can add to a request.
+    /// Returns the names of all secrets that the rule can add to a request.
     pub fn all_secrets(&self) -> impl Iterator<Item = &str> {
         self.headers.iter().flat_map(|(_, value)| value.secrets()).chain(self.secrets.iter().map(String::as_str))
     }
 
-    /// Whether it allows requests to this place, whatever their method.
+    /// Whether the rule covers requests to this target, whatever their method.
     fn covers(&self, target: &Target) -> bool {
         let host = match (&self.host, &target.host) {
             (HostPattern::Is(host), other) => host == other,
@@ -277,7 +281,7 @@ impl Rule {
         host && self.scheme == target.scheme && self.port == target.port && path()
     }
 
-    /// Whether it allows requests that are meant to change something where they arrive.
+    /// Whether the rule allows a method that is meant to change something on the server.
     pub fn can_write(&self) -> bool {
         match &self.methods {
             Methods::Any => true,
@@ -285,7 +289,7 @@ impl Rule {
         }
     }
 
-    /// Whether it allows every request that `other` allows, if the addresses are public. What is added to them does not count.
+    /// Whether this rule allows every request that `other` allows, if the addresses are public. What the rules add to requests is ignored.
     pub fn includes(&self, other: &Self) -> bool {
         let methods = match (&self.methods, &other.methods) {
             (Methods::Any, _) => true,
@@ -295,12 +299,12 @@ impl Rule {
         methods && self.includes_place(other)
     }
 
-    /// The same, whatever the methods.
+    /// Whether this rule covers every URL that `other` covers, ignoring methods.
     fn includes_place(&self, other: &Self) -> bool {
         self.meets_origin(other, |own, other| own.includes(other)) && other.segments.starts_with(&self.segments)
     }
 
-    /// Whether there is a URL that both are about.
+    /// Whether there is a URL that both rules cover.
     pub fn meets(&self, other: &Self) -> bool {
         let host = |own: &HostPattern, other: &HostPattern| own.includes(other) || other.includes(own);
         let paths = self.segments.iter().zip(&other.segments).all(|(own, other)| own == other);
@@ -311,7 +315,7 @@ impl Rule {
         self.scheme == other.scheme && self.port == other.port && host(&self.host, &other.host)
     }
 
-    /// Its scheme, host and port, as a URL begins.
+    /// Returns the scheme, host and port as the beginning of a URL.
     pub fn origin(&self) -> String {
         let host = match &self.host {
             HostPattern::Is(host) => host.to_string(),
@@ -321,22 +325,22 @@ impl Rule {
         format!("{}://{host}{port}", self.scheme.as_str())
     }
 
-    /// Whether both are about the same URLs, whatever the methods.
+    /// Whether both rules cover the same URLs, ignoring methods.
     pub fn same_place(&self, other: &Self) -> bool {
         self.includes_place(other) && other.includes_place(self)
     }
 
-    /// Whether it only allows: it adds nothing, replaces nothing, and leads to public addresses alone.
+    /// Whether the rule adds no headers, replaces no placeholders, and reaches public addresses only.
     pub fn is_plain(&self) -> bool {
         self.headers.is_empty() && self.secrets.is_empty() && !self.private
     }
 
-    /// Whether, of two rules that allow the same request, this one counts, wherever the two stand.
-    pub fn is_more_exact(&self, other: &Self) -> bool {
-        self.exactness() > other.exactness()
+    /// Whether this rule takes precedence over `other` for a request that both allow, whatever their order in the config.
+    pub fn is_more_specific(&self, other: &Self) -> bool {
+        self.specificity() > other.specificity()
     }
 
-    /// The same as several rules, each with one method.
+    /// Splits the rule into one rule for each method.
     pub fn by_method(&self) -> Vec<Self> {
         match &self.methods {
             Methods::Any => vec![self.clone()],
@@ -347,8 +351,8 @@ impl Rule {
         }
     }
 
-    /// The part of it whose methods pass a test, which is given a rule for each. `HEAD` is judged as `GET`: who may read may ask
-    /// for heads, and nobody lists that.
+    /// Returns the rule without the methods for which `is_known` holds, or `None` if no method is left. `is_known` is called with a rule
+    /// for one method. `HEAD` also counts as known if `GET` is, because permission to read implies it and plugins do not list it.
     pub fn without(&self, is_known: impl Fn(&Self) -> bool) -> Option<Self> {
         let with = |methods: Vec<Method>| Self { methods: Methods::Only(methods), ..self.clone() };
         match &self.methods {
@@ -364,56 +368,56 @@ impl Rule {
         }
     }
 
-    /// How exactly it says what it allows.
-    fn exactness(&self) -> (usize, bool) {
+    /// Returns how specific the rule is; the more specific rule takes precedence.
+    fn specificity(&self) -> (usize, bool) {
         (self.segments.len(), matches!(self.host, HostPattern::Is(_)))
     }
 }
 
-/// Reads a header that a rule adds.
+/// Parses a header that a rule adds.
 fn header(name: &str, value: &toml::Value) -> Result<(HeaderName, Template)> {
     let parsed =
-        HeaderName::from_bytes(name.as_bytes()).ok().with_context(|| format!("`{name}` is no header's name"))?;
+        HeaderName::from_bytes(name.as_bytes()).ok().with_context(|| format!("`{name}` is not a valid header name"))?;
     let framing = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "expect", "te", "trailer"];
-    ensure!(!framing.iter().any(|own| same_header(own, name)), "`{name}` is not for a rule to set");
-    let value = value.as_str().with_context(|| format!("`{name}`: a header's value is a text"))?;
+    ensure!(!framing.iter().any(|own| same_header(own, name)), "a rule cannot set the header `{name}`");
+    let value = value.as_str().with_context(|| format!("`{name}`: a header's value must be a string"))?;
     Ok((parsed, Template::parse(value)?))
 }
 
-/// Of the rules that include another, the one that counts for it.
+/// Returns the rule that takes precedence among those that include `other`.
 pub fn strongest<'a>(rules: &'a [Rule], other: &Rule) -> Option<&'a Rule> {
-    most_exact(rules.iter().filter(|rule| rule.includes(other)))
+    most_specific(rules.iter().filter(|rule| rule.includes(other)))
 }
 
-/// Of several, the first.
-fn most_exact<'a>(rules: impl Iterator<Item = &'a Rule>) -> Option<&'a Rule> {
-    rules.reduce(|best, rule| if rule.is_more_exact(best) { rule } else { best })
+/// Returns the most specific rule; of several, the first.
+fn most_specific<'a>(rules: impl Iterator<Item = &'a Rule>) -> Option<&'a Rule> {
+    rules.reduce(|best, rule| if rule.is_more_specific(best) { rule } else { best })
 }
 
-/// The rule for a request. Where several allow it, the one with the longest path counts, then one with a host rather than a
-/// pattern, then the first. The error says why there is none.
+/// Returns the rule for a request. If several allow it, the one with the longest path wins, then one with a host rather than a pattern,
+/// then the first. The error says why no rule allows it.
 pub fn find<'a>(rules: &'a [Rule], method: &Method, target: &Target) -> Result<&'a Rule, HttpRefusal> {
     if is_never(method) {
         return Err(HttpRefusal::Malformed("the methods CONNECT and TRACE are never allowed"));
     }
-    let best = most_exact(rules.iter().filter(|rule| rule.methods.allow(method) && rule.covers(target)));
+    let best = most_specific(rules.iter().filter(|rule| rule.methods.allow(method) && rule.covers(target)));
     let doubt = || target.doubt.filter(|_| rules.iter().any(|rule| !rule.segments.is_empty()));
-    best.ok_or_else(|| doubt().map_or(HttpRefusal::NoRule, |doubt| HttpRefusal::Malformed(because(doubt))))
+    best.ok_or_else(|| doubt().map_or(HttpRefusal::NoRule, |doubt| HttpRefusal::Malformed(doubt_message(doubt))))
 }
 
-/// Why no rule with a path allows a request.
-fn because(doubt: Doubt) -> &'static str {
+/// Explains why no rule with a path allows a request.
+fn doubt_message(doubt: Doubt) -> &'static str {
     match doubt {
         Doubt::Dots => "the path has a segment of dots or an encoded dot, so no rule with a path allows it",
         Doubt::Slash => "the path has an encoded slash, so no rule with a path allows it",
         Doubt::Backslash => "the path has a backslash, so no rule with a path allows it",
-        Doubt::Unseen => "the path has characters without a shape, so no rule with a path allows it",
+        Doubt::Unseen => "the path has invisible characters, so no rule with a path allows it",
         Doubt::NotUtf8 => "the path is not UTF-8, so no rule with a path allows it",
         Doubt::TooDeep => "the path is encoded more than three times over, so no rule with a path allows it",
     }
 }
 
-/// In the words of the config.
+/// Formats the rule for messages, in terms of the config.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.methods {
@@ -508,7 +512,7 @@ mod tests {
     fn no_spelling_leads_out_of_the_path_of_a_rule() {
         let rules = rules(r#""https://a.example/public""#).unwrap();
         let allowed = |path: &str| {
-            // What cannot stand in a request is refused before that.
+            // A path that is not valid in a URI is refused before the rules are checked.
             let uri = format!("https://a.example{path}").parse();
             uri.is_ok_and(|uri| find(&rules, &Method::GET, &Target::of(&uri).unwrap()).is_ok())
         };
@@ -562,27 +566,27 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_rule_is_said() {
         for (text, expected) in [
-            (r#""api.example.com""#, "begins with https://"),
-            (r#""ftp://a.example""#, "begins with https://"),
+            (r#""api.example.com""#, "must begin with https://"),
+            (r#""ftp://a.example""#, "must begin with https://"),
             (r#""https://u:p@a.example""#, "a user name or a password"),
             (r#""https://a.example/?x""#, "queries are always allowed"),
             (r#""https://127.1/""#, "ends in a number"),
             (r#""https://*.com/""#, "at least two labels"),
-            (r#""https://*/""#, "characters that names of hosts do not have"),
-            (r#""https://bücher.example/""#, "characters that names of hosts do not have"),
+            (r#""https://*/""#, "characters that host names cannot have"),
+            (r#""https://bücher.example/""#, "characters that host names cannot have"),
             (r#""https://a.example/x/../y""#, "such paths never match"),
-            (r#"{ url = "https://a.example", methods = ["get"] }"#, "methods are in upper case"),
+            (r#"{ url = "https://a.example", methods = ["get"] }"#, "methods are written in upper case"),
             (r#"{ url = "https://a.example", methods = ["TRACE"] }"#, "never allowed"),
             (r#"{ url = "https://a.example", methods = [] }"#, "would allow nothing"),
             (r#"{ url = "https://a.example", methods = "GET" }"#, "\"any\" or a list"),
             (r#"{ url = "http://a.example", headers = { authorization = "{t}" } }"#, "over https only"),
             (r#"{ url = "http://a.example", secrets = ["t"] }"#, "over https only"),
-            (r#"{ url = "https://a.example", headers = { host = "b" } }"#, "not for a rule to set"),
-            (r#"{ url = "https://a.example", headers = { content_length = "1" } }"#, "not for a rule to set"),
+            (r#"{ url = "https://a.example", headers = { host = "b" } }"#, "a rule cannot set the header"),
+            (r#"{ url = "https://a.example", headers = { content_length = "1" } }"#, "a rule cannot set the header"),
             (r#"{ url = "https://a.example", headers = { x-a = "1", x_a = "2" } }"#, "may be the same header"),
             (r#"{ url = "https://a.example", headers = { a = "{t" } }"#, "not closed"),
             (r#""https://a.example/x%2fy""#, "has an encoded slash"),
-            (r#"{ url = "https://a.example", headers = { a = 1 } }"#, "is a text"),
+            (r#"{ url = "https://a.example", headers = { a = 1 } }"#, "must be a string"),
             (r#"{ url = "https://a.example", method = "GET" }"#, "unknown field `method`"),
             ("7", "a URL, or a table"),
         ] {

@@ -1,18 +1,17 @@
-//! Finds secrets in a stream of bytes, however they are written, by work that does not depend on them.
+//! Finds secrets in a stream of bytes, in whatever notation they are written, in time that does not depend on the secrets.
 //!
-//! A text is not searched for the forms of a secret. It is read in each notation, as the server's clients would read it, and what
-//! is read is searched for the secret itself. So there is no list of which characters an encoder escapes. Only hexadecimal and
-//! base64 are searched as they stand: what precedes a secret moves it in base64, where three bytes become four characters, so it is
-//! one of three texts.
+//! The text is not searched for every escaped form of a secret. It is decoded in each notation, as a client of the server would decode it,
+//! and the decoded text is searched for the secret itself, so no list of what each encoder escapes is needed. Only hexadecimal and base64
+//! are searched in encoded form. In base64, three bytes become four characters, so a secret has one of three encodings, depending on its
+//! offset.
 //!
-//! The search compares a sum over the last bytes (a polynomial in a random number, modulo 2^64) with the sum of the secret. For
-//! each byte it computes the same, whatever the byte and whatever the secret; there is no branch and no look-up that the beginning
-//! of a secret would take and another text would not. Only where the whole sum is that of a secret are the bytes themselves
-//! compared. What does depend on the text, such as whether it is read in a notation at all, depends on nothing else.
+//! The search is Rabin–Karp: it compares a rolling hash of the last bytes (a polynomial in a random number, modulo 2^64) with the hash of
+//! the secret. The work for each byte is the same, whatever the byte and the secret; no branch or table look-up depends on whether the text
+//! begins like a secret. The bytes themselves are compared only if the hashes are equal. The remaining work that depends on the text, such
+//! as whether a notation is decoded at all, does not depend on the secrets.
 //!
-//! A secret that is spread over more than [`Patterns::reach`] bytes is not found, wherever a stream is cut. What a search keeps is
-//! bounded: about 20 bytes for each byte of what it may reach back to, in each of the at most eight layers that a text has; a text
-//! without escapes has one.
+//! A secret that is spread over more than [`Patterns::reach`] bytes is not found, however the stream is cut into pieces. The memory of a
+//! search is bounded: about 20 bytes for each byte of reach, in each of at most eight layers. A text without escapes has one layer.
 
 use std::{
     collections::VecDeque,
@@ -23,27 +22,27 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use memchr::{memchr, memchr_iter};
 
-use super::notation::{LONGEST, Notation, Read};
+use super::notation::{MAX_ESCAPE_BYTES, Notation, Read};
 use crate::base::text::hex;
 
-/// What is shorter says too little to be a secret's: hiding it would harm other text.
-pub const SHORTEST: usize = 12;
-/// How many bytes are searched at once.
-const CHUNK: usize = 512;
-/// How many bytes a character of a secret may take, on average. By its number it takes six.
-const EXPANSION: usize = 8;
+/// The shortest secret that is masked. Shorter ones occur in other text by chance.
+pub const MIN_MASKED_BYTES: usize = 12;
+/// The number of bytes that are searched at once.
+const CHUNK_BYTES: usize = 512;
+/// The most bytes that one character of a secret may take on average. A numeric character reference takes six.
+const MAX_EXPANSION: usize = 8;
 
-/// The secrets to be found.
+/// The secrets to find, with their hashes.
 pub struct Patterns {
-    /// In what was read in a notation.
-    text: Sums,
-    base64: Sums,
-    hex: Sums,
+    /// The patterns for decoded text.
+    text: RollingHashes,
+    base64: RollingHashes,
+    hex: RollingHashes,
     reach: usize,
 }
 
-/// Texts with their sums, by the length of what is summed.
-struct Sums {
+/// Texts with their rolling hashes, grouped by the number of bytes that are hashed.
+struct RollingHashes {
     base: u64,
     windows: Vec<Window>,
     longest: usize,
@@ -51,27 +50,27 @@ struct Sums {
 
 struct Window {
     bytes: usize,
-    /// What a byte is multiplied with when it leaves the window.
+    /// The factor of a byte when it leaves the window.
     out: u64,
-    /// Sums of the ends of texts, and the texts.
+    /// The texts, each with the hash of its last `bytes` bytes.
     texts: Vec<(u64, Vec<u8>)>,
 }
 
 impl Patterns {
-    /// `None` if there is nothing to be found.
+    /// Returns `None` if there is nothing to find.
     pub fn new<'a>(secrets: impl Iterator<Item = &'a str>) -> Option<Self> {
-        // An odd number, so that no sum forgets its first bytes.
-        let base = RandomState::new().hash_one(SHORTEST) | 1;
-        let sums = || Sums { base, windows: Vec::new(), longest: 0 };
+        // Odd, so that the first bytes of a window are never multiplied to zero.
+        let base = RandomState::new().hash_one(MIN_MASKED_BYTES) | 1;
+        let sums = || RollingHashes { base, windows: Vec::new(), longest: 0 };
         let (mut text, mut base64, mut hexadecimal, mut longest) = (sums(), sums(), sums(), 0);
-        for secret in secrets.filter(|secret| secret.len() >= SHORTEST) {
+        for secret in secrets.filter(|secret| secret.len() >= MIN_MASKED_BYTES) {
             longest = longest.max(secret.len());
-            // UTF-16 is read without its zeros.
+            // UTF-16 is decoded by dropping its zero bytes.
             let wide = [u16::to_le_bytes, u16::to_be_bytes]
                 .map(|bytes| secret.encode_utf16().flat_map(bytes).filter(|byte| *byte != 0).collect());
             for form in [secret.as_bytes().to_vec()].into_iter().chain(wide) {
-                // No end of a line is searched for: `mask` relies on that.
-                if form.len() >= SHORTEST && !form.contains(&b'\n') {
+                // Secrets with a line end are not searched for: `mask` relies on that.
+                if form.len() >= MIN_MASKED_BYTES && !form.contains(&b'\n') {
                     text.add(form.len(), form.into_iter().map(folded).collect());
                 }
             }
@@ -82,17 +81,17 @@ impl Patterns {
                 base64.add(least, form);
             }
         }
-        let reach = longest.next_power_of_two() * EXPANSION;
+        let reach = longest.next_power_of_two() * MAX_EXPANSION;
         (longest > 0).then_some(Self { text, base64, hex: hexadecimal, reach })
     }
 
-    /// The most bytes that something found can take. It tells the length of the longest secret up to the next power of two.
+    /// Returns the most bytes that a match can span. This reveals the length of the longest secret, rounded up to a power of two.
     pub fn reach(&self) -> usize {
         self.reach
     }
 }
 
-/// A secret in base64, after so many bytes, without the characters that depend on what stands beside it.
+/// Returns the base64 encodings of a secret at the offsets 0, 1 and 2, without the characters that depend on neighbouring bytes.
 fn base64_forms(secret: &[u8]) -> [Vec<u8>; 3] {
     [0, 1, 2].map(|before| {
         let padded: Vec<u8> = std::iter::repeat_n(0, before).chain(secret.iter().copied()).collect();
@@ -102,12 +101,12 @@ fn base64_forms(secret: &[u8]) -> [Vec<u8>; 3] {
     })
 }
 
-/// Letters are found in either case, since names of headers are written in lower case, and a blank as the `+` of forms.
+/// Normalizes a byte of decoded text. Case is ignored, since header names are lower-cased, and `+` equals a space, as in forms.
 fn folded(byte: u8) -> u8 {
     if byte == b'+' { b' ' } else { byte.to_ascii_lowercase() }
 }
 
-/// A character of either base64, letters in lower case. 0 if it is none.
+/// Normalizes a character of base64 or base64url, with letters in lower case. Returns 0 for any other byte.
 fn symbol(byte: u8) -> u8 {
     match byte {
         b'0'..=b'9' | b'a'..=b'z' => byte,
@@ -118,14 +117,14 @@ fn symbol(byte: u8) -> u8 {
     }
 }
 
-/// Whether a line can end after this byte inside of something that is found: after a character of base64, and after the `=` of
-/// quoted-printable. A line that ends after any other byte, or is empty, stands between what is found.
+/// Whether a match can continue across a line end after this byte: after a base64 character, or after the `=` of a quoted-printable soft
+/// line break. Matches never continue across empty lines or lines that end in any other byte.
 pub fn may_break_after(byte: u8) -> bool {
     byte == b'=' || symbol(byte) != 0
 }
 
-impl Sums {
-    /// Adds a text, of which the last `bytes` are summed.
+impl RollingHashes {
+    /// Adds a text, whose last `bytes` bytes are hashed.
     fn add(&mut self, bytes: usize, text: Vec<u8>) {
         let sum = |sum: u64, byte: &u8| self.next(sum, *byte, 0, 0);
         let sum = text.iter().skip(text.len() - bytes).fold(0, sum);
@@ -142,14 +141,14 @@ impl Sums {
         }
     }
 
-    /// The sum when one byte has entered the window and another has left it.
+    /// Returns the hash after the byte `new` has entered the window and `old` has left it.
     fn next(&self, sum: u64, new: u8, old: u8, out: u64) -> u64 {
         let change = u64::from(new).wrapping_sub(u64::from(old).wrapping_mul(out));
         sum.wrapping_mul(self.base).wrapping_add(change)
     }
 }
 
-/// From where to where in the stream, modulo 2^32: what is compared is never that far apart.
+/// A range of the stream, modulo 2^32: compared positions are never that far apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
     start: u32,
@@ -165,14 +164,14 @@ impl Place {
         self.end.wrapping_sub(self.start) as usize
     }
 
-    /// Where it is in a text that begins at this offset of the stream.
+    /// Returns the range in a text that begins at this offset of the stream.
     pub fn within(self, begin: u32) -> Range<usize> {
         let end = self.end.wrapping_sub(begin) as usize;
         end.saturating_sub(self.len())..end
     }
 }
 
-/// What was read, with the place of each byte, and the sums up to the last that was searched.
+/// Decoded bytes, the place of each in the stream, and the hashes of the windows that end at the last searched byte.
 struct Track {
     bytes: Vec<u8>,
     places: Vec<Place>,
@@ -181,8 +180,8 @@ struct Track {
 }
 
 impl Track {
-    /// It begins with zeros, which no secret has in it, so that there is always something to leave the window.
-    fn new(sums: &Sums) -> Self {
+    /// Begins with zeros, which no secret contains, so that there is always a byte that leaves the window.
+    fn new(sums: &RollingHashes) -> Self {
         let (bytes, places) = (vec![0; sums.longest], vec![Place::default(); sums.longest]);
         Self { bytes, places, searched: sums.longest, sums: vec![0; sums.windows.len()] }
     }
@@ -192,15 +191,15 @@ impl Track {
         self.places.push(place);
     }
 
-    /// Marks that what follows does not belong to what is there.
-    fn part(&mut self) {
+    /// Inserts a separator: no match continues across it.
+    fn separate(&mut self) {
         if self.bytes.last() != Some(&0) {
             self.push(0, Place::default());
         }
     }
 
-    /// Searches what was pushed.
-    fn search(&mut self, sums: &Sums, reach: usize, found: &mut Vec<Place>) {
+    /// Searches the bytes that were pushed since the last search.
+    fn search(&mut self, sums: &RollingHashes, reach: usize, found: &mut Vec<Place>) {
         for (window, sum) in sums.windows.iter().zip(&mut self.sums) {
             let new = self.bytes.get(self.searched..).unwrap_or_default();
             let old = self.bytes.get(self.searched - window.bytes..).unwrap_or_default();
@@ -218,9 +217,9 @@ impl Track {
             }
         }
         self.searched = self.bytes.len();
-        // What may still leave a window is kept.
+        // The bytes that may still leave a window are retained.
         let gone = self.searched - sums.longest;
-        if gone > sums.longest / 2 + CHUNK / 2 {
+        if gone > sums.longest / 2 + CHUNK_BYTES / 2 {
             self.bytes.drain(..gone);
             self.places.drain(..gone);
             self.searched -= gone;
@@ -228,17 +227,17 @@ impl Track {
     }
 }
 
-/// Runs of characters of base64 and of hexadecimal, across single ends of lines. Short runs, such as words, are left out.
+/// Searches runs of base64 and hexadecimal characters, which may contain single line ends. Short runs, such as words, are skipped.
 struct Coded {
     base64: Track,
     hex: Track,
-    /// The beginning of a run, while it is short.
+    /// The beginning of a run, as long as the run is short.
     run: Vec<(u8, Place)>,
     is_long: bool,
     line: Line,
 }
 
-/// How much of the end of a line came after the last character of a run.
+/// How much of a line end followed the last character of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Line {
     Goes,
@@ -249,7 +248,7 @@ enum Line {
 impl Coded {
     fn new(patterns: &Patterns) -> Self {
         let (base64, hex) = (Track::new(&patterns.base64), Track::new(&patterns.hex));
-        Self { base64, hex, run: Vec::with_capacity(SHORTEST), is_long: false, line: Line::Goes }
+        Self { base64, hex, run: Vec::with_capacity(MIN_MASKED_BYTES), is_long: false, line: Line::Goes }
     }
 
     fn feed(&mut self, patterns: &Patterns, bytes: &[u8], places: &[Place], found: &mut Vec<Place>) {
@@ -262,7 +261,7 @@ impl Coded {
                     continue;
                 }
                 self.run.push((symbol, *place));
-                if self.run.len() == SHORTEST {
+                if self.run.len() == MIN_MASKED_BYTES {
                     self.is_long = true;
                     let mut run = std::mem::take(&mut self.run);
                     run.drain(..).for_each(|(symbol, place)| self.push(symbol, place));
@@ -276,8 +275,8 @@ impl Coded {
                 _ => {
                     self.run.clear();
                     if self.is_long {
-                        self.base64.part();
-                        self.hex.part();
+                        self.base64.separate();
+                        self.hex.separate();
                     }
                     self.is_long = false;
                     Line::Goes
@@ -292,33 +291,33 @@ impl Coded {
         self.base64.push(symbol, place);
         match symbol.is_ascii_hexdigit() {
             true => self.hex.push(symbol, place),
-            false => self.hex.part(),
+            false => self.hex.separate(),
         }
     }
 }
 
-/// A text as it was read so far, and the readings of it in further notations.
+/// A text at one level of decoding, and its further decodings.
 struct Layer {
     text: Track,
     coded: Coded,
-    readings: Vec<Sleeper>,
-    /// The last bytes, for notations that begin to be read: what precedes their first escape belongs to them.
+    readings: Vec<LazyReading>,
+    /// The last bytes, for a notation whose first escape comes later: the match may begin before that escape.
     recent: (VecDeque<u8>, VecDeque<Place>),
 }
 
-/// A reading, which there is only while there are escapes: a text without any is read already.
-struct Sleeper {
+/// A decoding in one notation that is only active while there are escapes. A text without escapes is searched as it is.
+struct LazyReading {
     notation: Notation,
-    awake: Option<Box<Reading>>,
-    /// For how many further bytes it stays awake.
+    active: Option<Box<Reading>>,
+    /// The number of further bytes for which it stays active.
     left: usize,
 }
 
 impl Layer {
     fn new(patterns: &Patterns, notations: &[Notation]) -> Self {
-        let sleeper = |notation: &Notation| Sleeper { notation: *notation, awake: None, left: 0 };
+        let lazy = |notation: &Notation| LazyReading { notation: *notation, active: None, left: 0 };
         let (text, coded) = (Track::new(&patterns.text), Coded::new(patterns));
-        Self { text, coded, readings: notations.iter().map(sleeper).collect(), recent: Default::default() }
+        Self { text, coded, readings: notations.iter().map(lazy).collect(), recent: Default::default() }
     }
 
     fn feed(&mut self, patterns: &Patterns, bytes: &[u8], places: &[Place], found: &mut Vec<Place>) {
@@ -329,21 +328,21 @@ impl Layer {
         if self.readings.is_empty() {
             return;
         }
-        let back = patterns.reach + LONGEST;
-        for Sleeper { notation, awake, left } in &mut self.readings {
+        let back = patterns.reach + MAX_ESCAPE_BYTES;
+        for LazyReading { notation, active, left } in &mut self.readings {
             let is_marked = has_escapes(*notation, bytes);
-            if is_marked && awake.is_none() {
+            if is_marked && active.is_none() {
                 let mut reading = Reading::new(*notation, patterns);
                 let (recent, places) = (self.recent.0.make_contiguous(), self.recent.1.make_contiguous());
                 reading.feed(patterns, recent, places, found);
-                *awake = Some(Box::new(reading));
+                *active = Some(Box::new(reading));
             }
-            if let Some(reading) = awake {
+            if let Some(reading) = active {
                 reading.feed(patterns, bytes, places, found);
             }
             *left = if is_marked { back } else { left.saturating_sub(bytes.len()) };
             if *left == 0 {
-                *awake = None;
+                *active = None;
             }
         }
         self.recent.0.extend(bytes);
@@ -354,8 +353,8 @@ impl Layer {
     }
 }
 
-/// Whether there is an escape, or at the end what may become one. Many texts have the marks of
-/// notations in which they are not written, and need not be read in these.
+/// Whether there is a complete escape, or one that may continue after the end. Many texts contain the marks of notations in which they are
+/// not written; they need not be decoded in these.
 fn has_escapes(notation: Notation, bytes: &[u8]) -> bool {
     memchr_iter(notation.mark(), bytes).any(|at| {
         let rest = bytes.get(at..).unwrap_or_default();
@@ -364,13 +363,13 @@ fn has_escapes(notation: Notation, bytes: &[u8]) -> bool {
     })
 }
 
-/// A text that is being read in one notation.
+/// A decoder for one notation, and the search in its output.
 struct Reading {
     notation: Notation,
-    /// An escape that is not complete.
+    /// An incomplete escape.
     escape: Vec<u8>,
     escape_places: Vec<Place>,
-    /// What was read of the last piece.
+    /// The decoded bytes of the last piece.
     bytes: Vec<u8>,
     places: Vec<Place>,
     layer: Layer,
@@ -378,13 +377,13 @@ struct Reading {
 
 impl Reading {
     fn new(notation: Notation, patterns: &Patterns) -> Self {
-        // Pages and JSON name URLs.
+        // HTML and JSON contain URLs, which may be percent-encoded.
         let further: &[Notation] = match notation {
             Notation::Backslash | Notation::Reference => &[Notation::Percent],
             _ => &[],
         };
         let layer = Layer::new(patterns, further);
-        let (escape, escape_places) = (Vec::with_capacity(LONGEST), Vec::with_capacity(LONGEST));
+        let (escape, escape_places) = (Vec::with_capacity(MAX_ESCAPE_BYTES), Vec::with_capacity(MAX_ESCAPE_BYTES));
         Self { notation, escape, escape_places, bytes: Vec::new(), places: Vec::new(), layer }
     }
 
@@ -403,15 +402,15 @@ impl Reading {
             self.places.extend_from_slice(now_places);
             (bytes, places) = (later, later_places);
             if let (Some((byte, later)), Some((place, later_places))) = (bytes.split_first(), places.split_first()) {
-                self.go_on(*byte, *place);
+                self.push_escape_byte(*byte, *place);
                 (bytes, places) = (later, later_places);
             }
         }
         self.layer.feed(patterns, &self.bytes, &self.places, found);
     }
 
-    /// Takes a byte of an escape.
-    fn go_on(&mut self, byte: u8, place: Place) {
+    /// Adds a byte to the current escape.
+    fn push_escape_byte(&mut self, byte: u8, place: Place) {
         self.escape.push(byte);
         self.escape_places.push(place);
         while let Some(first) = self.escape_places.first() {
@@ -420,7 +419,7 @@ impl Reading {
             let read: &[u8] = match self.notation.read(&self.escape) {
                 Read::More => return,
                 Read::Not => {
-                    // Its first byte stands for itself, and so do others up to what may begin another.
+                    // The first byte stands for itself, and so do the bytes up to the next mark.
                     let next = self.escape.get(1..).and_then(|rest| memchr(self.notation.mark(), rest));
                     let end = next.map_or(self.escape.len(), |at| at + 1);
                     self.bytes.extend(self.escape.drain(..end));
@@ -439,11 +438,11 @@ impl Reading {
     }
 }
 
-/// Searches one stream.
+/// A search of one stream.
 pub struct Search {
     layer: Layer,
     offset: u32,
-    /// Those of the last piece.
+    /// The places of the bytes of the last chunk.
     places: Vec<Place>,
 }
 
@@ -454,9 +453,9 @@ impl Search {
         Self { layer, offset: 0, places: Vec::new() }
     }
 
-    /// Takes the next piece of the stream, and adds to `found` what ends in it.
+    /// Searches the next piece of the stream, and adds the places of matches that end in it to `found`.
     pub fn feed(&mut self, patterns: &Patterns, piece: &[u8], found: &mut Vec<Place>) {
-        for chunk in piece.chunks(CHUNK) {
+        for chunk in piece.chunks(CHUNK_BYTES) {
             let offset = self.offset;
             let place = |at| Place { start: offset.wrapping_add(at), end: offset.wrapping_add(at).wrapping_add(1) };
             self.places.clear();

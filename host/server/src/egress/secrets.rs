@@ -1,6 +1,6 @@
-//! `[secrets]`: values that wharf adds to requests of plugins, and that no plugin sees.
+//! `[secrets]`: values that wharf adds to requests of plugins, and that plugins never see.
 //!
-//! A value is fetched when it is first needed, and kept until the config is read again. It never stands in a log line or an error.
+//! A value is loaded when it is first needed, and cached until the config is read again. It never appears in a log line or an error.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,15 +19,15 @@ use crate::base::{
     program,
 };
 
-/// The shortest secret. Whether a shorter one was masked could be used to guess it.
-const MIN_BYTES: usize = 16;
-const MAX_BYTES: usize = 4 << 10;
-/// How long a secret that cannot be fetched is not tried again.
-const AGAIN: Duration = Duration::from_secs(10);
-/// How long a command may take.
-const COMMAND: Duration = Duration::from_secs(10);
+/// The shortest secret. A shorter one could be guessed by watching what is masked.
+const MIN_SECRET_BYTES: usize = 16;
+const MAX_SECRET_BYTES: usize = 4 << 10;
+/// How long to wait before a secret that could not be loaded is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+/// The time limit of a command that prints a secret.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where a secret comes from, as the file has it: one of these.
+/// The source of a secret as written in the config; exactly one of these keys is set.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -39,7 +39,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// Puts in the place of a credential what can be resolved where systemd gives none.
+    /// Replaces a credential with an environment variable of the same name, for a process that systemd gives no credentials.
     pub fn forget_credential(&mut self) {
         if self.env.is_none() {
             self.env = self.credential.take();
@@ -47,31 +47,34 @@ impl Written {
     }
 }
 
-/// Where a secret comes from.
+/// The source of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A variable of wharf's environment.
+    /// An environment variable of wharf.
     Env(String),
     /// A file that only wharf's user may read.
     File(PathBuf),
-    /// A file that systemd gives the service, with an entry in its access list for wharf's user. Such an entry looks like a right
-    /// of the file's group, so that there is no telling from the mode who may read it; systemd sees to that.
+    /// A credential file that systemd gives the service. Its access list has an entry for wharf's user, which looks like group permission
+    /// in the mode. The mode therefore does not say who may read it; systemd ensures that.
     Credential(PathBuf),
-    /// What a program prints, which is started without a shell.
+    /// The output of a program, which is started without a shell.
     Command(Vec<String>),
 }
 
-/// All secrets of the config, by name.
+/// The sources of all secrets of the config, by name.
 pub type Sources = BTreeMap<String, Source>;
 
-/// Reads `[secrets]`.
+/// Parses `[secrets]`.
 pub fn resolve(
     written: impl IntoIterator<Item = (String, Written)>,
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
 ) -> Result<Sources> {
     let read = |(name, written): (String, Written)| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-        ensure!(!name.is_empty() && name.bytes().all(plain), "`{name}`: a name has letters, digits, `_` and `-`");
+        ensure!(
+            !name.is_empty() && name.bytes().all(plain),
+            "`{name}`: a name consists of letters, digits, `_` and `-`"
+        );
         let source = match written {
             Written { env: Some(name), file: None, credential: None, command: None } => Source::Env(name),
             Written { env: None, file: Some(path), credential: None, command: None } => Source::File(absolute(&path)?),
@@ -87,7 +90,7 @@ pub fn resolve(
                 Source::Command(command)
             }
             _ => bail!(
-                "`{name}` is one of {{ env = … }}, {{ file = … }}, {{ credential = … }} and {{ command = [ … ] }}"
+                "`{name}` must be one of {{ env = … }}, {{ file = … }}, {{ credential = … }} and {{ command = [ … ] }}"
             ),
         };
         Ok((name, source))
@@ -95,14 +98,14 @@ pub fn resolve(
     written.into_iter().map(read).collect()
 }
 
-/// The value of one of [secrets], for what has to be known as soon as the config is read.
+/// Loads a secret at once, for settings that are needed while the config is read. Fails for a secret from a command.
 pub fn now(sources: &Sources, name: &str) -> Result<Secret> {
     let source = sources.get(name).with_context(|| format!("there is no secret `{name}` in [secrets]"))?;
-    source.at_hand().and_then(|text| checked(&text)).with_context(|| format!("the secret `{name}`"))
+    source.read_now().and_then(|text| validated(&text)).with_context(|| format!("the secret `{name}`"))
 }
 
 impl Source {
-    /// The file that it is read from.
+    /// Returns the file that the secret is read from.
     pub fn file(&self) -> Option<&PathBuf> {
         match self {
             Self::File(path) | Self::Credential(path) => Some(path),
@@ -110,7 +113,7 @@ impl Source {
         }
     }
 
-    /// The files that decide what it is, if a program says it.
+    /// Returns the files of the command that prints the secret, which decide its value.
     pub fn programs(&self) -> Vec<PathBuf> {
         match self {
             Self::Command(command) => program::files(command),
@@ -118,26 +121,28 @@ impl Source {
         }
     }
 
-    fn at_hand(&self) -> Result<String> {
+    fn read_now(&self) -> Result<String> {
         match self {
             Self::Env(name) => std::env::var(name).with_context(|| format!("the variable {name}")),
             Self::File(path) => read(path, false),
             Self::Credential(path) => read(path, true),
-            Self::Command(_) => bail!("it comes from a command, which is asked only while wharf runs"),
+            Self::Command(_) => bail!(
+                "it comes from a command, which cannot run while the config is read; use `env`, `file` or `credential`"
+            ),
         }
     }
 
     #[expect(clippy::disallowed_methods, reason = "the thread that reads is waited for")]
     async fn fetch(&self) -> Result<String> {
         if let Self::Command(command) = self {
-            return program::run(command, b"", MAX_BYTES + 2, COMMAND).await;
+            return program::run(command, b"", MAX_SECRET_BYTES + 2, COMMAND_TIMEOUT).await;
         }
         let source = self.clone();
-        tokio::task::spawn_blocking(move || source.at_hand()).await.context("reading was interrupted")?
+        tokio::task::spawn_blocking(move || source.read_now()).await.context("reading was interrupted")?
     }
 }
 
-/// Reads a file that the operator names, of a kind that only some may read.
+/// Reads a secret from a file of the operator, after checking its permissions.
 #[expect(clippy::disallowed_methods, reason = "it is read where waiting is allowed")]
 fn read(path: &Path, is_credential: bool) -> Result<String> {
     use std::io::Read;
@@ -148,7 +153,7 @@ fn read(path: &Path, is_credential: bool) -> Result<String> {
     let name = path.display();
     let file = std::fs::File::open(path).with_context(|| name.to_string())?;
     let mut text = String::new();
-    file.take(MAX_BYTES as u64 + 2).read_to_string(&mut text).with_context(|| name.to_string())?;
+    file.take(MAX_SECRET_BYTES as u64 + 2).read_to_string(&mut text).with_context(|| name.to_string())?;
     Ok(text)
 }
 
@@ -168,19 +173,19 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How many values that a secret had before are remembered, so that they are masked.
+/// The number of former values of a secret that are remembered, so that they are still masked.
 const MAX_FORMER: usize = 4;
 
-/// The secrets of one config, each fetched once.
+/// The secrets of one config, each loaded at most once.
 #[derive(Default)]
 pub struct Vault(HashMap<String, Arc<Entry>>);
 
 struct Entry {
     source: Source,
     value: OnceLock<Secret>,
-    /// The values that it had by earlier configs, the last one first. A server may still repeat them.
+    /// The values from earlier configs, the latest first. A server may still echo them.
     former: Vec<Secret>,
-    /// Held while it is fetched: when it failed last, and how.
+    /// Locked while the secret is loaded. Holds the time and the error of the last failure.
     failed: Mutex<Option<(Instant, String)>>,
 }
 
@@ -189,7 +194,7 @@ impl Vault {
         Self::default().renewed(sources)
     }
 
-    /// The secrets of a later config. They are fetched again, and what they were before stays known.
+    /// Creates the vault of a later config. Secrets are loaded again, and their former values are remembered.
     pub fn renewed(&self, sources: &Sources) -> Self {
         let entry = |(name, source): (&String, &Source)| {
             let before = self.0.get(name);
@@ -201,10 +206,10 @@ impl Vault {
         Self(sources.iter().map(entry).collect())
     }
 
-    /// The value of a secret. The error says what keeps it from being fetched.
+    /// Returns the value of a secret. The error says why it cannot be loaded.
     ///
-    /// It is fetched in a task of its own, which goes on if the request that needs it is given up. So a guest can neither end a
-    /// command half way nor start one again and again.
+    /// It is loaded in a separate task, which continues if the request that needs it is cancelled. So a guest can neither interrupt a
+    /// command nor start it again and again.
     pub async fn get(&self, name: &str) -> Result<Secret> {
         let entry = self.0.get(name).with_context(|| format!("there is no `{name}` in [secrets]"))?;
         if let Some(value) = entry.value.get() {
@@ -216,7 +221,7 @@ impl Vault {
         fetching.await.context("it was interrupted")?.with_context(|| format!("the secret `{name}`"))
     }
 
-    /// The values that are known of these secrets, earlier ones among them.
+    /// Returns the values of these secrets that have been loaded, including former values.
     pub fn known<'a>(&'a self, names: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'a Secret> {
         names.filter_map(|name| self.0.get(name)).flat_map(|entry| entry.value.get().into_iter().chain(&entry.former))
     }
@@ -229,11 +234,11 @@ impl Entry {
             return Ok(value.clone());
         }
         if let Some((at, problem)) = &*failed
-            && at.elapsed() < AGAIN
+            && at.elapsed() < RETRY_INTERVAL
         {
             bail!("{problem}");
         }
-        match self.source.fetch().await.and_then(|text| checked(&text)) {
+        match self.source.fetch().await.and_then(|text| validated(&text)) {
             Ok(value) => Ok(self.value.get_or_init(|| value).clone()),
             Err(error) => {
                 *failed = Some((Instant::now(), format!("{error:#}")));
@@ -243,14 +248,14 @@ impl Entry {
     }
 }
 
-/// The secret in what a source gives, which may end in a line break.
-fn checked(text: &str) -> Result<Secret> {
+/// Validates the text of a source, without a trailing line break.
+fn validated(text: &str) -> Result<Secret> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let text = text.strip_suffix('\r').unwrap_or(text);
     let bytes = text.len();
-    ensure!(bytes >= MIN_BYTES, "its {bytes} bytes are fewer than {MIN_BYTES}, and could be guessed");
-    ensure!(bytes <= MAX_BYTES, "it has more than {MAX_BYTES} bytes");
-    ensure!(!text.chars().any(char::is_control), "it has control characters, such as line breaks, in it");
+    ensure!(bytes >= MIN_SECRET_BYTES, "it has {bytes} bytes, fewer than {MIN_SECRET_BYTES}, and could be guessed");
+    ensure!(bytes <= MAX_SECRET_BYTES, "it has more than {MAX_SECRET_BYTES} bytes");
+    ensure!(!text.chars().any(char::is_control), "it contains control characters, such as line breaks");
     Ok(Secret(text.into()))
 }
 
@@ -318,11 +323,11 @@ mod tests {
     #[test]
     fn a_source_is_one_of_four() {
         for (text, expected) in [
-            ("a = {}", "is one of"),
-            ("a = { env = \"A\", file = \"b\" }", "is one of"),
+            ("a = {}", "must be one of"),
+            ("a = { env = \"A\", file = \"b\" }", "must be one of"),
             ("a = { command = [] }", "the command is empty"),
             ("a = { credential = \"../x\" }", "no slashes"),
-            ("\"a b\" = { env = \"A\" }", "a name has letters"),
+            ("\"a b\" = { env = \"A\" }", "a name consists of letters"),
             ("a = { vault = \"x\" }", "unknown field"),
         ] {
             let error = format!("{:#}", sources(text).unwrap_err());

@@ -1,5 +1,5 @@
-//! Where a request goes: its URL, taken apart and brought into the one form in which it is judged and sent. What could mean one
-//! thing here and another to a server is refused rather than interpreted.
+//! The target of a request: its URL, parsed and canonicalized into the single form in which it is checked and sent. A URL that a server
+//! might interpret differently is refused rather than interpreted.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,10 +7,10 @@ use http::Uri;
 
 use crate::base::reading::{Doubt, doubt_of_path};
 
-/// A host, in the form in which hosts are compared.
+/// A host, in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// In lower case, without a dot at its end.
+    /// A name, in lower case and without a trailing dot.
     Name(String),
     Address(IpAddr),
 }
@@ -56,20 +56,20 @@ impl Scheme {
     }
 }
 
-/// Where a request goes.
+/// The target of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub scheme: Scheme,
     pub host: Host,
     pub port: u16,
-    /// As the guest wrote it, without the query.
+    /// The path as the guest wrote it, without the query.
     pub path: String,
-    /// Why the path has more than one reading, if it has.
+    /// Why the path has more than one interpretation, if it has.
     pub doubt: Option<Doubt>,
 }
 
 impl Target {
-    /// Takes a guest's URL apart. The error says what is wrong with it.
+    /// Parses a guest's URL. The error says what is wrong with it.
     pub fn of(uri: &Uri) -> Result<Self, &'static str> {
         let scheme = uri.scheme_str().and_then(Scheme::parse).ok_or("the scheme is neither http nor https")?;
         let authority = uri.authority().ok_or("there is no host")?.as_str();
@@ -83,13 +83,13 @@ impl Target {
         Ok(Self { scheme, host, port, path, doubt })
     }
 
-    /// The host and, unless it is the scheme's own, the port.
+    /// Returns the host and, unless it is the default of the scheme, the port.
     pub fn authority(&self) -> String {
         if self.port == self.scheme.port() { self.host.to_string() } else { format!("{}:{}", self.host, self.port) }
     }
 }
 
-/// Splits what stands between `://` and the path into a host and a port.
+/// Splits the part of a URL between `://` and the path into a host and a port.
 pub fn split_port(authority: &str) -> Result<(&str, Option<u16>), &'static str> {
     let after_brackets = authority.rfind(']').map_or(0, |at| at + 1);
     let Some(colon) = authority.get(after_brackets..).and_then(|rest| rest.rfind(':')) else {
@@ -98,7 +98,7 @@ pub fn split_port(authority: &str) -> Result<(&str, Option<u16>), &'static str> 
     let (host, port) = authority.split_at(after_brackets + colon);
     let digits = port.get(1..).unwrap_or_default();
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("the port is no number");
+        return Err("the port is not a number");
     }
     match digits.parse() {
         Ok(port) if port > 0 => Ok((host, Some(port))),
@@ -106,11 +106,11 @@ pub fn split_port(authority: &str) -> Result<(&str, Option<u16>), &'static str> 
     }
 }
 
-/// Reads a host. Spellings of addresses that only some programs understand are refused: a name ends in a label that is no number.
+/// Parses a host. Spellings of IP addresses that only some programs understand are refused: the last label of a name must not be a number.
 pub fn host(text: &str) -> Result<Host, &'static str> {
     if let Some(inner) = text.strip_prefix('[') {
         let address = inner.strip_suffix(']').and_then(|inner| inner.parse::<Ipv6Addr>().ok());
-        return address.map(|address| Host::Address(address.into())).ok_or("the host is no IPv6 address");
+        return address.map(|address| Host::Address(address.into())).ok_or("the host is not an IPv6 address");
     }
     let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     let label = |label: &str| {
@@ -119,13 +119,13 @@ pub fn host(text: &str) -> Result<Host, &'static str> {
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
     if name.is_empty() || name.len() > 253 || !name.split('.').all(label) {
-        return Err("the host has characters that names of hosts do not have");
+        return Err("the host has characters that host names cannot have");
     }
     let last = name.rsplit('.').next().unwrap_or_default();
     let hexadecimal = last.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
     if hexadecimal || last.bytes().all(|byte| byte.is_ascii_digit()) {
-        // The parser of the standard library accepts four decimal numbers without leading zeros, and nothing else.
-        let address = name.parse::<Ipv4Addr>().map_err(|_| "the host ends in a number but is no IPv4 address")?;
+        // The standard library's parser accepts only four decimal numbers without leading zeros.
+        let address = name.parse::<Ipv4Addr>().map_err(|_| "the host ends in a number but is not an IPv4 address")?;
         return Ok(Host::Address(address.into()));
     }
     Ok(Host::Name(name))

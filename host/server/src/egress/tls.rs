@@ -1,4 +1,4 @@
-//! Which certificates of servers are trusted.
+//! The TLS configuration of outbound connections, and the certificates that it trusts.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -11,15 +11,15 @@ use rustls::{
 };
 use tokio::sync::OnceCell;
 
-/// How many servers a plugin remembers, to greet them faster the next time.
-const REMEMBERED: usize = 32;
+/// The most TLS sessions that one plugin caches for resumption.
+const MAX_TLS_SESSIONS: usize = 32;
 
-/// Whose certificates are trusted.
+/// The certificate authorities that are trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trust {
-    /// Those that the system trusts, or the built-in ones if the system has none; otherwise only the built-in ones.
+    /// Whether to trust the system's certificates; the built-in ones are used if this is off or the system has no certificates.
     pub system: bool,
-    /// Further certificates, in PEM files.
+    /// Additional certificates, in PEM files.
     pub files: Vec<PathBuf>,
 }
 
@@ -29,7 +29,7 @@ impl Default for Trust {
     }
 }
 
-/// The trusted certificates, read when they are first needed.
+/// The trusted certificates, loaded when they are first needed.
 pub struct Roots {
     trust: Trust,
     store: OnceCell<Arc<RootCertStore>>,
@@ -72,7 +72,7 @@ fn read(trust: &Trust) -> Result<RootCertStore> {
     Ok(store)
 }
 
-/// The TLS of one plugin. What it remembers of servers is its own, so that no plugin learns which servers another one uses.
+/// The TLS configuration of one plugin. Its session cache is not shared, so no plugin learns which servers another one uses.
 pub struct Tls {
     roots: Arc<Roots>,
     config: OnceCell<Arc<ClientConfig>>,
@@ -90,7 +90,7 @@ impl Tls {
                 .with_safe_default_protocol_versions()?
                 .with_root_certificates(roots);
             let mut config = config.with_no_client_auth();
-            config.resumption = Resumption::in_memory_sessions(REMEMBERED);
+            config.resumption = Resumption::in_memory_sessions(MAX_TLS_SESSIONS);
             config.alpn_protocols = vec![b"http/1.1".to_vec()];
             anyhow::Ok(Arc::new(config))
         };

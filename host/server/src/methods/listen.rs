@@ -15,11 +15,11 @@ use crate::{
         context::Context,
         notifier::{self, Feed, Listener},
     },
-    plugins::view::Told,
+    plugins::view::ListVersions,
     tasks::Record,
 };
 
-/// The most resources one subscription may name.
+/// The maximum number of resources that one subscription may name.
 const MAX_SUBSCRIBED: usize = 1024;
 
 /// One `subscriptions/listen`.
@@ -30,7 +30,7 @@ struct Subscription {
     caller: Caller,
     profile: Option<Arc<str>>,
     filter: ListenFilter,
-    last_told: Mutex<Option<Told>>,
+    last_told: Mutex<Option<ListVersions>>,
 }
 
 impl Listener for Subscription {
@@ -67,7 +67,7 @@ impl Listener for Subscription {
     fn profile(&self) -> Option<&str> {
         self.profile.as_deref()
     }
-    fn last_told(&self) -> &Mutex<Option<Told>> {
+    fn last_told(&self) -> &Mutex<Option<ListVersions>> {
         &self.last_told
     }
 }
@@ -94,8 +94,8 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
         return Err(RpcError::invalid_params(format!("a subscription names at most {MAX_SUBSCRIBED} resources")));
     }
     filter.resource_subscriptions.iter().flatten().try_for_each(|uri| crate::bridge::check_uri(uri))?;
-    // The client is told about all changes from here on.
-    let last_told = Mutex::new(Some(ctx.view().await.told()));
+    // The client gets all changes from here on.
+    let last_told = Mutex::new(Some(ctx.view().await.list_versions()));
     let feed = Feed::open(&ctx.server);
     // If the outbox is closed, the feed ends right away.
     ctx.outbox.send(notification::acknowledged(&ctx.id, &filter)).await.ok();

@@ -1,4 +1,4 @@
-//! Makes responses of results, which belong to one request or are shared by many. A shared result is not copied.
+//! Builds responses from results, which belong to one request or are shared by many. A shared result is not copied.
 
 use std::sync::Arc;
 

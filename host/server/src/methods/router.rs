@@ -1,4 +1,4 @@
-//! Calls the function for each method. What depends on the revision is in the context, whose encoder writes the results.
+//! Calls the function for each method. Differences between revisions are in the context, whose encoder writes the results.
 
 use wharf_protocol::{
     Level, Method, RpcError,
@@ -9,7 +9,7 @@ use wharf_protocol::{
 use super::{call, listen, response::Answer, tasks};
 use crate::{bridge::check_uri, client::context::Context, plugins::lists::List};
 
-/// Answers one request with the JSON of its result. `method`: what the client wrote, which may be no known method.
+/// Answers one request with the JSON of its result. `method`: the name that the client wrote, which may be unknown.
 pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {
     if ctx.encoder.revision.era() == Era::Modern {
         ctx.meta.log_level()?;

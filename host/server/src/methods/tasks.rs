@@ -13,11 +13,11 @@ use wharf_protocol::{
 
 use crate::{
     bridge,
-    client::{context::Context, session::PERSON},
+    client::{context::Context, session::PERSON_TIMEOUT},
     tasks::{Record, Running},
 };
 
-/// The task, if the client may know of it at all, as it may see it now.
+/// Returns the task as the client may see it now, if the client may know about it at all.
 async fn find(ctx: &Context, id: &str) -> Result<Record, RpcError> {
     if ctx.encoder.revision.era() == Era::Modern && !ctx.capabilities.tasks {
         return Err(RpcError::missing_tasks("this request does not declare the tasks extension"));
@@ -88,8 +88,8 @@ pub async fn list(ctx: &Context, params: &List) -> Result<String, RpcError> {
 pub async fn result(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
     let id = &params.task_id;
     loop {
-        // Changes are watched before the task is looked at, so that none is missed. A task that is not under way any more has its outcome
-        // in its record, so that is read afterwards too.
+        // Changes are watched before the record is read, so that no change is missed. The record is read after the look-up of the running
+        // task, because a task that ends in between has its outcome only in its record.
         let running = ctx.server.tasks.under_way(id);
         let changes = running.as_ref().map(|running| running.watch());
         let record = find(ctx, id).await?;
@@ -101,9 +101,9 @@ pub async fn result(ctx: &Context, params: &TaskId) -> Result<String, RpcError> 
             };
         }
         let (Some(running), Some(mut changes)) = (running, changes) else {
-            return Err(RpcError::internal("the task is no longer under way"));
+            return Err(RpcError::internal("the task is not under way any more"));
         };
-        // The task has a place of its own, and the client may wait for it for as long as the task lives.
+        // The task holds its own place, so this request gives its place back while it waits, for as long as the task lives.
         let waited = async { put_question(ctx, &running).await || changes.changed().await.is_ok() };
         if !ctx.away(waited).await? {
             return Err(RpcError::internal("the task is gone"));
@@ -111,7 +111,7 @@ pub async fn result(ctx: &Context, params: &TaskId) -> Result<String, RpcError> 
     }
 }
 
-/// Asks the client one open question; false if there is none.
+/// Asks the client one open question. Returns false if there is no open question.
 async fn put_question(ctx: &Context, running: &Arc<Running>) -> bool {
     let (Some(session), Some(claim)) = (&ctx.session, running.claim()) else { return false };
     let (method, params) = ctx.encoder.question(&claim.question);
@@ -122,10 +122,10 @@ async fn put_question(ctx: &Context, running: &Arc<Running>) -> bool {
             meta.insert(RELATED_TASK.into(), related_task(&running.id));
         }
     }
-    let asked = session.ask(&ctx.outbox, method, Some(params), PERSON);
+    let asked = session.ask(&ctx.outbox, method, Some(params), PERSON_TIMEOUT);
     let reply = tokio::select! {
         reply = asked => reply,
-        // The task was cancelled, so nobody needs the answer any more.
+        // The task was cancelled, so the answer is not needed any more.
         () = running.cancelled.cancelled() => return true,
     };
     running.reply(vec![(claim.key.clone(), reply)]).await;

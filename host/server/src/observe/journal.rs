@@ -1,5 +1,5 @@
-//! Where records are kept for good. Unlike an observer, a journal can fail: then a run that it could not keep a record of does not
-//! begin, and an answer of which there is no record does not leave.
+//! The journal, which stores records durably (the audit log). Unlike an observer, a journal can fail. A run whose record could not be
+//! stored does not begin, and an answer whose record was not stored is not sent.
 
 use std::{
     future::{Future, Ready, ready},
@@ -13,14 +13,14 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::record::{Approval, CallRecord};
 
-/// The record of a run cannot be kept.
+/// The error for a record that the journal cannot store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the audit log cannot be written")]
 pub struct Unrecorded;
 
-/// Resolves when something is kept, or when it is known that it cannot be.
+/// A future that resolves when a record is stored, or when it is known that it cannot be stored.
 pub enum Promise<T> {
-    /// That is known already.
+    /// The result is known already.
     Known(Ready<Result<T, Unrecorded>>),
     Waiting(Pin<Box<dyn Future<Output = Result<T, Unrecorded>> + Send>>),
 }
@@ -42,52 +42,57 @@ impl<T> Future for Promise<T> {
     }
 }
 
-/// Room for the record of a run, kept free while the plugin runs. None: the run goes on without, since the operator wants that.
+/// Room for the record of a run, which is reserved while the plugin runs. `None`: the run continues without room, because the operator has
+/// configured `on_failure = "continue"`.
 pub type Room = Option<OwnedSemaphorePermit>;
 
-/// A run, with what only a journal is told of it.
+/// A run, with the data that only the journal receives.
 pub struct Run<'a> {
     pub record: &'a CallRecord,
-    /// What [`Journal::arguments`] made of its arguments.
+    /// The arguments as [`Journal::arguments`] has encoded them.
     pub arguments: &'a str,
-    /// The number of the entry that says that it began, if there is one.
+    /// The number of the journal entry about the beginning of the run, if there is one.
     pub begun: Option<u64>,
 }
 
-/// Something that happened, other than a run.
+/// An event other than a run.
 #[derive(Debug)]
 pub enum Event {
     /// A config was read, and is in use from now on.
     ConfigRead { file: Option<PathBuf>, digest: Option<[u8; 32]> },
-    /// A config is wrong, so the one before stays in use.
+    /// A config is invalid, so the previous one stays in use.
     ConfigRefused { file: Option<PathBuf>, problem: String },
-    /// What a plugin is granted has changed.
+    /// The grants of a plugin have changed.
     Granted { plugin: String, added: Vec<String>, removed: Vec<String> },
-    /// A person approved of further calls like one of this plugin, for as long as `remembered` says.
+    /// A person approved a call of this plugin and all further calls like it, for as long as `remembered` says.
     Approved { plugin: String, name: String, principal: String, remembered: Approval },
-    /// A plugin is served, in place of an earlier version of it if there was one.
+    /// A plugin is served. `before`: the digest of the version that it replaces, if any.
     Served { plugin: String, digest: [u8; 32], before: Option<[u8; 32]> },
-    /// A plugin is no longer served.
+    /// A plugin is not served any more.
     Removed { plugin: String, digest: [u8; 32] },
-    /// Something that should be a plugin cannot be served.
+    /// A plugin, or a file that should be one, cannot be served.
     Failed { plugin: String, stage: &'static str, problem: String, last_good: bool },
 }
 
+/// Stores records durably.
 pub trait Journal: Send + Sync {
-    /// What is kept of arguments, as text of the journal's own.
+    /// Encodes the arguments of a call as they are to be stored, in the journal's own format.
     fn arguments(&self, arguments: &Value) -> String;
 
-    /// Finds room for the record of a run, of whose text so many bytes come from its client. Fails if the run must not begin.
+    /// Reserves room for the record of a run with `bytes` bytes of text from the client. Fails if the run must not begin.
     fn room(&self, bytes: usize) -> Promise<Room>;
 
-    /// Notes that a run begins. Resolves with the number of the entry, or with none if the run goes on without one.
+    /// Stores an entry about the beginning of a run. Resolves with the number of the entry, or with `None` if the run continues without
+    /// one.
     fn begun(&self, run: &Run<'_>) -> Promise<Option<u64>>;
 
-    /// Takes the record of a run that has ended, or that was refused, whether or not the promise is waited for.
+    /// Stores the record of a run that has ended or was refused, even if the promise is dropped. Resolves with the number of the entry, or
+    /// with `None` if the answer is sent without one.
     fn ended(&self, run: &Run<'_>, room: Room) -> Promise<Option<u64>>;
 
+    /// Stores an event, if possible.
     fn note(&self, event: &Event);
 
-    /// Whether runs may begin, as far as the journal is concerned.
+    /// Whether the journal lets runs begin.
     fn can_record(&self) -> bool;
 }

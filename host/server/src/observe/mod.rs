@@ -1,4 +1,5 @@
-//! Records of the runs of plugins and of what happened to plugins and the config, and who is told about them.
+//! Records of plugin runs and of events concerning plugins and the config, and the interfaces that receive them: observers, the journal,
+//! the meter and the tracer.
 
 pub mod journal;
 pub mod meter;

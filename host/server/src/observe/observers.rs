@@ -1,4 +1,4 @@
-//! Everybody who is told of runs, and a run that is being recorded: it is told of once, however it ends.
+//! The recipients of records, and the recording of a run. Each run is reported to all recipients exactly once, however it ends.
 
 use std::{
     sync::Arc,
@@ -11,17 +11,17 @@ use wharf_sandbox::{Report, Scope};
 
 use super::{
     journal::{Event, Journal, Promise, Room, Run, Unrecorded},
-    meter::{Counted, Meter, Timing},
+    meter::{CountedSession, Meter, Timing},
     record::{Action, Approval, CallRecord, Ended, Granted, Observer, RequestFacts},
-    trace::{Followed, Span, Tracer},
+    trace::{Span, TracedNetwork, Tracer},
 };
 use crate::base::{principal::Principal, slot::Slot};
 
-/// All observers, and the journal, the meter and the tracer if there are any; cheap to clone. Each run is also logged, at the level `debug`.
+/// A handle to all recipients of records. Cheap to clone. Each run is also logged, at the level `debug`.
 #[derive(Clone, Default)]
 pub struct Observers(Option<Arc<All>>);
 
-/// Everybody who is told.
+/// All recipients of records.
 #[derive(Default)]
 pub struct All {
     pub observers: Vec<Box<dyn Observer>>,
@@ -31,11 +31,11 @@ pub struct All {
 }
 
 impl Observers {
-    /// These, and the log.
+    /// Creates the handle.
     pub fn new(all: All) -> Self {
         let All { observers, journal, meter, tracer } = &all;
-        let anybody = journal.is_some() || meter.is_some() || tracer.is_some() || !observers.is_empty();
-        Self(anybody.then(|| Arc::new(all)))
+        let any = journal.is_some() || meter.is_some() || tracer.is_some() || !observers.is_empty();
+        Self(any.then(|| Arc::new(all)))
     }
 
     fn journal(&self) -> Option<&dyn Journal> {
@@ -50,22 +50,22 @@ impl Observers {
         self.0.as_ref()?.tracer.as_deref()
     }
 
-    /// Whether runs may be traced.
+    /// Whether there is a tracer, so that runs may be traced.
     pub fn trace(&self) -> bool {
         self.tracer().is_some()
     }
 
-    /// Whether anybody would be told about a run.
-    pub fn are_there(&self) -> bool {
+    /// Whether a run would be reported to any recipient or to the log.
+    pub fn is_active(&self) -> bool {
         self.0.is_some() || tracing::enabled!(tracing::Level::DEBUG)
     }
 
-    /// Whether runs may begin, as far as the journal is concerned if there is one.
+    /// Whether the journal, if there is one, lets runs begin.
     pub fn can_record(&self) -> bool {
         self.journal().is_none_or(Journal::can_record)
     }
 
-    /// Tells the journal and the meter, if there is one.
+    /// Reports an event to the journal and the meter. The event is only built if there is one of them.
     pub fn note(&self, event: impl FnOnce() -> Event) {
         let (journal, meter) = (self.journal(), self.meter());
         if journal.is_none() && meter.is_none() {
@@ -80,23 +80,23 @@ impl Observers {
         }
     }
 
-    /// Counts a session for as long as what this returns is kept.
-    pub fn session(&self, revision: Revision) -> Option<Counted> {
+    /// Counts a session as open until the returned guard is dropped.
+    pub fn session(&self, revision: Revision) -> Option<CountedSession> {
         let meter = Arc::clone(self.meter()?);
         meter.opened(revision);
-        Some(Counted { meter, revision, began: Instant::now() })
+        Some(CountedSession { meter, revision, began: Instant::now() })
     }
 
-    /// Begins to time a request, unless nobody counts, its runs say what there is to count, or it goes on for as long as its client
-    /// listens.
+    /// Begins to time a request. Returns `None` if there is no meter, if the request is counted by its runs, or if it lasts for as long as
+    /// its client listens.
     pub fn time(&self, method: Method, revision: Revision) -> Option<Timing> {
         let meter = self.meter().filter(|_| !runs_plugins(method) && method != Method::Listen)?;
         Some(Timing { meter: Arc::clone(meter), method, revision, began: Instant::now() })
     }
 
-    /// Begins a record, unless nobody would be told about it.
+    /// Begins the record of a run. The record stays empty, and `begun` is not called, if it would not be reported to anyone.
     pub fn begin<'a>(&self, begun: impl FnOnce() -> Begun<'a>) -> Recording {
-        Recording(self.are_there().then(|| {
+        Recording(self.is_active().then(|| {
             let Begun { principal, plugin, digest, request, action, scope, bytes_in, arguments, approval, slot } =
                 begun();
             let span = self.tracer().zip(request.as_ref());
@@ -123,7 +123,7 @@ impl Observers {
             };
             let (observers, began) = (self.clone(), Instant::now());
             let arguments = arguments.unwrap_or_default();
-            Box::new(Told {
+            Box::new(OpenRecord {
                 observers,
                 began,
                 record,
@@ -131,13 +131,13 @@ impl Observers {
                 arguments,
                 room: None,
                 begun: None,
-                refused: false,
-                over: false,
+                refused_by_journal: false,
+                reported: false,
             })
         }))
     }
 
-    fn tell(&self, record: &CallRecord) {
+    fn report(&self, record: &CallRecord) {
         let CallRecord { principal, plugin, action, took, bytes_in, bytes_out, ended, .. } = record;
         let name = match action {
             Action::List => "",
@@ -163,7 +163,7 @@ impl Observers {
     }
 }
 
-/// What is known when a run begins.
+/// The data that is known when a run begins.
 pub struct Begun<'a> {
     pub principal: Option<Principal>,
     pub plugin: String,
@@ -174,7 +174,7 @@ pub struct Begun<'a> {
     pub bytes_in: usize,
     pub arguments: Option<&'a Value>,
     pub approval: Option<Approval>,
-    /// Where the meter keeps what it counts in, if it is a call of a tool.
+    /// The slot in which the meter caches the counters of the tool, if it is a call of a tool.
     pub slot: Option<Slot>,
 }
 
@@ -183,87 +183,87 @@ pub fn runs_plugins(method: Method) -> bool {
     matches!(method, Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete)
 }
 
-/// The record of a run that is not over. If it is dropped without [`Recording::end`], the run was cancelled. Empty if nobody
-/// would be told about the run.
-pub struct Recording(Option<Box<Told>>);
+/// The record of a run that has not ended. If it is dropped without [`Recording::end`], the run is reported as cancelled. It is empty if
+/// the run would not be reported to anyone.
+pub struct Recording(Option<Box<OpenRecord>>);
 
-struct Told {
+struct OpenRecord {
     observers: Observers,
     began: Instant,
     record: CallRecord,
-    /// None: it is not traced.
+    /// The span, if the run is traced.
     span: Option<Arc<Span>>,
-    /// What the journal keeps of the arguments.
+    /// The arguments as encoded by the journal.
     arguments: String,
     room: Room,
-    /// The number of the journal's entry that says that the run began.
+    /// The number of the journal entry about the beginning of the run.
     begun: Option<u64>,
-    /// Whether the journal itself has refused it, which it counts.
-    refused: bool,
-    /// Whether everybody has been told.
-    over: bool,
+    /// Whether the journal itself has refused the run. It has counted the refusal then, and gets no record.
+    refused_by_journal: bool,
+    /// Whether the run was reported to all recipients.
+    reported: bool,
 }
 
 impl Recording {
-    /// Makes sure that the journal can keep the record of this run, before the run begins. A run that can reach anything
-    /// outside its sandbox is noted there already now, so that it leaves a trace even if wharf does not live to see its end.
+    /// Makes sure that the journal can store the record of this run, before the run begins. If the run has access to anything outside its
+    /// sandbox, an entry about its beginning is stored now, so that there is a trace of it even if wharf crashes before the run ends.
     pub async fn admit(&mut self) -> Result<(), Unrecorded> {
-        let Some(told) = &mut self.0 else { return Ok(()) };
-        let Some(room) = told.observers.journal().map(|journal| journal.room(told.bytes())) else { return Ok(()) };
+        let Some(open) = &mut self.0 else { return Ok(()) };
+        let Some(room) = open.observers.journal().map(|journal| journal.room(open.bytes())) else { return Ok(()) };
         let admitted = async {
-            told.room = room.await?;
-            if told.record.granted.is_empty() {
+            open.room = room.await?;
+            if open.record.granted.is_empty() {
                 return Ok(());
             }
-            let Some(begun) = told.observers.journal().map(|journal| journal.begun(&told.run())) else { return Ok(()) };
-            told.begun = begun.await?;
+            let Some(begun) = open.observers.journal().map(|journal| journal.begun(&open.run())) else { return Ok(()) };
+            open.begun = begun.await?;
             Ok(())
         };
         let admitted = admitted.await;
         if admitted.is_err() {
-            (told.record.ended, told.record.refusal) = (Ended::Refused, Some("audit".into()));
-            told.refused = true;
+            (open.record.ended, open.record.refusal) = (Ended::Refused, Some("audit".into()));
+            open.refused_by_journal = true;
         }
         admitted
     }
 
-    /// Lets what the plugin sends belong to the trace of the run, if it is traced.
+    /// Replaces the network of the run with one that records the plugin's HTTP requests in the run's span, if the run is traced.
     pub fn follow(&self, scope: &mut Scope) {
-        if let Some(span) = self.0.as_ref().and_then(|told| told.span.as_ref())
+        if let Some(span) = self.0.as_ref().and_then(|open| open.span.as_ref())
             && let Some(network) = scope.network.take()
         {
-            scope.network = Some(Arc::new(Followed::new(network, Arc::clone(span))));
+            scope.network = Some(Arc::new(TracedNetwork::new(network, Arc::clone(span))));
         }
     }
 
-    /// Ends the record of a run that ended by itself. Resolves when the journal has kept it; everybody is told even if that is not
-    /// waited for. Fails if the answer must not leave.
+    /// Ends the record of a run that ended by itself, and reports it to all recipients. The returned future resolves when the journal has
+    /// stored the record, and fails if the answer must not be sent. The record is reported even if the future is dropped.
     #[must_use = "the answer has to wait for this"]
     pub fn end<T>(
         mut self,
         ended: Ended,
         report: &Report<T>,
     ) -> impl Future<Output = Result<(), Unrecorded>> + Send + use<T> {
-        if let Some(told) = &mut self.0 {
-            let record = &mut told.record;
+        if let Some(open) = &mut self.0 {
+            let record = &mut open.record;
             record.bytes_out = report.bytes.unwrap_or_default();
-            let before = told.began.elapsed().saturating_sub(report.took);
+            let before = open.began.elapsed().saturating_sub(report.took);
             record.waited = report.waited.map(|waited| before + waited);
             (record.denials, record.requests) = (report.denials.clone(), report.requests.clone());
         }
         self.stop(ended)
     }
 
-    /// The same for a run that was stopped, or that never began.
+    /// Ends the record of a run that was stopped or never began, as [`Recording::end`] does.
     #[must_use = "the answer has to wait for this"]
     pub fn stop(mut self, ended: Ended) -> impl Future<Output = Result<(), Unrecorded>> + Send + 'static {
-        let kept = self.0.as_mut().and_then(|told| {
-            told.record.ended = ended;
-            told.tell()
+        let stored = self.0.as_mut().and_then(|open| {
+            open.record.ended = ended;
+            open.report()
         });
         async move {
-            match kept {
-                Some(kept) => kept.await.map(|_| ()),
+            match stored {
+                Some(stored) => stored.await.map(|_| ()),
                 None => Ok(()),
             }
         }
@@ -271,16 +271,16 @@ impl Recording {
 
     /// Ends the record of a call that did not run. `why`: the code of the error, or one word.
     pub async fn refuse(mut self, why: String) {
-        if let Some(told) = &mut self.0 {
-            told.record.refusal = Some(why);
+        if let Some(open) = &mut self.0 {
+            open.record.refusal = Some(why);
         }
-        // The refusal stands, whether or not the journal can keep it.
+        // The call is refused even if the journal cannot store the record.
         self.stop(Ended::Refused).await.ok();
     }
 }
 
-impl Told {
-    /// About how many bytes of the record come from the client.
+impl OpenRecord {
+    /// Returns the approximate number of bytes of the record that come from the client.
     fn bytes(&self) -> usize {
         let name = match &self.record.action {
             Action::List => 0,
@@ -293,25 +293,25 @@ impl Told {
         Run { record: &self.record, arguments: &self.arguments, begun: self.begun }
     }
 
-    /// Tells everybody, once.
-    fn tell(&mut self) -> Option<Promise<Option<u64>>> {
-        if std::mem::replace(&mut self.over, true) {
+    /// Reports the run to all recipients, unless that was already done. Returns the promise of the journal, if there is one.
+    fn report(&mut self) -> Option<Promise<Option<u64>>> {
+        if std::mem::replace(&mut self.reported, true) {
             return None;
         }
         self.record.took = self.began.elapsed();
-        self.observers.tell(&self.record);
+        self.observers.report(&self.record);
         if let Some((tracer, span)) = self.observers.tracer().zip(self.span.as_ref()) {
             tracer.ended(&self.record, span);
         }
         let room = self.room.take();
-        let journal = self.observers.journal().filter(|_| !self.refused)?;
+        let journal = self.observers.journal().filter(|_| !self.refused_by_journal)?;
         Some(journal.ended(&self.run(), room))
     }
 }
 
-impl Drop for Told {
+impl Drop for OpenRecord {
     fn drop(&mut self) {
-        drop(self.tell());
+        drop(self.report());
     }
 }
 

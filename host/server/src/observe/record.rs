@@ -1,5 +1,5 @@
-//! The record of a run: who used which plugin for what, what it was allowed to touch, and how it ended. Of the contents of a
-//! call, only the sizes are recorded; what a journal keeps of arguments goes past the observers.
+//! The record of a run: who called which plugin for what, what the plugin had access to, and how the run ended. A record contains only the
+//! sizes of arguments and results; what the journal stores about arguments is not passed to observers.
 
 use std::{
     fmt,
@@ -15,44 +15,44 @@ use crate::base::{principal::Principal, slot::Slot};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CallRecord {
-    /// Who made the call. None: wharf itself, which asks plugins for their lists.
+    /// The caller; `None` if wharf itself made the call, to ask a plugin for its lists.
     pub principal: Option<Principal>,
-    /// The id of the plugin; empty if the call was refused because there is none.
+    /// The id of the plugin; empty if the call was refused because the plugin does not exist.
     pub plugin: String,
-    /// The SHA-256 of the component that ran; all zeros if there is none.
+    /// The SHA-256 of the component that ran; all zeros if the plugin does not exist.
     pub digest: [u8; 32],
     /// The request, if a client made one.
     pub request: Option<RequestFacts>,
     /// What the plugin was to do.
     pub action: Action,
-    /// What it could touch.
+    /// What it had access to.
     pub granted: Granted,
     /// When the run was requested.
     pub began: SystemTime,
-    /// How long it took, waiting for its turn included.
+    /// How long it took, including the time that it waited for its turn.
     pub took: Duration,
-    /// How much of that it waited for its turn. None: it did not begin to run, or was stopped.
+    /// How long it waited for its turn; `None` if it did not begin to run, or was stopped.
     pub waited: Option<Duration>,
     /// The size of the arguments in bytes.
     pub bytes_in: usize,
-    /// The size of the outcome in bytes; 0 if there is none.
+    /// The size of the result in bytes; 0 if there is no result.
     pub bytes_out: usize,
-    /// What the plugin tried and the sandbox refused.
+    /// The actions of the plugin that the sandbox refused.
     pub denials: Vec<Denial>,
-    /// The HTTP requests that it made, refused ones among them: the first 128.
+    /// The first 128 HTTP requests that it made, including refused ones.
     pub requests: Vec<HttpUse>,
     /// How it ended.
     pub ended: Ended,
-    /// If it was refused before it ran, why: the code of the error, or one word.
+    /// Why the call was refused before it ran: the code of the error, or one word.
     pub refusal: Option<String>,
-    /// Whether it was approved, and by whom, if anybody had to approve it.
+    /// Whether the call was approved, and by whom; `None` if it needed no approval.
     pub approval: Option<Approval>,
-    /// Where the meter keeps what it counts the calls of this tool in.
+    /// The slot in which the meter caches the counters of the tool.
     pub(crate) slot: Option<Slot>,
 }
 
 impl CallRecord {
-    /// What was wrong, in a word or as the code of a JSON-RPC error. None: nothing was.
+    /// Returns the kind of error, as a word or the code of a JSON-RPC error, or `None` if there was no error.
     pub fn error_type(&self) -> Option<&str> {
         self.refusal.as_deref().or_else(|| self.ended.error_type())
     }
@@ -64,20 +64,20 @@ impl CallRecord {
 pub enum Approval {
     /// The embedding program approved it.
     Program,
-    /// The client's person approved this call.
+    /// The person who uses the client approved this call.
     Client,
     /// The operator's program approved this call.
     Command,
-    /// A person approved of such calls before, until the session ends.
+    /// A person approved such calls earlier, until the session ends.
     Session,
-    /// A person approved of such calls before, until that is revoked.
+    /// A person approved such calls earlier, until the approval is revoked.
     Always,
-    /// Somebody said no, or nobody could be asked.
+    /// A person or program refused the call, or there was nobody to ask.
     Refused,
 }
 
 impl Approval {
-    /// In one word.
+    /// Returns the approval in one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Program => "program",
@@ -90,7 +90,7 @@ impl Approval {
     }
 }
 
-/// What is known of the request that a run belongs to.
+/// Facts about the request that a run belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestFacts {
@@ -98,20 +98,21 @@ pub struct RequestFacts {
     pub revision: Revision,
     /// The id of the request, as JSON.
     pub id: String,
-    /// A digest of the session's id, which is itself a secret. None: the request belongs to no session.
+    /// A digest of the session's id, because the id itself is a secret; `None` for a request without a session.
     pub session: Option<String>,
-    /// None: the program made the call itself.
+    /// How the request came in; `None` if the embedding program made the call itself.
     pub transport: Option<Transport>,
-    /// The trace to which the client says that the request belongs.
+    /// The trace context in the MCP request.
     pub trace: Option<Trace>,
-    /// The trace to which the HTTP request says that it belongs, which need not be the same: it may carry several requests.
+    /// The trace context in the headers of the HTTP request. It may differ from `trace`, because an HTTP request may carry several MCP
+    /// requests.
     pub link: Option<Trace>,
-    /// By which the HTTP request is known in the access log and in its response, where it has one.
+    /// The id of the HTTP request in the access log and in the response headers, if it has one.
     pub request_id: Option<String>,
 }
 
 impl RequestFacts {
-    /// Of a request that the program made itself.
+    /// Creates the facts for a request that the embedding program made itself.
     pub fn new(revision: Revision, id: String) -> Self {
         Self { revision, id, session: None, transport: None, trace: None, link: None, request_id: None }
     }
@@ -123,22 +124,23 @@ impl RequestFacts {
 pub enum Transport {
     /// Over a pipe, or any other reader and writer.
     Pipe,
-    /// Over HTTP at an address.
+    /// Over HTTP on a TCP address.
     Http,
-    /// Over HTTP at a Unix socket.
+    /// Over HTTP on a Unix socket.
     Unix,
 }
 
 /// What a plugin was to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Say what it offers.
+    /// Return its lists.
     List,
-    /// What a client's request asks for: a tool, a resource or a prompt, by name or URI.
+    /// Handle a client's request for a tool, a resource, a prompt or a completion.
     Request {
         /// `tools/call` or another method that reaches a plugin.
         method: Method,
-        /// The name of the tool or prompt as clients know it, the URI, or the prompt or template whose argument is completed.
+        /// The name of the tool or prompt as clients know it, the URI of the resource, or the prompt or template whose argument is
+        /// completed.
         name: String,
     },
 }
@@ -152,7 +154,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// What a run could touch.
+/// What a run had access to outside its sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Granted {
     /// The path of each directory as the plugin sees it, and whether the directory could be written.
@@ -164,7 +166,7 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// Whether the run could touch nothing outside its sandbox. Whoever adds a kind of reach adds it here, so that a journal notes
+    /// Whether the run had no access to anything outside its sandbox. A new kind of access must be added here, so that a journal records
     /// such runs before they begin.
     pub fn is_empty(&self) -> bool {
         let Self { directories, variables, http } = self;
@@ -182,28 +184,28 @@ impl Granted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// It answered.
+    /// It returned an answer.
     Done,
-    /// It asks the client something before it can answer.
+    /// It returned a question to the client, which must be answered first.
     Asked,
-    /// It says itself that it failed.
+    /// It reported a failure itself.
     Failed,
     /// It did not run, because the call was not approved.
     Refused,
-    /// It ran into its deadline.
+    /// It exceeded its time limit.
     TimedOut,
-    /// It ran into a limit on memory or output.
+    /// It exceeded a limit on memory or output.
     OverLimit,
-    /// It trapped, exited, or broke the contract.
+    /// It trapped, exited, or violated the contract of the plugin interface.
     Crashed,
-    /// Its access was taken away: a grant by the operator, or a root by the client.
+    /// Its access was taken away: the operator revoked a grant, or the client removed a root.
     Revoked,
-    /// Nobody waited for it any more.
+    /// It was cancelled, because its answer was not needed any more.
     Cancelled,
 }
 
 impl Ended {
-    /// The ending in one or two words.
+    /// Returns the ending in one or two words.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -218,7 +220,7 @@ impl Ended {
         }
     }
 
-    /// The ending in one word, as logs and metrics have it.
+    /// Returns the ending in one word, as in logs and metrics.
     pub fn word(self) -> &'static str {
         match self {
             Self::TimedOut => "timed_out",
@@ -227,7 +229,7 @@ impl Ended {
         }
     }
 
-    /// What stands under `error.type` when a run ended like this. None: that is no error.
+    /// Returns the value of `error.type` for this ending, or `None` if it is not an error.
     pub fn error_type(self) -> Option<&'static str> {
         match self {
             Self::Done | Self::Asked => None,
@@ -241,7 +243,7 @@ impl Ended {
         }
     }
 
-    /// How a run with this error ended.
+    /// Returns the ending of a run with this error.
     pub fn of(error: &CallError) -> Self {
         match error {
             CallError::Failed(_) => Self::Failed,
@@ -253,8 +255,9 @@ impl Ended {
     }
 }
 
-/// Is told about each run when it has ended, and about each call that was refused before it ran. Called in the asynchronous task of the run, so it must not block.
+/// Receives the record of each run when it has ended, and of each call that was refused before it ran. It is called in the asynchronous
+/// task of the run, so it must not block.
 pub trait Observer: Send + Sync {
-    /// Takes the record of a run.
+    /// Receives the record of a run.
     fn ended(&self, record: &CallRecord);
 }

@@ -1,8 +1,8 @@
-//! The span of a run: which trace it belongs to, under which numbers, and which requests its plugin sent meanwhile. Whether a run is
-//! traced is decided before anything is made for it.
+//! The tracing span of a run: its trace, its ids, and the HTTP requests that the plugin sent. Whether a run is traced is decided before a
+//! span is created.
 //!
-//! If the operator wants it, what a plugin sends carries the trace on (W3C Trace Context). The headers are then wharf's: what the
-//! plugin puts there is taken out.
+//! If the operator has enabled it, the HTTP requests of plugins propagate the trace (W3C Trace Context). wharf then replaces the trace
+//! headers that the plugin has set.
 
 use std::{
     sync::Arc,
@@ -16,85 +16,88 @@ use wharf_sandbox::network::{Body, Network, Sending, Unsent};
 
 use super::record::CallRecord;
 
-/// How many requests of a run have spans of their own, as many as its record has.
-const MAX_REQUESTS: usize = 128;
+/// The maximum number of HTTP requests of a run that get spans. Its record has the same maximum.
+const MAX_TRACED_REQUESTS: usize = 128;
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// Who decides which runs are traced, and sends their spans.
+/// Decides which runs are traced, and sends their spans.
 pub trait Tracer: Send + Sync {
-    /// Decides about a run before it begins. `from`: the trace that its client says it belongs to. None: nothing is to be done for it.
+    /// Creates the span of a run that is about to begin, or returns `None` if the run is neither sampled nor its trace propagated. `from`:
+    /// the trace context that the client has sent.
     fn begin(&self, from: Option<&Trace>) -> Option<Span>;
 
-    /// Takes the record of a run that has ended, which has its span. Must not block.
+    /// Receives the record and span of a run that has ended. Must not block.
     fn ended(&self, record: &CallRecord, span: &Span);
 }
 
-/// A run that is a part of a trace.
+/// The tracing span of a run.
 #[derive(Debug)]
 pub struct Span {
+    /// The trace id.
     pub trace: [u8; 16],
-    /// Of the request.
+    /// The span id of the client's request.
     pub id: [u8; 8],
-    /// Of what the plugin does for it, which is a part of that.
+    /// The span id of the plugin's run, whose parent is the span of the request.
     pub run: [u8; 8],
-    /// The step of the client that made the request.
+    /// The span id of the parent in the client, if it sent one.
     pub parent: Option<[u8; 8]>,
-    /// What other systems have noted of the trace, passed on as it came.
+    /// The `tracestate` that the client sent, passed on unchanged.
     pub state: Option<String>,
-    /// Whether anybody keeps it.
+    /// Whether the span is sent to the collector.
     pub sampled: bool,
-    /// Whether requests of the plugin carry it on.
-    pub carried_on: bool,
+    /// Whether the HTTP requests of the plugin propagate the trace.
+    pub propagated: bool,
     sent: Mutex<Vec<Sent>>,
 }
 
-/// A request that the plugin sent.
+/// An HTTP request that the plugin sent.
 #[derive(Debug, Clone)]
 pub struct Sent {
     pub id: [u8; 8],
     pub method: Method,
-    /// Where it went: scheme, host and port. None unless the network has said that it was let out: a plugin can write anything there.
+    /// The scheme, host and port of the URL. `None` unless the network has allowed the request, because a plugin can put arbitrary text
+    /// there.
     pub to: Option<(String, String, Option<u16>)>,
     pub began: SystemTime,
-    /// Until the headers of the response were there.
+    /// The time until the response headers arrived.
     pub took: Duration,
     pub status: Option<u16>,
-    /// Why there is none.
+    /// Why there is no response.
     pub error: Option<&'static str>,
 }
 
 impl Span {
-    /// The span of a run that begins. `from`: the trace that it belongs to, else it begins one.
-    pub fn new(from: Option<&Trace>, sampled: bool, carried_on: bool) -> Self {
+    /// Creates the span of a run that begins, in the trace `from` or, without it, in a new trace.
+    pub fn new(from: Option<&Trace>, sampled: bool, propagated: bool) -> Self {
         let known = from.and_then(|trace| Some((bytes(&trace.trace_id)?, bytes(&trace.span_id)?)));
         let (trace, parent) = match known {
             Some((trace, parent)) => (trace, Some(parent)),
             None => (fastrand::u128(1..).to_be_bytes(), None),
         };
         let state = from.and_then(|trace| trace.state.clone()).filter(|_| parent.is_some());
-        Self { trace, id: id(), run: id(), parent, state, sampled, carried_on, sent: Mutex::default() }
+        Self { trace, id: id(), run: id(), parent, state, sampled, propagated, sent: Mutex::default() }
     }
 
-    /// The requests that the plugin sent.
+    /// Returns the HTTP requests that the plugin has sent.
     pub fn sent(&self) -> Vec<Sent> {
         self.sent.lock().clone()
     }
 
     fn add(&self, sent: Sent) {
         let mut all = self.sent.lock();
-        if all.len() < MAX_REQUESTS {
+        if all.len() < MAX_TRACED_REQUESTS {
             all.push(sent);
         }
     }
 }
 
-/// A number for a span. It is no secret.
+/// Returns a random span id. It is not secret, so the generator need not be secure.
 fn id() -> [u8; 8] {
     fastrand::u64(1..).to_be_bytes()
 }
 
-/// What hexadecimal digits stand for, if there are as many as there should be.
+/// Decodes exactly `2 * N` hexadecimal digits. Returns `None` for any other text.
 pub fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if digits.len() != 2 * N || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -106,23 +109,23 @@ pub fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// The network of one run, whose requests belong to its span.
-pub struct Followed {
+/// A network for one run that records HTTP requests in the run's span, and adds the trace headers to them.
+pub struct TracedNetwork {
     inner: Arc<dyn Network>,
     span: Arc<Span>,
 }
 
-impl Followed {
+impl TracedNetwork {
     pub fn new(inner: Arc<dyn Network>, span: Arc<Span>) -> Self {
         Self { inner, span }
     }
 }
 
-impl Network for Followed {
+impl Network for TracedNetwork {
     fn send(&self, mut request: Request<Body>) -> Sending {
         let (span, id) = (Arc::clone(&self.span), id());
-        if span.carried_on {
-            carry_on(&mut request, &span, &id);
+        if span.propagated {
+            set_trace_headers(&mut request, &span, &id);
         }
         if !span.sampled {
             return self.inner.send(request);
@@ -160,7 +163,8 @@ impl Network for Followed {
     }
 }
 
-/// A request that is being sent. When this is dropped, it is over, or nobody waits for it any more.
+/// An RAII guard for an HTTP request that is being sent. When it is dropped, the request has ended or was cancelled, and is added to the
+/// span.
 struct Open {
     span: Arc<Span>,
     sent: Option<Sent>,
@@ -176,7 +180,8 @@ impl Drop for Open {
     }
 }
 
-fn carry_on(request: &mut Request<Body>, span: &Span, id: &[u8; 8]) {
+/// Replaces the trace headers of a request.
+fn set_trace_headers(request: &mut Request<Body>, span: &Span, id: &[u8; 8]) {
     let headers = request.headers_mut();
     headers.remove(TRACEPARENT);
     headers.remove(TRACESTATE);
@@ -211,7 +216,7 @@ mod tests {
         assert!(one.trace != other.trace && one.id != other.id && one.id != one.run);
     }
 
-    /// A network that answers as the host says.
+    /// A network whose answer depends on the host of the request.
     struct Answers;
 
     impl Network for Answers {
@@ -245,14 +250,14 @@ mod tests {
     #[tokio::test]
     async fn only_hosts_to_which_requests_were_let_out_are_shown() {
         let span = Arc::new(Span::new(None, true, false));
-        let followed = Followed::new(Arc::new(Answers), Arc::clone(&span));
+        let network = TracedNetwork::new(Arc::new(Answers), Arc::clone(&span));
         for (host, shown, error) in [
             ("good.example", true, None),
             ("broken.example", true, Some("failed")),
             ("denied.example", false, Some("denied")),
             ("slow.example", false, Some("cancelled")),
         ] {
-            let mut sending = followed.send(Request::get(format!("https://{host}/")).body(body()).unwrap());
+            let mut sending = network.send(Request::get(format!("https://{host}/")).body(body()).unwrap());
             let polled = futures_util::poll!(&mut sending);
             assert_eq!(polled.is_pending(), error == Some("cancelled"));
             drop((sending, polled));

@@ -1,5 +1,5 @@
-//! Collects what plugins announce about their lists while they run. For each plugin and kind of list, at most one announcement
-//! waits, however many there are.
+//! Collects the plugins' announcements of changed lists. Announcements are merged: at most one is pending for each plugin and kind of
+//! list, however many the plugin makes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use wharf_sandbox::model::Kind;
 
-/// A set of kinds of lists.
+/// A set of list kinds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Kinds(u8);
 
@@ -33,12 +33,12 @@ impl Kinds {
     }
 }
 
-/// The announcements that wait. Cheap to clone; all clones share them.
+/// The pending announcements. Cheap to clone; all clones share them.
 #[derive(Clone, Default)]
-pub struct Announcements(Arc<Waiting>);
+pub struct Announcements(Arc<Pending>);
 
 #[derive(Default)]
-struct Waiting {
+struct Pending {
     by_plugin: Mutex<BTreeMap<String, Kinds>>,
     news: Notify,
 }
@@ -56,11 +56,12 @@ impl Announcements {
         self.0.news.notify_one();
     }
 
+    /// Removes and returns all pending announcements.
     pub fn take(&self) -> BTreeMap<String, Kinds> {
         std::mem::take(&mut self.0.by_plugin.lock())
     }
 
-    /// Waits until something was added. Returns at once if that happened before the call.
+    /// Waits until an announcement is added. Returns at once if one was added since the last call.
     pub async fn notified(&self) {
         self.0.news.notified().await;
     }

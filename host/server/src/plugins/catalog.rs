@@ -1,8 +1,8 @@
-//! Everything that is served at one moment. A catalog never changes: each change makes a new one.
+//! The catalog: everything that is served at one moment. It is immutable; each change builds a new one.
 //!
-//! The order is always the same: plugins by precedence (configured before dropped in, then file order, then id), and entries as
-//! their plugin lists them. Each kind of list has a generation that grows when the list changes. Clients are told when a
-//! generation has changed, so a burst of changes is told once.
+//! The order is fixed: plugins by precedence (those of the config before those of the plugin folder, then by order in the file, then by
+//! id), and entries in the order in which their plugin lists them. Each kind of list has a generation that grows when the list changes.
+//! Clients are notified when a generation has changed, so a burst of changes causes one notification.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,15 +19,15 @@ use crate::{
     config::MAX_INSTRUCTIONS_BYTES,
 };
 
-/// A place in the catalog: the index of the plugin, and that of the entry in the plugin's list.
-type Place = (usize, usize);
+/// The position of an entry in the catalog: the index of the plugin, and the index of the entry in the plugin's list.
+type Position = (usize, usize);
 
 #[derive(Default)]
 pub struct Catalog {
     pub lists: Lists,
-    tools: HashMap<String, Place>,
-    prompts: HashMap<String, Place>,
-    resources: HashMap<String, Place>,
+    tools: HashMap<String, Position>,
+    prompts: HashMap<String, Position>,
+    resources: HashMap<String, Position>,
     templates: Templates,
     pub generations: Generations,
 }
@@ -35,11 +35,11 @@ pub struct Catalog {
 /// The entry that serves a URI.
 pub struct ResourceEntry<'a> {
     pub mime_type: Option<&'a str>,
-    /// The text of the template, if it is one.
+    /// The text of the template, if the entry is a template.
     pub template: Option<&'a str>,
 }
 
-/// A plugin cannot be served together with the others, because a name of its own is taken.
+/// A name conflict: a plugin cannot be served because another plugin has one of its names.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Clash {
     pub loser: String,
@@ -47,7 +47,7 @@ pub struct Clash {
 }
 
 impl Catalog {
-    /// Builds a catalog of plugins in order of precedence. Fails for the first one with a name that an earlier one has.
+    /// Builds a catalog of plugins, given in order of precedence. Fails if a plugin has a name that an earlier one has.
     pub fn build(served: Vec<Served>, generations: Generations, page_items: usize) -> Result<Self, Clash> {
         let served: Vec<Arc<Served>> = served.into_iter().map(Arc::new).collect();
         let mut catalog = Self { generations, ..Self::default() };
@@ -82,8 +82,7 @@ impl Catalog {
                 if let Some((with, _)) = catalog.resources.insert(resource.uri.to_string(), (at, entry)) {
                     return Err(clash("resource", &resource.uri, with));
                 }
-                // A URI that matches an earlier plugin's template belongs to that plugin, even if a later one lists this very
-                // URI.
+                // A URI that matches an earlier plugin's template belongs to that plugin, even if a later plugin lists exactly this URI.
                 if let Some((with, _)) = catalog.templates.find(&served, &resource.uri).filter(|(with, _)| *with < at) {
                     return Err(clash("resource", &resource.uri, with));
                 }
@@ -115,9 +114,9 @@ impl Catalog {
         Some((served, served.offer.prompts.get(entry)?))
     }
 
-    /// The plugin that serves a URI, with the MIME type that it listed. That is the plugin that lists the URI, else the first
-    /// one, in order of precedence, with a template that matches. Of several templates that match, the one with the longest
-    /// literal prefix is used.
+    /// Returns the plugin that serves a URI, and the matching entry. The plugin that lists the URI comes first, then the first one, in
+    /// order of precedence, with a template that matches. If several of its templates match, the one with the longest literal prefix is
+    /// used.
     pub fn resource(&self, uri: &str) -> Option<(&Served, ResourceEntry<'_>)> {
         if let Some((plugin, entry)) = self.resources.get(uri) {
             let served = self.lists.served.get(*plugin)?;
@@ -134,7 +133,7 @@ impl Catalog {
         Some((served, entry))
     }
 
-    /// The plugin that offers the template with this text.
+    /// Returns the plugin that offers the template with this text.
     pub fn template(&self, text: &str) -> Option<&Served> {
         self.lists
             .served
@@ -143,13 +142,13 @@ impl Catalog {
             .map(|served| &**served)
     }
 
-    /// Whether a plugin serves this URI, and so may announce changes of it.
+    /// Whether the plugin serves this URI, and so may announce changes of it.
     pub fn owns(&self, plugin: &str, uri: &str) -> bool {
         self.resource(uri).is_some_and(|(served, _)| served.config.id == plugin)
     }
 
-    /// What models are told about all tools together: the operator's text, then those of the plugins, in their order. Second, the
-    /// ids of the plugins whose text no longer fits. `of`: which plugins' texts count.
+    /// Returns the instructions for models, and the ids of the plugins whose text did not fit into them. They consist of the operator's
+    /// text `own`, followed by the texts of the plugins for which `of` returns true, in order of precedence.
     pub fn instructions(&self, own: Option<&str>, of: impl Fn(&Served) -> bool) -> (Option<String>, Vec<&str>) {
         let mut all = own.unwrap_or_default().to_owned();
         let mut left_out = Vec::new();
@@ -167,20 +166,20 @@ impl Catalog {
     }
 }
 
-/// Templates by their literal prefixes, so that a URI is matched only against those that could match.
+/// The templates by literal prefix, so that a URI is matched only against templates with a prefix of the URI.
 #[derive(Default)]
-struct Templates(BTreeMap<String, Vec<Place>>);
+struct Templates(BTreeMap<String, Vec<Position>>);
 
 impl Templates {
-    fn add(&mut self, template: &Template, place: Place) {
+    fn add(&mut self, template: &Template, place: Position) {
         self.0.entry(template.prefix.clone()).or_default().push(place);
     }
 
-    fn find(&self, served: &[Arc<Served>], uri: &str) -> Option<Place> {
+    fn find(&self, served: &[Arc<Served>], uri: &str) -> Option<Position> {
         if uri.len() > MAX_URI_BYTES {
             return None;
         }
-        let mut best: Option<(Place, usize)> = None;
+        let mut best: Option<(Position, usize)> = None;
         for (prefix, places) in self.beginnings(uri) {
             for place in places {
                 let (plugin, entry) = *place;
@@ -195,13 +194,13 @@ impl Templates {
         best.map(|(place, _)| place)
     }
 
-    /// The templates whose literal prefix the URI begins with, and the length of that prefix; the longest first.
-    fn beginnings<'a>(&'a self, uri: &'a str) -> impl Iterator<Item = (usize, &'a Vec<Place>)> {
+    /// Returns the templates whose literal prefix the URI begins with, each group with the length of its prefix, longest first.
+    fn beginnings<'a>(&'a self, uri: &'a str) -> impl Iterator<Item = (usize, &'a Vec<Position>)> {
         let mut end = uri;
         std::iter::from_fn(move || {
             loop {
-                // The largest key that does not sort after `end`. If `end` does not begin with it, any shorter prefix must be
-                // one of the part that the two have in common, so `end` is cut down to that.
+                // Take the largest key that does not sort after `end`. If `end` does not begin with that key, all remaining prefixes of
+                // the URI are prefixes of what the key and `end` have in common, so `end` is cut down to that.
                 let (key, places) = self.0.range::<str, _>((Bound::Unbounded, Bound::Included(end))).next_back()?;
                 let common = common_prefix(key, end);
                 if common == key.len() {
@@ -214,12 +213,13 @@ impl Templates {
     }
 }
 
+/// Returns the length in bytes of the longest common prefix.
 fn common_prefix(one: &str, other: &str) -> usize {
     let bytes = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     one.floor_char_boundary(bytes)
 }
 
-/// A text without its last character; none if the text is empty.
+/// Returns a text without its last character, or `None` if the text is empty.
 fn shorter(text: &str) -> Option<&str> {
     text.char_indices().next_back().and_then(|(at, _)| text.get(..at))
 }

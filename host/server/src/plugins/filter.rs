@@ -1,4 +1,4 @@
-//! Which part of the catalog a client gets: the part that it came for, as far as its roles let it.
+//! Filters the catalog for one client: by the profile that it requested, and by what its roles allow.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use crate::{
 
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// None: the client may use everything.
+    /// The client's rights from its roles; `None` if it may use everything.
     pub rights: Option<Rights>,
-    /// None: it came for everything.
+    /// The profile that the client requested; `None` if it requested the whole catalog.
     pub profile: Option<Arc<Profile>>,
 }
 
-/// Filters with the same key let the same through.
+/// A cache key. Filters with the same key let the same entries through.
 pub type Key = (Option<(u64, u64)>, Option<u64>);
 
 impl Filter {
-    /// Whether it lets everything through, as it is.
+    /// Whether the filter neither hides entries nor changes how they are listed.
     pub fn is_open(&self) -> bool {
         self.rights.is_none() && self.profile.is_none()
     }
 
-    /// Whether it lets everything through, however it is listed.
+    /// Whether the filter hides no entry. It may still change how entries are listed.
     pub fn hides_nothing(&self) -> bool {
         self.rights.is_none() && self.profile.as_ref().is_none_or(|profile| profile.selection.is_none())
     }
@@ -41,12 +41,12 @@ impl Filter {
         self.profile.as_ref().is_none_or(|profile| profile.has(entry))
     }
 
-    /// Whether it stands in the client's lists.
+    /// Whether the client's lists contain the entry.
     pub fn sees(&self, entry: &Entry<'_>) -> bool {
         self.has(entry) && self.rights.as_ref().is_none_or(|rights| rights.sees(entry))
     }
 
-    /// Whether the client may use it.
+    /// Checks that the client may use the entry.
     pub fn check(&self, entry: &Entry<'_>) -> Result<(), Denied> {
         if !self.has(entry) {
             return Err(Denied::Hidden);

@@ -1,8 +1,8 @@
-//! Finds tools by what they do, for clients that get three tools in place of all: one that finds the others, one that calls them,
-//! and one that reads resources.
+//! Full-text search for tools, for clients whose `tools/list` contains three tools instead of all: one that finds tools, one that calls
+//! them, and one that reads resources.
 //!
-//! Tools are ranked by BM25, as search engines rank texts: what counts is how many words of the query a tool has, how rare each of
-//! them is among all tools, and where it stands.
+//! Tools are ranked by BM25, a ranking function of search engines. The score of a tool depends on how many words of the query it
+//! contains, how rare each of them is among all tools, and in which field it occurs.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -23,13 +23,13 @@ use crate::bridge::MAX_TOOL_WORDS;
 pub const FIND: &str = "find_tools";
 pub const CALL: &str = "call_tool";
 pub const READ: &str = "read_resource";
-/// How many tools are found at once, at the most and if the client does not say.
-pub const MOST_FOUND: f64 = 20.0;
-pub const USUALLY_FOUND: f64 = 5.0;
-/// The most characters of a query.
-pub const LONGEST_QUERY: usize = 1024;
+/// The number of tools that one search returns: the maximum, and the default.
+pub const MAX_FOUND: f64 = 20.0;
+pub const DEFAULT_FOUND: f64 = 5.0;
+/// The maximum number of characters in a query.
+pub const MAX_QUERY_CHARS: usize = 1024;
 
-/// The tools that stand for all others.
+/// Returns the three tools that are listed instead of all others.
 pub fn tools() -> &'static [Tool] {
     static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         let query = "Words that the tool's description may have, such as \"rename move file path\" or \"create add event \
@@ -44,10 +44,10 @@ pub fn tools() -> &'static [Tool] {
                 json!({
                     "type": "object",
                     "properties": {
-                        "query": { "type": "string", "maxLength": LONGEST_QUERY, "description": query },
+                        "query": { "type": "string", "maxLength": MAX_QUERY_CHARS, "description": query },
                         "limit": {
                             "type": "integer", "default": 5,
-                            "description": format!("How many tools to return, 1 to {MOST_FOUND}"),
+                            "description": format!("How many tools to return, 1 to {MAX_FOUND}"),
                         },
                     },
                     "required": ["query"],
@@ -100,48 +100,48 @@ fn tool(name: &str, title: &str, description: &str, schema: Value, reads_only: b
     }
 }
 
-/// How much a word counts by where it stands. Measured with several hundred tools of other servers.
-const IN_NAME: f32 = 2.0;
-const IN_ID: f32 = 1.5;
-const IN_TITLE: f32 = 1.0;
-const IN_DESCRIPTION: f32 = 1.0;
-const IN_ARGUMENTS: f32 = 0.3;
-/// The constants of BM25: how soon more of the same word counts no more, and how much long texts are held back.
-const K: f32 = 0.8;
+/// The weight of a word by the field that contains it. Tuned with several hundred tools of other servers.
+const NAME_WEIGHT: f32 = 2.0;
+const ID_WEIGHT: f32 = 1.5;
+const TITLE_WEIGHT: f32 = 1.0;
+const DESCRIPTION_WEIGHT: f32 = 1.0;
+const ARGUMENTS_WEIGHT: f32 = 0.3;
+/// The parameters of BM25: `K1` limits the effect of a repeated word, and `B` sets the penalty for long texts.
+const K1: f32 = 0.8;
 const B: f32 = 0.75;
-/// How much a word counts that only begins like a word of the query.
-const BEGINNING: f32 = 0.5;
-/// How much a word counts that means the same as a word of the query.
-const SYNONYM: f32 = 0.2;
-/// Shorter words are not taken for beginnings of others.
-const LEAST_BEGINNING: usize = 3;
-/// No more words of a query count.
-const MOST_WORDS: usize = 64;
+/// The weight of a word that only shares its beginning with a word of the query.
+const PREFIX_WEIGHT: f32 = 0.5;
+/// The weight of a synonym of a word of the query.
+const SYNONYM_WEIGHT: f32 = 0.2;
+/// The minimum length of a word that may match as the beginning of another word.
+const MIN_PREFIX_BYTES: usize = 3;
+/// The maximum number of different words of a query that are scored. Further words are ignored.
+const MAX_SCORED_WORDS: usize = 64;
 
-/// Longer words are none that anybody would look for, and take the stemmer long.
-const LONGEST_WORD: usize = 64;
-/// How many words of a query are looked at.
-const MOST_LOOKED_AT: usize = 256;
-/// How many words that begin like a word of the query count.
-const MOST_BEGINNINGS: usize = 256;
+/// The maximum length of a word. Longer words are ignored: they are not useful for a search, and the stemmer is slow on them.
+const MAX_WORD_BYTES: usize = 64;
+/// The maximum number of words of a query that are read, repeated ones included.
+const MAX_QUERY_WORDS: usize = 256;
+/// The maximum number of indexed words that may match because they begin with a word of the query.
+const MAX_PREFIX_MATCHES: usize = 256;
 
-/// The tools that have a word, with how much it has of it.
-type Places = Vec<(usize, f32)>;
+/// The posting list of a word: the index of each tool that contains it, with its weighted number of occurrences there.
+type Postings = Vec<(usize, f32)>;
 
-/// An index of all tools. What a query finds, and in which order, depends only on tools that its caller sees.
+/// An inverted index of all tools. The tools that a query finds, and their order, depend only on tools that the caller sees.
 pub struct Finder {
     tools: Vec<Indexed>,
-    words: BTreeMap<String, Places>,
+    words: BTreeMap<String, Postings>,
 }
 
 struct Indexed {
     name: String,
-    /// How much it has of all words together.
+    /// The weighted number of words in all fields of the tool.
     length: f32,
 }
 
 impl Finder {
-    /// `tools`: each with the id of its plugin.
+    /// Builds the index. `tools`: each tool with the id of its plugin.
     pub fn new<'a>(tools: impl Iterator<Item = (&'a str, &'a Tool)>) -> Self {
         let stemmer = Stemmer::create(Algorithm::English);
         let mut index = Self { tools: Vec::new(), words: BTreeMap::new() };
@@ -154,16 +154,16 @@ impl Finder {
                     left -= 1;
                 }
             };
-            add(&tool.name, IN_NAME);
-            add(plugin, IN_ID);
-            add(tool.title.as_deref().map_or("", |title| title), IN_TITLE);
-            add(&tool.description, IN_DESCRIPTION);
+            add(&tool.name, NAME_WEIGHT);
+            add(plugin, ID_WEIGHT);
+            add(tool.title.as_deref().map_or("", |title| title), TITLE_WEIGHT);
+            add(&tool.description, DESCRIPTION_WEIGHT);
             let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_default();
             for (name, argument) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-                add(name, IN_ARGUMENTS);
-                add(argument.get("description").and_then(Value::as_str).unwrap_or_default(), IN_ARGUMENTS);
+                add(name, ARGUMENTS_WEIGHT);
+                add(argument.get("description").and_then(Value::as_str).unwrap_or_default(), ARGUMENTS_WEIGHT);
                 for choice in argument.get("enum").and_then(Value::as_array).into_iter().flatten() {
-                    add(choice.as_str().unwrap_or_default(), IN_ARGUMENTS);
+                    add(choice.as_str().unwrap_or_default(), ARGUMENTS_WEIGHT);
                 }
             }
             let at = index.tools.len();
@@ -175,7 +175,8 @@ impl Finder {
         index
     }
 
-    /// The names of the tools that have something of the query, best first, of those that `sees` lets through.
+    /// Returns the names of the tools that match at least one word of the query, best match first. Considers only tools for which `sees`
+    /// returns true.
     #[expect(clippy::cast_precision_loss, reason = "there are far fewer tools than a f32 can count")]
     pub fn find(&self, query: &str, sees: impl Fn(&str) -> bool) -> Vec<&str> {
         let seen: Vec<bool> = self.tools.iter().map(|tool| sees(&tool.name)).collect();
@@ -186,17 +187,17 @@ impl Finder {
         let stemmer = Stemmer::create(Algorithm::English);
         let mut scores: HashMap<usize, f32> = HashMap::new();
         let mut had = HashSet::new();
-        let asked = parts(query).take(MOST_LOOKED_AT).filter_map(|part| word(&stemmer, part));
-        for word in asked.filter(|word| had.insert(word.clone())).take(MOST_WORDS) {
-            // A tool that has several of the words that stand for this one has it once.
+        let asked = parts(query).take(MAX_QUERY_WORDS).filter_map(|part| word(&stemmer, part));
+        for word in asked.filter(|word| had.insert(word.clone())).take(MAX_SCORED_WORDS) {
+            // If several alternatives of a word match a tool, only the best one counts.
             let mut best: HashMap<usize, f32> = HashMap::new();
-            for (known, weight) in self.like(&word, is_seen) {
-                let Some(places) = self.words.get(known) else { continue };
-                let places: Vec<&(usize, f32)> = places.iter().filter(|(at, _)| is_seen(*at)).collect();
-                let rare = ((all - places.len() as f32 + 0.5) / (places.len() as f32 + 0.5)).ln_1p();
-                for (at, count) in places {
+            for (known, weight) in self.alternatives(&word, is_seen) {
+                let Some(postings) = self.words.get(known) else { continue };
+                let postings: Vec<&(usize, f32)> = postings.iter().filter(|(at, _)| is_seen(*at)).collect();
+                let rare = ((all - postings.len() as f32 + 0.5) / (postings.len() as f32 + 0.5)).ln_1p();
+                for (at, count) in postings {
                     let length = self.tools.get(*at).map_or(usual, |tool| tool.length);
-                    let score = count * (K + 1.0) / (count + K * (1.0 - B + B * length / usual));
+                    let score = count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length / usual));
                     let so_far = best.entry(*at).or_default();
                     *so_far = so_far.max(weight * rare * score);
                 }
@@ -210,25 +211,25 @@ impl Finder {
         found.into_iter().filter_map(|(at, _)| self.tools.get(at).map(|tool| tool.name.as_str())).collect()
     }
 
-    /// The words that stand for a word, with how much they count for it: itself, those that mean the same, and if no tool that is seen
-    /// has it, those that begin like it.
-    fn like<'a>(&'a self, word: &'a str, is_seen: impl Fn(usize) -> bool) -> Vec<(&'a str, f32)> {
+    /// Returns the words to look up for a word of the query, each with its weight: the word itself, its synonyms and, if no visible tool
+    /// contains the word, words that share its beginning.
+    fn alternatives<'a>(&'a self, word: &'a str, is_seen: impl Fn(usize) -> bool) -> Vec<(&'a str, f32)> {
         static SYNONYMS: LazyLock<HashMap<String, BTreeSet<String>>> = LazyLock::new(synonyms);
         let mut all: Vec<(&str, f32)> = vec![(word, 1.0)];
-        all.extend(SYNONYMS.get(word).into_iter().flatten().map(|other| (other.as_str(), SYNONYM)));
-        let has = |places: &Places| places.iter().any(|(at, _)| is_seen(*at));
-        if !self.words.get(word).is_some_and(has) && word.len() >= LEAST_BEGINNING {
+        all.extend(SYNONYMS.get(word).into_iter().flatten().map(|other| (other.as_str(), SYNONYM_WEIGHT)));
+        let has = |postings: &Postings| postings.iter().any(|(at, _)| is_seen(*at));
+        if !self.words.get(word).is_some_and(has) && word.len() >= MIN_PREFIX_BYTES {
             let longer = self.words.range::<str, _>((Bound::Excluded(word), Bound::Unbounded));
-            let longer = longer.take_while(|(known, _)| known.starts_with(word)).filter(|(_, places)| has(places));
-            all.extend(longer.take(MOST_BEGINNINGS).map(|(known, _)| (known.as_str(), BEGINNING)));
+            let longer = longer.take_while(|(known, _)| known.starts_with(word)).filter(|(_, postings)| has(postings));
+            all.extend(longer.take(MAX_PREFIX_MATCHES).map(|(known, _)| (known.as_str(), PREFIX_WEIGHT)));
             let shorter = word.char_indices().filter_map(|(at, _)| word.get(..at));
-            all.extend(shorter.filter(|part| part.len() >= LEAST_BEGINNING).map(|part| (part, BEGINNING)));
+            all.extend(shorter.filter(|part| part.len() >= MIN_PREFIX_BYTES).map(|part| (part, PREFIX_WEIGHT)));
         }
         all
     }
 }
 
-/// For each word, those that mean the same.
+/// Returns a map from each stemmed word to its synonyms.
 fn synonyms() -> HashMap<String, BTreeSet<String>> {
     let stemmer = Stemmer::create(Algorithm::English);
     let mut all: HashMap<String, BTreeSet<String>> = HashMap::new();
@@ -242,26 +243,27 @@ fn synonyms() -> HashMap<String, BTreeSet<String>> {
     all
 }
 
-/// The words of a text, without their endings: `createIssues` and `create_issue` have the same.
+/// Returns the stemmed words of a text: `createIssues` and `create_issue` give the same words.
 fn words<'a>(stemmer: &'a Stemmer, text: &'a str) -> impl Iterator<Item = String> + 'a {
     parts(text).filter_map(|part| word(stemmer, part))
 }
 
+/// Splits a text at everything that is not a letter or digit, and at the humps of camel case.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|character: char| !character.is_alphanumeric()).flat_map(humps)
+    text.split(|character: char| !character.is_alphanumeric()).flat_map(split_camel_case)
 }
 
-/// A word without its ending, unless it says nothing.
+/// Returns the stem of a word, or `None` for a stop word or a word that is too long.
 fn word(stemmer: &Stemmer, part: &str) -> Option<String> {
-    if part.len() > LONGEST_WORD {
+    if part.len() > MAX_WORD_BYTES {
         return None;
     }
     let word = part.to_lowercase();
-    (!COMMON.contains(&word.as_str())).then(|| stemmer.stem(&word).into_owned())
+    (!STOP_WORDS.contains(&word.as_str())).then(|| stemmer.stem(&word).into_owned())
 }
 
-/// The parts of a name such as `createIssue`.
-fn humps(text: &str) -> impl Iterator<Item = &str> {
+/// Splits a name such as `createIssue` into `create` and `Issue`.
+fn split_camel_case(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let mut after_small = false;
@@ -277,8 +279,8 @@ fn humps(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Words that say nothing about a tool.
-const COMMON: [&str; 40] = [
+/// Stop words: common words that do not help to find a tool.
+const STOP_WORDS: [&str; 40] = [
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "for", "from", "has", "have", "how", "i", "if", "in",
     "into", "is", "it", "its", "me", "my", "of", "on", "or", "s", "that", "the", "their", "this", "to", "tool", "use",
     "want", "what", "which", "with", "you",
@@ -350,7 +352,7 @@ mod tests {
         assert_eq!(of_all("hidden"), 1);
     }
 
-    /// The stemmer takes quadratic time for some words, so long ones are left out.
+    /// The stemmer takes quadratic time for some words, so long ones are ignored.
     #[test]
     fn no_text_takes_long() {
         let began = std::time::Instant::now();

@@ -1,5 +1,5 @@
-//! The slow part of the library's work, which it leaves to tasks: to load a plugin's code and ask what the plugin offers.
-//! Nothing here decides what is served.
+//! Installs plugins: loads a plugin's code, asks the plugin for its lists, and checks them. This is slow, so the library runs it in tasks.
+//! The library alone decides what is served.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,25 +30,25 @@ use crate::{
     schema::{budget, budget::Lengths},
 };
 
-/// How many plugins are asked for their lists at once. These run in the same sandbox as calls, which must not have to wait for
+/// The maximum number of list requests to plugins at once. They run in the same sandbox as calls, and calls must not have to wait for
 /// them.
-const ASKED_AT_ONCE: usize = 16;
-/// After how long a list counts as slow, so that the start of wharf does not wait for it.
-const SLOW_LIST: Duration = Duration::from_secs(2);
+const MAX_CONCURRENT_LISTS: usize = 16;
+/// How long a list request may take before it counts as slow, so that the first load does not wait for it.
+const SLOW_LIST_GRACE: Duration = Duration::from_secs(2);
 
 pub struct Installer {
     pub loader: Loader,
     scopes: Arc<Scopes>,
     ledger: Arc<Ledger>,
     observers: Observers,
-    asking: Semaphore,
+    list_permits: Semaphore,
 }
 
 /// A plugin that is ready to be served.
 pub struct Fresh {
     pub plugin: Plugin,
     pub config: Arc<PluginConfig>,
-    /// The config that the plugin listed its offer for.
+    /// The config with which the plugin listed its offer.
     pub listed_for: Arc<PluginConfig>,
     pub offer: Arc<Offer>,
     pub wants: Option<Arc<Wants>>,
@@ -56,22 +56,20 @@ pub struct Fresh {
 
 /// The outcome of installing a plugin.
 pub enum Installed {
-    /// What is served is up to date.
+    /// The version that is being served is up to date.
     Same,
+    /// There is something new to serve.
     Fresh(Box<Fresh>),
-    /// `instead`: the version that is served now, with the new config.
-    Failed {
-        problem: Problem,
-        instead: Option<Box<Fresh>>,
-    },
+    /// The plugin could not be installed. `instead`: the version that is being served, with the new config.
+    Failed { problem: Problem, instead: Option<Box<Fresh>> },
 }
 
 impl Installer {
     pub fn new(loader: Loader, scopes: Arc<Scopes>, ledger: Arc<Ledger>, observers: Observers) -> Self {
-        Self { loader, scopes, ledger, observers, asking: Semaphore::new(ASKED_AT_ONCE) }
+        Self { loader, scopes, ledger, observers, list_permits: Semaphore::new(MAX_CONCURRENT_LISTS) }
     }
 
-    /// Loads a plugin if its file or its config has changed since the served version. `slow` is called if it takes long.
+    /// Loads a plugin if its file or its config differs from the served version. `slow` is called if that takes long.
     pub async fn install(&self, current: Option<&Served>, config: &Arc<PluginConfig>, slow: impl Fn()) -> Installed {
         let problem = match self.loader.code(config, &slow).await {
             Ok(code) => {
@@ -94,17 +92,17 @@ impl Installer {
         Installed::Failed { problem, instead: instead.map(Box::new) }
     }
 
-    /// Asks a plugin that is served for its lists again.
+    /// Requests the lists of a served plugin again.
     pub async fn list_again(&self, served: &Served, slow: impl Fn()) -> Installed {
         match self.list(served.plugin.code().clone(), &served.config, slow).await {
-            // The plugin stays the same object, so that calls that run already still count towards its limits.
+            // The `Plugin` stays the same object, so that calls that are already running still count towards its limits.
             Ok(fresh) => Installed::Fresh(Box::new(Fresh { plugin: served.plugin.clone(), ..fresh })),
             Err(problem) => Installed::Failed { problem, instead: None },
         }
     }
 
-    /// If the new version of a plugin fails, the old one is still served, but with the new config. Its lists are still those for the
-    /// old one, so it is asked again as soon as it loads.
+    /// Prepares the served version of a plugin, whose new version has failed, to be served with the new config. Its lists are still those
+    /// that it gave with the old config, so `listed_for` stays as it is and the lists are requested again once the plugin loads.
     async fn keep_serving(&self, served: &Served, config: &Arc<PluginConfig>) -> Option<Fresh> {
         let code = served.plugin.code().clone();
         if config.sha256.as_ref().is_some_and(|expected| expected != code.digest()) {
@@ -117,13 +115,13 @@ impl Installer {
         Some(Fresh { plugin, config: Arc::clone(config), listed_for, offer, wants })
     }
 
-    /// Asks a plugin what it offers, and checks the answer.
+    /// Requests the lists of a plugin and checks them.
     async fn list(&self, code: Code, config: &Arc<PluginConfig>, slow: impl Fn()) -> Result<Fresh, Problem> {
         let wants = wants(&code)?;
         let plugin = Plugin::new(code, spec(config));
         let plugin = plugin.map_err(|error| Problem { stage: Stage::Load, text: error.to_string() })?;
         // The semaphore is never closed, so this cannot fail.
-        let turn = self.asking.acquire().await;
+        let permit = self.list_permits.acquire().await;
         let scope = self.scopes.for_listing(&config.id, &config.unasked_grants());
         let record = self.observers.begin(|| Begun {
             principal: None,
@@ -148,7 +146,7 @@ impl Installer {
         let report = {
             let span = tracing::debug_span!("list", plugin = config.id);
             let mut asked = std::pin::pin!(plugin.call(call).instrument(span));
-            match tokio::time::timeout(SLOW_LIST, &mut asked).await {
+            match tokio::time::timeout(SLOW_LIST_GRACE, &mut asked).await {
                 Ok(report) => report,
                 Err(_) => {
                     slow();
@@ -156,9 +154,9 @@ impl Installer {
                 }
             }
         };
-        drop(turn);
+        drop(permit);
         let ended = report.result.as_ref().map_or_else(Ended::of, |_| Ended::Done);
-        // What a plugin offers is no answer to a call, so it need not wait for its record.
+        // Unlike the answer to a call, a listing need not wait until its record is written.
         drop(record.end(ended, &report));
         let listing = match report.result {
             Ok(listing) => listing,
@@ -176,8 +174,8 @@ impl Installer {
         Ok(Fresh { plugin, config: Arc::clone(config), listed_for: Arc::clone(config), offer, wants })
     }
 
-    /// Checks a listing on a thread with a large stack and within a time limit, so that a hostile one does no harm. Its memory
-    /// is charged to the plugin's account.
+    /// Checks a listing on a thread with a large stack and within a time limit, so that a hostile listing does no harm. Its memory is
+    /// charged to the plugin's account.
     async fn check(
         &self,
         config: &Arc<PluginConfig>,
@@ -185,13 +183,14 @@ impl Installer {
     ) -> Result<Arc<Offer>, Problem> {
         let (account, config) = (self.ledger.plugin(), Arc::clone(config));
         let checked =
-            budget::run(budget::LIST_LIMIT, Lengths::ANY, move || bridge::offer(&config, listing, &account)).await;
+            budget::run(budget::LIST_CHECK_TIMEOUT, Lengths::ANY, move || bridge::offer(&config, listing, &account))
+                .await;
         let offer = checked.map_err(|exhausted| exhausted.to_string()).and_then(|offer| offer);
         offer.map(Arc::new).map_err(|text| Problem { stage: Stage::List, text })
     }
 }
 
-/// What a plugin wants, or why that cannot be read.
+/// Reads the section of the component in which the plugin declares the grants it wants. Returns `None` if there is no such section.
 fn wants(code: &Code) -> Result<Option<Arc<Wants>>, Problem> {
     let Some(text) = &code.sections().wants else { return Ok(None) };
     let unreadable = |error: anyhow::Error| {

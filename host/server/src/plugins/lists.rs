@@ -1,4 +1,5 @@
-//! The lists that clients ask for: what of the catalog is in them for whom, and the pages they come in.
+//! The lists that clients request (`tools/list` and others): filters the catalog for each client, and splits the result into pages with
+//! cursors.
 
 use std::{
     collections::HashMap,
@@ -44,8 +45,9 @@ impl List {
     }
 }
 
-/// For each revision and list, the results for its pages.
+/// One value per list.
 type PerList<T> = [T; List::ALL.len()];
+/// The encoded pages of each list, by protocol revision. Encoded on first use.
 type Pages = [PerList<OnceLock<Vec<Arc<str>>>>; Revision::ALL.len()];
 
 /// The lists of a catalog.
@@ -53,29 +55,31 @@ type Pages = [PerList<OnceLock<Vec<Arc<str>>>>; Revision::ALL.len()];
 pub struct Lists {
     /// The plugins of the catalog, in its order.
     pub served: Vec<Arc<Served>>,
+    /// The maximum number of entries in a page.
     pub page_items: usize,
-    /// What is made of them when it is first asked for: for those who see everything, and for those who see the same part.
-    whole: Pages,
-    parts: Mutex<HashMap<filter::Key, Arc<Part>>>,
+    /// The pages for clients without a filter.
+    unfiltered: Pages,
+    /// A cache of the pages for clients with a filter. Clients with equal filters share an entry.
+    filtered: Mutex<HashMap<filter::Key, Arc<Filtered>>>,
     finder: OnceLock<Finder>,
 }
 
-/// What those see whose filters are the same.
+/// The lists as one filter leaves them.
 #[derive(Default)]
-struct Part {
+struct Filtered {
     pages: Pages,
     digests: OnceLock<Generations>,
 }
 
-/// How many parts are kept.
-const MAX_PARTS: usize = 64;
+/// The maximum number of filters whose pages are cached.
+const MAX_CACHED_FILTERS: usize = 64;
 
 impl Lists {
     pub fn new(served: Vec<Arc<Served>>, page_items: usize) -> Self {
         Self { served, page_items, ..Self::default() }
     }
 
-    /// The result of a list request, with what this filter lets through.
+    /// Returns the encoded result of a list request, with the entries that `filter` lets through.
     pub fn page(
         &self,
         list: List,
@@ -87,31 +91,31 @@ impl Lists {
             None => 0,
             Some(cursor) => page_number(list, cursor).ok_or_else(|| RpcError::invalid_params("unknown cursor"))?,
         };
-        let part = (!filter.is_open()).then(|| self.part(filter));
-        let all = part.as_ref().map_or(&self.whole, |part| &part.pages);
+        let filtered = (!filter.is_open()).then(|| self.filtered(filter));
+        let all = filtered.as_ref().map_or(&self.unfiltered, |filtered| &filtered.pages);
         let by_list = all.get(encoder.revision as usize).and_then(|lists| lists.get(list as usize));
         let pages = match by_list {
             Some(cell) => cell.get_or_init(|| self.encode(list, encoder, filter)),
             None => return Err(RpcError::internal("no such list")),
         };
-        // The list may have shrunk since the cursor was given.
+        // The list may have become shorter since the client got the cursor.
         match pages.get(number) {
             Some(page) => Ok(Arc::clone(page)),
             None => Ok(encoder.page(list.key(), Vec::new(), None).into()),
         }
     }
 
-    fn part(&self, filter: &Filter) -> Arc<Part> {
-        let (mut parts, key) = (self.parts.lock(), filter.key());
-        if parts.len() >= MAX_PARTS && !parts.contains_key(&key) {
-            let other = parts.keys().next().copied();
-            other.and_then(|other| parts.remove(&other));
+    fn filtered(&self, filter: &Filter) -> Arc<Filtered> {
+        let (mut all, key) = (self.filtered.lock(), filter.key());
+        if all.len() >= MAX_CACHED_FILTERS && !all.contains_key(&key) {
+            let other = all.keys().next().copied();
+            other.and_then(|other| all.remove(&other));
         }
-        Arc::clone(parts.entry(key).or_default())
+        Arc::clone(all.entry(key).or_default())
     }
 
-    /// Finds tools that are for models. There is one index of all of these, because it may be large; whoever asks leaves out what is not for
-    /// its client.
+    /// Returns the search index of all tools that models may call. All clients share it because it may be large, so the caller of
+    /// [`Finder::find`] must exclude the tools that its client may not see.
     pub fn finder(&self) -> &Finder {
         self.finder.get_or_init(|| {
             let all = Filter::default();
@@ -120,9 +124,9 @@ impl Lists {
         })
     }
 
-    /// What the lists are like that this filter lets through: as long as nothing in a list changes, its number stays.
+    /// Returns a digest of each list as `filter` leaves it. The digest of a list stays the same as long as its entries do.
     pub fn digests(&self, filter: &Filter) -> Generations {
-        *self.part(filter).digests.get_or_init(|| self.digest(filter))
+        *self.filtered(filter).digests.get_or_init(|| self.digest(filter))
     }
 
     fn digest(&self, filter: &Filter) -> Generations {
@@ -142,7 +146,7 @@ impl Lists {
         }
     }
 
-    /// The tools that this filter lets through, however they are listed.
+    /// Returns all tools that `filter` lets through, even if `tools/list` shows the three search tools instead.
     pub fn all_tools<'a>(
         &'a self,
         filter: &'a Filter,
@@ -154,10 +158,10 @@ impl Lists {
         })
     }
 
-    /// The entries of a list that this filter lets through.
+    /// Returns the entries of a list that `filter` lets through.
     pub fn entries<'a>(&'a self, list: List, filter: &'a Filter) -> Box<dyn Iterator<Item = Listed<'a>> + 'a> {
         let sees = |kind, served: &Served, name: &str| filter.sees(&Entry::new(kind, &served.config.id, name));
-        // A resource stands in the list of those who may read it.
+        // A client sees a resource in the list if it may read the resource.
         let reads = |served: &Served, uri: &str| filter.sees(&Entry::read(&served.config.id, uri, None));
         let served = self.served.iter();
         match list {
@@ -206,7 +210,7 @@ pub enum Listed<'a> {
 }
 
 impl Listed<'_> {
-    /// As clients of the encoder's revision get it.
+    /// Encodes the entry for clients of the encoder's protocol revision.
     pub fn encode(&self, encoder: &Encoder) -> Value {
         match self {
             Self::Tool(one) => encoder.tool(one),
@@ -216,7 +220,7 @@ impl Listed<'_> {
         }
     }
 
-    /// Adds all of it that clients see.
+    /// Hashes everything that clients see of the entry.
     fn digest(&self, hasher: &mut DefaultHasher) {
         match self {
             Self::Tool(one) => format!("{one:?}"),
@@ -228,11 +232,13 @@ impl Listed<'_> {
     }
 }
 
-/// A cursor contains only a list and a page number: the server need not remember it, and a client that changes it does no harm.
+/// Returns the cursor of a page. It contains only the list and the page number, so the server stores nothing, and a client that forges a
+/// cursor can do no harm.
 fn cursor(list: List, page: usize) -> String {
     URL_SAFE_NO_PAD.encode(format!("{}:{page}", list.key()))
 }
 
+/// Returns the page number in a cursor, or `None` if it is not a cursor of this list.
 fn page_number(list: List, cursor: &str) -> Option<usize> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
     let (key, page) = text.split_once(':')?;

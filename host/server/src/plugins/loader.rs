@@ -1,4 +1,4 @@
-//! Compiles the code of plugins, once for each state of a source. Several plugins can be loaded at a time.
+//! Loads and compiles the code of plugins, and caches the result until the source file changes. Several plugins can load at once.
 
 use std::{collections::HashMap, fs::File, sync::Arc, time::Duration};
 
@@ -11,34 +11,35 @@ use crate::{
     config::{PluginConfig, Source, State},
 };
 
-/// After how long `progress` is told about a load.
-const LONG: Duration = Duration::from_millis(300);
+/// How long a load may take before it is reported through `progress`.
+const PROGRESS_GRACE: Duration = Duration::from_millis(300);
 
 pub struct Loader {
     sandbox: Arc<Sandbox>,
-    read: Mutex<HashMap<Source, Read>>,
+    cache: Mutex<HashMap<Source, Cached>>,
     /// Called with a message when a load takes long.
     progress: fn(&str),
 }
 
-/// What is known about a source: its state when it was read, and the result of loading it.
+/// The result of loading a source.
 #[derive(Clone)]
-struct Read {
+struct Cached {
+    /// The state of the source just before it was read.
     state: State,
     code: Result<Code, Problem>,
 }
 
 impl Loader {
     pub fn new(sandbox: Arc<Sandbox>, progress: fn(&str)) -> Self {
-        Self { sandbox, read: Mutex::default(), progress }
+        Self { sandbox, cache: Mutex::default(), progress }
     }
 
-    /// Forgets the sources that no plugin has any more.
-    pub fn forget_all_but(&self, keep: impl Fn(&Source) -> bool) {
-        self.read.lock().retain(|source, _| keep(source));
+    /// Removes all sources from the cache for which `keep` returns false.
+    pub fn retain(&self, keep: impl Fn(&Source) -> bool) {
+        self.cache.lock().retain(|source, _| keep(source));
     }
 
-    /// The code of a plugin. It is compiled if the source has changed since it was read last. `slow` is called once if that
+    /// Returns the code of a plugin, and compiles it if the source has changed since it was last read. `slow` is called once if that
     /// takes long.
     pub async fn code(&self, config: &PluginConfig, slow: impl Fn()) -> Result<Code, Problem> {
         let problem = |stage, text: String| Problem { stage, text };
@@ -47,14 +48,14 @@ impl Loader {
         }
         let unreadable = |error: std::io::Error| problem(Stage::Read, format!("{}: {error}", config.source));
         let state = config.source.state().map_err(unreadable)?;
-        let known = self.read.lock().get(&config.source).filter(|read| read.state == state).cloned();
+        let known = self.cache.lock().get(&config.source).filter(|cached| cached.state == state).cloned();
         let code = match known {
-            Some(read) => read.code,
+            Some(cached) => cached.code,
             None => {
                 let file = config.source.open().map_err(unreadable)?;
                 let code = self.load(&config.id, file, slow).await;
-                // The state is from before the file was read, so that a change in the meantime leads to another read.
-                self.read.lock().insert(config.source.clone(), Read { state, code: code.clone() });
+                // `state` was taken before the file was read, so a change during the read causes another read.
+                self.cache.lock().insert(config.source.clone(), Cached { state, code: code.clone() });
                 code
             }
         }?;
@@ -62,7 +63,7 @@ impl Loader {
             Some(expected) if expected != code.digest() => Err(problem(
                 Stage::Verify,
                 format!(
-                    "the file's SHA-256 is {}, not the one in the config; if you trust the file, put it there",
+                    "the file's SHA-256 is {}, not the `sha256` in the config; if you trust the file, write this one there",
                     code.digest_hex()
                 ),
             )),
@@ -72,7 +73,7 @@ impl Loader {
 
     async fn load(&self, id: &str, file: File, slow: impl Fn()) -> Result<Code, Problem> {
         let mut work = std::pin::pin!(self.sandbox.load(file, slow));
-        let loaded = match tokio::time::timeout(LONG, &mut work).await {
+        let loaded = match tokio::time::timeout(PROGRESS_GRACE, &mut work).await {
             Ok(loaded) => loaded,
             Err(_) => {
                 (self.progress)(&format!("compiling {id} …"));

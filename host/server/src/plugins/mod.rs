@@ -1,4 +1,4 @@
-//! The set of plugins: their files are watched and loaded, their lists are asked for, and all of it is published as a catalog.
+//! The set of plugins: watches and loads their files, asks each plugin for its lists, and publishes the result as a catalog.
 
 #![expect(clippy::disallowed_methods, reason = "plugins are found and opened here")]
 

@@ -1,5 +1,5 @@
-//! What the library publishes: the catalog, the status of each plugin, and channels to report changes. [`Published`] is for all
-//! others, [`Publisher`] for the library.
+//! The channels through which the library publishes the catalog, the status of each plugin, and failures. The library holds the
+//! [`Publisher`]; all other modules hold a [`Published`].
 
 use std::{
     collections::BTreeMap,
@@ -22,36 +22,37 @@ use crate::{
     observe::{journal::Event, observers::Observers},
 };
 
-/// How long clients wait for the first load. Plugins that are not ready by then follow later.
-pub const FIRST_LOAD: Duration = Duration::from_secs(15);
+/// How long clients wait for the first load. Plugins that are not ready by then are added to the catalog later.
+pub const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How many failures a slow listener may be behind before it misses some.
-const FAILURES_KEPT: usize = 64;
+/// The capacity of the channel of failures. A listener that falls further behind misses the oldest ones.
+const MAX_QUEUED_FAILURES: usize = 64;
 
-/// What all others see of the library.
+/// The receiving ends: what all other modules see of the library.
 #[derive(Clone)]
 pub struct Published {
     pub catalog: watch::Receiver<Arc<Catalog>>,
-    /// True once the first load is over.
+    /// Whether the first load is over.
     pub ready: watch::Receiver<bool>,
-    /// The generations of the lists when the first load was over. No client has seen older lists.
+    /// The generations of the lists at the end of the first load. No client has seen older lists.
     pub first: Arc<OnceLock<Generations>>,
-    /// To be notified when something on disk may have changed.
+    /// Notify this to make the library look for changed files.
     pub files: Arc<Notify>,
-    /// The number of the last config of which every plugin is served or has failed.
+    /// The number of the last config whose plugins are all either served or failed.
     pub settled: watch::Receiver<u64>,
-    /// Where plugins' announcements of changed lists go.
+    /// Receives the plugins' announcements of changed lists.
     pub announcements: Announcements,
     pub(crate) status: Arc<Mutex<BTreeMap<Subject, Status>>>,
-    /// Gets a sentence for clients about each plugin that fails.
+    /// Broadcasts each plugin failure, with a sentence for clients.
     pub failures: broadcast::Sender<Failure>,
 }
 
-/// A plugin that does not load, in a sentence for clients.
+/// The failure of a plugin to load.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// The plugin, if it is one of the config or the plugin folder.
+    /// The plugin's id, or the name of the subject if it is not a plugin.
     pub subject: Arc<str>,
+    /// A sentence for clients.
     pub text: Arc<str>,
 }
 
@@ -60,23 +61,23 @@ impl Published {
         self.status.lock().clone()
     }
 
-    /// The catalog. Waits for the first load, but for [`FIRST_LOAD`] at the most.
+    /// Returns the catalog. Waits for the first load, but for at most [`FIRST_LOAD_TIMEOUT`].
     pub async fn catalog(&self) -> Arc<Catalog> {
-        self.wait(FIRST_LOAD).await;
+        self.wait(FIRST_LOAD_TIMEOUT).await;
         Arc::clone(&self.catalog.borrow())
     }
 
-    /// Waits for the first load, but no longer than this.
+    /// Waits for the first load, but for at most `limit`.
     pub async fn wait(&self, limit: Duration) {
         if !*self.ready.borrow() {
             let mut ready = self.ready.clone();
-            // A closed channel means the library is gone; what it left is still served.
+            // A closed channel means that the library is gone; its last catalog is still served.
             let _ = tokio::time::timeout(limit, ready.wait_for(|ready| *ready)).await;
         }
     }
 }
 
-/// The library's end of [`Published`].
+/// The sending ends of [`Published`], which the library holds.
 pub struct Publisher {
     catalog: watch::Sender<Arc<Catalog>>,
     ready: watch::Sender<bool>,
@@ -94,7 +95,7 @@ impl Publisher {
         let (catalog, catalog_seen) = watch::channel(Arc::default());
         let (ready, ready_seen) = watch::channel(false);
         let (settled, settled_seen) = watch::channel(0);
-        let (failures, _) = broadcast::channel(FAILURES_KEPT);
+        let (failures, _) = broadcast::channel(MAX_QUEUED_FAILURES);
         let publisher = Self {
             catalog,
             ready,
@@ -127,7 +128,7 @@ impl Publisher {
         self.ready.send_replace(true);
     }
 
-    /// The generations of the published catalog.
+    /// Returns the generations of the published catalog.
     pub fn generations(&self) -> Generations {
         self.catalog.borrow().generations
     }
@@ -138,16 +139,17 @@ impl Publisher {
         self.catalog.send_replace(Arc::new(catalog));
     }
 
-    /// Notes that every plugin of the config with this number is served or has failed.
+    /// Records that all plugins of the config with this number are either served or failed.
     pub fn settle(&self, number: u64) {
         self.settled.send_if_modified(|settled| std::mem::replace(settled, number) != number);
     }
 
+    /// Removes the status of all subjects for which `keep` returns false.
     pub fn retain(&self, keep: impl Fn(&Subject) -> bool) {
         self.status.lock().retain(|subject, _| keep(subject));
     }
 
-    /// Sets or removes a status. True if that is a change.
+    /// Sets or removes a status. Returns whether that is a change.
     pub fn set_status(&self, subject: Subject, new: Option<Status>) -> bool {
         let mut status = self.status.lock();
         let old = match new.clone() {
@@ -157,8 +159,8 @@ impl Publisher {
         old != new
     }
 
-    /// Tells the operator and clients about a failure, once until it changes. Only the operator gets the details, since a
-    /// plugin can put anything that it knows into them.
+    /// Reports a failure to the operator and to clients, once until it changes. Only the operator gets the details, because a plugin can
+    /// put anything that it knows into them.
     pub fn report(&self, subject: Subject, stage: Stage, problem: &str, last_good: bool) {
         let problem = escaped(problem);
         let status = Status::Failed { problem: Problem { stage, text: problem.clone() }, last_good };
@@ -172,7 +174,7 @@ impl Publisher {
                 problem: problem.clone(),
                 last_good,
             });
-            // Sending fails only if nobody listens, which is fine.
+            // Sending fails only if there are no listeners, which is fine.
             let shown = Path::new(&name).file_name().unwrap_or_default().to_string_lossy();
             let text =
                 format!("The plugin `{}` does not load ({stage}){still}; the server's log says why.", escaped(&shown));

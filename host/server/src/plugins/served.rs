@@ -1,4 +1,4 @@
-//! One plugin of a catalog, and how often the lists that are made of all of them changed.
+//! One plugin of a catalog, and the generation counters of the lists.
 
 use std::{
     sync::{
@@ -16,6 +16,7 @@ use wharf_sandbox::{
 
 use crate::{access::wants::want::Wants, base::text::clean, bridge::Offer, config::PluginConfig};
 
+/// The rule for long schema checks: one at a time for each plugin.
 pub static CHECKS: Rule = Rule {
     of: "long checks against a schema of a plugin",
     number: "1 for each plugin",
@@ -23,10 +24,11 @@ pub static CHECKS: Rule = Rule {
     until: "the check ends, at most after the plugin's `timeout_ms`",
     asking: "not held",
     gone: "held until the check ends",
-    gives_way: "none; of those that wait, each client has its turn",
+    gives_way: "nothing; waiting clients take turns",
     old: Duration::MAX,
 };
 
+/// The rule for large results: one at a time for each plugin.
 pub static RESULTS: Rule = Rule {
     of: "large results of a plugin that are checked and written",
     number: "1 for each plugin",
@@ -34,90 +36,92 @@ pub static RESULTS: Rule = Rule {
     until: "the result is written to memory",
     asking: "not held",
     gone: "given back at once, or when the result is written",
-    gives_way: "none; of those that wait, each client has its turn",
+    gives_way: "nothing; waiting clients take turns",
     old: Duration::MAX,
 };
 
-/// Tasks of one plugin that run.
+/// The rule for tasks: how many calls of one plugin may run as tasks at once.
 pub static TASKS: Rule = Rule {
     of: "tasks of one plugin that run",
     number: "half of the plugin's `concurrency`",
     taker: "client",
-    until: "the plugin has answered or asked",
+    until: "the plugin has returned an answer or a question",
     asking: "given back, and taken again after the answer",
     gone: "given back: the tasks of a session end with it, all others with their time to live",
     gives_way: "nothing; a task waits for its turn within its time to live, and the client that runs the fewest tasks is next",
     old: Duration::MAX,
 };
 
-/// A plugin as it is served: its code, its config and what it offers.
+/// A plugin that is being served: its code, its config and its offer.
 #[derive(Clone)]
 pub struct Served {
     pub plugin: Plugin,
     pub config: Arc<PluginConfig>,
-    /// The config that the offer was made for. `config` may have been narrowed since, which the offer does not show yet.
+    /// The config with which the plugin listed its offer. `config` may have lost grants or entries since; the offer does not reflect that
+    /// until the plugin lists again.
     pub listed_for: Arc<PluginConfig>,
     pub offer: Arc<Offer>,
-    /// What the plugin says that it wants; `None` if it says nothing.
+    /// The grants that the plugin declares it wants; `None` if it declares nothing.
     pub wants: Option<Arc<Wants>>,
-    /// Held during a long check against a schema of the plugin, so that there is one at a time.
+    /// The place that a long check against a schema of the plugin holds, so that one runs at a time.
     pub checks: Arc<Places>,
-    /// Held while a large result of the plugin is checked and written, so that there is one at a time.
+    /// The place that a large result holds while it is checked and written, so that one is processed at a time.
     pub results: Arc<Places>,
-    /// Held by each of the plugin's calls that runs as a task.
+    /// The places that calls hold while they run as tasks.
     pub tasks: Arc<Places>,
     pub access: Access,
 }
 
-/// What a plugin may do, from the time at which it was served, or at which something of it was taken away, until more is. It stays the
-/// same when the plugin is replaced.
+/// A period during which the access of a plugin was not reduced. Calls remember the period in which they began, so that they and their
+/// results can be revoked when the operator takes access away. Replacing the plugin's code does not end the period.
 #[derive(Debug, Clone)]
 pub struct Access {
-    /// Cancelled when the calls that have it are to stop.
-    taken: CancellationToken,
-    /// No other access has the same number.
+    /// Cancelled when calls that began in this period must stop.
+    revoked: CancellationToken,
+    /// The number of the period, unique within the process.
     number: u64,
 }
 
-/// How often there was access.
-static ACCESSES: AtomicU64 = AtomicU64::new(0);
+/// The number of periods since the process began.
+static PERIODS: AtomicU64 = AtomicU64::new(0);
 
 impl Access {
-    /// As it is now. Nothing that was taken away before is in it.
+    /// Begins a new period.
     pub fn from_now_on() -> Self {
-        Self { taken: CancellationToken::new(), number: ACCESSES.fetch_add(1, Ordering::Relaxed) + 1 }
+        Self { revoked: CancellationToken::new(), number: PERIODS.fetch_add(1, Ordering::Relaxed) + 1 }
     }
 
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Whether calls that began with it have to stop.
-    pub fn is_taken(&self) -> bool {
-        self.taken.is_cancelled()
+    /// Whether calls that began in this period must stop.
+    pub fn is_revoked(&self) -> bool {
+        self.revoked.is_cancelled()
     }
 
-    /// Resolves when calls that began with it have to stop.
-    pub async fn taken(&self) {
-        self.taken.cancelled().await;
+    /// Resolves when calls that began in this period must stop.
+    pub async fn revoked(&self) {
+        self.revoked.cancelled().await;
     }
 
-    /// Stops the calls that run or wait. What came of earlier ones stays.
+    /// Stops the calls that run or wait. Results of earlier calls remain available, because the period keeps its number.
     pub fn stop_calls(&mut self) {
-        self.taken.cancel();
-        self.taken = CancellationToken::new();
+        self.revoked.cancel();
+        self.revoked = CancellationToken::new();
     }
 
-    /// The same when something is taken away of what the calls could reach: what came of earlier ones is not given any more either.
+    /// Stops the calls that run or wait and begins a new period, so that results of earlier calls are not handed out any more. To be
+    /// called when the plugin loses access to something.
     pub fn narrow(&mut self) {
-        self.taken.cancel();
+        self.revoked.cancel();
         *self = Self::from_now_on();
     }
 }
 
 impl Served {
-    /// Whether with this config some calls are not let in that were with the one before: of tools or prompts that are not offered any
-    /// more, or without a person's approval.
+    /// Whether the new config refuses calls that the current one accepts, because it excludes a tool or prompt, or requires a person's
+    /// approval.
     pub fn offers_less_with(&self, config: &PluginConfig) -> bool {
         let before = &self.config;
         let asked = config.confirm.is_some() && config.confirm != before.confirm;
@@ -128,7 +132,7 @@ impl Served {
             || prompts.into_iter().any(|name| before.allows_prompt(name) && !config.allows_prompt(name))
     }
 
-    /// What the model is told about all tools of the plugin: by the operator or, if the operator says nothing, by the plugin.
+    /// Returns the instructions for models about the plugin's tools: those in the config or, without these, the plugin's own.
     pub fn instructions(&self) -> Option<String> {
         let own = || self.plugin.code().sections().instructions.as_deref();
         let text = self.config.instructions.as_deref().or_else(own)?;
@@ -136,7 +140,7 @@ impl Served {
     }
 }
 
-/// How often each list has changed.
+/// A number for each list that changes when the list does: a counter of changes, or a digest of the entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Generations {
     pub tools: u64,

@@ -1,4 +1,4 @@
-//! The status of all plugins at one moment, for `wharf check` and `wharf inspect` to print and for embedding programs to show.
+//! A snapshot of the status of all plugins, for `wharf check` and `wharf inspect` to print and for embedding programs to show.
 
 use std::collections::BTreeMap;
 
@@ -27,25 +27,25 @@ use crate::{
     schema::readable,
 };
 
-/// The status of a plugin, or of something that should be one.
+/// The status of a plugin, of a file that should be one, or of the plugin folder.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PluginStatus {
-    /// What this is the status of.
+    /// The plugin, file or folder that has this status.
     pub subject: Subject,
-    /// Whether it is served as it should be.
+    /// Whether the plugin is served as configured.
     pub status: Status,
-    /// What is served of it now, which may be the last good version.
+    /// What is served now, which may be the last working version.
     pub serving: Option<Serving>,
 }
 
-/// What is served of a plugin.
+/// A plugin as it is served.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Serving {
     /// The SHA-256 of its component, in hexadecimal.
     pub sha256: String,
-    /// How it is served, in words, if it was not made for wharf.
+    /// How an adapted component is served, in words; `None` if it implements wharf's own interface.
     pub adapted: Option<String>,
     /// Its tools. All lists are in the plugin's own order.
     pub tools: Vec<Entry>,
@@ -57,71 +57,70 @@ pub struct Serving {
     pub prompts: Vec<Entry>,
     /// Whether it completes arguments.
     pub completions: bool,
-    /// What it is granted, a few words for each thing.
+    /// Its grants, each described in a few words.
     pub granted: Vec<String>,
-    /// Of which calls a person has to approve, in words; none if of no call.
+    /// The calls that a person has to approve, in words; `None` if no call needs approval.
     pub confirm: Option<String>,
-    /// What its imports would let it use, if all of it were granted.
+    /// The abilities that its imports give access to, granted or not.
     pub could_use: Vec<&'static str>,
-    /// The part of `could_use` that is not granted.
+    /// The abilities in `could_use` that are not granted.
     pub not_granted: Vec<&'static str>,
-    /// What it says that it wants, and whether that is granted; `None` if it says nothing.
+    /// The grants that it declares it wants, and whether it has them; `None` if it declares nothing.
     pub wants: Option<Vec<Wanted>>,
-    /// What is granted although it does not say that it wants it; empty if it says nothing.
+    /// Its grants that it does not declare it wants; empty if it declares nothing.
     pub not_wanted: Vec<String>,
-    /// The part of `could_use` that it does not say it wants.
+    /// The abilities in `could_use` that it does not declare it wants.
     pub unspoken: Vec<&'static str>,
     /// The interfaces that its component imports.
     pub imports: Vec<String>,
     /// Whether one instance may serve several calls of the same client, one after the other.
     pub reused: bool,
-    /// What the operator should know, such as missing directories, and schemas that some clients cannot read.
+    /// Notes for the operator, such as missing directories, and schemas that some clients cannot read.
     pub notes: Vec<String>,
 }
 
-/// Something that a plugin says it wants. That is a claim of its author, and grants nothing.
+/// A grant or setting that a plugin declares it wants. The declaration itself grants nothing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Wanted {
-    /// What it is, in a few words.
+    /// The grant or setting, in a few words.
     pub what: String,
-    /// The reason that the plugin's author gives, as it stands in the file: it may have any characters in it.
+    /// The reason that the plugin's author gives, exactly as in the file: it may contain any characters.
     pub why: Option<String>,
-    /// Whether it is granted or, for a setting, given.
+    /// Whether the grant is given or, for a setting, whether it has a value.
     pub granted: bool,
-    /// What to write into the config for that, such as `"TZ" to `env` in [plugins.clock.grants]`, and what it needs beside that.
+    /// The change to the config that grants it, such as `"TZ" to `env` in [plugins.clock.grants]`, and what else that change requires.
     pub line: String,
 }
 
-/// Something that a plugin offers.
+/// A tool, resource, template or prompt that a plugin offers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Entry {
     /// Its name as clients know it.
     pub name: String,
-    /// Its name as the plugin calls it.
+    /// Its name in the plugin, without the prefix.
     pub own_name: String,
-    /// The description for people and models; empty if there is none.
+    /// The description for people and models; empty if the plugin gives no description.
     pub description: String,
     /// The JSON Schema of its arguments, if it is a tool.
     pub schema: Option<String>,
 }
 
-/// The note about a plugin whose instructions no longer fit.
-const UNHEARD: &str = "its instructions are left out, because all together would have more than 8 KiB; `instructions` in its table \
-                       can shorten them";
+/// The note about a plugin whose instructions did not fit.
+const INSTRUCTIONS_LEFT_OUT: &str = "its instructions are left out, because the instructions of all plugins together would exceed \
+                                     8 KiB; set a shorter text with `instructions` in its table";
 
 impl Published {
-    /// The status of every plugin now.
-    /// `own`: the instructions of the server itself.
+    /// Returns the current status of every plugin. `own`: the server's own instructions.
     pub fn plugins(&self, scopes: &Scopes, own: Option<&str>) -> Vec<PluginStatus> {
         let catalog = self.catalog.borrow().clone();
         let (_, left_out) = catalog.instructions(own, |_| true);
         let of = |subject: &Subject| catalog.served().iter().find(|served| subject.is_plugin(&served.config.id));
         let all = self.status().into_iter().map(|(subject, status)| {
             let serving = of(&subject).map(|served| {
-                let unheard = left_out.contains(&served.config.id.as_str()).then(|| UNHEARD.to_owned());
-                Serving::of(served, scopes, unheard)
+                let unheard = left_out.contains(&served.config.id.as_str());
+                Serving::of(served, scopes, unheard.then(|| INSTRUCTIONS_LEFT_OUT.to_owned()))
             });
             PluginStatus { subject, status, serving }
         });
@@ -141,12 +140,14 @@ impl Serving {
         let variables: Vec<String> = config.settings.variables().iter().map(|name| format!("${name}")).collect();
         let seen = (!variables.is_empty()).then(|| {
             format!(
-                "its config shows it {}; as `headers` of a rule of `http`, it would not see them",
+                "its `config` lets it read the value of {}; `headers` in a rule of `http` would send a secret without showing it to \
+                 the plugin",
                 variables.join(", ")
             )
         });
         let without = served.wants.as_ref().map(|wants| wants.without_import(code.imports())).unwrap_or_default();
-        let useless = without.iter().map(|ability| format!("it wants {ability}, but imports nothing to use it with"));
+        let useless =
+            without.iter().map(|ability| format!("it wants {ability}, but does not import an interface that uses it"));
         let tools = offer.tools.iter().map(|tool| Entry {
             schema: Some(tool.input.text.get().to_owned()),
             ..entry(&tool.published.name, &tool.own_name, &tool.published.description)
@@ -198,15 +199,15 @@ impl Serving {
 fn wanted(wants: &Wants, config: &PluginConfig, scopes: &Scopes) -> Vec<Wanted> {
     let Wants { grants, secrets, settings } = wants;
     let id = &config.id;
-    // It has no table yet, and none counts without the path of its file.
+    // A plugin from the plugin folder has no table yet, and a table needs the path of its file.
     let table = match (config.origin, config.source.path()) {
         (Origin::DroppedIn, Some(path)) => {
-            format!("; {} has to have path = {:?}", toml_header(&["plugins", id]), text::path(path))
+            format!("; {} must contain path = {:?}", toml_header(&["plugins", id]), text::path(path))
         }
         _ => String::new(),
     };
     let grants = grants.iter().map(|want| {
-        // Why a secret is needed stands with the secret, and is of use where the secret is.
+        // The reason for a secret is declared with the secret, and shown with the HTTP rule that sends the secret.
         let secret = match &want.what {
             What::Http(http) => http.secret.as_ref(),
             _ => None,
@@ -231,19 +232,19 @@ fn wanted(wants: &Wants, config: &PluginConfig, scopes: &Scopes) -> Vec<Wanted> 
     grants.chain(settings).collect()
 }
 
-/// How a plugin is served that was not made for wharf.
+/// Describes how an adapted component is served; `None` if it implements wharf's own interface.
 fn adapted(plugin: &Plugin) -> Option<String> {
     let how = match plugin.served() {
         Served::Contract => return None,
         Served::Functions => "each function that it exports is a tool",
-        Served::Command => "a command, run anew for each call",
+        Served::Command => "a command, which runs from the start for each call",
     };
     let wrapped =
         if plugin.code().was_core_module() { "; the file is a core module, adapted when it is loaded" } else { "" };
     Some(format!("{how}{wrapped}"))
 }
 
-/// Notes about what a plugin that was not made for wharf could offer and does not.
+/// Returns notes about functions or commands of an adapted component that are not offered as tools.
 fn not_offered(served: &served::Served) -> impl Iterator<Item = String> {
     let plugin = &served.plugin;
     let refused = match plugin.served() {
@@ -254,24 +255,24 @@ fn not_offered(served: &served::Served) -> impl Iterator<Item = String> {
     let undeclared = undeclared.then(|| {
         format!(
             "it is a command, and offers nothing until its table declares a tool, such as {} with `description` and `argv`, or \
-             has `command = true`",
+             contains `command = true`",
             toml_header(&["plugins", &served.config.id, "tools", "NAME"])
         )
     });
-    refused.iter().map(|why| format!("no tool: {why}")).chain(undeclared)
+    refused.iter().map(|why| format!("not offered as a tool: {why}")).chain(undeclared)
 }
 
-/// Notes about names in `confirm` that no tool has, which nobody would be asked about.
+/// Returns notes about patterns in `confirm` that match no tool, and so have no effect.
 fn unmatched(config: &PluginConfig, offer: &Offer) -> impl Iterator<Item = String> {
     let patterns = match config.confirm.as_ref().map(|confirm| &confirm.which) {
         Some(Which::Tools(patterns)) => patterns.as_slice(),
         _ => &[],
     };
     let unmatched = patterns.iter().filter(|one| !offer.tools.iter().any(|tool| one.matches(&tool.own_name)));
-    unmatched.map(|pattern| format!("`confirm` names `{pattern}`, and it has no such tool"))
+    unmatched.map(|pattern| format!("`confirm` contains `{pattern}`, which matches none of its tools"))
 }
 
-/// Notes about tools whose schemas are valid but keep some clients from connecting, one for each kind of trouble.
+/// Returns notes about tools whose schemas are valid but keep some clients from connecting, one for each kind of problem.
 fn unreadable(offer: &Offer) -> impl Iterator<Item = String> {
     let mut tools: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for tool in &offer.tools {

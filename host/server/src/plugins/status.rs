@@ -1,20 +1,20 @@
-//! The status of each plugin.
+//! The status of a plugin: whether it is served as configured, and why not.
 
 use std::{fmt, path::PathBuf};
 
-/// What a status is of.
+/// The subject of a status.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// The plugin folder itself.
     PluginDir,
-    /// A file in the plugin folder that cannot be a plugin, because of its name.
+    /// A file in the plugin folder whose name does not allow it to be a plugin.
     File(PathBuf),
     /// The plugin with this id.
     Plugin(String),
 }
 
 impl Subject {
-    /// The plugin with this id.
+    /// Returns the subject for the plugin with this id.
     pub fn plugin(id: &str) -> Self {
         Self::Plugin(id.to_owned())
     }
@@ -35,25 +35,25 @@ impl fmt::Display for Subject {
     }
 }
 
-/// The stage at which a plugin failed, on the way from its file to what clients see.
+/// The stage of loading at which a plugin failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// The file's name is no valid id, or the id of a configured plugin.
+    /// The file's name is not a valid id, or is the id of a configured plugin.
     Name,
-    /// The file cannot be read, or may not be trusted.
+    /// The file cannot be read, or is not trusted because other users may write it.
     Read,
     /// The component's SHA-256 is not the one in the config.
     Verify,
-    /// It is not a component that can be loaded.
+    /// The file is not a component that can be loaded.
     Load,
-    /// Its lists cannot be got, or what they contain cannot be served.
+    /// The plugin does not return its lists, or an entry in them cannot be served.
     List,
     /// Another plugin has one of its names.
     Names,
 }
 
 impl Stage {
-    /// The stage in one word.
+    /// Returns the stage in one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -72,25 +72,25 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Why a plugin does not load: at which stage, and in words for the operator.
+/// Why a plugin does not load: the stage, and a description for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The stage at which it failed.
     pub stage: Stage,
-    /// What is wrong.
+    /// The description.
     pub text: String,
 }
 
-/// Whether a plugin is served as it should be.
+/// Whether a plugin is served as configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
-    /// It is served as the operator wants it.
+    /// It is served as configured.
     Serving,
-    /// It cannot be served as the operator wants it.
+    /// It cannot be served as configured.
     Failed {
-        /// Why.
+        /// The reason.
         problem: Problem,
-        /// Whether its last good version is served.
+        /// Whether its last working version is still served.
         last_good: bool,
     },
 }

@@ -1,9 +1,8 @@
-//! Words that people and the authors of tools use for the same thing. Whoever looks for a tool says "bug" where its description says
-//! "issue".
+//! Synonyms for the tool search: a query may contain "bug" where the description of the tool contains "issue".
 
-/// Each line is a group. A word may be in several.
+/// Groups of synonyms, one per line, with the words separated by spaces. A word may be in several groups.
 pub const GROUPS: &[&str] = &[
-    // What is done.
+    // Verbs.
     "create add make new insert append generate draw",
     "delete remove erase drop clear trash destroy discard purge",
     "list show enumerate browse view display",
@@ -58,7 +57,7 @@ pub const GROUPS: &[&str] = &[
     "archive shelve store",
     "print output log",
     "debug diagnose investigate troubleshoot analyze analyse",
-    // What it is done to.
+    // Nouns, and some adjectives.
     "issue bug ticket problem defect",
     "error exception fault crash failure fail",
     "task todo reminder job",

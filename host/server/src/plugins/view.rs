@@ -1,4 +1,4 @@
-//! What one client sees of the catalog: all of it, or what it came for and its roles let through.
+//! The catalog as one client sees it: complete, or filtered by the client's profile and roles.
 
 use std::sync::Arc;
 
@@ -17,17 +17,18 @@ use crate::{
     roles::{Denied, Entry, Kind},
 };
 
-/// A catalog, as one caller sees it.
+/// A catalog with the filter of one caller.
 pub struct View {
     pub catalog: Arc<Catalog>,
     pub filter: Filter,
 }
 
-/// The lists as a listener was told of them last: how often each changed, and what the caller's own lists were like then.
+/// The versions of the lists at one moment. A listener keeps the versions of its last notification to find out which lists changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told {
+pub struct ListVersions {
+    /// The change counters of the unfiltered lists.
     pub all: Generations,
-    /// Those of a caller that does not see all there is.
+    /// The digests of the lists as the caller sees them; `None` if the caller has no filter.
     pub own: Option<Generations>,
 }
 
@@ -39,7 +40,8 @@ impl View {
         })
     }
 
-    /// `by_model`: whether a model chose it, so that a tool for a page alone is not there.
+    /// Returns the tool with this name and its plugin. `by_model`: whether a model chose the name; tools that only a plugin's page may call
+    /// are then unknown.
     pub fn tool(&self, name: &str, by_model: bool) -> Result<(&Arc<Served>, &Arc<OfferedTool>), RpcError> {
         let unknown = || RpcError::invalid_params(format!("unknown tool: {}", clip(name)));
         let found = self.catalog.tool(name).filter(|(_, tool)| tool.for_models || !by_model);
@@ -55,9 +57,9 @@ impl View {
         Ok((served, prompt))
     }
 
-    /// The plugin that serves a URI, and the entry of its lists that does.
+    /// Returns the plugin that serves a URI, and the resource or template that matches the URI.
     pub fn resource(&self, uri: &str) -> Result<(&Served, ResourceEntry<'_>), RpcError> {
-        // It says the same of a URI that is not there, so nobody learns from it what is.
+        // The error is the same for a URI that does not exist and one that the caller may not see, so it reveals nothing.
         let unknown = || {
             let mut error = RpcError::resource_not_found(uri);
             if let Some(doubt) = doubt_of_uri(uri).filter(|_| !self.filter.hides_nothing()) {
@@ -70,50 +72,51 @@ impl View {
         Ok((served, entry))
     }
 
-    /// The plugin that offers the template with this text.
+    /// Returns the plugin that offers the template with this text.
     pub fn template(&self, text: &str) -> Option<&Served> {
         let served = self.catalog.template(text)?;
         let entry = Entry::new(Kind::Resource, &served.config.id, text);
         self.check(&entry, || RpcError::resource_not_found(text)).is_ok().then_some(served)
     }
 
-    /// Whether the caller may know that something about this resource changed.
+    /// Whether the caller may be notified of changes of this resource.
     pub fn sees_resource(&self, uri: &str) -> bool {
         self.filter.hides_nothing() || self.resource(uri).is_ok()
     }
 
-    /// Whether the caller sees anything of this plugin.
+    /// Whether the caller sees at least one entry of this plugin.
     pub fn sees_plugin(&self, id: &str) -> bool {
         self.filter.hides_nothing()
             || self.catalog.served().iter().any(|served| served.config.id == id && sees_any(&self.filter, served))
     }
 
-    /// Whether the caller may know that a plugin does not load. One that was never served is nobody's yet.
+    /// Whether the caller may be notified that a plugin does not load. A caller with a filter is notified only about plugins of which it
+    /// sees an entry, so never about one that was not served yet.
     pub fn sees_failure(&self, failure: &Failure) -> bool {
         self.filter.hides_nothing() || self.sees_plugin(&failure.subject)
     }
 
-    /// The result of a list request.
+    /// Returns the encoded result of a list request.
     pub fn page(&self, list: List, cursor: Option<&str>, encoder: &Encoder) -> Result<Arc<str>, RpcError> {
         self.catalog.lists.page(list, cursor, encoder, &self.filter)
     }
 
-    /// The entries of a list.
+    /// Returns the entries of a list.
     pub fn entries(&self, list: List) -> Box<dyn Iterator<Item = Listed<'_>> + '_> {
         self.catalog.lists.entries(list, &self.filter)
     }
 
-    /// How many tools there are for the caller, however they are listed.
+    /// Returns the number of tools that the caller may use, even if `tools/list` shows the three search tools instead.
     pub fn count_tools(&self) -> usize {
         self.catalog.lists.all_tools(&self.filter).count()
     }
 
-    /// How many of them a search can find.
+    /// Returns the number of those tools that a search can find.
     pub fn count_findable(&self) -> usize {
         self.catalog.lists.all_tools(&self.filter).filter(|(_, tool)| tool.for_models).count()
     }
 
-    /// The tools that have something of the query and that the caller sees, best first.
+    /// Returns the tools that match at least one word of the query and that the caller sees, best match first.
     pub fn find(&self, query: &str) -> Vec<(&Arc<Served>, &Arc<OfferedTool>)> {
         let sees = |name: &str| {
             let served = self.catalog.tool(name).map(|(served, _)| served);
@@ -123,16 +126,16 @@ impl View {
         found.into_iter().filter_map(|name| self.catalog.tool(name)).collect()
     }
 
-    /// What models are told about the tools that the caller sees.
+    /// Returns the instructions for models about the tools that the caller sees. `own`: the server's own instructions.
     pub fn instructions(&self, own: Option<&str>) -> Option<Shown> {
         let sees = |served: &Served| self.filter.hides_nothing() || sees_any(&self.filter, served);
         self.catalog.instructions(own, sees).0.map(Shown::from)
     }
 
-    /// The lists as they are now.
-    pub fn told(&self) -> Told {
+    /// Returns the current versions of the lists.
+    pub fn list_versions(&self) -> ListVersions {
         let own = (!self.filter.is_open()).then(|| self.catalog.lists.digests(&self.filter));
-        Told { all: self.catalog.generations, own }
+        ListVersions { all: self.catalog.generations, own }
     }
 }
 

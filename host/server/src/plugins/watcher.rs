@@ -1,4 +1,5 @@
-//! Notices that the config or plugins may have changed. What has changed is for the library to find out.
+//! Watches the config and plugin files. Reloads the config when it has changed, and notifies the library, which finds out which plugins
+//! have changed.
 
 use std::{
     collections::HashSet,
@@ -23,22 +24,22 @@ use crate::{
     config::{AccessLog, Config},
 };
 
-/// After how long the operator is told of a writer that does not close the config.
-const LONG_OPEN: Duration = Duration::from_secs(10);
-/// After how long to look again at a config that changed while it was read.
-const AGAIN: Duration = Duration::from_millis(100);
+/// How long a program may have the config open for writing before the operator is warned.
+const OPEN_WRITER_GRACE: Duration = Duration::from_secs(10);
+/// How long to wait before a config that changed while it was read is read again.
+const REREAD_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Logs do not count, which wharf itself writes all the time, and often in a folder that is watched.
+/// Creates the watcher. It ignores wharf's own logs, which change all the time and are often in a watched folder.
 fn watcher(config: &Config, writing: &Arc<Writing>) -> Folders {
     let audit = config.startup.audit.as_ref().map(|audit| audit.file.clone());
     let access = config.startup.http.access_log.as_ref().and_then(AccessLog::trusted);
     let logs = audit.into_iter().chain(access);
     let logs: Vec<PathBuf> = logs.flat_map(|log| [std::fs::canonicalize(&log).unwrap_or_default(), log]).collect();
     let writing = Arc::clone(writing);
-    Folders::new(move |path| logs.iter().any(|log| is_of_log(path, log)), move |event| writing.hear(event))
+    Folders::new(move |path| logs.iter().any(|log| is_of_log(path, log)), move |event| writing.on_event(event))
 }
 
-/// Whether a path is that of a log or of something that belongs to it, such as an old file of it.
+/// Whether a path is a log file or belongs to one, such as a rotated file or a lock file.
 fn is_of_log(path: &Path, log: &Path) -> bool {
     let name = |path: &Path| path.file_name().map(|name| name.as_encoded_bytes().to_vec());
     let (Some(own), Some(logs)) = (name(path), name(log)) else { return false };
@@ -46,6 +47,7 @@ fn is_of_log(path: &Path, log: &Path) -> bool {
     path.parent() == log.parent() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
 }
 
+/// Returns the folders to watch for a config.
 fn folders_of(config: &Config) -> HashSet<PathBuf> {
     let within = config.plugin_dir.iter().map(|folder| folder.join("*"));
     let paths = config
@@ -57,26 +59,26 @@ fn folders_of(config: &Config) -> HashSet<PathBuf> {
         .chain(within);
     let mut folders = leading_to(paths);
     if let Some(folder) = &config.plugin_dir {
-        // The folder above is watched so that a plugin folder that is made or replaced later is noticed.
+        // The parent is watched too, so that creating or replacing the plugin folder is noticed.
         folders.extend(folder.parent().map(existing));
     }
     folders
 }
 
-/// What is followed of the config file.
-struct Followed<R> {
-    /// Its state when it was last read.
+/// The watched config file.
+struct WatchedConfig<R> {
+    /// The state of the file when it was last read.
     stamp: Option<Stamp>,
-    /// When to look again though nothing is told.
+    /// When to check the file again even without a change event.
     due: Option<Instant>,
-    /// Whether the operator was told that a writer has it open for long.
-    told: bool,
+    /// Whether the operator was warned that a program keeps the file open for writing.
+    warned: bool,
     writing: Arc<Writing>,
     reload: R,
 }
 
-impl<R: Fn(Option<&Stamp>) -> bool> Followed<R> {
-    /// Has the file read again if it has changed and is whole.
+impl<R: Fn(Option<&Stamp>) -> bool> WatchedConfig<R> {
+    /// Reloads the file if it has changed and is completely written.
     fn look(&mut self, file: &Path) {
         self.writing.follow(file);
         let (at, due) = (Instant::now(), self.due.take());
@@ -84,26 +86,27 @@ impl<R: Fn(Option<&Stamp>) -> bool> Followed<R> {
         if now == self.stamp {
             return;
         }
-        // Where there is no file, nobody writes it.
+        // A file that does not exist is not being written.
         match now.as_ref().map_or(Ready::Now, |now| self.writing.ready(now)) {
-            Ready::Now if (self.reload)(now.as_ref()) => (self.stamp, self.told) = (now, false),
-            Ready::Now => self.due = Some(at + AGAIN),
+            Ready::Now if (self.reload)(now.as_ref()) => (self.stamp, self.warned) = (now, false),
+            Ready::Now => self.due = Some(at + REREAD_INTERVAL),
             Ready::After(left) => self.due = Some(at + left),
-            Ready::WhenClosed if self.told => {}
+            Ready::WhenClosed if self.warned => {}
             Ready::WhenClosed if due.is_some_and(|due| due <= at) => {
-                self.told = true;
+                self.warned = true;
                 let file = text::path(file);
                 tracing::warn!(
-                    "a program still writes the config {file}; the last good one stays until that program closes it"
+                    "a program still has the config {file} open for writing; the previous config stays in use until it is closed"
                 );
             }
-            Ready::WhenClosed => self.due = due.or(Some(at + LONG_OPEN)),
+            Ready::WhenClosed => self.due = due.or(Some(at + OPEN_WRITER_GRACE)),
         }
     }
 }
 
-/// Watches files for as long as wharf runs. `stamp`: the config file's state from before it was read. `reload`: called with the state
-/// of the config file when that has changed and is whole, or is gone; false says that the file changed while it was read.
+/// Watches the files until `stop` is cancelled or the sender of configs is dropped. `stamp`: the state of the config file before it was
+/// read. `reload`: called with the file's new state when it has changed and is completely written, or with `None` when it is gone;
+/// returns false if the file changed while it was read.
 pub async fn run(
     mut configs: watch::Receiver<Arc<Config>>,
     stamp: Option<Stamp>,
@@ -114,16 +117,16 @@ pub async fn run(
 ) {
     let mut config = Arc::clone(&configs.borrow_and_update());
     let mut watcher = watcher(&config, &writing);
-    let mut followed = Followed { stamp, due: None, told: false, writing, reload };
+    let mut watched = WatchedConfig { stamp, due: None, warned: false, writing, reload };
     loop {
         if let Some(file) = &config.file {
-            followed.writing.follow(file);
+            watched.writing.follow(file);
         }
         watcher.follow(folders_of(&config));
-        // At first, changes from before the folders were watched are checked for.
+        // The first check finds changes from before the folders were watched.
         let mut unseen = true;
         loop {
-            let due = followed.due;
+            let due = watched.due;
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
@@ -137,7 +140,7 @@ pub async fn run(
             }
             unseen = false;
             if let Some(file) = &config.file {
-                followed.look(file);
+                watched.look(file);
             }
             files.notify_one();
             watcher.follow(folders_of(&config));

@@ -1,5 +1,5 @@
-//! Parts of the catalog that have a name: a client that comes to `/mcp/NAME`, or was started with `--profile NAME`, gets this part
-//! and no other. A profile is no right: it narrows what its clients see, roles say who may use what of it.
+//! Profiles: named parts of the catalog. A client that connects to `/mcp/NAME`, or was started with `--profile NAME`, gets this part
+//! and no other. A profile is not a permission: it narrows what its clients see, while roles say who may use what.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use std::{
 
 use crate::roles::{Entry, Selection};
 
-/// The profile that is always there: everything, for clients that are better off with few tools.
+/// The built-in profile: the whole catalog behind a few search tools, for clients that work better with few tools.
 pub const SEARCH: &str = "search";
 
 /// How tools are listed.
@@ -24,7 +24,7 @@ pub enum Style {
     Search,
 }
 
-/// A part of the catalog.
+/// A part of the catalog, and how its tools are listed.
 #[derive(Debug)]
 pub struct Profile {
     /// None: all of it.
@@ -34,19 +34,19 @@ pub struct Profile {
     number: u64,
 }
 
-/// Two are alike if the config says the same of both.
+/// Two profiles are equal if the config says the same about both.
 impl PartialEq for Profile {
     fn eq(&self, other: &Self) -> bool {
         self.selection == other.selection && self.style == other.style
     }
 }
 
-/// How many profiles there have been.
-static PROFILES: AtomicU64 = AtomicU64::new(0);
+/// How many profiles have been created.
+static PROFILE_COUNT: AtomicU64 = AtomicU64::new(0);
 
 impl Profile {
     pub fn new(selection: Option<Selection>, style: Style) -> Arc<Self> {
-        let number = PROFILES.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = PROFILE_COUNT.fetch_add(1, Ordering::Relaxed) + 1;
         Arc::new(Self { selection, style, number })
     }
 
@@ -54,7 +54,7 @@ impl Profile {
         self.selection.as_ref().is_none_or(|selection| selection.has(entry))
     }
 
-    /// All that see the catalog by the same profile have the same key.
+    /// Returns a key for caches, which is the same for all clients that see the catalog through this profile.
     pub fn key(&self) -> u64 {
         self.number
     }
@@ -63,15 +63,15 @@ impl Profile {
 /// All profiles of a config.
 #[derive(Debug, PartialEq)]
 pub struct Profiles {
-    /// For clients that name none. None: all of the catalog, each tool by itself.
+    /// The profile of clients that name no profile. None: the whole catalog, each tool listed by itself.
     unnamed: Option<Arc<Profile>>,
     named: BTreeMap<String, Arc<Profile>>,
-    /// For clients that came for a profile that is gone.
+    /// The profile of clients whose profile was removed.
     nothing: Arc<Profile>,
 }
 
 impl Profiles {
-    /// `style`: for clients that name no profile.
+    /// `style`: how tools are listed for clients that name no profile.
     pub fn new(style: Style, mut named: BTreeMap<String, Arc<Profile>>) -> Self {
         let unnamed = (style == Style::Search).then(|| Profile::new(None, style));
         named.insert(SEARCH.into(), Profile::new(None, Style::Search));
@@ -86,7 +86,7 @@ impl Profiles {
         self.named.keys().map(String::as_str)
     }
 
-    /// The profile that a client asked for. None: it gets all there is, each tool by itself.
+    /// Returns the profile that a client asked for. None: the client gets the whole catalog, each tool listed by itself.
     pub fn find(&self, name: Option<&str>) -> Option<Arc<Profile>> {
         match name {
             None => self.unnamed.clone(),

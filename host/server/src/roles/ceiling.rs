@@ -15,7 +15,7 @@ const MAX_NAME_BYTES: usize = 255;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ceiling {
-    /// None: wherever roots may lie.
+    /// None: roots may be wherever the config allows.
     within: Option<Vec<Component>>,
     access: Access,
 }
@@ -24,13 +24,14 @@ pub struct Ceiling {
 #[derive(Debug, PartialEq, Eq)]
 enum Component {
     Plain(String),
-    /// The name of the caller at its provider, or of its key.
+    /// The caller's name: its subject at the identity provider, or the id of its API key.
     Subject,
+    /// The value of this claim of the caller.
     Claim(String),
 }
 
 impl Ceiling {
-    /// `within`: an absolute path, in which a whole component may stand for something of the caller: `{sub}`, or `{NAME}` for the
+    /// `within`: an absolute path, in which a whole component may be a placeholder for data of the caller: `{sub}`, or `{NAME}` for the
     /// claim of that name.
     pub fn new(within: Option<&Path>, access: Access) -> Result<Self> {
         let component = |text: &str| match text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
@@ -45,7 +46,7 @@ impl Ceiling {
             None => None,
             Some(path) => {
                 let text = path.to_str().filter(|text| text.starts_with('/'));
-                let Some(text) = text else { bail!("`within`: {} is no absolute path", path.display()) };
+                let Some(text) = text else { bail!("`within`: {} is not an absolute path", path.display()) };
                 let parts = text.split('/').filter(|part| !part.is_empty());
                 let components: Vec<Component> = parts.map(component).collect::<Result<_>>()?;
                 let plain =
@@ -60,7 +61,7 @@ impl Ceiling {
         Ok(Self { within, access })
     }
 
-    /// The part of the path that is the same for every caller. None: it names no folder.
+    /// Returns the beginning of the path that is the same for every caller. None: the role names no folder.
     pub fn base(&self) -> Option<PathBuf> {
         let plain = |component: &Component| match component {
             Component::Plain(name) => Some(name.clone()),
@@ -69,12 +70,12 @@ impl Ceiling {
         self.within.as_ref().map(|within| Path::new("/").join(within.iter().map_while(plain).collect::<PathBuf>()))
     }
 
-    /// Whether the folder depends on what the caller is called.
-    pub fn is_named(&self) -> bool {
+    /// Whether the folder depends on the caller's name or claims.
+    pub fn depends_on_caller(&self) -> bool {
         self.within.iter().flatten().any(|component| !matches!(component, Component::Plain(_)))
     }
 
-    /// The folder for this caller. None: it has not all the claims, or one of them is not the name of a folder.
+    /// Returns the folder for this caller. None: the caller lacks a claim, or one of its claims cannot be the name of a folder.
     pub fn of(&self, identity: &Identity) -> Option<Within> {
         let (mut base, mut rest) = (PathBuf::from("/"), PathBuf::new());
         let components = self.within.as_deref().unwrap_or_default();
@@ -98,7 +99,7 @@ impl Ceiling {
     }
 }
 
-/// A text from outside that can be nothing but the name of one folder.
+/// Returns an untrusted text if it can only be the name of a single folder (path traversal).
 fn folder(text: &str) -> Option<&str> {
     let plain = !text.is_empty() && text.len() <= MAX_NAME_BYTES && !text.starts_with('.');
     (plain && !text.contains(['/', '\\']) && !text.contains(is_deceptive)).then_some(text)

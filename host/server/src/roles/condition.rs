@@ -1,16 +1,16 @@
-//! For whom a role is.
+//! The conditions under which a role applies to a caller.
 
 use std::fmt;
 
 use crate::{auth::Identity, base::principal::Principal};
 
-/// What one `{ … }` of `when` asks for: all of it together.
+/// One `{ … }` of `when`. All of its conditions have to hold.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Condition {
     pub scopes: Vec<String>,
     pub issuer: Option<String>,
     pub subject: Option<String>,
-    /// Claims, each with a text that has to be among its texts.
+    /// Claims, each with a value that has to be among the caller's values of that claim.
     pub claims: Vec<(String, String)>,
     /// The client for which the token was issued.
     pub client: Option<String>,
@@ -25,7 +25,7 @@ pub struct Condition {
 /// The claims in which providers name the client, the standard one first.
 const CLIENT_CLAIMS: [&str; 2] = ["client_id", "azp"];
 
-/// In words for the operator.
+/// Describes the condition for the operator.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { scopes, issuer, subject, claims, client, key, certificate, uid } = self;
@@ -43,15 +43,15 @@ impl Condition {
         self.lacks(identity).is_none() && self.fits(identity)
     }
 
-    /// The scopes that it asks for, if nothing but scopes is missing.
+    /// Returns the scopes that it requires, if only scopes are missing.
     pub fn lacks(&self, identity: &Identity) -> Option<Vec<String>> {
         let has_all = self.scopes.iter().all(|scope| identity.scopes.contains(scope));
         (!has_all && self.fits(identity)).then(|| self.scopes.clone())
     }
 
-    /// Whether all holds but the scopes.
+    /// Whether everything except the scopes holds.
     fn fits(&self, identity: &Identity) -> bool {
-        // Destructured completely, so that whoever adds a condition decides here what it asks for.
+        // Destructured completely, so that a new condition does not compile until it is checked here.
         let Self { scopes: _, issuer, subject, claims, client, key, certificate, uid } = self;
         let user = match &identity.principal {
             Principal::User(user) => Some(user),
@@ -63,7 +63,7 @@ impl Condition {
             && of_user(subject, user.map(|user| &user.subject))
             && claims.iter().all(|(name, text)| identity.claim(name).contains(text))
             && client.as_ref().is_none_or(|client| {
-                // If both are there, the first one counts.
+                // If a token has both claims, the first one counts.
                 let named = CLIENT_CLAIMS.iter().map(|name| identity.claim(name)).find(|named| !named.is_empty());
                 named.is_some_and(|named| named.first() == Some(client))
             })

@@ -1,11 +1,11 @@
-//! What roles are asked about: one tool, prompt or resource.
+//! The subject of an access check: one tool, prompt or resource.
 
 use crate::base::{
     pattern::Pattern,
     reading::{Doubt, doubt_of_uri},
 };
 
-/// What a role can be for.
+/// The kinds of entries that a role can give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Tool,
@@ -14,17 +14,17 @@ pub enum Kind {
     Resource,
 }
 
-/// One thing that a caller wants to use or see.
+/// One entry of the catalog that a caller wants to use or see.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
     pub kind: Kind,
     /// The id of its plugin.
     pub plugin: &'a str,
-    /// As clients know it.
+    /// The name that clients see.
     pub name: &'a str,
-    /// Why it is a URI with more than one reading, if it is, so that its beginning says nothing of it.
+    /// Why the URI is ambiguous, if it is. Patterns with `*` do not match the beginning of an ambiguous URI.
     pub doubt: Option<Doubt>,
-    /// The template that serves a URI. Who may use the template may use it with every URI that it matches.
+    /// The template that serves a URI. A caller that may use the template may use it with every URI that it matches.
     pub template: Option<&'a str>,
 }
 
@@ -33,15 +33,15 @@ impl<'a> Entry<'a> {
         Self { kind, plugin, name, doubt: None, template: None }
     }
 
-    /// A resource, by its URI.
+    /// Returns the entry of a resource, by its URI.
     pub fn read(plugin: &'a str, uri: &'a str, template: Option<&'a str>) -> Self {
         Self { kind: Kind::Resource, plugin, name: uri, doubt: doubt_of_uri(uri), template }
     }
 
-    /// Whether a pattern means it.
+    /// Whether a pattern matches it.
     pub fn fits(&self, pattern: &Pattern) -> bool {
         match (self.doubt, self.template) {
-            // A pattern is for the URIs of a template only if it names the template, not if their texts happen to begin alike.
+            // A pattern matches ambiguous URIs of a template only if it names the template, not if their texts begin alike by chance.
             (Some(doubt), template) => {
                 pattern.is_everything()
                     || template.is_some_and(|text| pattern.is(text))
@@ -70,7 +70,7 @@ mod tests {
         }
     }
 
-    /// Who writes the whole URI means that URI, unless it leads elsewhere.
+    /// A pattern that is a whole URI matches that URI, unless the URI leads elsewhere.
     #[test]
     fn a_pattern_without_a_star_means_one_uri() {
         for (uri, expected) in [

@@ -1,8 +1,8 @@
-//! Who may use what: the roles of the config. Those that are for a caller add up; what none of them names is not there for it. Roles
-//! narrow what plugins are granted and never widen it.
+//! Access control: the roles of the config, which say who may use what. The roles that apply to a caller add up. Anything that no
+//! matching role grants is invisible to the caller. Roles narrow what plugins are granted and never widen it.
 //!
-//! `condition` says for whom a role is, `selection` what it gives, `ceiling` which folders it opens, `allowance` how often it may be
-//! used. [`Rights`] is what comes of it for one caller; `plugins::view` shows the catalog with it.
+//! `condition` says to whom a role applies, `selection` what it gives, `ceiling` which folders it opens, `allowance` how often it may
+//! be used. [`Rights`] is the result for one caller; `plugins::view` shows the part of the catalog that the rights allow.
 
 use std::{
     path::PathBuf,
@@ -36,10 +36,10 @@ pub const MAX_ROLES: usize = 64;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Role {
     pub name: String,
-    /// It is for whoever meets any of these.
+    /// The role applies to callers that meet any of these.
     pub when: Vec<Condition>,
     pub selection: Selection,
-    /// Whether those see it who lack nothing but its scopes. If they use it, they are told which scopes to ask for.
+    /// Whether callers that lack only its scopes see what it gives. If such a caller uses it, the error names the scopes to ask for.
     pub step_up: bool,
     /// Which roots its calls get. None: those of the plugin.
     pub ceiling: Option<Ceiling>,
@@ -62,8 +62,8 @@ impl Role {
 type Narrowing = (&'static str, &'static str);
 
 impl Role {
-    /// A key that narrowed the role before and is not there any more. What a role lacks gives more, so a config that was cut off in the
-    /// middle of a role would open what was closed.
+    /// Returns a key that narrowed the role before and is missing now. A role without such a key gives more, so a config that was cut off
+    /// in the middle of a role would open what was closed.
     fn lost_since(&self, before: &Self) -> Option<Narrowing> {
         let (now, then) = (&self.selection, &before.selection);
         let lists = [
@@ -95,10 +95,10 @@ pub struct Roles {
     number: u64,
 }
 
-/// How many sets of roles there have been.
-static SETS: AtomicU64 = AtomicU64::new(0);
+/// How many sets of roles have been created.
+static SET_COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// A set of roles, by their places in the config.
+/// A set of roles: a bit for each role, by its position in the config.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Set(u64);
 
@@ -117,37 +117,37 @@ impl Set {
 pub struct Rights {
     roles: Arc<Roles>,
     identity: Arc<Identity>,
-    /// The roles that are for the caller.
+    /// The roles that apply to the caller.
     uses: Set,
-    /// Those, and the ones that it would have with more scopes and may know of.
+    /// These roles, and the roles with `step_up` that would apply to the caller if it had more scopes.
     sees: Set,
 }
 
-/// Why something is not for a caller.
+/// Why a caller may not use an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Denied {
-    /// For all that the caller knows, it does not exist.
+    /// The entry is invisible to the caller, as if it did not exist.
     Hidden,
-    /// It would take these scopes.
+    /// The caller needs these scopes.
     Scopes(Vec<String>),
 }
 
 impl Roles {
     pub fn new(all: Vec<Role>) -> Self {
         let open = all.iter().any(Role::is_open);
-        Self { all, open, number: SETS.fetch_add(1, Ordering::Relaxed) + 1 }
+        Self { all, open, number: SET_COUNT.fetch_add(1, Ordering::Relaxed) + 1 }
     }
 
-    pub fn are_there(&self) -> bool {
-        !self.all.is_empty()
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
 
-    /// Whether they give anybody less than everything.
+    /// Whether some caller gets less than everything.
     pub fn narrow(&self) -> bool {
-        self.are_there() && !self.open
+        !self.is_empty() && !self.open
     }
 
-    /// A role that lost a key which narrowed it before: its name, the key, and what it gives without.
+    /// Returns a role that lost a key that narrowed it before: its name, the key, and what it gives without the key.
     pub fn lost_since(&self, before: &Self) -> Option<(&str, &'static str, &'static str)> {
         self.all.iter().find_map(|role| {
             let (key, gives) = role.lost_since(before.all.iter().find(|one| one.name == role.name)?)?;
@@ -155,7 +155,7 @@ impl Roles {
         })
     }
 
-    /// The roles whose folders are not there now, as far as the path is the same for every caller.
+    /// Returns the roles whose folders do not exist, with the beginning of the path that is the same for every caller.
     pub fn missing_folders(&self) -> impl Iterator<Item = (&str, PathBuf)> {
         let base = |role: &Role| role.ceiling.as_ref()?.base();
         let all = self.all.iter().filter_map(move |role| Some((role.name.as_str(), base(role)?)));
@@ -166,27 +166,27 @@ impl Roles {
         self.all.iter()
     }
 
-    /// Whether the config says the same of both.
+    /// Whether the config says the same about both.
     pub fn are_alike(&self, other: &Self) -> bool {
         self.all == other.all
     }
 
-    /// The role whose folders depend on what callers are called, but which does not say who gives these names.
+    /// Returns a role whose folder depends on the caller's name, but whose conditions do not say who assigned that name.
     pub fn with_ambiguous_names(&self) -> Option<&str> {
         let ambiguous = |role: &&Role| {
-            role.ceiling.as_ref().is_some_and(Ceiling::is_named)
+            role.ceiling.as_ref().is_some_and(Ceiling::depends_on_caller)
                 && role.when.iter().any(|one| one.issuer.is_none() && one.key.is_none())
         };
         self.all.iter().find(ambiguous).map(|role| role.name.as_str())
     }
 
-    /// What the roles are for a caller. None: the caller may use everything. A config with `[auth]` has roles, so there this is so only
-    /// if a role says it.
+    /// Returns the rights of a caller. None: the caller may use everything. A config with `[auth]` has roles, so there the caller may use
+    /// everything only if a role says so.
     pub fn rights(self: &Arc<Self>, identity: &Arc<Identity>) -> Option<Rights> {
         if !self.narrow() {
             return None;
         }
-        // Nobody else gets more scopes by logging in again.
+        // Only users of an identity provider can get more scopes by logging in again.
         let can_log_in = matches!(identity.principal, Principal::User(_));
         let (mut uses, mut sees) = (Set::default(), Set::default());
         for (at, role) in self.all.iter().enumerate() {
@@ -203,8 +203,8 @@ impl Roles {
         Some(Rights { roles: Arc::clone(self), identity: Arc::clone(identity), uses, sees })
     }
 
-    /// Whether they still give what a caller was let in with: the use of something and, if roots matter, the folders. `before`: the
-    /// rights that the caller had then; none: everything was allowed, in all folders.
+    /// Whether the roles still give what a call was admitted with: the use of the entry and, if `roots`, the folders. `before`: the
+    /// rights of the caller at that time. `None`: everything was allowed, in all folders.
     pub fn still_give(
         self: &Arc<Self>,
         identity: &Arc<Identity>,
@@ -226,12 +226,12 @@ impl Roles {
 }
 
 impl Rights {
-    /// All callers with the same key see the same.
+    /// Returns a key for caches: callers with the same key see the same entries.
     pub fn key(&self) -> (u64, u64) {
         (self.roles.number, self.sees.0)
     }
 
-    /// Whether there is nothing at all for the caller.
+    /// Whether the caller may see nothing at all.
     pub fn is_nothing(&self) -> bool {
         self.sees == Set::default()
     }
@@ -244,12 +244,12 @@ impl Rights {
         self.of(self.uses).filter(move |role| role.selection.has(entry))
     }
 
-    /// Whether it stands in the caller's lists.
+    /// Whether the entry is in the caller's lists.
     pub fn sees(&self, entry: &Entry<'_>) -> bool {
         self.of(self.sees).any(|role| role.selection.has(entry))
     }
 
-    /// Whether the caller may use it.
+    /// Checks whether the caller may use the entry.
     pub fn check(&self, entry: &Entry<'_>) -> Result<(), Denied> {
         if self.for_entry(entry).next().is_some() {
             return Ok(());
@@ -259,7 +259,7 @@ impl Rights {
         Err(scopes.map_or(Denied::Hidden, Denied::Scopes))
     }
 
-    /// In which folders the roots of a call may lie. None: wherever they are.
+    /// Returns the folders in which the roots of a call may be. None: in any folder.
     pub fn ceilings(&self, entry: &Entry<'_>) -> Option<Vec<Within>> {
         let mut all = Vec::new();
         for role in self.for_entry(entry) {
@@ -269,17 +269,17 @@ impl Rights {
         Some(all)
     }
 
-    /// Who makes the calls.
+    /// Returns who makes the calls.
     pub fn principal(&self) -> &Principal {
         &self.identity.principal
     }
 
-    /// What may be used of something: the quotas of each role that gives it. A call counts towards those of one role.
+    /// Returns the allowances for an entry, one of each role that gives it. A call counts towards one of them.
     pub fn allowances<'a>(&'a self, entry: &'a Entry<'_>) -> impl Iterator<Item = &'a Allowance> {
         self.for_entry(entry).map(|role| &role.allowance)
     }
 
-    /// The names of the roles that are for the caller.
+    /// Returns the names of the roles that apply to the caller.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.of(self.uses).map(|role| role.name.as_str())
     }

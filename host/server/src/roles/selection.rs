@@ -1,4 +1,4 @@
-//! A part of all that plugins offer, by names: what a role gives, what a limit is for, and what a profile has.
+//! A selection of what plugins offer, by names: what a role gives, what a limit applies to, or what a profile contains.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use crate::base::pattern::Pattern;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Of these plugins. None: of every plugin, but only what the lists below name.
+    /// The plugins to select from. None: every plugin, but only what the lists below name.
     pub plugins: Option<Vec<Pattern>>,
-    /// By the names that clients see. None: all of the plugins that are named.
+    /// Tools, by the names that clients see. None: all tools of the plugins that are named. The same goes for the lists below.
     pub tools: Option<Vec<Pattern>>,
     pub prompts: Option<Vec<Pattern>>,
     pub resources: Option<Vec<Pattern>>,
@@ -21,7 +21,7 @@ impl Selection {
         *self == Self::default()
     }
 
-    /// Whether it has all that every plugin offers.
+    /// Whether it selects everything that all plugins offer.
     pub fn is_everything(&self) -> bool {
         let Self { plugins, tools, prompts, resources } = self;
         plugins.as_ref().is_some_and(|plugins| plugins.iter().any(Pattern::is_everything))
@@ -40,7 +40,7 @@ impl Selection {
     }
 }
 
-/// As it stands in the config, the same for the same selection.
+/// Writes the selection as in the config. Equal selections have equal texts.
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { plugins, tools, prompts, resources } = self;

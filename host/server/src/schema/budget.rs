@@ -1,8 +1,8 @@
-//! Runs checks of data from guests on a stack of known size, within a budget of steps and time, so that hostile data can
-//! neither crash the process nor occupy a thread for good.
+//! Runs checks of data from guests within a budget of steps, time and stack, so that hostile data can neither crash the process nor occupy
+//! a thread forever.
 //!
-//! Code that works through such data calls [`pay`] for each step. When the budget is used up, `pay` unwinds to the function
-//! that set the budget. Without a budget, paying does nothing.
+//! Code that processes such data calls [`pay`] for each step. When the budget is exhausted, `pay` unwinds to the function that set the
+//! budget. Without a budget, `pay` does nothing.
 
 use std::{
     cell::Cell,
@@ -13,36 +13,38 @@ use std::{
 
 use tokio::runtime::Runtime;
 
-/// How long a plugin's list may take to be checked and compiled.
-pub const LIST_LIMIT: Duration = Duration::from_secs(5);
+/// The time limit for checking a plugin's lists and compiling their schemas.
+pub const LIST_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The stack of a checking thread, most of which is never touched, and the part of it that is reserved for code that does not
-/// pay.
+/// The stack size of a checking thread, most of which is never touched, and how much of the stack is reserved for code that does not call
+/// [`pay`].
 const STACK_BYTES: usize = 32 << 20;
-const RESERVE_BYTES: usize = 8 << 20;
-/// How many threads may check at once. It does not depend on the cores, so that long checks for one plugin do not keep another
-/// plugin's waiting.
-const THREADS: usize = 8;
+const RESERVED_STACK_BYTES: usize = 8 << 20;
+/// The maximum number of checking threads. It does not depend on the number of cores, so that long checks for one plugin do not delay those
+/// for another.
+const MAX_THREADS: usize = 8;
 /// The budget of [`here`]: a fraction of a millisecond, and a fraction of the stack of any thread.
-const STEPS_HERE: u64 = 20_000;
-const STACK_HERE: usize = 256 << 10;
-/// The steps of [`run`]: some seconds at most. They also bound the sets in which a validator remembers what it has seen.
-const STEPS: u64 = 5_000_000;
+const MAX_STEPS_HERE: u64 = 20_000;
+const MAX_STACK_BYTES_HERE: usize = 256 << 10;
+/// The budget of [`run`]: a few seconds at most. It also bounds the sets in which the validator remembers what it has seen.
+const MAX_STEPS: u64 = 5_000_000;
 
 static THREAD_POOL: LazyLock<Option<Runtime>> = LazyLock::new(|| {
     let mut pool = tokio::runtime::Builder::new_current_thread();
-    pool.max_blocking_threads(THREADS).thread_stack_size(STACK_BYTES).thread_name("wharf-judge");
+    pool.max_blocking_threads(MAX_THREADS).thread_stack_size(STACK_BYTES).thread_name("wharf-judge");
     pool.build().ok()
 });
 
+/// The remaining budget of a thread.
 struct Left {
     steps: Cell<u64>,
     errors: Cell<u32>,
-    /// The lowest address that the stack may grow down to.
+    /// The lowest address to which the stack may grow.
     floor: Cell<usize>,
+    /// The deadline.
     until: Cell<Option<Instant>>,
-    /// The longest text and the longest name that may be matched against patterns. They are bounded because nothing can
-    /// interrupt a match.
+    /// The maximum length of a text and of a name that may be matched against patterns. They are bounded because a match cannot be
+    /// interrupted.
     text: Cell<usize>,
     name: Cell<usize>,
 }
@@ -70,20 +72,20 @@ struct Budget {
     name: usize,
 }
 
-/// Which budget is used up.
+/// The limit of the budget that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Exhausted {
-    #[error("it is nested too deep to be checked")]
+    #[error("it is nested too deeply to be checked")]
     Stack,
     #[error("checking it takes too many steps")]
     Steps,
     #[error("checking it takes too long")]
     Time,
-    #[error("a text in it is too long for the patterns it is matched with")]
+    #[error("a text in it is too long to be matched against the patterns of its schema")]
     Text,
-    #[error("there is more wrong with it than can be said")]
+    #[error("it has too many problems to describe them")]
     Errors,
-    #[error("there is no thread to check it on")]
+    #[error("it cannot be checked, because no thread could be started")]
     Thread,
 }
 
@@ -93,7 +95,7 @@ fn stop(why: Exhausted) -> ! {
     resume_unwind(Box::new(why))
 }
 
-/// Pays for so many steps out of the budget of this thread.
+/// Subtracts `cost` steps from the budget of this thread. Unwinds if the steps, the stack or the time are exhausted.
 #[inline]
 pub fn pay(cost: u64) {
     LEFT.with(|left| {
@@ -103,14 +105,14 @@ pub fn pay(cost: u64) {
         }
         let Some(now) = before.checked_sub(cost) else { stop(Exhausted::Steps) };
         left.steps.set(now);
-        // The clock is looked at every 256 steps only, of which each may take some microseconds.
+        // A step may take some microseconds, so reading the clock every 256 steps is often enough.
         if (before ^ now) >> 8 != 0 {
             look_at_clock();
         }
     });
 }
 
-/// Ends the work if its time is over. To be called before a single step that takes long.
+/// Unwinds if the deadline has passed. To be called before a single step that takes long.
 #[cold]
 #[inline(never)]
 pub fn look_at_clock() {
@@ -119,7 +121,7 @@ pub fn look_at_clock() {
     }
 }
 
-/// Pays for a text of so many bytes, against which patterns may be matched.
+/// Pays for a text that may be matched against patterns. Unwinds if the text is too long for that.
 pub fn pay_text(bytes: usize) {
     if bytes > LEFT.with(|left| left.text.get()) {
         stop(Exhausted::Text);
@@ -127,7 +129,7 @@ pub fn pay_text(bytes: usize) {
     pay(1 + bytes as u64 / 16);
 }
 
-/// The same for a member's name.
+/// Pays for the name of a member, as [`pay_text`] does for a text.
 pub fn pay_name(bytes: usize) {
     if bytes > LEFT.with(|left| left.name.get()) {
         stop(Exhausted::Text);
@@ -135,7 +137,7 @@ pub fn pay_name(bytes: usize) {
     pay(1 + bytes as u64 / 16);
 }
 
-/// Pays for the description of one problem.
+/// Pays for describing one problem.
 pub fn pay_error() {
     pay(1);
     LEFT.with(|left| match left.errors.get().checked_sub(1) {
@@ -144,7 +146,7 @@ pub fn pay_error() {
     });
 }
 
-/// Roughly the current end of the stack, which grows downwards on all systems that wharf runs on.
+/// Returns roughly the current end of the stack, which grows downwards on all systems on which wharf runs.
 #[inline(always)]
 fn address() -> usize {
     let here = 0_u8;
@@ -165,7 +167,7 @@ fn replace(budget: Budget) -> Budget {
 
 fn within<T>(budget: Budget, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
     let before = replace(budget);
-    // `AssertUnwindSafe` is right, since what the work used is dropped if it unwinds.
+    // `AssertUnwindSafe` is sound here, because everything that the work used is dropped if it unwinds.
     let done = catch_unwind(AssertUnwindSafe(work));
     replace(before);
     done.map_err(|why| match why.downcast::<Exhausted>() {
@@ -174,7 +176,7 @@ fn within<T>(budget: Budget, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
     })
 }
 
-/// How long texts and names may be that are matched against patterns.
+/// The maximum lengths of texts and names that are matched against patterns.
 #[derive(Debug, Clone, Copy)]
 pub struct Lengths {
     pub text: usize,
@@ -185,18 +187,18 @@ impl Lengths {
     pub const ANY: Self = Self { text: usize::MAX, name: usize::MAX };
 }
 
-/// By how much the longest text for [`here`] is shorter than that for [`run`], because others wait for this thread.
-const SHARE_HERE: usize = 250;
+/// The divisor of the maximum lengths for [`here`] compared with [`run`], because other tasks wait for the current thread.
+const LENGTH_DIVISOR_HERE: usize = 250;
 
-/// Runs small work on this thread. Work that exceeds this budget is for [`run`].
+/// Runs small work on the current thread, within a small budget. Work that exceeds it must use [`run`].
 pub fn here<T>(lengths: Lengths, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
-    let floor = address().saturating_sub(STACK_HERE);
-    let less = |bytes: usize| if bytes == usize::MAX { bytes } else { bytes / SHARE_HERE };
+    let floor = address().saturating_sub(MAX_STACK_BYTES_HERE);
+    let less = |bytes: usize| if bytes == usize::MAX { bytes } else { bytes / LENGTH_DIVISOR_HERE };
     let (text, name) = (less(lengths.text), less(lengths.name));
-    within(Budget { steps: STEPS_HERE, errors: u32::MAX, floor, until: None, text, name }, work)
+    within(Budget { steps: MAX_STEPS_HERE, errors: u32::MAX, floor, until: None, text, name }, work)
 }
 
-/// Runs a part of the work with at most so many steps and described problems. Its other bounds are those of the whole.
+/// Runs a part of the work within tighter limits on steps and described problems. All other limits of the current budget still apply.
 pub fn part<T>(steps: u64, errors: u32, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
     let budget = LEFT.with(|left| Budget {
         steps: steps.min(left.steps.get()),
@@ -209,21 +211,21 @@ pub fn part<T>(steps: u64, errors: u32, work: impl FnOnce() -> T) -> Result<T, E
     within(budget, work)
 }
 
-/// Runs work on a thread that is only for checks, for at most so long.
+/// Runs work on a checking thread, for at most `limit`.
 pub async fn run<T: Send + 'static>(
     limit: Duration,
     lengths: Lengths,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Exhausted> {
     let Some(pool) = &*THREAD_POOL else { return Err(Exhausted::Thread) };
-    let judged = pool.spawn_blocking(move || {
-        let floor = address().saturating_sub(STACK_BYTES - RESERVE_BYTES);
+    let done = pool.spawn_blocking(move || {
+        let floor = address().saturating_sub(STACK_BYTES - RESERVED_STACK_BYTES);
         let Lengths { text, name } = lengths;
         let until = Some(Instant::now() + limit);
-        within(Budget { steps: STEPS, errors: u32::MAX, floor, until, text, name }, work)
+        within(Budget { steps: MAX_STEPS, errors: u32::MAX, floor, until, text, name }, work)
     });
-    match judged.await {
-        Ok(judged) => judged,
+    match done.await {
+        Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
             Err(_) => Err(Exhausted::Thread),
@@ -246,7 +248,7 @@ mod tests {
         pay(1_000_000_000);
         assert_eq!(here(Lengths::ANY, || deep(10)), Ok(10));
         assert!(here(Lengths::ANY, || deep(usize::MAX)).is_err());
-        assert_eq!(here(Lengths::ANY, || pay(STEPS_HERE + 1)), Err(Exhausted::Steps));
+        assert_eq!(here(Lengths::ANY, || pay(MAX_STEPS_HERE + 1)), Err(Exhausted::Steps));
         assert_eq!(here(Lengths::ANY, || part(3, 0, || pay(4))), Ok(Err(Exhausted::Steps)));
         assert_eq!(here(Lengths::ANY, || part(3, 1, || (0..2).for_each(|_| pay_error()))), Ok(Err(Exhausted::Errors)));
         let limit = Duration::from_secs(60);
@@ -268,6 +270,6 @@ mod tests {
     #[tokio::test]
     async fn panics_stay_panics() {
         let work = || assert!(std::hint::black_box(false), "on purpose");
-        assert!(tokio::spawn(run(LIST_LIMIT, Lengths::ANY, work)).await.unwrap_err().is_panic());
+        assert!(tokio::spawn(run(LIST_CHECK_TIMEOUT, Lengths::ANY, work)).await.unwrap_err().is_panic());
     }
 }

@@ -1,8 +1,8 @@
-//! Estimates what a schema costs before it is compiled: the memory that it takes, and the work to check one value with it.
+//! Estimates the cost of a schema before it is compiled: the memory of the compiled schema, and the work to check one value with it.
 //!
-//! The estimate follows how the `jsonschema` crate compiles: each part keeps the path to it, each `not` keeps a copy of what it
-//! negates, the target of references is compiled once more, and a part that looks for unevaluated members is compiled again for
-//! each way that leads to it. If these multiply, the schema is refused.
+//! The estimate models how the `jsonschema` crate compiles: each subschema stores its path, each `not` stores a copy of the negated schema,
+//! the target of references is compiled once more, and a subschema with `unevaluatedItems` or `unevaluatedProperties` is compiled again for
+//! each way that leads to it. A schema in which these multiply is refused.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,41 +12,44 @@ use serde_json::{Map, Value};
 use super::budget::pay;
 use crate::base::text::clip;
 
-/// How many subschemas may apply to the same value, and how deep they may be nested, references included.
+/// The maximum number of subschemas that may apply to the same value, and the maximum depth to which those may be nested, references
+/// included.
 const MAX_IN_PLACE: u64 = 2_000;
-const MAX_CHAIN: u32 = 100;
-/// The most memory that a compiled schema may take.
+const MAX_IN_PLACE_DEPTH: u32 = 100;
+/// The maximum memory of a compiled schema.
 const MAX_BYTES: u64 = 16 << 20;
-/// The longest name or pattern. Each part below a name keeps it in its path.
+/// The maximum length of a name or pattern. Each subschema below a name stores the name in its path.
 const MAX_NAME_BYTES: usize = 1024;
 const MAX_PATTERNS: usize = 256;
 
+/// A subschema.
 #[derive(Default)]
 struct Part<'a> {
-    /// The parts that apply to the same value, and those that apply to members or items of it.
+    /// The subschemas in it that apply to the same value, and those that apply to members or items of the value.
     same: Vec<usize>,
     inner: Vec<usize>,
     reference: Option<&'a str>,
     target: Option<usize>,
     bytes: u64,
     keywords: u64,
-    /// The length of the path to it.
+    /// The length of the path to the subschema.
     path: u64,
+    /// Whether it has `unevaluatedItems` or `unevaluatedProperties`.
     unevaluated: bool,
 }
 
-/// What a schema contains and costs.
+/// The subschemas of a schema, and the estimated cost of the schema.
 #[derive(Default)]
 pub struct Cost<'a> {
     parts: Vec<Part<'a>>,
-    /// The index of each part, by the address of its JSON value. A value that is not here is no schema, so no reference may
-    /// lead to it.
+    /// The index of each subschema, by the address of its JSON value. A value that is not in this map is not a schema, so a reference must
+    /// not lead to it.
     at: HashMap<usize, usize>,
     anchors: HashMap<&'a str, usize>,
-    /// All patterns, and those of them that are matched against names.
+    /// All patterns, and those among them that are matched against names.
     pub patterns: BTreeSet<&'a str>,
     pub name_patterns: BTreeSet<&'a str>,
-    /// The memory that the compiled schema takes, without its patterns.
+    /// The estimated memory of the compiled schema, without its patterns.
     pub bytes: u64,
 }
 
@@ -59,15 +62,15 @@ fn address(value: &Value) -> usize {
 }
 
 fn too_large() -> String {
-    format!("compiled, the schema would take more than {} MiB", MAX_BYTES >> 20)
+    format!("the compiled schema would use more than {} MiB", MAX_BYTES >> 20)
 }
 
-fn too_long() -> String {
-    format!("its references lead over more than {MAX_CHAIN} others")
+fn too_deep() -> String {
+    format!("its references and subschemas are nested more than {MAX_IN_PLACE_DEPTH} deep")
 }
 
 impl<'a> Cost<'a> {
-    /// Examines a schema. Refuses references that lead outside it or in a circle, and schemas that are too large.
+    /// Examines a schema. Refuses references that lead outside the schema or form a cycle, and schemas that are too large.
     pub fn of(root: &'a Value) -> Result<Self, String> {
         let mut cost = Self::default();
         cost.walk(root, 0, true)?;
@@ -81,7 +84,7 @@ impl<'a> Cost<'a> {
             return Err("too many of its subschemas apply to the same values".into());
         }
         let mut bytes = cost.parts.iter().map(|part| weight(part, part.path)).fold(0, u64::saturating_add);
-        // The target of references is compiled once more, apart from its own place in the schema.
+        // The target of references is compiled once more, in addition to its own place in the schema.
         let targets: BTreeSet<usize> = cost.parts.iter().filter_map(|part| part.target).collect();
         for target in targets {
             bytes = bytes.saturating_add(cost.within(target));
@@ -101,7 +104,7 @@ impl<'a> Cost<'a> {
         Ok(cost)
     }
 
-    /// How many subschemas there are.
+    /// Returns the number of subschemas.
     pub fn parts(&self) -> usize {
         self.parts.len()
     }
@@ -114,7 +117,7 @@ impl<'a> Cost<'a> {
         let members = match value {
             Value::Object(members) => members,
             Value::Bool(_) => return Ok(at),
-            _ => return Err("a schema is a JSON object".into()),
+            _ => return Err("a schema must be a JSON object or a boolean".into()),
         };
         let mut part = Part { path, keywords: members.len() as u64, ..Part::default() };
         for (key, member) in members {
@@ -126,7 +129,7 @@ impl<'a> Cost<'a> {
         Ok(at)
     }
 
-    /// Examines a keyword. All drafts are treated alike: a keyword that the schema's own draft does not have is examined too.
+    /// Examines a keyword. The keywords of all drafts are examined, including those that the schema's own draft does not define.
     fn keyword(
         &mut self,
         part: &mut Part<'a>,
@@ -138,19 +141,19 @@ impl<'a> Cost<'a> {
         let here = part.path + key.len() as u64 + 1;
         match key {
             "$ref" | "$dynamicRef" | "$recursiveRef" => {
-                let target = member.as_str().ok_or("a `$ref` is a string")?;
+                let target = member.as_str().ok_or("a `$ref` must be a string")?;
                 part.bytes += 600 + 4 * target.len() as u64;
                 if part.reference.replace(target).is_some_and(|other| other != target) {
-                    return Err("two references stand in one place".into());
+                    return Err("a subschema has two different references".into());
                 }
             }
             "$id" | "id" | "$schema" if !is_root && member.is_string() => {
-                return Err(format!("`{key}` stands only at the root of a schema; use `$defs` and `$ref`"));
+                return Err(format!("`{key}` is allowed only at the root of a schema; use `$defs` and `$ref`"));
             }
             "$anchor" | "$dynamicAnchor" => {
-                let name = member.as_str().ok_or("an anchor is a string")?;
+                let name = member.as_str().ok_or("an anchor must be a string")?;
                 if self.anchors.insert(name, at).is_some_and(|other| other != at) {
-                    return Err("an anchor stands twice".into());
+                    return Err("an anchor is defined twice".into());
                 }
             }
             "pattern" => {
@@ -177,17 +180,17 @@ impl<'a> Cost<'a> {
             }
             "items" if !member.is_array() => part.inner.push(self.walk(member, here, false)?),
             "allOf" | "anyOf" | "oneOf" | "prefixItems" | "items" => {
-                for one in member.as_array().ok_or_else(|| format!("`{key}` is a list of schemas"))? {
+                for one in member.as_array().ok_or_else(|| format!("`{key}` must be an array of schemas"))? {
                     let number = self.walk(one, here + 4, false)?;
                     let in_place = !key.ends_with("tems");
                     if in_place { &mut part.same } else { &mut part.inner }.push(number);
                 }
             }
             "properties" | "patternProperties" | "dependentSchemas" | "dependencies" | "$defs" | "definitions" => {
-                let named = member.as_object().ok_or_else(|| format!("`{key}` holds schemas by name"))?;
+                let named = member.as_object().ok_or_else(|| format!("`{key}` must be an object of schemas"))?;
                 self.named(part, key, here, named)?;
             }
-            // Other keywords are kept as they are, once or twice.
+            // Other keywords are stored as they are, once or twice.
             _ => part.bytes += 64 * text_bytes(member),
         }
         Ok(())
@@ -233,7 +236,7 @@ impl<'a> Cost<'a> {
         Ok(())
     }
 
-    /// Finds the target of each reference, which must be a schema within this schema.
+    /// Resolves each reference to its target, which must be a subschema of this schema.
     fn resolve(&mut self, root: &'a Value) -> Result<(), String> {
         let (at, anchors) = (&self.at, &self.anchors);
         for part in &mut self.parts {
@@ -248,16 +251,16 @@ impl<'a> Cost<'a> {
             } else {
                 anchors.get(&*fragment)
             };
-            part.target = Some(*target.ok_or_else(|| format!("`$ref` to {shown} leads nowhere"))?);
+            part.target = Some(*target.ok_or_else(|| format!("the target of `$ref` to {shown} does not exist"))?);
         }
         Ok(())
     }
 
-    /// How many parts apply to the same value as this one, and how deep they are nested. Refuses circles.
+    /// Returns the number of subschemas that apply to the same value as this one, and the depth to which they are nested. Refuses cycles.
     fn in_place(&self, at: usize, known: &mut Vec<Option<(u64, u32)>>) -> Result<(u64, u32), String> {
         pay(1);
         match known.get(at).copied().flatten() {
-            Some((0, _)) => return Err("a `$ref` leads back to itself without end".into()),
+            Some((0, _)) => return Err("a `$ref` leads back to itself in an endless cycle".into()),
             Some(found) => return Ok(found),
             None => {}
         }
@@ -272,14 +275,14 @@ impl<'a> Cost<'a> {
         if sum > MAX_IN_PLACE {
             return Err(format!("more than {MAX_IN_PLACE} of its subschemas apply to the same value"));
         }
-        if deepest >= MAX_CHAIN {
-            return Err(too_long());
+        if deepest >= MAX_IN_PLACE_DEPTH {
+            return Err(too_deep());
         }
         set(known, at, (sum, deepest + 1));
         Ok((sum, deepest + 1))
     }
 
-    /// The memory that a part takes with all parts inside it.
+    /// Returns the memory of a subschema, including all subschemas inside it.
     fn within(&self, at: usize) -> u64 {
         pay(1);
         let Some(part) = self.parts.get(at) else { return 0 };
@@ -287,16 +290,16 @@ impl<'a> Cost<'a> {
         inside.fold(weight(part, part.path), u64::saturating_add)
     }
 
-    /// Subtracts from `left` the memory that a part takes if it is compiled again for each way that leads to it, as parts that
-    /// look for unevaluated members are.
+    /// Subtracts from `left` the memory of a subschema if it is compiled again for each way that leads to it, as subschemas with
+    /// `unevaluatedItems` or `unevaluatedProperties` are.
     fn expand(&self, at: usize, path: u64, times: u64, open: &mut Vec<usize>, left: &mut u64) -> Result<(), String> {
         pay(1);
         let Some(part) = self.parts.get(at) else { return Ok(()) };
         let times = if part.unevaluated { times.saturating_mul(2) } else { times };
         let cost = weight(part, path).saturating_mul(times);
         *left = left.checked_sub(cost).ok_or_else(too_large)?;
-        if open.len() > MAX_CHAIN as usize {
-            return Err(too_long());
+        if open.len() > MAX_IN_PLACE_DEPTH as usize {
+            return Err(too_deep());
         }
         for next in part.same.iter().chain(&part.inner) {
             let further = self.parts.get(*next).map_or(0, |next| next.path.saturating_sub(part.path));
@@ -317,8 +320,9 @@ fn set(known: &mut [Option<(u64, u32)>], at: usize, found: (u64, u32)) {
     }
 }
 
+/// Returns the estimated memory of one subschema with a path of this length.
 fn weight(part: &Part, path: u64) -> u64 {
-    // If the root has an id, each path is kept as an absolute URI too. That is charged in any case.
+    // If the root has an id, each path is also stored as an absolute URI. That is charged in any case.
     let paths = (1 + 2 * part.keywords).saturating_mul(path + 16).saturating_mul(2);
     (part.bytes + 400 + 300 * part.keywords).saturating_add(paths)
 }

@@ -1,9 +1,8 @@
-//! JSON Schemas that guests supply. They may be hostile, so they are checked before they are compiled, once, when the plugin is
-//! loaded.
+//! JSON Schemas that guests supply. They may be hostile, so each is examined before it is compiled, once, when the plugin is loaded.
 //!
-//! Nothing is ever fetched, and patterns match in linear time. The memory and the work that a schema can cause are bounded
-//! before it is compiled (`cost`). The check of one value is bounded while it runs: the validator reads the value through
-//! `judged`, which pays for each step out of a budget (`budget`).
+//! References are never fetched, and patterns match in linear time, so there is no ReDoS. The memory and work that a schema can cause are
+//! bounded before it is compiled (`cost`). The check of one value is bounded while it runs: the validator reads the value through
+//! `metered`, which subtracts each step from a budget (`budget`).
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,46 +13,46 @@ use wharf_sandbox::places::Places;
 use self::{
     budget::{Exhausted, Lengths},
     cost::Cost,
-    judged::{At, Judged},
+    metered::{At, Metered},
 };
 use crate::base::{party::Party, text::clip};
 
 pub mod budget;
 mod cost;
-mod judged;
+mod metered;
 mod nulls;
 pub mod readable;
 
-/// The largest schema, in bytes of JSON.
+/// The maximum size of a schema, in bytes of JSON.
 pub const MAX_BYTES: usize = 64 * 1024;
-/// The deepest nesting of a schema.
+/// The maximum nesting depth of a schema.
 pub const MAX_DEPTH: usize = 32;
-/// The most memory for a schema that is compiled to check one answer.
+/// The maximum memory of a schema that is compiled to check one answer.
 const MAX_SMALL_BYTES: usize = 4 << 20;
-/// The most problems that a message names, and the most problems and steps that are spent on finding those.
+/// The maximum number of problems in an error message, and the maximum number of problems and steps examined to find them.
 const MAX_PROBLEMS: usize = 3;
-const MAX_LOOKED_AT: u32 = 32;
-const STEPS_FOR_PROBLEMS: u64 = 1_000_000;
-/// The largest product of a value's bytes and its schema's parts to be checked on the current thread, where it takes some
+const MAX_EXAMINED_PROBLEMS: u32 = 32;
+const MAX_PROBLEM_STEPS: u64 = 1_000_000;
+/// The maximum product of the bytes of a value and the number of subschemas for a check on the current thread, where it takes a few
 /// milliseconds at most.
-const CHECKED_AT_ONCE: usize = 4_000_000;
+const MAX_WORK_HERE: usize = 4_000_000;
 
-/// Kinds of patterns: the most bytes of the compiled pattern, and the measured worst time in nanoseconds to match one byte. A
-/// pattern is of the first kind that it fits into.
+/// The classes of patterns: the maximum size of the compiled pattern, and the measured worst time in nanoseconds to match one byte. A
+/// pattern belongs to the first class that it fits into.
 const PATTERN_KINDS: [(usize, usize); 6] =
     [(8 << 10, 900), (16 << 10, 1_900), (32 << 10, 3_600), (64 << 10, 7_000), (128 << 10, 12_000), (256 << 10, 28_000)];
-/// The memory for matching in each of the two directions.
+/// The memory for matching, for each of the two directions.
 const PATTERN_CACHE_BYTES: usize = 64 << 10;
-/// The longest time for matching one text, which nothing can interrupt.
-const MATCH_NS: usize = 250_000_000;
+/// The maximum time in nanoseconds for matching one text. A match cannot be interrupted.
+const MAX_MATCH_NS: usize = 250_000_000;
 
-/// A schema in use.
+/// A compiled schema.
 #[derive(Debug)]
 pub struct Schema {
-    /// The schema as the plugin wrote it, with its members in their order.
+    /// The schema as the plugin wrote it, with its members in the original order.
     pub text: Box<RawValue>,
-    validator: Arc<Validator<Judged>>,
-    /// How many subschemas it has.
+    validator: Arc<Validator<Metered>>,
+    /// The number of subschemas.
     parts: usize,
     lengths: Lengths,
 }
@@ -69,13 +68,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Examines a schema. `object_root`: whether it must describe an object, as schemas of arguments must.
+    /// Examines a schema. `object_root`: whether the schema must describe an object, as schemas of arguments must.
     pub fn of(text: &str, object_root: bool) -> Result<Self, String> {
         if text.len() > MAX_BYTES {
             return Err(format!("the schema has {} bytes, more than {MAX_BYTES}", text.len()));
         }
         if depth(text) > MAX_DEPTH {
-            return Err(format!("the schema is nested more than {MAX_DEPTH} deep"));
+            return Err(format!("the schema is nested more than {MAX_DEPTH} levels deep"));
         }
         let value: Value = serde_json::from_str(text).map_err(|error| format!("the schema is not JSON: {error}"))?;
         if object_root && value.get("type").and_then(Value::as_str) != Some("object") {
@@ -90,7 +89,7 @@ impl Plan {
         let (mut slowest, mut of_names) = (0, 0_usize);
         for pattern in &cost.patterns {
             budget::look_at_clock();
-            let (size, pace) = kind(pattern)?;
+            let (size, pace) = class_of(pattern)?;
             bytes = bytes.saturating_add(3 * size + 400 * pattern.len() + 2 * PATTERN_CACHE_BYTES);
             slowest = slowest.max(pace);
             if cost.name_patterns.contains(pattern) {
@@ -98,15 +97,15 @@ impl Plan {
             }
         }
         let lengths = Lengths {
-            text: MATCH_NS.checked_div(slowest).unwrap_or(usize::MAX),
-            name: MATCH_NS.checked_div(of_names).unwrap_or(usize::MAX),
+            text: MAX_MATCH_NS.checked_div(slowest).unwrap_or(usize::MAX),
+            name: MAX_MATCH_NS.checked_div(of_names).unwrap_or(usize::MAX),
         };
         let parts = cost.parts();
         let text = RawValue::from_string(text.to_owned()).map_err(|error| error.to_string())?;
         Ok(Self { text, value, parts, bytes, lengths })
     }
 
-    /// The most memory that it takes when it is compiled.
+    /// Returns the maximum memory of the compiled schema.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -118,8 +117,8 @@ impl Plan {
     }
 }
 
-fn build(schema: &Value, pattern_bytes: usize) -> Result<Validator<Judged>, String> {
-    jsonschema::options_for::<Judged>()
+fn build(schema: &Value, pattern_bytes: usize) -> Result<Validator<Metered>, String> {
+    jsonschema::options_for::<Metered>()
         .offline()
         .with_pattern_options(PatternOptions::regex().size_limit(pattern_bytes).dfa_size_limit(PATTERN_CACHE_BYTES))
         .should_validate_formats(false)
@@ -127,8 +126,8 @@ fn build(schema: &Value, pattern_bytes: usize) -> Result<Validator<Judged>, Stri
         .map_err(|error| clip(&error.to_string()))
 }
 
-/// The kind of a pattern, found by compiling it.
-fn kind(pattern: &str) -> Result<(usize, usize), String> {
+/// Returns the class of a pattern, which is found by compiling it.
+fn class_of(pattern: &str) -> Result<(usize, usize), String> {
     let schema = json!({ "pattern": pattern });
     let mut problem = String::new();
     for (size, pace) in PATTERN_KINDS {
@@ -146,16 +145,16 @@ impl Schema {
         let compiled = budget::here(Lengths::ANY, || {
             let plan = Plan::of(text, true)?;
             if plan.bytes() > MAX_SMALL_BYTES {
-                return Err("the schema is too large for this place".into());
+                return Err("the schema is too large to be checked during a call".into());
             }
             plan.compile()
         });
         compiled.unwrap_or_else(|exhausted| Err(exhausted.to_string()))
     }
 
-    /// Checks a value of so many bytes. Nulls for optional members are removed, if that makes the value fit. A check that takes
-    /// long or goes deep runs on a thread for that, within `limit`, one at a time for each pool of `turns`, so that a plugin with a
-    /// costly schema and large values delays nobody but itself.
+    /// Checks a value of `bytes` bytes. Removes nulls for optional members if that makes the value valid. A check that takes long or goes
+    /// deep runs on a checking thread, within `limit`. It waits for a place of `turns`, so that a plugin with a costly schema and large
+    /// values delays only itself.
     pub async fn check_within(
         &self,
         value: Value,
@@ -163,11 +162,11 @@ impl Schema {
         limit: Duration,
         (turns, party): (&Arc<Places>, Party),
     ) -> Result<Fits, String> {
-        if bytes.saturating_mul(self.parts) <= CHECKED_AT_ONCE {
+        if bytes.saturating_mul(self.parts) <= MAX_WORK_HERE {
             match budget::here(self.lengths, || check(&self.validator, &value)) {
                 Ok(Ok(())) => return Ok(Fits { value, without_nulls: false }),
                 Ok(Err(problem)) if !has_null(&value) => return Err(problem),
-                // The value is costly to check after all, or has nulls that may have to be removed.
+                // The check exceeds the small budget, or the value has nulls that may have to be removed.
                 _ => {}
             }
         }
@@ -176,7 +175,7 @@ impl Schema {
             let place = turns.wait(party).await;
             budget::run(limit, self.lengths, move || {
                 let checked = check_without_nulls(&validator, &text, value);
-                // The place is kept until the thread is free again, even if the caller has stopped waiting.
+                // The place is held until the thread is free again, even if the caller has stopped waiting.
                 drop(place);
                 checked
             })
@@ -190,14 +189,14 @@ impl Schema {
         }
     }
 
-    /// Checks a small value on this thread. The error says in words for a model what is wrong.
+    /// Checks a small value on the current thread. The error describes for a model what is wrong.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         let checked = budget::here(self.lengths, || check(&self.validator, value));
         checked.unwrap_or_else(|exhausted| Err(exhausted.to_string()))
     }
 }
 
-/// A value that fits a schema.
+/// A value that is valid for a schema.
 #[derive(Debug)]
 pub struct Fits {
     pub value: Value,
@@ -205,8 +204,8 @@ pub struct Fits {
     pub without_nulls: bool,
 }
 
-/// Checks a value as it is and, if it does not fit, without the nulls for optional members.
-fn check_without_nulls(validator: &Validator<Judged>, text: &RawValue, mut value: Value) -> Result<Fits, String> {
+/// Checks a value as it is and, if it is not valid, without the nulls for optional members.
+fn check_without_nulls(validator: &Validator<Metered>, text: &RawValue, mut value: Value) -> Result<Fits, String> {
     let problem = match check(validator, &value) {
         Ok(()) => return Ok(Fits { value, without_nulls: false }),
         Err(problem) => problem,
@@ -231,7 +230,7 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-fn check(validator: &Validator<Judged>, value: &Value) -> Result<(), String> {
+fn check(validator: &Validator<Metered>, value: &Value) -> Result<(), String> {
     if validator.is_valid(At(value)) {
         return Ok(());
     }
@@ -244,14 +243,14 @@ fn check(validator: &Validator<Judged>, value: &Value) -> Result<(), String> {
         errors.map(|error| describe(&error)).collect::<Vec<_>>()
     };
     let first = || validator.validate(At(value)).err().iter().map(describe).collect::<Vec<_>>();
-    // To find why a value does not fit can take far longer than to find that it does not.
-    let problems = budget::part(STEPS_FOR_PROBLEMS, MAX_LOOKED_AT, some)
-        .or_else(|_| budget::part(STEPS_FOR_PROBLEMS, MAX_LOOKED_AT, first))
+    // Finding out why a value is not valid can take far longer than finding out that it is not, so these searches have smaller budgets.
+    let problems = budget::part(MAX_PROBLEM_STEPS, MAX_EXAMINED_PROBLEMS, some)
+        .or_else(|_| budget::part(MAX_PROBLEM_STEPS, MAX_EXAMINED_PROBLEMS, first))
         .unwrap_or_default();
     Err(if problems.is_empty() { "it does not fit the schema".into() } else { problems.join("; ") })
 }
 
-/// The deepest nesting of arrays and objects in a JSON text, without parsing it into a tree.
+/// Returns the maximum nesting depth of arrays and objects in a JSON text, without parsing it into a tree.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
@@ -299,22 +298,22 @@ mod tests {
             ("nonsense", "not JSON"),
             ("[]", "\"type\": \"object\""),
             (r#"{"type":"string"}"#, "\"type\": \"object\""),
-            (r#"{"type":"object","properties":7}"#, "holds schemas by name"),
+            (r#"{"type":"object","properties":7}"#, "must be an object of schemas"),
             (r#"{"type":"object","minLength":"x"}"#, "not valid"),
             (r#"{"type":"object","$ref":"https://example.com/x"}"#, "leads outside"),
             (r#"{"type":"object","$ref":"other.json"}"#, "leads outside"),
-            (r##"{"type":"object","$ref":"#/nowhere"}"##, "leads nowhere"),
+            (r##"{"type":"object","$ref":"#/nowhere"}"##, "does not exist"),
             (r#"{"type":"object","$schema":"https://example.com/mine"}"#, "dialect"),
             (r#"{"type":"object","properties":{"a":{"$schema":"urn:x"}}}"#, "only at the root"),
             (r#"{"type":"object","properties":{"a":{"pattern":"(?=x)"}}}"#, "regex"),
             (r#"{"type":"object","properties":{"a":{"pattern":"(a{1000}){1000}"}}}"#, "regex"),
-            (r##"{"type":"object","$ref":"#"}"##, "without end"),
-            (r##"{"type":"object","not":{"allOf":[{"$ref":"#"}]}}"##, "without end"),
+            (r##"{"type":"object","$ref":"#"}"##, "endless cycle"),
+            (r##"{"type":"object","not":{"allOf":[{"$ref":"#"}]}}"##, "endless cycle"),
             (
                 r##"{"type":"object","$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##,
-                "without end",
+                "endless cycle",
             ),
-            (r##"{"type":"object","properties":{"a":{"$ref":"#/default"}},"default":{}}"##, "leads nowhere"),
+            (r##"{"type":"object","properties":{"a":{"$ref":"#/default"}},"default":{}}"##, "does not exist"),
             (r##"{"type":"object","properties":{"a":{"$id":"http://x/","$ref":"#"}}}"##, "`$id`"),
             (&deep, "nested"),
             (&large, "bytes"),
@@ -334,8 +333,8 @@ mod tests {
         assert!(started.elapsed().as_secs() < 2);
     }
 
-    /// A schema with definitions that are each so many `not`s deep. Each refers to the next, and the last applies the first to
-    /// the items of the value.
+    /// Returns a schema whose definitions consist of `nots` nested `not`s each. Each definition refers to the next, and the last one
+    /// applies the first to the items of the value.
     fn winding(definitions: usize, nots: usize) -> String {
         let chain = |at: usize| {
             let next = if at + 1 < definitions {
@@ -359,7 +358,7 @@ mod tests {
         let turns = (&Places::new(&crate::plugins::served::CHECKS, 1), Party::SOLE);
         let limit = Duration::from_secs(10);
         let error = compile(&winding(20, 26), true).unwrap_err();
-        assert!(error.contains("lead over more than"), "{error}");
+        assert!(error.contains("nested more than 100 deep"), "{error}");
         // The deepest schema that is accepted, with the deepest value that can be parsed.
         let schema = compile(&winding(3, 26), true).unwrap();
         let checked = schema.check_within(nested(120), usize::MAX, limit, turns).await;
@@ -375,7 +374,7 @@ mod tests {
         let schema = schema.unwrap();
         let value = serde_json::json!({ "a": vec![7; 200_000] });
         let turns = (&Places::new(&crate::plugins::served::CHECKS, 1), Party::SOLE);
-        // All the steps of the budget take longer than this on any machine.
+        // Using up all steps of the budget takes longer than this on any machine.
         let limit = Duration::from_millis(1);
         let error = schema.check_within(value.clone(), 400_000, limit, turns).await.unwrap_err();
         assert!(error.contains("longer than 1 ms"), "{error}");

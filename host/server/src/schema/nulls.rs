@@ -1,15 +1,15 @@
-//! Removes nulls for optional members. Many clients, and many languages that plugins are written in, write null for an optional
-//! member without a value, while most schemas allow only that it is missing.
+//! Removes nulls for optional members. Many clients, and many languages in which plugins are written, encode an optional member without a
+//! value as null, while most schemas only allow the member to be absent.
 
 use serde_json::{Map, Value};
 
 use super::budget::pay;
 
-/// How many references are followed in a row.
+/// The maximum number of references that are followed in a row.
 const MAX_REFERENCES: usize = 8;
 
-/// Removes the members of a value that are null although its schema neither requires them nor lets them be null. False if there
-/// are none.
+/// Removes the members of a value that are null although its schema neither requires them nor allows them to be null. Returns whether any
+/// were removed.
 pub fn take_out(schema: &Value, value: &mut Value) -> bool {
     walk(schema, schema, value)
 }
@@ -47,7 +47,7 @@ fn walk(root: &Value, schema: &Value, value: &mut Value) -> bool {
     }
 }
 
-/// The schema itself, or the one within `root` that it refers to.
+/// Follows the references of a schema within `root`. Returns the schema itself if it has no `$ref`, or `None` if a reference leads outside.
 fn resolve<'a>(root: &'a Value, schema: &'a Value) -> Option<&'a Value> {
     let mut schema = schema;
     for _ in 0..MAX_REFERENCES {
@@ -57,7 +57,7 @@ fn resolve<'a>(root: &'a Value, schema: &'a Value) -> Option<&'a Value> {
     None
 }
 
-/// Whether a value may be null by the `type` of its schema. A schema without a `type` may allow it, so this is true for it.
+/// Whether the `type` of a schema allows null. Returns true for a schema without a `type`, which may allow it.
 fn may_be_null(root: &Value, schema: &Value) -> bool {
     match resolve(root, schema).and_then(|schema| schema.get("type")) {
         Some(Value::String(kind)) => kind == "null",

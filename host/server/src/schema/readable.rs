@@ -1,11 +1,11 @@
-//! Finds valid parts of a schema that some clients cannot read. Those clients make types of their own from it, and know only
-//! the simpler parts of JSON Schema.
+//! Finds parts of a schema that are valid but that some clients cannot read. Those clients convert the schema to types of their own, and
+//! support only a subset of JSON Schema.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// The formats of JSON Schema itself, which no client fails on.
+/// The formats that JSON Schema defines. All clients accept them.
 const FORMATS: [&str; 19] = [
     "date-time",
     "date",
@@ -28,11 +28,11 @@ const FORMATS: [&str; 19] = [
     "regex",
 ];
 
-/// The kinds of trouble in the schema of a tool's arguments.
+/// Returns the kinds of problems in the schema of a tool's arguments, each described for the operator.
 pub fn troubles(schema: &Value) -> BTreeSet<&'static str> {
     let mut found = BTreeSet::new();
     if schema.get("properties").is_none() {
-        found.insert("`properties` is missing (say `{}` if there are none)");
+        found.insert("`properties` is missing (write `{}` for a tool without arguments)");
     }
     if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
         found.insert("`additionalProperties: false`");
@@ -53,9 +53,9 @@ fn look(schema: &Value, found: &mut BTreeSet<&'static str>) {
                         found.insert("`$ref`");
                     }
                     ("format", Value::String(format)) if !FORMATS.contains(&format.as_str()) => {
-                        found.insert("a `format` that JSON Schema does not know");
+                        found.insert("a `format` that JSON Schema does not define");
                     }
-                    // These contain values and no schemas.
+                    // These keywords contain values, not schemas.
                     ("default" | "const" | "enum" | "examples", _) => {}
                     (_, value) => look(value, found),
                 }

@@ -1,5 +1,5 @@
-//! Which clients there are, where their configs are and how they name a server. Taken from the documentation of each client, as it
-//! was in November 2026.
+//! The supported MCP clients: where their configs are, and how each describes a server. Taken from the documentation of each client as of
+//! November 2026.
 
 use std::path::PathBuf;
 
@@ -11,35 +11,35 @@ use super::format::Format;
 /// A client and its config.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Client {
-    /// As the command line names it.
+    /// The name on the command line.
     pub id: &'static str,
     pub title: &'static str,
     pub format: Format,
-    /// The mapping in which its servers are, by their names.
+    /// The key of the mapping from names to servers.
     pub key: &'static str,
     kind: Kind,
-    /// Whether it tells servers which folders its person has opened. Most clients do not.
+    /// Whether the client tells servers which folders the user has opened (roots). Most clients do not.
     pub has_roots: bool,
-    /// Whether it replaces variables such as `${workspaceFolder}` in arguments.
+    /// Whether the client expands variables such as `${workspaceFolder}` in arguments.
     pub has_variables: bool,
-    /// What is to be done before it knows of a change.
-    pub then: &'static str,
+    /// What the user has to do to make the client use a changed config.
+    pub next_step: &'static str,
 }
 
-/// How a server is written.
+/// The members that describe a server in a client's config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// `command` and `args`.
     Plain,
-    /// The same, and that it is a program.
+    /// `command`, `args`, and `type = "stdio"`.
     Typed,
-    /// The same, and that it comes from no extension of the editor.
+    /// `command`, `args`, and `source = "custom"`: the server does not come from an extension of the editor.
     Custom,
-    /// goose has other words for all of it.
+    /// goose's own names, such as `cmd` and `envs`.
     Goose,
 }
 
-/// A server as every client knows it.
+/// An MCP server, in the members that all clients have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     pub name: String,
@@ -48,7 +48,7 @@ pub struct Server {
 }
 
 pub const ALL: &[Client] = &[
-    // Settings, Developer, Edit Config opens it. The same on Linux, where the config folder takes the place of Application Support.
+    // Opened with Settings, Developer, Edit Config. On Linux it is in the config folder in place of Application Support.
     Client {
         id: "claude-desktop",
         title: "Claude Desktop",
@@ -57,9 +57,9 @@ pub const ALL: &[Client] = &[
         kind: Kind::Plain,
         has_roots: false,
         has_variables: false,
-        then: "quit Claude Desktop and start it again",
+        next_step: "quit Claude Desktop and start it again",
     },
-    // The user's scope: what `claude mcp add --scope user` writes. It replaces ${NAME} by the environment.
+    // The user scope, to which `claude mcp add --scope user` writes. Claude Code expands ${NAME} from the environment.
     Client {
         id: "claude-code",
         title: "Claude Code",
@@ -68,9 +68,9 @@ pub const ALL: &[Client] = &[
         kind: Kind::Typed,
         has_roots: true,
         has_variables: true,
-        then: "start a new session of Claude Code",
+        next_step: "start a new session of Claude Code",
     },
-    // The user's own mcp.json ("MCP: Open User Configuration"); .vscode/mcp.json of a folder is written alike. `type` is required.
+    // The user's mcp.json ("MCP: Open User Configuration"). A folder's .vscode/mcp.json has the same format. `type` is required.
     Client {
         id: "vscode",
         title: "Visual Studio Code",
@@ -79,9 +79,9 @@ pub const ALL: &[Client] = &[
         kind: Kind::Typed,
         has_roots: true,
         has_variables: true,
-        then: "start the server with \"MCP: List Servers\" in Visual Studio Code",
+        next_step: "start the server with \"MCP: List Servers\" in Visual Studio Code",
     },
-    // Of all projects; .cursor/mcp.json of a folder is written alike. ${workspaceFolder} is the folder of the latter.
+    // For all projects. A folder's .cursor/mcp.json has the same format, and there ${workspaceFolder} is that folder.
     Client {
         id: "cursor",
         title: "Cursor",
@@ -90,9 +90,9 @@ pub const ALL: &[Client] = &[
         kind: Kind::Plain,
         has_roots: true,
         has_variables: true,
-        then: "turn it on in Cursor's settings, under MCP",
+        next_step: "turn it on in Cursor's settings, under MCP",
     },
-    // The command line, the extension and the app share it.
+    // Shared by the command line, the extension and the app.
     Client {
         id: "codex",
         title: "Codex",
@@ -101,9 +101,9 @@ pub const ALL: &[Client] = &[
         kind: Kind::Plain,
         has_roots: false,
         has_variables: false,
-        then: "start Codex again",
+        next_step: "start Codex again",
     },
-    // `source` was needed for a while to tell it from servers of extensions, and is read still.
+    // Some versions need `source` to distinguish the server from those of extensions, and later ones still read it.
     Client {
         id: "zed",
         title: "Zed",
@@ -112,7 +112,7 @@ pub const ALL: &[Client] = &[
         kind: Kind::Custom,
         has_roots: false,
         has_variables: false,
-        then: "Zed starts it at once; its agent panel shows it",
+        next_step: "Zed starts it at once; its agent panel shows it",
     },
     Client {
         id: "goose",
@@ -122,9 +122,9 @@ pub const ALL: &[Client] = &[
         kind: Kind::Goose,
         has_roots: true,
         has_variables: false,
-        then: "start a new session of goose",
+        next_step: "start a new session of goose",
     },
-    // What most other clients read.
+    // The format that most other clients read.
     Client {
         id: "other",
         title: "another client with `mcpServers` in JSON",
@@ -133,7 +133,7 @@ pub const ALL: &[Client] = &[
         kind: Kind::Plain,
         has_roots: false,
         has_variables: false,
-        then: "start the client again",
+        next_step: "start the client again",
     },
 ];
 
@@ -141,7 +141,7 @@ pub fn find(id: &str) -> Option<&'static Client> {
     ALL.iter().find(|client| client.id == id)
 }
 
-/// Where clients look for their configs.
+/// The folders in which clients look for their configs.
 #[derive(Debug, Clone)]
 pub struct Places {
     pub home: PathBuf,
@@ -169,7 +169,7 @@ impl Places {
 }
 
 impl Client {
-    /// Its config. None for clients whose config has to be named.
+    /// Returns the path of the client's config, or `None` if the user has to name it.
     pub fn path(&self, places: &Places) -> Option<PathBuf> {
         let Places { home, config, codex, claude, is_mac } = places;
         let config = || config.clone().unwrap_or_else(|| home.join(".config"));
@@ -187,7 +187,7 @@ impl Client {
         })
     }
 
-    /// The server as this client's config has it.
+    /// Returns a server as this client's config describes it.
     fn written(&self, server: &Server) -> Value {
         let Server { name, command, args } = server;
         match self.kind {
@@ -201,8 +201,8 @@ impl Client {
         }
     }
 
-    /// The text with this server in it, in place of one of the same name. What a person has added to one that was wharf's already,
-    /// such as variables of the environment or that it is turned off, stays.
+    /// Returns the text with this server added, or replacing one of the same name. If the replaced server was wharf, other members that
+    /// a person has added stay, such as environment variables or that it is turned off.
     pub fn set(&self, text: &str, server: &Server) -> Result<String> {
         let servers = self.format.servers(text, self.key)?;
         let before = servers.get(&server.name);
@@ -221,8 +221,8 @@ impl Client {
         self.format.set(text, self.key, &server.name, &written)
     }
 
-    /// The text without this server: exactly as it would be if the server had never been put in, if nothing but servers came in
-    /// since the backup. `backup`: a text from before. None: there was no file.
+    /// Returns the text without this server. If only servers were added since the backup, the result is the exact text without the
+    /// server ever having been added. `backup`: an earlier text; `None` if the file did not exist. Returns `None` to delete the file.
     pub fn undo(&self, text: &str, name: &str, backup: Option<&str>) -> Result<Option<String>> {
         for before in backup.into_iter().chain(std::iter::once("")) {
             let Some(mut added) = self.added(before, text) else { continue };
@@ -237,37 +237,36 @@ impl Client {
         self.format.remove(text, self.key, name).map(Some)
     }
 
-    /// Whether one text becomes the other by putting in servers and in no other way. Then the earlier one is what to come back to
-    /// when the servers are taken out.
-    pub fn leads(&self, before: &str, text: &str) -> bool {
+    /// Whether `text` differs from `before` only by added servers. Then `before` is the text to restore when the servers are removed.
+    pub fn only_adds_servers(&self, before: &str, text: &str) -> bool {
         self.added(before, text).is_some()
     }
 
-    /// The servers that make one text of the other, in the order in which they were put in. None: something else was changed.
+    /// Returns the servers whose addition turns `before` into `text`, in the order of addition, or `None` if something else was changed.
     fn added(&self, before: &str, text: &str) -> Option<Vec<Server>> {
         let known = self.format.servers(before, self.key).ok()?;
         let mut added = self.servers(text).ok()?;
         added.retain(|server| !known.contains_key(&server.name));
-        let leads = |added: &[Server]| self.with(before, added).is_ok_and(|made| made == text);
-        if leads(&added) {
+        let reproduces = |added: &[Server]| self.with(before, added).is_ok_and(|made| made == text);
+        if reproduces(&added) {
             return Some(added);
         }
-        // Some formats take a new server in before the others.
+        // Some formats add a new server before the others.
         added.reverse();
-        leads(&added).then_some(added)
+        reproduces(&added).then_some(added)
     }
 
-    /// The text with all of these servers, put in one after the other.
+    /// Returns the text with all of these servers, added one after the other.
     fn with(&self, text: &str, servers: &[Server]) -> Result<String> {
         servers.iter().try_fold(text.to_owned(), |text, server| self.set(&text, server))
     }
 
-    /// The servers of a config that are programs.
+    /// Returns the servers of a config that are started as programs.
     pub fn servers(&self, text: &str) -> Result<Vec<Server>> {
         let servers = self.format.servers(text, self.key)?;
         let program = |(name, written): (String, Value)| {
             let command = written.get("command").or_else(|| written.get("cmd"))?;
-            // Zed had the arguments within the command for a while.
+            // Some versions of Zed have the arguments inside `command`.
             let (command, args) = match command {
                 Value::Object(command) => (command.get("path")?.as_str()?, command.get("args")),
                 command => (command.as_str()?, written.get("args")),
@@ -279,19 +278,19 @@ impl Client {
         Ok(servers.into_iter().filter_map(program).collect())
     }
 
-    /// Whether there is anything under this name.
+    /// Whether the config has a server of any kind under this name.
     pub fn has(&self, text: &str, name: &str) -> Result<bool> {
         Ok(self.format.servers(text, self.key)?.contains_key(name))
     }
 }
 
 impl Server {
-    /// Whether it starts a wharf.
+    /// Whether this server is wharf.
     pub fn is_wharf(&self) -> bool {
         std::path::Path::new(&self.command).file_name().is_some_and(|name| name == "wharf")
     }
 
-    /// The command as one would type it.
+    /// Returns the command line, quoted for a shell.
     pub fn line(&self) -> String {
         let words = std::iter::once(&self.command).chain(&self.args);
         let quoted = words.map(|word| {

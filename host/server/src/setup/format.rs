@@ -1,4 +1,4 @@
-//! The texts in which servers stand: JSON with comments, TOML and YAML. In each there is one mapping, by whose keys servers go.
+//! The formats of client configs: JSON with comments, TOML and YAML. Each config has one mapping from names to servers.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The text with this server below `key`, in place of one of the same name.
+    /// Returns the text with this server below `key`, added or replacing one of the same name.
     pub fn set(self, text: &str, key: &str, name: &str, server: &Value) -> Result<String> {
         let (plain, form) = Form::take(text)?;
         let edited = match self {
@@ -25,7 +25,7 @@ impl Format {
         Ok(form.give(&edited))
     }
 
-    /// The text without the server of that name.
+    /// Returns the text without the server of that name.
     pub fn remove(self, text: &str, key: &str, name: &str) -> Result<String> {
         let (plain, form) = Form::take(text)?;
         let edited = match self {
@@ -37,13 +37,13 @@ impl Format {
         Ok(form.give(&edited))
     }
 
-    /// The servers below `key`, by their names.
+    /// Returns the servers below `key`, by their names.
     pub fn servers(self, text: &str, key: &str) -> Result<Map<String, Value>> {
         let (plain, _) = Form::take(text)?;
         match self.read(&plain)?.remove(key) {
             None | Some(Value::Null) => Ok(Map::new()),
             Some(Value::Object(servers)) => Ok(servers),
-            Some(_) => anyhow::bail!("`{key}` is no mapping of servers by their names"),
+            Some(_) => anyhow::bail!("`{key}` is not a mapping from names to servers"),
         }
     }
 
@@ -55,7 +55,7 @@ impl Format {
         }
     }
 
-    /// Checks that an edit did what it was to do, and nothing else.
+    /// Checks that an edit made the intended change and no other.
     fn check(self, before: &str, after: &str, key: &str, name: &str, server: Option<&Value>) -> Result<()> {
         let mut expected = self.read(before)?;
         let mut servers = match expected.remove(key) {
@@ -68,7 +68,7 @@ impl Format {
         let is_servers = is.remove(key).filter(|servers| !servers.is_null()).unwrap_or_else(|| Map::new().into());
         ensure!(
             is == expected && is_servers == Value::Object(servers),
-            "it cannot be edited without changing something else, so nothing was written; write the entry by hand"
+            "the file cannot be edited without changing something else, so nothing was written; edit the entry by hand"
         );
         Ok(())
     }

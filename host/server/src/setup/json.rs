@@ -1,4 +1,4 @@
-//! Servers in JSON, with the comments and the trailing commas that editors allow.
+//! Edits servers in JSON with the comments and trailing commas that editors allow.
 
 use anyhow::{Context, Result, bail};
 use jsonc_parser::{
@@ -7,7 +7,7 @@ use jsonc_parser::{
 };
 use serde_json::{Map, Value};
 
-/// What editors read: comments and trailing commas, and nothing else beside JSON.
+/// Returns the options of the parser: JSON with comments and trailing commas, and no other extensions.
 fn options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,
@@ -33,15 +33,15 @@ pub fn read(text: &str) -> Result<Map<String, Value>> {
         None => Ok(Map::new()),
         Some(value) => match value.to_serde_value() {
             Some(Value::Object(object)) => Ok(object),
-            _ => bail!("1:1: this is no JSON object"),
+            _ => bail!("1:1: not a JSON object"),
         },
     }
 }
 
 pub fn set(text: &str, key: &str, name: &str, server: &Value) -> Result<String> {
     let root = parse(text)?;
-    let object = root.object_value_or_create().context("1:1: this is no JSON object")?;
-    let servers = object.object_value_or_create(key).with_context(|| format!("`{key}` is no JSON object"))?;
+    let object = root.object_value_or_create().context("1:1: not a JSON object")?;
+    let servers = object.object_value_or_create(key).with_context(|| format!("`{key}` is not a JSON object"))?;
     match servers.get(name) {
         Some(known) => known.set_value(input(server)),
         None => drop(servers.append(name, input(server))),

@@ -1,6 +1,6 @@
-//! The configs of MCP clients: where each client has its own, how a server stands in it, and edits that change nothing else.
+//! The configs of MCP clients: where each client has its config, how it describes a server, and edits that change nothing else.
 //!
-//! All of this is text in and text out; who calls it reads and writes the files.
+//! The functions work on text; their callers read and write the files.
 
 pub mod clients;
 pub mod form;

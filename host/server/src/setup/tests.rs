@@ -1,4 +1,4 @@
-//! Tests of edits: for each client, what a config says before and after, and that taking the server out again leaves what was there.
+//! Tests of edits: for each client, the config before and after adding a server, and that removing it restores the original text.
 
 use super::{
     clients::{ALL, Client, Places, Server, find},
@@ -14,7 +14,7 @@ fn client(id: &str) -> &'static Client {
     find(id).unwrap()
 }
 
-/// Text before and after, for each client.
+/// A client, and its config before and after adding the server.
 const CASES: &[(&str, &str, &str)] = &[
     (
         "claude-desktop",
@@ -121,7 +121,7 @@ fn another_path_takes_the_place_of_the_old_and_what_a_person_added_stays() {
         format!("{{\"mcpServers\": {{\"files\": {{\"command\": \"{command}\", \"env\": {{\"A\": \"1\"}}}}}}}}")
     };
     assert!(cursor.set(&with("/old/wharf"), &server()).unwrap().contains("\"A\": \"1\""));
-    // What somebody gave another program is not for wharf.
+    // Members of another program's entry are not taken over.
     assert!(!cursor.set(&with("npx"), &server()).unwrap().contains("\"A\""));
 }
 
@@ -149,19 +149,19 @@ fn what_cannot_be_read_or_edited_is_refused_with_its_place() {
     for (id, text, expected) in [
         ("cursor", "{\n  \"mcpServers\": {,}\n}", "2:18: "),
         ("cursor", "{\n  \"mcpServers\": {", "2:"),
-        ("cursor", "[]", "no JSON object"),
-        ("cursor", "{\"mcpServers\": []}", "no mapping of servers"),
+        ("cursor", "[]", "not a JSON object"),
+        ("cursor", "{\"mcpServers\": []}", "not a mapping from names to servers"),
         ("cursor", "{\"mcpServers\": {}, \"mcpServers\": {}}", "cannot be edited"),
-        ("cursor", "{\"a\": 1,\r\n\"b\": 2\n}", "let all end alike"),
+        ("cursor", "{\"a\": 1,\r\n\"b\": 2\n}", "use one of the two"),
         ("vscode", "{'servers': {}}", "1:2: "),
-        ("codex", "a = 1\nmcp_servers = 2\n", "no mapping of servers"),
+        ("codex", "a = 1\nmcp_servers = 2\n", "not a mapping from names to servers"),
         ("codex", "a = 1\n\n[b\n", "3: "),
         ("goose", "a: 1\nb: [\n", "3:"),
         ("goose", "a: 1\na: 2\n", "2: the key `a` stands here a second time"),
-        ("goose", "extensions: {b: {cmd: b}}\n", "not written in blocks"),
+        ("goose", "extensions: {b: {cmd: b}}\n", "not in block style"),
         ("goose", "a: 1\n---\nb: 2\n", "more than one document"),
-        ("goose", "- a\n", "no mapping"),
-        ("goose", "extensions: &all\n  b:\n    cmd: b\n", "no plain mapping"),
+        ("goose", "- a\n", "not a mapping"),
+        ("goose", "extensions: &all\n  b:\n    cmd: b\n", "not a plain mapping"),
     ] {
         let error = format!("{:#}", client(id).set(text, &server()).unwrap_err());
         assert!(error.contains(expected), "{id}: {text}\n{error}");
@@ -190,7 +190,7 @@ fn each_client_has_its_own_place() {
     assert_eq!(path("other", false), None);
 }
 
-/// Texts in which clients have their configs, by format.
+/// Configs of various shapes, by format.
 const SHAPES: &[(Format, &[&str])] = &[
     (
         Format::Json,
@@ -261,7 +261,7 @@ fn several_servers_leave_nothing_behind_in_whatever_order_they_go() {
                     let mut text = shape.clone();
                     for server in &installed {
                         let next = client.set(&text, server).unwrap();
-                        assert!(client.leads(&shape, &next), "{}: {shape:?} became {next:?}", client.id);
+                        assert!(client.only_adds_servers(&shape, &next), "{}: {shape:?} became {next:?}", client.id);
                         text = next;
                     }
                     let mut left = Some(text);
@@ -281,11 +281,11 @@ fn what_somebody_else_changed_is_no_trace_of_a_server() {
     let before = "{ \"mcpServers\": {} }";
     let with = client.set(before, &server()).unwrap();
     let changed = with.replace("{ \"mcp", "{ \"theme\": 1, \"mcp");
-    assert!(client.leads(before, before) && client.leads(before, &with));
-    assert!(!client.leads(before, &changed) && !client.leads(&with, before));
+    assert!(client.only_adds_servers(before, before) && client.only_adds_servers(before, &with));
+    assert!(!client.only_adds_servers(before, &changed) && !client.only_adds_servers(&with, before));
     let undone = client.undo(&changed, "files", Some(before)).unwrap().unwrap();
     assert!(undone.contains("\"theme\": 1") && !undone.contains("wharf"), "{undone}");
-    // One that was there before wharf replaced it does not come back: it was wharf's as well.
+    // A server that was wharf before it was replaced is not restored.
     let again = client.set(&with, &Server { args: vec!["serve".into()], ..server() }).unwrap();
     let undone = client.undo(&again, "files", Some(&with)).unwrap().unwrap();
     assert!(!client.has(&undone, "files").unwrap(), "{undone}");

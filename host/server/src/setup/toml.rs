@@ -1,4 +1,4 @@
-//! Servers in TOML.
+//! Edits servers in TOML.
 
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ pub fn read(text: &str) -> Result<Map<String, Value>> {
     Ok(table.iter().map(|(key, value)| (key.clone(), config::to_json(value))).collect())
 }
 
-/// The text to be edited. What is wrong with it is told in the same way as when it is read.
+/// Parses the text for editing. Errors are the same as those of [`read`].
 fn parse(text: &str) -> Result<DocumentMut> {
     read(text)?;
     Ok(text.parse()?)
@@ -25,12 +25,12 @@ pub fn set(text: &str, key: &str, name: &str, server: &Value) -> Result<String> 
         Item::Table(table)
     });
     let is_inline = servers.is_inline_table();
-    let servers = servers.as_table_like_mut().with_context(|| format!("`{key}` is no table"))?;
+    let servers = servers.as_table_like_mut().with_context(|| format!("`{key}` is not a table"))?;
     let server = match (is_inline, server) {
         (false, Value::Object(members)) => {
             let mut table = Table::new();
             fill(&mut table, members);
-            // What stands above a table belongs to it, for the library, and may be about something else.
+            // toml_edit attributes comments above a table to the table, but they may be about something else, so they are kept.
             if let Some(before) = servers.get(name).and_then(Item::as_table) {
                 *table.decor_mut() = before.decor().clone();
                 table.set_position(before.position());
@@ -48,7 +48,7 @@ pub fn remove(text: &str, key: &str, name: &str) -> Result<String> {
     let removed = document.get_mut(key).and_then(Item::as_table_like_mut).and_then(|servers| servers.remove(name));
     let above = removed.as_ref().and_then(Item::as_table).and_then(|table| table.decor().prefix()?.as_str());
     if let Some(above) = above.filter(|above| above.contains('#')) {
-        // These comments need not be about what is gone.
+        // Comments above the removed server may be about something else, so they are kept.
         let rest = document.trailing().as_str().unwrap_or_default().to_owned();
         document.set_trailing(format!("{above}{rest}"));
     }

@@ -1,26 +1,25 @@
-//! Servers in YAML. Nothing edits YAML in place and is kept well, so lines are put in and taken out where the parser says that
-//! mappings begin and end; whoever calls this reads the result again and compares. A file that is written in another way than in
-//! blocks is refused rather than guessed at.
+//! Edits servers in YAML. There is no well-maintained library that edits YAML in place, so lines are inserted and removed where the
+//! parser says that mappings begin and end. Callers parse the result again and compare. A mapping in flow style is refused.
 
 use anyhow::{Context, Result, bail, ensure};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::{Map, Value};
 
-/// How deep a text may be nested that is read here.
+/// The maximum nesting depth of a text.
 const MAX_DEPTH: usize = 64;
 
 struct Events<'a>(Vec<(Event<'a>, Span)>);
 
-/// Where the mapping of the servers stands.
+/// Where the mapping of servers is.
 enum Place {
-    /// Its servers, each with the line of its name and the last line that belongs to it, from 0; and how far their names are
-    /// indented.
+    /// A mapping in block style: its servers, each with the line of its name and its last line, counted from 0, and the indentation of
+    /// the names.
     Block {
         line: usize,
         servers: Vec<(String, usize, usize)>,
         indent: usize,
     },
-    /// The key is in this line, and has nothing, `null` or `{}`.
+    /// The key is in this line, and its value is missing, `null` or `{}`.
     Empty {
         line: usize,
     },
@@ -34,12 +33,12 @@ fn parse(text: &str) -> Result<Events<'_>> {
         anyhow::anyhow!("{}:{}: {}", at.line(), at.col() + 1, error.info())
     })?;
     let documents = events.iter().filter(|(event, _)| matches!(event, Event::DocumentStart(_))).count();
-    ensure!(documents < 2, "there is more than one document in it");
+    ensure!(documents < 2, "the file contains more than one document");
     Ok(Events(events))
 }
 
 impl Events<'_> {
-    /// The event after the node that begins at this one.
+    /// Returns the index of the event after the node that begins at `start`.
     fn after(&self, start: usize) -> Result<usize> {
         let mut open = 0_usize;
         for (at, (event, _)) in self.0.iter().enumerate().skip(start) {
@@ -52,10 +51,10 @@ impl Events<'_> {
                 return Ok(at + 1);
             }
         }
-        bail!("it ends too early")
+        bail!("unexpected end of the document")
     }
 
-    /// The keys of the mapping that begins at this event: of each the event, and that of its value.
+    /// Returns the members of the mapping that begins at `start`, as the indices of the key's and the value's first event.
     fn members(&self, start: usize) -> Result<Vec<(usize, usize)>> {
         let mut members = Vec::new();
         let mut at = start + 1;
@@ -74,19 +73,19 @@ impl Events<'_> {
         }
     }
 
-    /// The event at which the one document begins, if there is one.
+    /// Returns the index of the first event in the document, if there is a document.
     fn top(&self) -> Option<usize> {
         let start = self.0.iter().position(|(event, _)| matches!(event, Event::DocumentStart(_)))?;
         Some(start + 1)
     }
 
     fn value(&self, at: usize, depth: usize) -> Result<Value> {
-        ensure!(depth < MAX_DEPTH, "it is nested too deeply");
+        ensure!(depth < MAX_DEPTH, "nested too deeply");
         let event = self.0.get(at).map(|(event, _)| event);
-        Ok(match event.context("it ends too early")? {
+        Ok(match event.context("unexpected end of the document")? {
             Event::Scalar(text, ScalarStyle::Plain, _, None) => plain(text),
             Event::Scalar(text, ..) => text.as_ref().into(),
-            // What it stands for is not looked up: that it stays the same alias is what counts here.
+            // Aliases are not resolved: values are only compared, and the same alias has the same value.
             Event::Alias(anchor) => format!("*{anchor}").into(),
             Event::SequenceStart(..) => {
                 let mut items = Vec::new();
@@ -126,7 +125,7 @@ impl Events<'_> {
         let members = match self.0.get(at) {
             Some((Event::Scalar(text, ScalarStyle::Plain, 0, None), _)) if plain(text).is_null() => Vec::new(),
             Some((Event::MappingStart(0, None), _)) => self.members(at)?,
-            _ => bail!("{}: `{key}` is no plain mapping", line + 1),
+            _ => bail!("{}: `{key}` is not a plain mapping", line + 1),
         };
         let Some((first, _)) = members.first() else { return Ok(Place::Empty { line }) };
         let indent = self.0.get(*first).map_or(0, |(_, span)| span.start.col());
@@ -135,9 +134,9 @@ impl Events<'_> {
             let start = line_of(name);
             let own = lines.get(start).copied().unwrap_or_default();
             let is_block = start > line && own.len() - own.trim_start_matches(' ').len() == indent;
-            ensure!(is_block, "{}: `{key}` is not written in blocks", start + 1);
+            ensure!(is_block, "{}: `{key}` is not in block style, with one line per entry", start + 1);
             let end = self.after(value)?;
-            // The end of a block is where the next thing begins, so the last line is that of what is in it.
+            // The parser reports the end of a block at the start of the next token, so the last line is taken from the contents.
             let inside =
                 (name..end).filter(|at| !matches!(self.0.get(*at), Some((Event::MappingEnd | Event::SequenceEnd, _))));
             let ends = |at: usize| match self.0.get(at) {
@@ -155,7 +154,7 @@ impl Events<'_> {
     }
 }
 
-/// What a scalar without quotes is, as far as it matters here.
+/// Parses a scalar without quotes, as far as needed here.
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -171,7 +170,7 @@ pub fn read(text: &str) -> Result<Map<String, Value>> {
     match events.value(top, 0)? {
         Value::Object(members) => Ok(members),
         Value::Null => Ok(Map::new()),
-        _ => bail!("1:1: this is no mapping"),
+        _ => bail!("1:1: not a mapping"),
     }
 }
 
@@ -192,7 +191,11 @@ pub fn set(text: &str, key: &str, name: &str, server: &Value) -> Result<String> 
             let own = lines.get_mut(line).context("the line is not there")?;
             let (before, after) = own.split_once(':').context("the key has no colon")?;
             let rest = after.trim_start().trim_start_matches("{}").trim_start_matches('~').trim_start_matches("null");
-            ensure!(rest.trim().is_empty() || rest.trim_start().starts_with('#'), "{}: write `{key}:` alone", line + 1);
+            ensure!(
+                rest.trim().is_empty() || rest.trim_start().starts_with('#'),
+                "{}: leave `{key}:` without a value",
+                line + 1
+            );
             *own = format!(
                 "{before}:{}",
                 if rest.trim().is_empty() { String::new() } else { format!(" {}", rest.trim()) }
@@ -213,7 +216,7 @@ pub fn remove(text: &str, key: &str, name: &str) -> Result<String> {
         && let Some((_, start, last)) = servers.iter().find(|(known, ..)| known == name)
     {
         drop(lines.drain(*start..=*last));
-        // Without servers, what is left of the mapping would be null, which clients do not expect.
+        // Without servers, the value of the key would be null, which clients do not expect.
         if servers.len() == 1 {
             let own = lines.get_mut(line).context("the line is not there")?;
             let (before, after) = own.split_once(':').context("the key has no colon")?;
@@ -223,7 +226,7 @@ pub fn remove(text: &str, key: &str, name: &str) -> Result<String> {
     Ok(joined(text, &lines))
 }
 
-/// The lines of a server. Texts stand in quotes as in JSON, which YAML reads alike.
+/// Returns the lines of a server. Values are written as JSON, which is valid YAML.
 fn entry(name: &str, server: &Value, indent: usize) -> Vec<String> {
     let mut lines = vec![format!("{}{}:", " ".repeat(indent), Value::from(name))];
     for (key, value) in server.as_object().into_iter().flatten() {
@@ -232,7 +235,7 @@ fn entry(name: &str, server: &Value, indent: usize) -> Vec<String> {
     lines
 }
 
-/// The lines, with an end of the last one if it had one before or there was no text.
+/// Joins the lines. The last one gets a line break if it had one before, or if there was no text.
 fn joined(before: &str, lines: &[String]) -> String {
     let end = if before.is_empty() || before.ends_with('\n') { "\n" } else { "" };
     lines.join("\n") + if lines.is_empty() { "" } else { end }

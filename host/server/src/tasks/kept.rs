@@ -1,4 +1,4 @@
-//! The places of tasks that are kept, whatever store keeps their records: whose place each task takes, what is charged for it, and whose
+//! The places of stored tasks, independent of the store: which client's place each task takes, what memory it is charged for, and which
 //! finished task gives way to another client's new one.
 
 use std::{
@@ -13,20 +13,20 @@ use wharf_sandbox::places::{Full, GivesWay, Occupant, Place, Places, Rule};
 
 use crate::base::{ledger::Charge, party::Party};
 
-/// Tasks that are kept.
+/// The limit of stored tasks.
 pub static KEPT: Rule = Rule {
-    of: "tasks that are kept",
+    of: "stored tasks",
     number: "`total_tasks` in [limits]",
     taker: "client",
-    until: "the task's time to live is over, whether or not the task was asked for; at the next new task of anybody",
-    asking: "held, since the question is a part of the task, which lives no longer for it",
-    gone: "held until the time to live is over, since a client may come back for its task; a task of a session that has ended gives its \
+    until: "the task expires, whether or not its result was fetched; the place is given back when the next task is created",
+    asking: "held: the question belongs to the task and does not extend its time to live",
+    gone: "held until the task expires, since the client may come back for it; a finished task of a session that has ended gives its \
            place back",
-    gives_way: "finished tasks, the oldest first, to other clients that keep fewer tasks; tasks that run never do",
+    gives_way: "finished tasks, the oldest first, to other clients that have fewer tasks; running tasks never give way",
     old: Duration::MAX,
 };
 
-/// What is known of the tasks that are kept.
+/// The stored tasks.
 pub struct Kept {
     places: Arc<Places>,
     all: Mutex<HashMap<String, One>>,
@@ -36,29 +36,29 @@ pub struct Kept {
 
 struct One {
     until: SystemTime,
-    standing: Arc<Standing>,
+    state: Arc<TaskState>,
     charges: Vec<Charge>,
     _place: Place,
 }
 
-/// How a kept task stands.
-struct Standing {
+/// The state of a stored task.
+struct TaskState {
     id: String,
-    /// Since when it has been over.
+    /// When the task finished.
     over: OnceLock<Instant>,
-    /// Cancelled when the session is over that alone may ask for the task.
+    /// Cancelled when the only session that may access the task ends.
     session: Option<CancellationToken>,
     gave_way: Arc<Mutex<Vec<String>>>,
 }
 
-impl Standing {
-    /// Whether nobody can ask for it any more.
+impl TaskState {
+    /// Whether the task has finished and its session has ended, so that it is not accessible any more.
     fn is_lost(&self) -> bool {
         self.over.get().is_some() && self.session.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 }
 
-impl Occupant for Standing {
+impl Occupant for TaskState {
     fn gives_way(&self, now: Instant) -> Option<GivesWay> {
         let idle = now.saturating_duration_since(*self.over.get()?);
         Some(if self.is_lost() { GivesWay::ToAnyone { idle } } else { GivesWay::ToOthers { idle } })
@@ -69,59 +69,58 @@ impl Occupant for Standing {
     }
 }
 
-/// The place of a task that is about to be kept.
+/// The place of a task that is about to be stored.
 pub struct Taken {
-    standing: Arc<Standing>,
+    state: Arc<TaskState>,
     place: Place,
 }
 
 impl Kept {
-    /// `whole`: how many tasks are kept at once.
+    /// Creates the places. `whole` is the most tasks that are stored at once.
     pub fn new(whole: usize) -> Self {
         Self { places: Places::new(&KEPT, whole), all: Mutex::default(), gave_way: Arc::default() }
     }
 
-    /// Takes a place for a task. `session`: cancelled when the session is over that alone may ask for the task.
+    /// Takes a place for a task. `session` is cancelled when the only session that may access the task ends.
     pub fn take(&self, id: &str, party: Party, session: Option<CancellationToken>) -> Result<Taken, Full> {
         let gave_way = Arc::clone(&self.gave_way);
-        let standing = Arc::new(Standing { id: id.to_owned(), over: OnceLock::new(), session, gave_way });
-        let (place, _) = self.places.take_for(party, Arc::clone(&standing) as Arc<dyn Occupant>)?;
-        Ok(Taken { standing, place })
+        let state = Arc::new(TaskState { id: id.to_owned(), over: OnceLock::new(), session, gave_way });
+        let (place, _) = self.places.take_for(party, Arc::clone(&state) as Arc<dyn Occupant>)?;
+        Ok(Taken { state, place })
     }
 
-    /// Keeps a task, with what is charged for it, until it expires.
+    /// Stores a task with its memory charge, until it expires.
     pub fn keep(&self, taken: Taken, until: SystemTime, charge: Charge) {
-        let Taken { standing, place } = taken;
-        let id = standing.id.clone();
-        self.all.lock().insert(id, One { until, standing, charges: vec![charge], _place: place });
+        let Taken { state, place } = taken;
+        let id = state.id.clone();
+        self.all.lock().insert(id, One { until, state, charges: vec![charge], _place: place });
     }
 
-    /// Notes that a task is over, with what is charged for its outcome.
+    /// Marks a task as finished, with the memory charge for its outcome.
     pub fn end(&self, id: &str, charge: Option<Charge>) {
         if let Some(one) = self.all.lock().get_mut(id) {
-            one.standing.over.get_or_init(Instant::now);
+            one.state.over.get_or_init(Instant::now);
             one.charges.extend(charge);
         }
     }
 
-    /// The tasks that the store need not keep any longer: those that have expired, that nobody can ask for any more, and that gave way.
-    /// Their places and charges are given back. [`Kept::removed`] has to be called for each.
+    /// Returns the tasks that the store has to remove: tasks that have expired, are not accessible any more, or gave way. Their places and
+    /// charges are given back. [`Kept::removed`] has to be called for each.
     pub fn to_remove(&self) -> Vec<String> {
         let now = SystemTime::now();
         let mut all = self.all.lock();
-        let mut over: Vec<(String, One)> =
-            all.extract_if(|_, one| one.until <= now || one.standing.is_lost()).collect();
+        let mut over: Vec<(String, One)> = all.extract_if(|_, one| one.until <= now || one.state.is_lost()).collect();
         let mut gave_way = self.gave_way.lock();
         gave_way.extend(over.iter().map(|(id, _)| id.clone()));
         over.extend(gave_way.iter().filter_map(|id| all.remove_entry(id)));
         let ids = gave_way.clone();
-        // Places must not be given back while this is locked: the pool locks it when it ends a task.
+        // Places must not be given back while this is locked: the pool takes the lock when it evicts a task (deadlock).
         drop((gave_way, all));
         drop(over);
         ids
     }
 
-    /// Notes that the store has removed a task.
+    /// Marks a task as removed from the store.
     pub fn removed(&self, id: &str) {
         self.gave_way.lock().retain(|one| one != id);
     }

@@ -1,7 +1,7 @@
-//! All tasks: the record of each, and what runs for it. How a call becomes a task is in `methods::call::background`, and how
-//! clients ask for tasks is in `methods::tasks`.
+//! Tasks: their records, and the work that runs for them. How a call becomes a task is in `methods::call::background`, and how clients use
+//! tasks is in `methods::tasks`.
 //!
-//! A task belongs to the session or principal that began it. To everybody else it looks as if it did not exist.
+//! A task belongs to the session or principal that created it. For everybody else it does not exist.
 
 use std::{
     collections::HashMap,
@@ -29,12 +29,13 @@ use kept::Kept;
 pub use running::Running;
 pub use store::{Memory, Purpose, Reach, Record, StoreError, TaskStore};
 
-/// How many changes a slow listener may be behind before it misses some.
-const CHANGES_KEPT: usize = 256;
+/// The number of changes that a listener may lag behind before it misses some.
+const MAX_BUFFERED_CHANGES: usize = 256;
 
-/// Tasks that run. All tasks together get only a part of what can run at once, so that there is room for calls that somebody waits for.
+/// The limit of running tasks. Tasks get only a share of what can run at once, so that there is room for calls whose client waits for the
+/// result.
 pub static RUNNING: Rule = Rule {
-    of: "tasks that run",
+    of: "running tasks",
     number: "half of `total_concurrency` in [limits]",
     taker: "client",
     until: "the plugin has answered or asked",
@@ -44,10 +45,10 @@ pub static RUNNING: Rule = Rule {
     old: Duration::MAX,
 };
 
-/// Why a task is not kept.
+/// The reason why a task was not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum Unkept {
-    #[error("the task is not begun: {0}; wait until some tasks have expired")]
+    #[error("the task was not started: {0}; wait until some tasks have expired")]
     Full(#[from] Full),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -64,33 +65,33 @@ pub struct Tasks {
     store: Box<dyn TaskStore>,
     kept: Kept,
     under_way: Mutex<HashMap<String, Arc<Running>>>,
-    /// Sends each changed task, as it is after the change.
+    /// Broadcasts each changed task, in its state after the change.
     pub changes: broadcast::Sender<Arc<Record>>,
     running: Arc<Places>,
     last_number: AtomicU64,
 }
 
 impl Tasks {
-    /// `kept`: how many are kept at once. `running`: how many may run at once.
+    /// Creates the tasks. `kept` is the most tasks that are stored, `running` the most that run at once.
     pub fn new(store: Box<dyn TaskStore>, kept: usize, running: usize) -> Arc<Self> {
         Arc::new(Self {
             store,
             kept: Kept::new(kept),
             under_way: Mutex::default(),
-            changes: broadcast::channel(CHANGES_KEPT).0,
+            changes: broadcast::channel(MAX_BUFFERED_CHANGES).0,
             running: Places::new(&RUNNING, running.max(1)),
             last_number: AtomicU64::new(0),
         })
     }
 
-    /// The task, if it belongs to this owner.
+    /// Returns the task, if it belongs to this owner.
     pub async fn get(&self, id: &str, owner: &Owner) -> Result<Option<Record>, StoreError> {
         Ok(self.store.get(id).await?.filter(|record| record.owner == *owner))
     }
 
-    /// Keeps a new task and what runs for it, in a place of the client that begins it. `session`: cancelled when the session is over that
-    /// alone may ask for the task. `record`: makes the record with the number that it is given. `charge`: held for as long as the task is
-    /// kept.
+    /// Stores a new task and the work that runs for it; it takes a place of the client that creates it. `session` is cancelled when the
+    /// only session that may access the task ends. `record` builds the record from the task's number. `charge` is held as long as the task
+    /// is stored.
     pub async fn insert(
         &self,
         running: &Arc<Running>,
@@ -98,10 +99,10 @@ impl Tasks {
         record: impl FnOnce(u64) -> Record,
         charge: Charge,
     ) -> Result<(), Unkept> {
-        self.remove_what_is_over().await;
+        self.remove_evicted().await;
         let taken = self.kept.take(&running.id, party, session)?;
-        // What gave way for it.
-        self.remove_what_is_over().await;
+        // Removes tasks that gave way to the new one.
+        self.remove_evicted().await;
         let record = record(self.last_number.fetch_add(1, Ordering::Relaxed) + 1);
         let expires = record.expires();
         self.store.insert(record).await?;
@@ -110,23 +111,23 @@ impl Tasks {
         Ok(())
     }
 
-    /// Removes from the store what has no place any more.
-    async fn remove_what_is_over(&self) {
+    /// Removes tasks from the store that have lost their place.
+    async fn remove_evicted(&self) {
         for id in self.kept.to_remove() {
             if let Err(error) = self.store.remove(&id).await {
-                // The store removes it when it has expired.
-                tracing::warn!("a task that is over stays in the store until it expires: {error}");
+                // The store removes the task when it expires.
+                tracing::warn!("a finished task cannot be removed, and stays in the store until it expires: {error}");
             }
             self.kept.removed(&id);
         }
     }
 
-    /// Removes what ran for a task, when that has ended.
+    /// Forgets the work of a task, after it has finished.
     pub fn forget(&self, running: &Running) {
         self.under_way.lock().remove(&running.id);
     }
 
-    /// Waits for a place to run, for one run of one task.
+    /// Waits for a place for one run of a task.
     pub async fn turn(&self, party: Party) -> Place {
         self.running.wait(party).await
     }
@@ -139,8 +140,8 @@ impl Tasks {
         self.under_way.lock().get(id).cloned()
     }
 
-    /// Changes a task that has not ended, and tells listeners. A failure of the store is only logged, so that the task itself
-    /// goes on.
+    /// Changes a task that has not finished, and notifies listeners. A failure of the store is only logged, so that the task itself
+    /// continues.
     async fn change(&self, id: &str, change: impl Fn(&mut Record) + Send + Sync) {
         let change = |record: &mut Record| {
             let goes_on = !record.task.status.is_terminal();
@@ -151,14 +152,14 @@ impl Tasks {
             goes_on
         };
         match self.store.update(id, &change).await {
-            // Sending fails only if the last listener has just gone, which is fine.
+            // Sending fails only if the last listener has just gone, which is harmless.
             Ok(Some(record)) if self.changes.receiver_count() > 0 => drop(self.changes.send(Arc::new(record))),
             Ok(_) => {}
-            Err(error) => tracing::error!("a task is not kept: {error}"),
+            Err(error) => tracing::error!("a change of a task cannot be stored: {error}"),
         }
     }
 
-    /// Ends a task. `charge`: for its outcome, held until the task has expired.
+    /// Finishes a task. `charge` is for its outcome, and held until the task expires.
     pub async fn end(
         &self,
         id: &str,
@@ -174,7 +175,7 @@ impl Tasks {
             record.outcome.clone_from(&outcome);
         })
         .await;
-        // Not before the record says so: what gives way is over.
+        // After the record, because only a finished task gives way.
         self.kept.end(id, charge);
         if let Some(running) = self.under_way(id) {
             running.changed();

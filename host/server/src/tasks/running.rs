@@ -1,4 +1,4 @@
-//! A task that is under way: how it asks questions, gets answers and is stopped.
+//! A running task: how it asks questions, gets answers and is cancelled.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,18 +20,18 @@ pub struct Running {
     pub id: String,
     pub cancelled: CancellationToken,
     tasks: Arc<Tasks>,
-    /// Set once the client is told of the task. From then on, questions are put into the task.
+    /// Set once the client knows of the task. From then on, questions are stored in the task.
     detached: AtomicBool,
-    /// Whether a question that the session's client was asked directly, before the task began, is still open.
+    /// Whether a question that was sent to the session's client directly, before the task was created, is still unanswered.
     asking: AtomicBool,
     questions: Mutex<Questions>,
-    /// Counts changes, for those who wait for one.
+    /// The number of changes; waiters watch it.
     changes: watch::Sender<u64>,
 }
 
 #[derive(Default)]
 struct Questions {
-    /// Every key so far, since no key may be used twice in the life of a task.
+    /// All keys used so far, since no key may be used twice in the life of a task.
     used: HashSet<String>,
     /// The open questions, in the order in which they were asked.
     open: Vec<Open>,
@@ -41,7 +41,7 @@ struct Questions {
 struct Open {
     key: String,
     question: Question,
-    /// Whether somebody is asking the client this already.
+    /// Whether a request is already asking the client this.
     claimed: bool,
 }
 
@@ -70,7 +70,7 @@ impl Running {
         self.asking.load(Ordering::Acquire)
     }
 
-    /// Notes whether a question that is not in the task is open, and shows that in the task's status.
+    /// Records whether a direct question is unanswered, and shows that in the task's status.
     pub async fn set_asking(&self, asking: bool) {
         self.asking.store(asking, Ordering::Release);
         let status = if asking { TaskStatus::InputRequired } else { TaskStatus::Working };
@@ -85,7 +85,7 @@ impl Running {
         self.changes.subscribe()
     }
 
-    /// Puts questions into the task and waits until all are answered. The error is a sentence for the model.
+    /// Stores questions in the task and waits until all are answered. The error is a sentence for the model.
     pub async fn ask(&self, questions: &[(String, Question)]) -> Result<Vec<Value>, String> {
         let mut changes = self.watch();
         let mut keys = Vec::with_capacity(questions.len());
@@ -111,14 +111,14 @@ impl Running {
                         .collect();
                 }
             }
-            // This task holds the sender, so this never fails.
+            // `self` owns the sender, so this never fails.
             if changes.changed().await.is_err() {
                 return Err("The task is gone.".into());
             }
         }
     }
 
-    /// Writes the questions that are open now into the task's record.
+    /// Writes the open questions into the task's record.
     async fn publish(&self) {
         let show = |record: &mut Record| {
             let known = self.questions.lock();
@@ -129,12 +129,12 @@ impl Running {
         self.tasks.change(&self.id, show).await;
     }
 
-    /// An open question, by its key.
+    /// Returns an open question by its key.
     pub fn question(&self, key: &str) -> Option<Question> {
         self.questions.lock().open.iter().find(|open| open.key == key).map(|open| open.question.clone())
     }
 
-    /// Takes replies to open questions. Replies to others are ignored.
+    /// Stores replies to open questions. Replies to other questions are ignored.
     pub async fn reply(&self, replies: Vec<(String, Result<Value, String>)>) {
         {
             let mut known = self.questions.lock();
@@ -150,7 +150,7 @@ impl Running {
         self.changed();
     }
 
-    /// An open question that nobody asks the client yet. It is reserved for the caller until the claim is dropped.
+    /// Returns an open question that no request is asking yet. It is reserved until the claim is dropped.
     pub fn claim(self: &Arc<Self>) -> Option<Claim> {
         let mut known = self.questions.lock();
         let open = known.open.iter_mut().find(|open| !open.claimed)?;
@@ -159,7 +159,7 @@ impl Running {
     }
 }
 
-/// A question that somebody asks the client.
+/// RAII guard: a question that one request is asking the client.
 pub struct Claim {
     pub key: String,
     pub question: Question,
@@ -172,7 +172,7 @@ impl Drop for Claim {
             Some(open) => open.claimed = false,
             None => return,
         }
-        // Somebody else may ask it now.
+        // Another request may ask the question now.
         self.running.changed();
     }
 }

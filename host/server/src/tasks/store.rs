@@ -1,4 +1,4 @@
-//! Where tasks are kept: in memory by default. It is a trait so that a store can outlive a process or be shared by several.
+//! The storage of tasks, in memory by default. It is a trait so that a store can outlive a process or be shared by several.
 
 use std::{
     collections::BTreeMap,
@@ -16,40 +16,40 @@ use wharf_protocol::{
 
 use crate::base::principal::Owner;
 
-/// What a task is for. By this it is judged whether its owner may still have what came of it.
+/// What a task was created for. It decides whether the owner may still access the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purpose {
     /// The id of the plugin.
     pub plugin: String,
-    /// As clients know it.
+    /// The tool's name as clients know it.
     pub tool: String,
-    /// The number of the access that the plugin had when the task began.
+    /// The number that identified the plugin's access when the task began.
     pub access: u64,
     pub reach: Reach,
 }
 
-/// In which folders the roots of a task may lie.
+/// The folders in which the roots of a task may lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
-    /// It has no roots.
+    /// The task has no roots.
     NoRoots,
     Everywhere,
-    /// In these, each with what may be done there.
+    /// These folders, each with its access.
     Within(Vec<String>),
 }
 
-/// A task as it is kept.
+/// A task as it is stored.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// Grows with each task. Lists are in this order.
+    /// Increases with each task. Lists are in this order.
     pub number: u64,
     pub task: Task,
-    /// Whose task it is. Nobody else learns that it exists.
+    /// The owner of the task. Nobody else learns that it exists.
     pub owner: Owner,
     pub purpose: Purpose,
     /// The questions that the client has to answer now.
     pub questions: Vec<(String, Question)>,
-    /// The JSON of the result, or the error, once the task has one.
+    /// The JSON of the result, or the error, once the task has finished.
     pub outcome: Option<Result<Arc<str>, RpcError>>,
 }
 
@@ -68,10 +68,10 @@ impl Record {
     }
 }
 
-/// Why a store did not do what it was asked.
+/// The reason why an operation of a store failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The store cannot be reached, or cannot read what it has kept.
+    /// The store cannot be reached, or cannot read its data.
     #[error("tasks are not available now: {0}")]
     Unavailable(String),
 }
@@ -82,28 +82,28 @@ impl From<StoreError> for RpcError {
     }
 }
 
-/// The future result of asking a store.
+/// The future of a store operation.
 pub type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Keeps the records of tasks, which are plain data; what runs for a task is kept in [`Tasks`](super::Tasks), and so are the places of
-/// tasks: a store need not count them. Every method must end before a client would give up.
+/// Stores the records of tasks, which are plain data. The running work of tasks and their limits are managed by [`Tasks`](super::Tasks), so
+/// a store need not count tasks. Every method must finish before a client would time out.
 pub trait TaskStore: Send + Sync {
-    /// Keeps a new task. When this has returned, `get` finds it.
+    /// Stores a new task. When this has returned, `get` finds it.
     fn insert(&self, record: Record) -> Stored<'_, ()>;
-    /// A task that has not expired.
+    /// Returns a task that has not expired.
     fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<Record>>;
-    /// Changes a task atomically and returns it as it is then. None: there is no such task, or there was nothing to change.
-    /// `change` may be called more than once, each time with the task as it is.
+    /// Changes a task atomically and returns its new state, or `None` if there is no such task or nothing was changed. `change` may be
+    /// called more than once, each time with the current state.
     fn update<'a>(&'a self, id: &'a str, change: Change<'a>) -> Stored<'a, Option<Record>>;
-    /// The tasks of an owner with larger numbers than `after`, in order, at most `limit` of them.
+    /// Returns the tasks of an owner with larger numbers than `after`, in order, at most `limit` of them.
     fn list<'a>(&'a self, owner: &'a Owner, after: u64, limit: usize) -> Stored<'a, Vec<Record>>;
     fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, ()>;
 }
 
-/// Changes a record. False: there was nothing to change.
+/// Changes a record. Returns whether anything was changed.
 pub type Change<'a> = &'a (dyn Fn(&mut Record) -> bool + Send + Sync);
 
-/// Keeps tasks for as long as the process lives.
+/// Stores tasks in memory, for as long as the process lives.
 #[derive(Default)]
 pub struct Memory {
     kept: Mutex<Kept>,
@@ -160,7 +160,7 @@ impl TaskStore for Memory {
     }
 }
 
-/// A future with an outcome that is known at once.
+/// Returns a future that is ready at once.
 fn done<'a, T: Send + 'a>(outcome: Result<T, StoreError>) -> Stored<'a, T> {
     Box::pin(std::future::ready(outcome))
 }

@@ -27,15 +27,15 @@ use crate::{
 };
 
 /// The prefix of headers that repeat arguments.
-const MIRRORING: &str = "mcp-param-";
+const MIRRORED_HEADER_PREFIX: &str = "mcp-param-";
 
-/// What is known about the place where a request came in.
+/// The facts about a request that its transport knows.
 pub struct Door<'a> {
     pub server: &'a Arc<Server>,
     pub by: By<'a>,
-    /// What the client makes wharf keep is charged to these.
+    /// The accounts that are charged for the memory that the client makes wharf use.
     pub accounts: &'a Accounts,
-    /// The part of the catalog that the client came for.
+    /// The profile, a named part of the catalog, that the client connected to.
     pub profile: Option<&'a Arc<str>>,
     /// Whether modern requests, which need no handshake, are served here too.
     pub modern: bool,
@@ -55,9 +55,9 @@ pub enum Named {
 /// How a request that is admitted goes on.
 pub enum Admitted {
     Runs(Box<Context>),
-    /// It is the handshake: the new session, and the result of `initialize`.
+    /// The request is the handshake: the new session, and the result of `initialize`.
     Opens(Arc<Session>, String),
-    /// Its result is known already, and this is it.
+    /// The result is known already, and this is its JSON.
     Is(String),
 }
 
@@ -81,8 +81,8 @@ impl From<RpcError> for Refusal {
     }
 }
 
-/// Admits a request, or refuses it. `session`: looks up its session. `outbox`: makes its outbox, for a session or for none. The
-/// order of the checks matters, since it decides which error a client gets if several things are wrong.
+/// Admits a request, or refuses it. `session`: looks up the request's session. `outbox`: makes the request's outbox, given the session if
+/// there is one. The order of the checks matters, since it decides which error a client gets if several parts are wrong.
 pub fn admit(
     door: &Door<'_>,
     request: &Request,
@@ -167,21 +167,21 @@ fn modern(
         }
         ctx.method(&request.method).map_err(|error| Refusal { kind: Kind::NoSuchMethod, error })?;
         check_name(headers, request)?;
-        let mirroring = headers.iter().filter(|(name, _)| name.as_str().starts_with(MIRRORING));
+        let mirroring = headers.iter().filter(|(name, _)| name.as_str().starts_with(MIRRORED_HEADER_PREFIX));
         let mirroring: HeaderMap = mirroring.map(|(name, value)| (name.clone(), value.clone())).collect();
         ctx.headers = Some(Arc::new(mirroring));
     }
     Ok(Admitted::Runs(Box::new(ctx)))
 }
 
-/// Notes what records of the request say of how it came.
+/// Stores in the context how the request arrived, for its records.
 fn note(ctx: &mut Context, door: &Door<'_>) {
     ctx.transport = Some(door.transport);
     ctx.link = link(door);
     ctx.request_id = door.headers.and_then(request_id).cloned();
 }
 
-/// The trace to which the HTTP request says that it belongs, unless nobody traces.
+/// Returns the trace that the `traceparent` header of the HTTP request names, if tracing is on.
 fn link(door: &Door<'_>) -> Option<Arc<Trace>> {
     let headers = door.headers.filter(|_| door.server.observers.trace())?;
     Trace::parse(text(headers, "traceparent")?, None).map(Arc::new)
@@ -189,7 +189,7 @@ fn link(door: &Door<'_>) -> Option<Arc<Trace>> {
 
 pub fn no_session(http: bool) -> Refusal {
     RpcError::invalid_request(if http {
-        "no session: send `initialize` first, then its Mcp-Session-Id"
+        "no session: send `initialize` first, then each request with the Mcp-Session-Id of its response"
     } else {
         "not initialized: send `initialize`, or a request with the modern `_meta`"
     })

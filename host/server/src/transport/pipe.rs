@@ -9,7 +9,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{
     Feature, Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
     message::{error_text, result_text},
-    notification::{self, Told},
+    notification::{self, KnownNotification},
 };
 
 use super::admission::{self, Admitted, Door, Named};
@@ -31,9 +31,9 @@ use crate::{
 #[derive(Clone)]
 pub struct Client {
     pub caller: Caller,
-    /// The part of the catalog that it came for.
+    /// The profile, a named part of the catalog, that the client connected to.
     pub profile: Option<Arc<str>>,
-    /// Folders that are opened to it, in place of any roots that it lists itself.
+    /// Folders that are opened to the client, in place of any roots that it lists itself.
     pub roots: Option<CallRoots>,
     pub transport: Transport,
 }
@@ -43,7 +43,7 @@ pub struct Pipe {
     outbox: Outbox,
     client: Client,
     accounts: Accounts,
-    /// Who the client is, with the newest token that was shown.
+    /// The client, with the credentials of its latest message.
     caller: Mutex<Caller>,
     modern: bool,
     /// All tasks that work for the client.
@@ -71,7 +71,7 @@ impl Pipe {
         Arc::new(Self { server, outbox, client, accounts, caller, modern, tracker, stop, session, in_flight, feeding })
     }
 
-    /// Notes with which token the client came last.
+    /// Stores the client with the credentials of its latest message.
     pub fn seen_as(&self, caller: &Caller) {
         *self.caller.lock() = caller.clone();
     }
@@ -101,7 +101,7 @@ impl Pipe {
         self.session.lock().clone()
     }
 
-    /// The revision for errors about messages that show none.
+    /// Returns the revision for errors about messages that do not name one.
     fn revision(&self) -> Revision {
         self.session().map_or(Revision::NEWEST_LEGACY, |session| session.revision)
     }
@@ -115,8 +115,8 @@ impl Pipe {
         self.send(error_text(malformed.id.as_ref(), &malformed.error, self.revision())).await;
     }
 
-    /// Handles a message. `charge`: what is charged for it. `party`: who takes places for it. `place`: called for each request in it, takes its place where the number
-    /// of requests is limited.
+    /// Handles a message. `charge`: the memory charged for it. `party`: the party on whose account its requests take places. `place`:
+    /// called for each request in it; takes a place for the request, on transports where the number of requests is limited.
     pub async fn take<E>(
         self: &Arc<Self>,
         line: &[u8],
@@ -176,12 +176,12 @@ impl Pipe {
     }
 
     fn notification(self: &Arc<Self>, notification: &Notification) {
-        if notification.known() == Some(Told::Cancelled) {
+        if notification.known() == Some(KnownNotification::Cancelled) {
             return self.in_flight.cancel(notification.params.as_ref());
         }
         let Some(session) = self.session() else { return };
         let roots_changed = session.notified(notification);
-        if notification.known() == Some(Told::Initialized) || roots_changed {
+        if notification.known() == Some(KnownNotification::Initialized) || roots_changed {
             self.begin(&session);
             // On a pipe the client can be asked for its roots at any time. They are asked for now, so that no call has to wait
             // for them.
@@ -199,7 +199,7 @@ impl Pipe {
         }
     }
 
-    /// Begins to tell the session about changes.
+    /// Begins to send the session notifications about changes.
     fn begin(self: &Arc<Self>, session: &Arc<Session>) {
         let mut feeding = self.feeding.lock();
         if std::mem::replace(&mut *feeding, true) {
@@ -234,7 +234,7 @@ impl Pipe {
         }
         ctx.roots.clone_from(&self.client.roots);
         ctx.connection = Some(Arc::clone(&self.stop));
-        // Noted as under way before the next line is read, since that may cancel it.
+        // Registered as under way before the next line is read, since that line may cancel it.
         let entered = match self.in_flight.enter(&request.id, &ctx.outbox.voice) {
             Ok(entered) => entered,
             Err(error) => return self.refuse(Malformed { id: Some(request.id), error }).await,
@@ -246,7 +246,7 @@ impl Pipe {
                 // A cancelled request gets no answer and no other messages, whatever ends it at the same time.
                 biased;
                 () = entered.cancelled.cancelled() => return,
-                // Nobody is left to read the answer.
+                // The client is gone and cannot read the answer.
                 () = pipe.outbox.closed() => return,
                 answer = admission::answer(&ctx, &request.method, request.params.as_ref()) => answer,
             };

@@ -17,19 +17,19 @@ use crate::{
     },
     client::{
         outbox::{Outbox, Queued},
-        server::{DRAIN, Server},
+        server::{DRAIN_TIMEOUT, Server},
     },
 };
 
-/// How many bytes may wait to be written. Whoever sends more has to wait.
-const QUEUED_BYTES: u32 = 16 << 20;
-/// How much of the buffer for a line is kept from one line to the next.
-const LINE_BYTES: usize = 64 << 10;
-/// How many messages are written at once at the most.
-const AT_ONCE: usize = 64;
+/// The maximum number of bytes that wait to be written. Senders of more wait for room.
+const MAX_QUEUED_BYTES: u32 = 16 << 20;
+/// The capacity of the line buffer that is retained from one line to the next.
+const RETAINED_LINE_BYTES: usize = 64 << 10;
+/// The maximum number of messages in one write.
+const MAX_MESSAGES_PER_WRITE: usize = 64;
 
-/// Serves a client until the input ends, the output breaks, or wharf stops. Requests that are under way then have a second to
-/// finish. `party`: who takes places for its requests.
+/// Serves a client until the input ends, the output breaks, or wharf stops. Requests that are under way then have a second to finish.
+/// `party`: the party on whose account the client's requests take places.
 pub async fn serve<R, W>(server: &Arc<Server>, client: Client, party: Party, input: R, output: W)
 where
     R: AsyncRead + Unpin,
@@ -37,7 +37,7 @@ where
 {
     let accounts = server.ledger.client(party);
     let ledger = Arc::clone(&server.ledger);
-    let (outbox, receiver) = Outbox::new(QUEUED_BYTES, Account::clone(&accounts));
+    let (outbox, receiver) = Outbox::new(MAX_QUEUED_BYTES, Account::clone(&accounts));
     let mut writer = JoinSet::new();
     writer.spawn(write(receiver, output));
     let limit = server.startup.message_bytes;
@@ -46,9 +46,9 @@ where
     let mut input = BufReader::with_capacity(64 * 1024, input);
     let mut line = Vec::new();
     loop {
-        // After a long line, its memory is given back.
+        // After a long line, its memory is released.
         line.clear();
-        line.shrink_to(LINE_BYTES);
+        line.shrink_to(RETAINED_LINE_BYTES);
         let mut incoming = ledger.incoming(&accounts);
         let read = tokio::select! {
             read = async {
@@ -87,14 +87,14 @@ where
         // A writer that panicked has nothing left to write.
         writer.join_next().await;
     };
-    if tokio::time::timeout(DRAIN, drained).await.is_err() {
+    if tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_err() {
         tracing::info!("stopped with requests under way");
     }
 }
 
 enum Line {
     Whole,
-    /// The line is refused. Only the id of its message was kept.
+    /// The line is refused. Only the id of its message is known, if it was found.
     Refused(Why, Option<Id>),
     End,
 }
@@ -104,7 +104,7 @@ enum Why {
     NoRoom(Full),
 }
 
-/// Reads up to the end of a line. A line that is refused is not kept.
+/// Reads up to the end of a line. A refused line is discarded.
 async fn read_line<R: AsyncBufRead + Unpin>(
     input: &mut R,
     line: &mut Vec<u8>,
@@ -120,7 +120,7 @@ async fn read_line<R: AsyncBufRead + Unpin>(
         match &mut refused {
             Some((_, search)) => search.feed(piece),
             None => {
-                // A line that was read as a whole is charged only once, at its end, together with what handling it takes.
+                // A line that arrived in one read is charged only once, at its end, together with what handling it takes.
                 let whole = end.is_some() && line.is_empty();
                 let why = if line.len() + piece.len() > limit {
                     Some(Why::TooLong)
@@ -166,18 +166,18 @@ fn paid(line: &[u8], incoming: &mut Incoming<'_>) -> Line {
     }
 }
 
-/// Writes the messages in the queue, all that wait together.
+/// Writes the queued messages, as many as wait in one write.
 async fn write<W: AsyncWrite + Unpin>(mut queue: mpsc::UnboundedReceiver<Queued>, mut output: W) {
     let mut messages = Vec::new();
     let mut bytes = Vec::new();
-    while queue.recv_many(&mut messages, AT_ONCE).await > 0 {
+    while queue.recv_many(&mut messages, MAX_MESSAGES_PER_WRITE).await > 0 {
         bytes.clear();
         for message in &messages {
             bytes.extend_from_slice(message.text.as_bytes());
             bytes.push(b'\n');
         }
         if output.write_all(&bytes).await.is_err() || output.flush().await.is_err() {
-            // Nobody reads any more. Returning closes the queue, which all senders notice.
+            // The client does not read any more. Returning closes the queue, which all senders notice.
             return;
         }
         // Messages make room in the queue only when they are written.

@@ -1,11 +1,11 @@
-//! Times of files, by the names of the crate filetime, for gix: that crate panics in WASI, though std knows them there.
+//! A replacement for the crate filetime, for gix: that crate panics in WASI, although std supports file times there.
 
 use std::{
     fs::Metadata,
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// A time since 1970; what is before counts as then.
+/// A time since 1970. Earlier times count as 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileTime {
     seconds: i64,

@@ -1,4 +1,4 @@
-//! Files as bytes, by the names of the crate memmap2, for gix: WASI cannot map memory, so a file is read whole.
+//! A replacement for the crate memmap2, for gix: WASI has no memory-mapped files, so a file is read into memory.
 
 use std::{
     fs::File,
@@ -6,8 +6,7 @@ use std::{
     ops::Deref,
 };
 
-
-/// The bytes of a file as it was when it was read.
+/// The bytes of a file at the time it was read.
 pub struct Mmap(Vec<u8>);
 
 impl Deref for Mmap {
@@ -30,7 +29,7 @@ impl std::fmt::Debug for Mmap {
     }
 }
 
-/// Nothing can be chosen.
+/// The options of a mapping. There are no options here.
 #[derive(Default)]
 pub struct MmapOptions;
 
@@ -43,13 +42,13 @@ impl MmapOptions {
     ///
     /// # Safety
     ///
-    /// Nothing is unsafe about it; callers expect it to be.
+    /// This function is safe; it is declared unsafe because memmap2's is.
     pub unsafe fn map_copy_read_only(&self, file: &File) -> io::Result<Mmap> {
         let bytes = file.metadata()?.len();
         let size = usize::try_from(bytes).map_err(|_| too_large(bytes))?;
         let mut content = Vec::new();
         content.try_reserve_exact(size).map_err(|_| too_large(bytes))?;
-        // Callers go on reading the file where they were.
+        // The position in the file is restored, because callers continue to read from it.
         let mut file = file;
         let at = file.stream_position()?;
         file.seek(SeekFrom::Start(0))?;

@@ -23,7 +23,7 @@ const (
 	TargetTemplate uint8 = 1
 )
 
-// A prompt by the name the plugin gave it, or a template by its text.
+// A prompt, by the name under which the plugin lists it, or a resource template, by its URI template.
 type Target struct {
 	tag   uint8
 	value any
@@ -53,7 +53,7 @@ func MakeTargetTemplate(value string) Target {
 	return Target{TargetTemplate, value}
 }
 
-// Best first; the host passes on at most 100. `total`: how many there are in all, if known.
+// Suggested values, best first; the host passes on at most 100. `total`: the number of all matching values, if known.
 type Completion struct {
 	Values  []string
 	Total   witTypes.Option[uint32]

@@ -31,7 +31,7 @@ const (
 	LevelEmergency uint8 = 7
 )
 
-// Severities of RFC 5424, mildest first.
+// The severities of RFC 5424, least severe first.
 type Level = uint8
 
 const (
@@ -40,7 +40,7 @@ const (
 	KindPrompts   uint8 = 2
 )
 
-// The lists a plugin can announce a change of. Templates belong to `resources`.
+// The lists whose changes a plugin can announce. `resources` includes the resource templates.
 type Kind = uint8
 
 // A directory open to this call.

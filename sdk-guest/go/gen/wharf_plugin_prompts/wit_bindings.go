@@ -23,7 +23,7 @@ type Context = wharf_plugin_types.Context
 type Round = wharf_plugin_types.Round
 type Failure = wharf_plugin_types.Failure
 
-// `required`: the host refuses a request without it.
+// `required`: the host refuses a request without this argument.
 type PromptArgument struct {
 	Name        string
 	Description witTypes.Option[string]
@@ -50,7 +50,7 @@ type PromptResult struct {
 }
 
 const (
-	// One message of the user: the short way.
+	// Shorthand for a single message of the user.
 	PromptOutcomeText uint8 = 0
 	PromptOutcomeDone uint8 = 1
 	PromptOutcomeAsk  uint8 = 2

@@ -42,7 +42,7 @@ type ResourceTemplate struct {
 }
 
 const (
-	// One text piece, under the URI that was asked for and the MIME type that was listed.
+	// Shorthand for one text, with the requested URI and the listed MIME type.
 	ReadOutcomeText uint8 = 0
 	ReadOutcomeDone uint8 = 1
 	ReadOutcomeAsk  uint8 = 2

@@ -23,7 +23,7 @@ type Round = wharf_plugin_types.Round
 type Failure = wharf_plugin_types.Failure
 type Abilities = wharf_plugin_types.Abilities
 
-// Hints as in MCP's tool annotations; none = not said. Clients may show them; they grant nothing.
+// Hints, as in MCP's tool annotations; `none` means unspecified. Clients may show them; they grant nothing.
 type Hints struct {
 	ReadOnly    witTypes.Option[bool]
 	Destructive witTypes.Option[bool]
@@ -34,11 +34,11 @@ type Hints struct {
 const (
 	TaskSupportForbidden uint8 = 0
 	TaskSupportOptional  uint8 = 1
-	// Only as a task: a client without tasks cannot call it.
+	// Calls run only as tasks: a client without support for tasks cannot call the tool.
 	TaskSupportRequired uint8 = 2
 )
 
-// May the host run a call as a task, in the background?
+// Whether the host may run a call as a task, in the background.
 type TaskSupport = uint8
 
 type ToolDetails struct {
@@ -46,17 +46,18 @@ type ToolDetails struct {
 	// JSON Schema of the structured result. The host checks every result against it.
 	OutputSchema witTypes.Option[string]
 	Hints        witTypes.Option[Hints]
-	// The host refuses the call if the client lacks one of these; `progress` and `log` are a request's wishes and not counted.
+	// Abilities that a client must have; the host refuses the call if one is missing. `progress` and `log` depend on the request and are
+	// ignored here.
 	Needs wharf_plugin_types.Abilities
 	Task  TaskSupport
-	// Whether questions are put before a task begins rather than inside it.
+	// Whether the client is asked questions before a task begins rather than while it runs.
 	AskBeforeTask bool
 	// Members of the MCP tool object such as `icons` and `_meta`.
 	More witTypes.Option[string]
 }
 
-// `name`: 1 to 128 of `A-Z a-z 0-9 _ - .`, the operator's prefix included. `input-schema`: JSON Schema, 2020-12 unless it says otherwise,
-// with `"type": "object"`; at most 64 KiB and 32 deep; no `$ref` outside itself.
+// `name`: 1 to 128 characters of `A-Z a-z 0-9 _ - .`, including the operator's prefix. `input-schema`: JSON Schema, 2020-12 unless
+// `$schema` says otherwise, with `"type": "object"`; at most 64 KiB and 32 levels deep; `$ref` only within the schema.
 type Tool struct {
 	Name        string
 	Description string
@@ -73,9 +74,9 @@ type ToolResult struct {
 }
 
 const (
-	// One text block: the short way.
+	// Shorthand for one text block.
 	ToolOutcomeText uint8 = 0
-	// `structuredContent`, and the same as a text block.
+	// Shorthand for `structuredContent` and the same JSON as a text block.
 	ToolOutcomeStructured uint8 = 1
 	ToolOutcomeDone       uint8 = 2
 	ToolOutcomeAsk        uint8 = 3

@@ -23,10 +23,10 @@ const (
 	RoleAssistant uint8 = 1
 )
 
-// Who speaks in a prompt message.
+// The speaker of a prompt message.
 type Role = uint8
 
-// Bytes as they are, with their MIME type; the host encodes base64 where the wire wants it.
+// Raw bytes with their MIME type; the host encodes them as base64 where MCP requires it.
 type Media struct {
 	MimeType string
 	Data     []uint8
@@ -67,7 +67,7 @@ func MakeBodyBytes(value []uint8) Body {
 	return Body{BodyBytes, value}
 }
 
-// One piece of a resource. `more`: members of the MCP object, such as `_meta`.
+// One item of a resource's contents. `more`: members of the MCP object, such as `_meta`.
 type ResourceContents struct {
 	Uri      string
 	MimeType witTypes.Option[string]
@@ -180,7 +180,7 @@ const (
 	QuestionRoots uint8 = 3
 )
 
-// Something only the client can answer.
+// A question that only the client can answer.
 type Question struct {
 	tag   uint8
 	value any
@@ -229,7 +229,7 @@ type Root struct {
 }
 
 const (
-	// What the person entered, already checked against the form's schema; `{}` for a page.
+	// The values that the user entered, already validated against the form's schema; `{}` for a page.
 	AnswerAccepted  uint8 = 0
 	AnswerDeclined  uint8 = 1
 	AnswerCancelled uint8 = 2
@@ -283,17 +283,19 @@ func MakeAnswerRoots(value []Root) Answer {
 	return Answer{AnswerRoots, value}
 }
 
-// Questions by key, put to the client all at once. The plugin is then called again from its start, mostly in a new
-// instance, with the answers of *all* rounds so far and with `state`. So do nothing that must not happen twice before the last
-// question. The client can neither read nor change `state`. At most 8 rounds, 16 questions a round, 64 KiB of state.
+// Questions by key, sent to the client all at once (MCP's multi round-trip requests, MRTR). The function is then called again
+// from its start, usually in a new instance, with the answers of *all* rounds so far and with `state`. So before the last
+// question, do nothing that must not happen twice. The client can neither read nor change `state`. At most 8 rounds, 16
+// questions a round, 64 KiB of state.
 type Round struct {
 	Questions []witTypes.Tuple2[string, Question]
 	State     witTypes.Option[[]uint8]
 }
 
-// Why there is no outcome. Without `code` the operation itself failed: a tool call answers `isError: true` with
-// `message`, anything else the JSON-RPC error -32603. With `code`: a JSON-RPC error of that code, message and data;
-// -32602 for bad parameters or an unknown name, -32002 for an unknown resource (translated for each revision).
+// The reason why a call has no outcome. Without `code`, the operation itself failed: the client gets `isError: true` and
+// `message` from a tool call, and the JSON-RPC error -32603 from any other call. With `code`, the client gets a JSON-RPC
+// error of that code, message and data: -32602 for invalid parameters or an unknown name, -32002 for an unknown resource
+// (which the host translates for each MCP revision).
 type Failure struct {
 	Message string
 	Code    witTypes.Option[int32]
@@ -310,14 +312,14 @@ const (
 	AbilitiesLog           uint8 = 1 << 6
 )
 
-// What this client can do, now, for this call.
+// The abilities of the client during this call.
 type Abilities = uint8
 
-// What the host tells a call about its caller.
+// Information about the caller and its request.
 type Context struct {
 	// Answers by key; empty on the first call.
 	Answers []witTypes.Tuple2[string, Answer]
-	// As returned in the last `round`.
+	// The `state` that the last `round` returned.
 	State     witTypes.Option[[]uint8]
 	Abilities Abilities
 	// `{"revision": …, "client": …, "meta": …, "capabilities": …}`: the MCP revision, the client's name and version as it

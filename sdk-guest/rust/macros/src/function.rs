@@ -1,18 +1,18 @@
-//! What the three macros read of a function: its documentation, its parameters, its options.
+//! Parses the functions of an impl block for the three attribute macros: documentation, parameters, options.
 
 use syn::{
     Attribute, Expr, ExprLit, FnArg, Ident, ImplItem, ImplItemFn, ItemImpl, Lit, LitBool, LitStr, Meta, Pat, Type,
     spanned::Spanned,
 };
 
-/// A parameter other than the call.
+/// A parameter other than `&Call`.
 pub struct Parameter {
     pub name: Ident,
     pub ty: Type,
     pub docs: String,
 }
 
-/// The functions of a block; anything else in it is refused.
+/// Returns the functions of an impl block. Any other item in it is an error.
 pub fn functions(block: &mut ItemImpl) -> syn::Result<Vec<&mut ImplItemFn>> {
     block
         .items
@@ -26,7 +26,7 @@ pub fn functions(block: &mut ItemImpl) -> syn::Result<Vec<&mut ImplItemFn>> {
         .collect()
 }
 
-/// The doc comment, as one text; required, because it is what the model or the person reads.
+/// Returns the doc comment as one text. A function without one is an error, because the model or the user reads it.
 pub fn description(function: &ImplItemFn) -> syn::Result<String> {
     let text = docs(&function.attrs);
     if text.is_empty() {
@@ -52,13 +52,13 @@ pub fn docs(attributes: &[Attribute]) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-/// Whether the first parameter is the call, and the other parameters. Doc comments on parameters are removed, since Rust itself
-/// does not allow them.
+/// Returns whether the first parameter is `&Call`, and the other parameters. Doc comments on parameters are removed, since Rust itself does
+/// not allow them.
 pub fn parameters(function: &mut ImplItemFn) -> syn::Result<(bool, Vec<Parameter>)> {
     if let Some(asyncness) = &function.sig.asyncness {
         return Err(syn::Error::new(
             asyncness.span(),
-            "functions of a plugin are not async; wharf runs them side by side",
+            "functions of a plugin cannot be async; wharf runs calls in parallel by itself",
         ));
     }
     let mut takes_call = false;
@@ -68,7 +68,7 @@ pub fn parameters(function: &mut ImplItemFn) -> syn::Result<(bool, Vec<Parameter
             FnArg::Receiver(receiver) => {
                 return Err(syn::Error::new(
                     receiver.span(),
-                    "no `self`: each call runs in a new instance, so there is no state to refer to",
+                    "remove `self`: each call runs in a new instance, so there is no state to refer to",
                 ));
             }
             FnArg::Typed(typed) => typed,
@@ -99,7 +99,7 @@ pub struct Option_ {
 pub enum Value {
     Text(LitStr),
     Flag(bool),
-    /// Anything else, such as the name of a constant; few options take it.
+    /// Any other expression, such as the name of a constant. Few options accept it.
     Code(Expr),
 }
 
@@ -108,12 +108,12 @@ impl Option_ {
         self.literal().map(|text| text.value())
     }
 
-    /// The text as a token of the source, so that error messages can point at it.
+    /// Returns the text as a source token, so that error messages can point at it.
     pub fn literal(self) -> syn::Result<LitStr> {
         match self.value {
             Value::Text(text) => Ok(text),
             Value::Flag(_) | Value::Code(_) => {
-                Err(syn::Error::new(self.key.span(), format!("`{}` needs a text: {} = \"…\"", self.key, self.key)))
+                Err(syn::Error::new(self.key.span(), format!("`{}` needs a string: {} = \"…\"", self.key, self.key)))
             }
         }
     }
@@ -124,23 +124,23 @@ impl Option_ {
             Value::Text(text) => text.span(),
             Value::Code(code) => code.span(),
         };
-        Err(syn::Error::new(span, format!("`{}` is true or false", self.key)))
+        Err(syn::Error::new(span, format!("`{}` must be true or false", self.key)))
     }
 
-    /// A text, written out or as any expression that gives one.
+    /// Returns the text, which may be a literal or any expression that evaluates to one.
     pub fn expression(self) -> syn::Result<Expr> {
         match self.value {
             Value::Text(text) => Ok(Expr::Lit(ExprLit { attrs: Vec::new(), lit: Lit::Str(text) })),
             Value::Code(code) => Ok(code),
             Value::Flag(_) => Err(syn::Error::new(
                 self.key.span(),
-                format!("`{}` needs a text or the name of a constant: {} = …", self.key, self.key),
+                format!("`{}` needs a string or the name of a constant: {} = …", self.key, self.key),
             )),
         }
     }
 }
 
-/// Takes the option list `#[name(…)]` off a function.
+/// Removes the attribute `#[name(…)]` from a function and returns its options.
 pub fn take_options(function: &mut ImplItemFn, name: &str) -> syn::Result<Option<Vec<Option_>>> {
     let Some(at) = function.attrs.iter().position(|attribute| attribute.path().is_ident(name)) else { return Ok(None) };
     let attribute = function.attrs.remove(at);
@@ -168,7 +168,7 @@ pub fn take_options(function: &mut ImplItemFn, name: &str) -> syn::Result<Option
     Ok(Some(options))
 }
 
-/// The error for an unknown option.
+/// Returns the error for an unknown option.
 pub fn unknown_option(key: &Ident, known: &[&str]) -> syn::Error {
-    syn::Error::new(key.span(), format!("unknown option `{key}`; there are: {}", known.join(", ")))
+    syn::Error::new(key.span(), format!("unknown option `{key}`; the options are: {}", known.join(", ")))
 }

@@ -1,7 +1,7 @@
 //! The attribute macros of `wharf-sdk`: `#[tools]`, `#[resources]` and `#[prompts]` on an impl block.
 //!
 //! Each expands to the block itself, an implementation of the trait of the same name, and the line that exports it. They
-//! generate nothing more: what runs during a call is in `wharf_sdk::macro_support`.
+//! generate little code: most of the code that runs during a call is in `wharf_sdk::macro_support`.
 
 use proc_macro::TokenStream;
 use quote::quote;
@@ -13,43 +13,45 @@ mod resources;
 mod tools;
 mod wants;
 
-/// Every function of the block becomes a tool: its name, its doc comment as the description, its argument type's schema.
+/// Makes every function of the block a tool. The tool has the function's name, its doc comment as the description, and the schema of its
+/// argument type.
 ///
-/// `fn name([call: &Call,] [args: Args]) -> R`, with `Args: Deserialize + JsonSchema` and `R: IntoTool`.
-/// `#[tool(name = "…", title = "…", read_only, destructive = false, idempotent, open_world = false)]` says more, and:
+/// A function has the form `fn name([call: &Call,] [args: Args]) -> R`, with `Args: Deserialize + JsonSchema` and `R: IntoTool`.
+/// Options are `#[tool(name = "…", title = "…", read_only, destructive = false, idempotent, open_world = false)]`, and:
 ///
-/// - `needs = "sampling"`, or several as in `"form, roots"`: what the client must be able to do; wharf refuses a call from one
-///   that cannot. There are `form`, `page`, `sampling`, `sampling-tools`, `roots`, `progress` and `log`.
+/// - `needs = "sampling"`, or several as in `"form, roots"`: abilities that the client must have; wharf refuses calls of clients that lack
+///   one. They are `form`, `page`, `sampling`, `sampling-tools`, `roots`, `progress` and `log`.
 /// - `task = "optional"` or `"required"`: a client may, or must, run the call as a task in the background. Questions are then
-///   asked from inside the task; with `ask_before_task` they are asked first, and the task begins with the answers.
-/// - `schema = SCHEMA`: this JSON Schema instead of the argument type's own, which then need not derive `JsonSchema`. A text or
+///   asked while the task runs; with `ask_before_task` they are asked first, and the task begins with the answers.
+/// - `schema = SCHEMA`: this JSON Schema instead of the argument type's own, which then need not derive `JsonSchema`. SCHEMA is a string or
 ///   any expression for one, such as `include_str!("schema.json")`.
 #[proc_macro_attribute]
 pub fn tools(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand(attribute, parse_macro_input!(item as ItemImpl), tools::expand)
 }
 
-/// Every function of the block reads a resource.
+/// Makes every function of the block a resource or resource template.
 ///
-/// `#[resource(uri = "note:///today", …)] fn name([call: &Call]) -> R`, or
-/// `#[resource(template = "note:///{day}", …)] fn name([call: &Call,] day: String) -> R`, with `R: IntoRead`. More members: `name`,
-/// `mime_type`.
+/// A function has the form `#[resource(uri = "note:///today", …)] fn name([call: &Call]) -> R`, or
+/// `#[resource(template = "note:///{day}", …)] fn name([call: &Call,] day: String) -> R`, with `R: IntoRead`. Further options are `name`
+/// and `mime_type`.
 #[proc_macro_attribute]
 pub fn resources(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand(attribute, parse_macro_input!(item as ItemImpl), resources::expand)
 }
 
-/// Every function of the block becomes a prompt; its parameters are the prompt's arguments.
+/// Makes every function of the block a prompt, whose arguments are the function's parameters.
 ///
-/// `fn name([call: &Call,] topic: String, tone: Option<String>) -> R`, with `R: IntoPrompt`. Doc comments on the parameters
-/// describe them.
+/// A function has the form `fn name([call: &Call,] topic: String, tone: Option<String>) -> R`, with `R: IntoPrompt`. Doc comments on the
+/// parameters describe the arguments.
 #[proc_macro_attribute]
 pub fn prompts(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand(attribute, parse_macro_input!(item as ItemImpl), prompts::expand)
 }
 
-/// Says what the plugin wants to be granted, and why, in the words of the config file. It grants nothing: the operator reads it, and
-/// `wharf add` offers to write it into the config. It has at most 16 KiB, and is read without running the plugin.
+/// Declares the grants that the plugin requests, and why, with the keys of the config file. This grants nothing: `wharf add` asks the
+/// operator and writes the accepted grants into the config. The declaration has at most 16 KiB, and wharf reads it without running the
+/// plugin.
 ///
 /// ```ignore
 /// wants! {
@@ -62,16 +64,16 @@ pub fn prompts(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// | key | entries |
 /// |---|---|
-/// | `http` | a URL, or `{ url, methods, secret, header, why }`: requests by the rules of the config. `methods` is a list of `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` and `OPTIONS`, or `"any"`; `GET` and `HEAD` if left out. A URL has at most 200 letters, digits and `-._~:/%*@+`, and its host is one of the public internet. `secret` is one of `secrets`, sent in `header` (`authorization`, as `Bearer …`, if left out) |
+/// | `http` | a URL, or `{ url, methods, secret, header, why }`: requests that match a rule of this form, as in the config. `methods` is a list of `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` and `OPTIONS`, or `"any"`; `GET` and `HEAD` if left out. A URL has at most 200 characters (letters, digits and `-._~:/%*@+`), and its host must be on the public internet. `secret` is one of `secrets`, sent in `header` (`authorization`, as `Bearer …`, if left out) |
 /// | `roots` | `"read"` or `"read-write"`, or `{ access, why }`: the folders that the client opens |
 /// | `env` | the name of a variable, or `{ name, why }` |
 /// | `ask` | `"elicitation"`, `"sampling"` or `"roots"`, or `{ ability, why }` |
 /// | `secrets` | `{ name, why }`: added to requests by wharf; the plugin never sees them |
-/// | `settings` | `{ key, type, required, why }`: what `host::config()` has; `type` is `"string"`, `"number"` or `"boolean"` |
+/// | `settings` | `{ key, type, required, why }`: the members of `host::config()`; `type` is `"string"`, `"number"` or `"boolean"` |
 ///
-/// `why` may always be left out. It is shown to a person on lines of its own with everything escaped, and cut after 200 characters. Each list has at most
-/// 32 entries. What does not have this form keeps the plugin from loading. For a host that is not known beforehand there is no want:
-/// say so in the plugin's documentation.
+/// `why` is always optional. It is shown to the operator on lines of its own, escaped and cut after 200 characters. Each list has at most
+/// 32 entries. wharf does not load a plugin whose declaration has another form. Hosts that are not known beforehand cannot be requested;
+/// mention them in the plugin's documentation.
 #[proc_macro]
 pub fn wants(item: TokenStream) -> TokenStream {
     wants::expand(item.into()).unwrap_or_else(|error| error.to_compile_error()).into()
@@ -85,7 +87,7 @@ fn expand(
     let checked = if !attribute.is_empty() {
         Err(syn::Error::new_spanned(
             proc_macro2::TokenStream::from(attribute),
-            "this attribute takes no arguments; options stand on each function",
+            "this attribute takes no arguments; put the options on each function",
         ))
     } else if let Some((_, path, _)) = &block.trait_ {
         Err(syn::Error::new_spanned(

@@ -1,4 +1,4 @@
-//! `#[prompts]`.
+//! Expands `#[prompts]`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -49,7 +49,9 @@ fn prompt(function: &mut ImplItemFn) -> syn::Result<(TokenStream, TokenStream)> 
     let (takes_call, rest) = parameters(function)?;
     let ident = function.sig.ident.clone();
     let output = match &function.sig.output {
-        ReturnType::Default => return Err(syn::Error::new(ident.span(), "a prompt returns its text or its messages")),
+        ReturnType::Default => {
+            return Err(syn::Error::new(ident.span(), "a prompt must return its text or its messages"));
+        }
         ReturnType::Type(_, ty) => quote! { #ty },
     };
     let params = rest.iter().map(|Parameter { name, ty, docs }| {

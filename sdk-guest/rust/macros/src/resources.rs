@@ -1,4 +1,4 @@
-//! `#[resources]`.
+//! Expands `#[resources]`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -77,7 +77,7 @@ fn resource(function: &mut ImplItemFn) -> syn::Result<Reader> {
     let (takes_call, rest) = parameters(function)?;
     let output = match &function.sig.output {
         ReturnType::Default => {
-            return Err(syn::Error::new(ident.span(), "a resource returns its text or its contents"));
+            return Err(syn::Error::new(ident.span(), "a resource must return its text or its contents"));
         }
         ReturnType::Type(_, ty) => quote! { #ty },
     };
@@ -97,7 +97,7 @@ fn resource(function: &mut ImplItemFn) -> syn::Result<Reader> {
             if let Some(parameter) = rest.first() {
                 return Err(syn::Error::new(
                     parameter.name.span(),
-                    "a resource with a fixed URI takes nothing but `&Call`",
+                    "the function of a resource with a fixed URI takes no parameter except `&Call`",
                 ));
             }
             let entry = quote! { ::wharf_sdk::ResourceEntry { uri: #uri.into(), #members } };

@@ -1,4 +1,4 @@
-//! `#[tools]`.
+//! Expands `#[tools]`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -19,7 +19,7 @@ const OPTIONS: [&str; 10] = [
     "ask_before_task",
 ];
 
-/// The abilities of clients as the contract spells them, each with the name of its constant.
+/// The abilities of clients by their name in the contract, each with the name of its Rust constant.
 const ABILITIES: [(&str, &str); 7] = [
     ("form", "FORM"),
     ("page", "PAGE"),
@@ -174,7 +174,7 @@ fn hints(given: [Option<bool>; 4]) -> TokenStream {
     }
 }
 
-/// The flags for an option such as `needs = "form, sampling"`.
+/// Returns the flags for an option such as `needs = "form, sampling"`.
 fn abilities(needs: Option<&LitStr>) -> syn::Result<TokenStream> {
     let Some(needs) = needs else { return Ok(quote! { ::wharf_sdk::Abilities::empty() }) };
     let mut flags = Vec::new();
@@ -183,7 +183,7 @@ fn abilities(needs: Option<&LitStr>) -> syn::Result<TokenStream> {
             let known: Vec<&str> = ABILITIES.iter().map(|(name, _)| *name).collect();
             return Err(syn::Error::new(
                 needs.span(),
-                format!("no client can do `{word}`; there are: {}", known.join(", ")),
+                format!("unknown ability `{word}`; the abilities are: {}", known.join(", ")),
             ));
         };
         let constant = Ident::new(constant, needs.span());
@@ -203,7 +203,7 @@ fn task_support(task: Option<&LitStr>, ask_before_task: Option<&Ident>) -> syn::
             _ => {
                 return Err(syn::Error::new(
                     task.span(),
-                    format!("a task is \"forbidden\", \"optional\" or \"required\", not \"{text}\""),
+                    format!("`task` must be \"forbidden\", \"optional\" or \"required\", not \"{text}\""),
                 ));
             }
         },
@@ -213,7 +213,7 @@ fn task_support(task: Option<&LitStr>, ask_before_task: Option<&Ident>) -> syn::
     {
         return Err(syn::Error::new(
             key.span(),
-            "only what can run as a task asks before it: add task = \"optional\" or task = \"required\"",
+            "`ask_before_task` needs a tool that can run as a task: add task = \"optional\" or task = \"required\"",
         ));
     }
     Ok(quote! { ::wharf_sdk::TaskSupport::#support })

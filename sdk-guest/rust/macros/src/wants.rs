@@ -1,4 +1,4 @@
-//! `wants! { … }`: members as in TOML, which become the JSON of a custom section.
+//! Expands `wants! { … }`: converts TOML-like members to JSON in a custom section.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -8,19 +8,19 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-/// The keys that wharf knows. What is in them is checked when the plugin is loaded.
+/// The keys that wharf knows. wharf checks their values when the plugin is loaded.
 const KEYS: [&str; 6] = ["http", "roots", "env", "ask", "secrets", "settings"];
 const MAX_BYTES: usize = 16 << 10;
 
 pub fn expand(tokens: TokenStream) -> Result<TokenStream> {
     let json = syn::parse2::<Wants>(tokens)?.0;
     if json.len() > MAX_BYTES {
-        return Err(syn::Error::new(proc_macro2::Span::call_site(), "wants have at most 16 KiB"));
+        return Err(syn::Error::new(proc_macro2::Span::call_site(), "`wants!` has more than 16 KiB of JSON"));
     }
     Ok(quote! { const _: () = { ::wharf_sdk::section!("wharf:wants", #json); }; })
 }
 
-/// A text of JSON.
+/// The JSON text of the declaration.
 struct Wants(String);
 
 impl Parse for Wants {
@@ -29,13 +29,13 @@ impl Parse for Wants {
     }
 }
 
-/// Reads `key = value` as often as there are any, separated by commas or, as in TOML, by nothing but the next line.
+/// Parses any number of `key = value`, separated by commas or, as in TOML, by line breaks only.
 fn members(input: ParseStream, known: Option<&[&str]>) -> Result<String> {
     let mut members: Vec<String> = Vec::new();
     while !input.is_empty() {
         let key = input.call(Ident::parse_any)?;
         if known.is_some_and(|known| !known.iter().any(|one| key == one)) {
-            return Err(syn::Error::new(key.span(), format!("there is no such want; there are: {}", KEYS.join(", "))));
+            return Err(syn::Error::new(key.span(), format!("unknown key; the keys are: {}", KEYS.join(", "))));
         }
         input.parse::<Token![=]>()?;
         members.push(format!("{}:{}", quoted(&key.to_string()), value(input)?));
@@ -66,11 +66,11 @@ fn value(input: ParseStream) -> Result<String> {
         Lit::Str(text) => Ok(quoted(&text.value())),
         Lit::Bool(LitBool { value, .. }) => Ok(value.to_string()),
         Lit::Int(number) => Ok(number.base10_digits().to_owned()),
-        other => Err(syn::Error::new(other.span(), "a text, a number, true, false, [ … ] or { … }")),
+        other => Err(syn::Error::new(other.span(), "expected a string, a number, true, false, [ … ] or { … }")),
     }
 }
 
-/// A JSON string.
+/// Returns a text as a JSON string.
 fn quoted(text: &str) -> String {
     let mut json = String::from('"');
     for character in text.chars() {

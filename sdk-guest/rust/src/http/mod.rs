@@ -1,7 +1,7 @@
-//! Requests over HTTP, for plugins that the operator lets out: one function that sends and waits, over `wasi:http`.
+//! HTTP requests over `wasi:http`, for plugins that the operator allows to send them. [`send`] sends a request and waits for the response.
 //!
-//! Nothing here waits without a limit or takes in more than a limit, and no redirect is followed: who follows one asks again, so
-//! that the operator's rules are put to each hop. Secrets that the operator's rules add to a request are never seen here.
+//! Every wait has a timeout and every body a maximum length. Redirects are not followed: a plugin that follows one sends a new request, so
+//! that the operator's rules apply to each hop. Secrets that the operator's rules add to a request are never visible to the plugin.
 
 use std::{fmt, time::Duration};
 
@@ -9,13 +9,13 @@ mod send;
 
 pub use send::send;
 
-/// How long a request may take, unless it says otherwise: less than a call may by default, so that its failure can be told.
+/// The default timeout of a request. It is shorter than the default time limit of a call, so that the call can still report the failure.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long the body of an answer may be, unless the request says otherwise.
+/// The default maximum length of a response body, in bytes.
 pub const MAX_BODY: usize = 4 << 20;
 
-/// What is asked of the resource.
+/// The method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {
     #[default]
@@ -27,17 +27,17 @@ pub enum Method {
     Delete,
 }
 
-/// A request. Host, length and framing are added where it is sent, and an `authorization` where the operator's rule has one.
+/// An HTTP request. The host adds the headers for host, length and framing, and an `authorization` if the operator's rule has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     pub method: Method,
-    /// `http://` or `https://`, with everything escaped that has to be. A fragment is not sent.
+    /// The URL, with scheme `http` or `https` and percent-encoded where necessary. A fragment is not sent.
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// For all of it: until the last byte of the answer is there.
+    /// The time limit of the whole request, until the last byte of the response is received.
     pub timeout: Duration,
-    /// The most bytes that the body of the answer may have.
+    /// The maximum length of the response body, in bytes.
     pub max_body: usize,
 }
 
@@ -52,24 +52,24 @@ impl Request {
         self
     }
 
-    /// Sends this as JSON.
+    /// Sets the body to this value as JSON.
     pub fn json(mut self, body: &impl serde::Serialize) -> crate::Result<Self> {
         self.body = serde_json::to_vec(body)?;
         Ok(self.header("content-type", "application/json"))
     }
 }
 
-/// An answer, of any status.
+/// An HTTP response, of any status.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Response {
     pub status: u16,
-    /// Names in small letters, values as they came.
+    /// The headers: names in lowercase, values as received.
     pub headers: Vec<(String, Vec<u8>)>,
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// The first header of this name, in small letters, if it is text.
+    /// Returns the first header of this lowercase name, if its value is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         let (_, value) = self.headers.iter().find(|(key, _)| key == name)?;
         std::str::from_utf8(value).ok()
@@ -79,34 +79,34 @@ impl Response {
         (200..300).contains(&self.status)
     }
 
-    /// The body, read as JSON.
+    /// Parses the body as JSON.
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_slice(&self.body)
     }
 }
 
-/// Asks for a URL.
+/// Sends a GET request.
 pub fn get(url: &str) -> Result<Response, Error> {
     send(&Request::new(Method::Get, url))
 }
 
-/// Why there is no answer. Its text is a sentence for the model.
+/// The reason why there is no response. Its text is a sentence that a model can read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// This is no URL that can be asked for.
+    /// The URL is not valid for a request.
     Url(String),
-    /// The request cannot be sent as it is.
+    /// The request cannot be sent.
     Request(String),
-    /// No rule of the operator allows it.
+    /// No rule of the operator allows the request.
     Refused {
         host: String,
     },
-    /// The name leads to an address of the operator's own network, which no rule opens.
+    /// The name resolves to a private address, and no rule of the operator allows those (protection against SSRF).
     PrivateAddress {
         host: String,
     },
-    /// There is no such host, it takes no connection, or the connection broke.
+    /// The host does not exist, refused the connection, or the connection broke.
     Unreachable {
         host: String,
         problem: String,
@@ -115,7 +115,7 @@ pub enum Error {
         host: String,
         limit: Duration,
     },
-    /// The body of the answer is longer than the request allows.
+    /// The body of the response is longer than the request allows.
     TooLong {
         host: String,
         limit: usize,
@@ -143,7 +143,7 @@ impl fmt::Display for Error {
                 write!(to, "{host} did not answer in full within {} seconds.", limit.as_secs())
             }
             Self::TooLong { host, limit } => {
-                write!(to, "The answer of {host} is longer than {} KiB, the most that is taken in.", limit / 1024)
+                write!(to, "The answer of {host} is longer than the limit of {} KiB.", limit / 1024)
             }
         }
     }
@@ -181,7 +181,7 @@ mod tests {
             Error::Request("it has a header that may not be set".into()),
             Error::Refused { host: host() },
             Error::PrivateAddress { host: host() },
-            Error::Unreachable { host: host(), problem: "it takes no connection".into() },
+            Error::Unreachable { host: host(), problem: "it refused the connection".into() },
             Error::TimedOut { host: host(), limit: TIMEOUT },
             Error::TooLong { host: host(), limit: MAX_BODY },
         ] {

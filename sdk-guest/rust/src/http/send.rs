@@ -1,6 +1,6 @@
-//! The one function that reaches the host: a request through `wasi:http/outgoing-handler`, waited for with one deadline.
+//! Sends a request through `wasi:http/outgoing-handler` and waits for the response, with one deadline for the whole exchange.
 //!
-//! Everything that is polled is dropped before what it belongs to, as the contract of WASI wants it.
+//! WASI requires that child resources, such as pollables and streams, are dropped before their parents.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ use wasip2::{
 
 use super::{Error, Method, Request, Response};
 
-/// Bytes that are read at once.
-const CHUNK: u64 = 64 << 10;
+/// The maximum number of bytes per read.
+const CHUNK_BYTES: u64 = 64 << 10;
 
-/// Sends a request and waits for its answer.
+/// Sends a request and waits for its response.
 ///
 /// ```no_run
 /// use wharf_sdk::{http::{self, Method, Request}, prelude::*};
@@ -40,12 +40,12 @@ pub fn send(request: &Request) -> Result<Response, Error> {
     let target = Target::of(&request.url).ok_or_else(|| Error::Url(request.url.clone()))?;
     let wait = Wait::new(target.host, request.timeout);
     let outgoing = prepare(request, &target)?;
-    let unsent = || Error::Request("it has no body to write".to_owned());
+    let unsent = || Error::Request("its body cannot be written".to_owned());
     let body = if request.body.is_empty() { None } else { Some(outgoing.body().map_err(|()| unsent())?) };
     let coming = outgoing_handler::handle(outgoing, None).map_err(|code| wait.error(&code, request))?;
     if let Some(body) = body {
         let stream = body.write().map_err(|()| unsent())?;
-        // Who answers before it has read everything closes the stream; the answer tells why.
+        // A server that responds before it has read the whole body closes the stream; the response says why.
         let written = write(&stream, &request.body, &wait);
         drop(stream);
         if written? {
@@ -61,16 +61,16 @@ pub fn send(request: &Request) -> Result<Response, Error> {
     match answer {
         Ok(Ok(response)) => read(response, request, &wait),
         Ok(Err(code)) => Err(wait.error(&code, request)),
-        Err(()) => Err(wait.unreachable("its answer was taken already")),
+        Err(()) => Err(wait.unreachable("its answer was already consumed")),
     }
 }
 
-/// The parts of a URL, as WASI takes them.
+/// The parts of a URL, in the form that WASI takes.
 #[derive(Debug, PartialEq)]
 struct Target<'a> {
     secure: bool,
     authority: &'a str,
-    /// The authority without its port.
+    /// The host: the authority without its port.
     host: &'a str,
     path: String,
 }
@@ -89,7 +89,7 @@ impl<'a> Target<'a> {
             Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
             _ => authority,
         };
-        // A password in a URL would end up in logs and in what a model reads.
+        // A password in a URL would end up in logs and in messages to the model.
         if host.is_empty() || authority.contains('@') {
             return None;
         }
@@ -105,7 +105,7 @@ fn prepare(request: &Request, target: &Target) -> Result<OutgoingRequest, Error>
         headers.push(("content-length".to_owned(), request.body.len().to_string().into_bytes()));
     }
     let headers = Fields::from_list(&headers)
-        .map_err(|_| Error::Request("it has a header that may not be set, or that is not written right".to_owned()))?;
+        .map_err(|_| Error::Request("it has a header that may not be set or is malformed".to_owned()))?;
     let outgoing = OutgoingRequest::new(headers);
     let method = match request.method {
         Method::Get => WireMethod::Get,
@@ -126,7 +126,7 @@ fn prepare(request: &Request, target: &Target) -> Result<OutgoingRequest, Error>
     Ok(outgoing)
 }
 
-/// Writes all of a body. False if the other side wanted no more of it.
+/// Writes a body. Returns false if the server closed the stream before all of it was written.
 fn write(stream: &OutputStream, mut rest: &[u8], wait: &Wait) -> Result<bool, Error> {
     loop {
         let room = match stream.check_write() {
@@ -157,7 +157,7 @@ fn read(response: IncomingResponse, request: &Request, wait: &Wait) -> Result<Re
     let stream = incoming.stream().map_err(|()| taken())?;
     let mut body = Vec::new();
     loop {
-        match stream.read(CHUNK) {
+        match stream.read(CHUNK_BYTES) {
             Ok(chunk) if chunk.is_empty() => wait.until(&stream.subscribe())?,
             Ok(chunk) if body.len() + chunk.len() > request.max_body => {
                 return Err(Error::TooLong { host: wait.host.to_owned(), limit: request.max_body });
@@ -174,7 +174,7 @@ fn read(response: IncomingResponse, request: &Request, wait: &Wait) -> Result<Re
     }
 }
 
-/// How long a request may go on, and whom it waits for.
+/// The deadline of a request, and the host that it waits for.
 struct Wait<'a> {
     host: &'a str,
     limit: Duration,
@@ -187,7 +187,7 @@ impl<'a> Wait<'a> {
         Self { host, limit, over: monotonic_clock::subscribe_duration(nanoseconds) }
     }
 
-    /// Waits for something, or for the end of the time.
+    /// Waits until a pollable is ready; fails when the deadline has passed.
     fn until(&self, ready: &Pollable) -> Result<(), Error> {
         let in_time = poll(&[ready, &self.over]).contains(&0);
         if in_time { Ok(()) } else { Err(Error::TimedOut { host: self.host.to_owned(), limit: self.limit }) }
@@ -209,11 +209,11 @@ impl<'a> Wait<'a> {
             | ErrorCode::HttpResponseTimeout => "it did not answer in time",
             ErrorCode::DnsError(_) | ErrorCode::DestinationNotFound => "there is no host of this name",
             ErrorCode::ConnectionRefused | ErrorCode::DestinationUnavailable | ErrorCode::DestinationIpUnroutable => {
-                "it takes no connection"
+                "it refused the connection"
             }
             ErrorCode::ConnectionTerminated | ErrorCode::HttpResponseIncomplete => "the connection broke",
             ErrorCode::TlsProtocolError | ErrorCode::TlsCertificateError | ErrorCode::TlsAlertReceived(_) => {
-                "no secure connection can be made, or its certificate is not trusted"
+                "the TLS handshake failed, or its certificate is not trusted"
             }
             ErrorCode::HttpProtocolError => "it does not speak HTTP",
             other => return self.unreachable(&format!("{other:?}")),

@@ -1,4 +1,4 @@
-// Stands in the bundle of a plugin that uses `fetch`, so the build knows that it does.
+// esbuild injects this module if a plugin uses `fetch`. By its presence in the bundle the build knows that.
 
 const { fetch } = globalThis;
 

@@ -1,8 +1,9 @@
-// Promises whose turns are taken by hand: where calls of the contract have to be answered at once, nobody else takes them.
+// Promises whose microtasks ("turns") are run by an explicit call. An engine without async exports must answer a call synchronously, and
+// does not run its own microtasks meanwhile.
 
 const turns = [];
 
-/** Takes all turns that wait. */
+/** Runs all pending turns. */
 export function takeTurns() {
   for (let turn = turns.shift(); turn; turn = turns.shift()) turn();
 }
@@ -139,7 +140,7 @@ export class TurnPromise {
   }
 }
 
-/** Waits for all of a list; `handlers` says what becomes of each, and of all when the last one is there. */
+/** Waits for all promises in a list. `handlers` returns the functions for each fulfilled and rejected promise, and for the end. */
 function gather(list, handlers) {
   return new TurnPromise((resolve, reject) => {
     const all = new Map();

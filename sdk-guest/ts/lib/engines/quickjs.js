@@ -1,5 +1,5 @@
-// QuickJS has the language and little else. This gives it what plugins lean on, and answers calls of the contract at once: turns of
-// promises are taken by hand, and between them nothing happens but the end of a pause.
+// Polyfills for QuickJS, which has little more than the language itself, and synchronous answers to calls of the contract: the turns of
+// promises are run explicitly, and between them only timers expire.
 
 import { now, subscribeDuration } from "wasi:clocks/monotonic-clock@0.2.0";
 import { getRandomBytes } from "wasi:random/random@0.2.0";
@@ -12,7 +12,7 @@ globalThis.queueMicrotask = (work) => void TurnPromise.resolve().then(work);
 globalThis.TextEncoder = TextEncoder;
 globalThis.TextDecoder = TextDecoder;
 
-// A snapshot keeps the engine's own random numbers, so every fresh call would see the same ones.
+// The snapshot contains the state of the engine's random number generator, so without this every call would get the same numbers.
 let seeded;
 Math.random = () => {
   seeded ??= new Uint32Array(bytes(16).buffer);
@@ -75,7 +75,7 @@ globalThis.setInterval = (work, pause, ...args) => timer(work, pause, true, args
 globalThis.clearTimeout = cancel;
 globalThis.clearInterval = cancel;
 
-/** Waits for the next timer and runs it. False if there is none. */
+/** Waits for the next timer and runs it. Returns false if there is no timer. */
 function nextTimer() {
   if (!timers.length) return false;
   const next = timers.reduce((soonest, one) => (one.due < soonest.due ? one : soonest));
@@ -87,7 +87,7 @@ function nextTimer() {
   return true;
 }
 
-/** The end of a promise, waited for. */
+/** Waits for a promise, and returns its value or throws its reason. */
 export function settle(promise) {
   if (typeof promise?.then !== "function") return promise;
   const watched = TurnPromise.resolve(promise);
@@ -99,11 +99,11 @@ export function settle(promise) {
       if (state === "rejected") throw value;
       if (!nextTimer())
         throw {
-          message: "it waits for something that never comes: on QuickJS only timers and questions can be waited for",
+          message: "the function waits for a promise that never settles: on QuickJS only timers and questions can be waited for",
         };
     }
   } finally {
-    // What the call left behind is not the next one's.
+    // Timers that the call left behind must not run in the next call.
     timers = [];
   }
 }

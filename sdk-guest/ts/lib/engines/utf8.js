@@ -1,4 +1,4 @@
-// UTF-8 for engines without it.
+// TextEncoder and TextDecoder for engines without them.
 
 export class TextEncoder {
   get encoding() {
@@ -36,7 +36,7 @@ export class TextDecoder {
     const bytes = ArrayBuffer.isView(input)
       ? new Uint8Array(input.buffer, input.byteOffset, input.byteLength)
       : new Uint8Array(input);
-    // Put together in pieces: a string that grows by each character is copied each time.
+    // The string is built in chunks, because appending single characters would copy it each time.
     const pieces = [];
     let codes = [];
     for (let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0; at < bytes.length;) {
@@ -53,13 +53,13 @@ export class TextDecoder {
   }
 }
 
-/** How the first byte begins by the number of those that follow. */
+/** The high bits of the first byte, by the number of bytes that follow it. */
 const LEADS = [0, 0xc0, 0xe0, 0xf0];
 
-/** What the second byte may be where not all of 0x80 to 0xbf makes a code point. */
+/** The range of the second byte after first bytes with which not all of 0x80 to 0xbf is valid. */
 const SECOND = { 0xe0: [0xa0, 0xbf], 0xed: [0x80, 0x9f], 0xf0: [0x90, 0xbf], 0xf4: [0x80, 0x8f] };
 
-/** The code point that begins here, and how many bytes it takes; none where the bytes are wrong. */
+/** Returns the code point at a position and its length in bytes; no code point if the bytes are invalid. */
 function point(bytes, at) {
   const lead = bytes[at];
   if (lead < 0x80) return [lead, 1];

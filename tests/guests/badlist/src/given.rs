@@ -1,4 +1,4 @@
-//! The mode `given`: one good tool, described by the config, that does what its arguments say.
+//! The mode `given`: a single valid tool, described by the config, whose arguments decide what it does.
 //!
 //! Config: `schema`, `output`, `more` (JSON texts), `task` (`optional`, `required`), `before` (ask before the task), `sampling`
 //! (the client must have it), `alone` (no template `note:///{+x}`, which only one plugin can have). Arguments, all

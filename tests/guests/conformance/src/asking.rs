@@ -1,4 +1,4 @@
-//! Tools that ask the client. Each asks, and is called again from its start with the answers: nothing waits meanwhile.
+//! Tools that ask the client. After a question, the tool is called again from its start with the answers; nothing waits in between.
 
 use wharf_sdk::{
     Abilities, Answer, Form, FormAnswer, Question,
@@ -110,7 +110,7 @@ pub fn enums(call: &Call) -> Result<String> {
 pub fn name(call: &Call) -> Result<String> {
     match call.ask("user_name", form::<Name>("What is your name?"))? {
         FormAnswer::Accepted(Name { name }) => Ok(format!("Hello, {name}!")),
-        FormAnswer::Declined | FormAnswer::Cancelled => Ok("Hello, whoever you are!".into()),
+        FormAnswer::Declined | FormAnswer::Cancelled => Ok("Hello, anonymous!".into()),
     }
 }
 

@@ -1,7 +1,7 @@
-//! The fixture that the official MCP conformance suite wants to find on a server: exactly its tools, resources and prompts, under
-//! exactly its names. The suite calls them over the wire, so what is wrong on the way there and back shows.
+//! The fixture that the official MCP conformance suite expects on a server: exactly its tools, resources and prompts, with exactly its
+//! names. The suite calls them over the wire, so it also finds errors in the transport and the encoding.
 //!
-//! `tools` is the list; what each tool does stands in `plain`, `asking` and `tasks`.
+//! `tools` is the list; the tools are implemented in `plain`, `asking` and `tasks`.
 
 mod asking;
 mod media;
@@ -14,7 +14,7 @@ mod tools;
 /// The plugin: each of its three lists is in the module of that name.
 struct Conformance;
 
-/// The world goes on while a call waits: nothing else runs in its sandbox.
+/// Blocking is fine here: nothing else runs in the sandbox of this call.
 #[allow(clippy::disallowed_methods, reason = "a plugin that has to wait sleeps; wharf runs calls side by side")]
 fn wait(time: std::time::Duration) {
     std::thread::sleep(time);

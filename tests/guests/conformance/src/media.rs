@@ -1,4 +1,4 @@
-//! The smallest files of their kinds.
+//! The smallest valid files of each media type.
 
 /// One red dot.
 pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\

@@ -4,7 +4,7 @@ use wharf_sdk::{Level, ToolResult, prelude::*};
 
 use crate::{media, wait_ms};
 
-/// Published as it stands here: the suite looks for each of its keywords.
+/// Published unchanged: the suite looks for each of its keywords.
 pub const SCHEMA: &str = include_str!("schema.json");
 
 #[derive(Deserialize, JsonSchema)]
@@ -36,7 +36,7 @@ pub fn multiple_content_types() -> Vec<Content> {
     ]
 }
 
-/// The same as `Error::failed` in place of a result, spelled out.
+/// The same as returning `Error::failed`, written out.
 pub fn error_handling() -> ToolResult {
     let content = vec![Content::Text("This tool intentionally returns an error for testing.".into())];
     ToolResult { content, structured: None, is_error: true, more: None }
@@ -69,7 +69,7 @@ pub fn logging(call: &Call) -> &'static str {
     "One message is logged."
 }
 
-/// The operator's `poll_after_ms` has to be less than this for the suite to see the stream close.
+/// The operator's `poll_after_ms` has to be less than this duration, so that the suite sees the stream close.
 pub fn reconnection() -> &'static str {
     wait_ms(900);
     "The answer that the client came back for."

@@ -1,4 +1,4 @@
-//! What the suite reads. The first of them is read without being looked at, so it is the plainest.
+//! The resources that the suite reads. It reads the first one without checking its kind, so that is a plain text.
 
 use wharf_sdk::{Body, ResourceContents, prelude::*, serde_json::json};
 

@@ -51,13 +51,13 @@ pub fn slow_compute(args: Compute) -> Result<String> {
     Ok(format!("Computed {} in {} seconds.", args.label.as_deref().unwrap_or("it"), args.seconds))
 }
 
-/// What a tool could not do is for the model to read: the task completes, with a result that says so.
+/// A failure of the tool itself is for the model to read: the task completes, with a result that says so.
 pub fn failing_job() -> Result<String> {
     wait_ms(1000);
     Err(Error::failed("The job did not work out."))
 }
 
-/// What is wrong with the request is an error of the protocol: the task fails.
+/// An invalid request is a protocol error: the task fails.
 pub fn protocol_error_job() -> Result<String> {
     Err(Error::Protocol { code: -32603, message: "The job cannot run.".into(), data: None })
 }

@@ -1,6 +1,6 @@
-//! Does everything a guest should not: one tool per way of being a burden. Raw WASI calls are in `raw`.
+//! Does everything that a guest should not do, with one tool for each kind of misbehaviour. Raw WASI calls are in `raw`.
 //!
-//! Written against the traits themselves, because the macros would not let it answer nonsense.
+//! Implements the traits directly, because the macros would prevent invalid answers.
 
 #![allow(clippy::disallowed_methods, reason = "a guest for tests sleeps and ends as it likes; no test does")]
 #![expect(clippy::indexing_slicing, clippy::panic, reason = "a guest for tests may crash; the host must not mind")]
@@ -68,7 +68,7 @@ const NAMES: &[&str] = &[
 
 impl Tools for Hostile {
     fn list_tools() -> Result<Vec<Tool>, Failure> {
-        // Where a folder is open to it, a file there says whether its lists ever end.
+        // If a folder is open to it, a file there says whether its lists ever end.
         while std::path::Path::new("/flag/spin").exists() {
             black_box(0_u64);
         }
@@ -223,8 +223,8 @@ impl Tools for Hostile {
                 said(format!("{:?} {:?}", std::env::args().collect::<Vec<_>>(), std::env::vars().collect::<Vec<_>>()))
             }
             "remember" => {
-                // What an instance keeps between calls: how often it was called, memory it never gives back, files it
-                // never closes.
+                // State that the instance retains between calls: the number of calls, memory that it never frees, files that it never
+                // closes.
                 let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 kept.calls += 1;
                 kept.memory.push(vec![1; size(number("bytes"))]);
@@ -254,7 +254,7 @@ struct Kept {
 
 static KEPT: std::sync::Mutex<Kept> = std::sync::Mutex::new(Kept { calls: 0, memory: Vec::new(), files: Vec::new() });
 
-/// Colours a terminal, turns text around, rings, ends a line.
+/// Contains terminal colours, bidirectional marks, a bell and a line break.
 const DECEPTIVE: &str = "\u{1b}[31mred\u{1b}]0;title\u{7}\u{202e}turned\r\nnext\u{9b}x\u{7f}";
 
 fn said(text: impl Into<String>) -> Result<ToolOutcome, Failure> {
@@ -318,7 +318,7 @@ fn open_many(n: u64, path: &str, ms: u64) -> Result<ToolOutcome, Failure> {
     said(format!("{} {problem}", open.len()))
 }
 
-/// Reads a folder as often as it is told, a few entries each, and keeps all of that open.
+/// Reads the first entries of a folder as many times as requested, and keeps all of the streams open.
 fn listings(n: u64, path: &str, ms: u64) -> Result<ToolOutcome, Failure> {
     let mut open = Vec::new();
     let mut seen = 0;
@@ -331,7 +331,7 @@ fn listings(n: u64, path: &str, ms: u64) -> Result<ToolOutcome, Failure> {
     said(format!("{} open, {seen} entries", open.len()))
 }
 
-/// Opens a file as often as it is told, reads a little of each, and keeps all of them.
+/// Opens a file as many times as requested, reads a little of each, and keeps all of them open.
 fn streams(n: u64, path: &str, ms: u64) -> Result<ToolOutcome, Failure> {
     use std::io::Read;
     let mut open = Vec::new();
@@ -369,7 +369,7 @@ fn print(bytes: u64) -> Result<ToolOutcome, Failure> {
     said("printed")
 }
 
-/// Opens, waits, reads: to hold a directory open across a change.
+/// Opens a directory, waits, then reads: to hold the directory open during a change.
 fn read_after(path: &str, ms: u64) -> Result<ToolOutcome, Failure> {
     std::thread::sleep(std::time::Duration::from_millis(ms));
     match std::fs::read_to_string(path) {

@@ -1,4 +1,4 @@
-//! What Rust's library has no name for: WASI's own calls, and a crash without a panic.
+//! WASI calls that Rust's standard library does not offer, and a crash without a panic.
 
 use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 
@@ -22,12 +22,12 @@ pub fn trap() -> ! {
     std::process::abort();
 }
 
-/// As many sockets as there are to have, connected to nothing.
+/// Opens as many sockets as possible, without connecting them.
 pub fn sockets(n: u64) -> Vec<TcpSocket> {
     (0..n).map_while(|_| create_tcp_socket(IpAddressFamily::Ipv4).ok()).collect()
 }
 
-/// Every way of Rust's library onto the network; one word for each.
+/// Tries every way to the network that Rust's standard library has; returns one word for each.
 pub fn connect(address: &str) -> String {
     let mut words = Vec::new();
     let mut note = |what: &str, failed: bool| words.push(format!("{what}:{}", if failed { "refused" } else { "OPEN" }));
@@ -54,7 +54,7 @@ pub fn http_get(authority: &str) -> String {
     }
 }
 
-/// Header fields live in the host: fills as many as it is given.
+/// Header fields are in host memory: creates as many as requested.
 pub fn fields(n: u64, bytes: u64, ms: u64) -> String {
     let value = vec![b'v'; usize::try_from(bytes).unwrap_or_default()];
     let mut held = Vec::new();
@@ -73,7 +73,7 @@ pub fn fields(n: u64, bytes: u64, ms: u64) -> String {
     format!("{stored} bytes in {} sets", held.len())
 }
 
-/// Requests with names of methods as long as it is told, all kept.
+/// Creates requests with method names of the requested length, and keeps all of them.
 pub fn methods(n: u64, bytes: u64) -> String {
     let method = Method::Other("M".repeat(usize::try_from(bytes).unwrap_or_default()));
     let (mut held, mut refused) = (Vec::new(), 0);
@@ -85,7 +85,7 @@ pub fn methods(n: u64, bytes: u64) -> String {
     format!("{} requests, {refused} refused", held.len())
 }
 
-/// The same with the hosts they are for.
+/// The same with host names.
 pub fn authorities(n: u64, bytes: u64) -> String {
     let authority = "a".repeat(usize::try_from(bytes).unwrap_or_default());
     let (mut held, mut refused) = (Vec::new(), 0);
@@ -97,7 +97,7 @@ pub fn authorities(n: u64, bytes: u64) -> String {
     format!("{} requests, {refused} refused", held.len())
 }
 
-/// Requests with as much of a body as they take, all kept.
+/// Creates requests with as much of a body as the host accepts, and keeps all of them.
 pub fn bodies(n: u64, ms: u64) -> String {
     let piece = vec![b'b'; 4096];
     let (mut held, mut written) = (Vec::new(), 0_u64);
@@ -120,7 +120,7 @@ pub fn bodies(n: u64, ms: u64) -> String {
     format!("{written} bytes in {} requests", held.len())
 }
 
-/// Copies of one set of fields, each changed so that it is a copy.
+/// Copies one set of fields, and changes each copy so that it really is one.
 pub fn clones(n: u64, bytes: u64) -> String {
     let fields = Fields::new();
     let value = vec![b'v'; usize::try_from(bytes).unwrap_or_default()];
@@ -134,7 +134,7 @@ pub fn clones(n: u64, bytes: u64) -> String {
     format!("{} copies", held.len())
 }
 
-/// More at once than any stream offers to take.
+/// Writes more at once than any stream accepts.
 pub fn write_wide(bytes: u64) -> String {
     let wide = vec![b'w'; usize::try_from(bytes).unwrap_or_default()];
     match wasip2::cli::stdout::get_stdout().write(&wide) {
@@ -143,7 +143,7 @@ pub fn write_wide(bytes: u64) -> String {
     }
 }
 
-/// Sets the times of what a path leads to, links followed.
+/// Sets the times of the file that a path leads to, following links.
 pub fn touch(path: &str) -> String {
     for (directory, shown) in get_directories() {
         if let Some(below) = path.strip_prefix(&shown) {
@@ -158,8 +158,7 @@ pub fn touch(path: &str) -> String {
     "no such folder".into()
 }
 
-/// Of each entry of a folder, whether what the listing knows of its identity is what looking at it tells; and where links say that
-/// they lead.
+/// For each entry of a folder, whether the identity in the listing equals that of a lookup; and for links, their target.
 pub fn identities(path: &str) -> String {
     let mut lines = Vec::new();
     for (directory, _) in get_directories().into_iter().filter(|(_, shown)| shown == path) {
@@ -167,7 +166,7 @@ pub fn identities(path: &str) -> String {
         while let Ok(Some(entry)) = stream.read_directory_entry() {
             let ask =
                 || directory.metadata_hash_at(PathFlags::empty(), &entry.name).map(|hash| (hash.lower, hash.upper));
-            // What the listing knows is told once.
+            // The identity from the listing is reported once.
             let same = matches!((ask(), ask()), (Ok(told), Ok(looked)) if told == looked);
             let leads = match (entry.type_, directory.readlink_at(&entry.name)) {
                 (DescriptorType::SymbolicLink, Ok(target)) => target,

@@ -1,4 +1,4 @@
-/* What a plugin can do beside answering, one tool for each. */
+/* Abilities of a plugin in addition to answering, with one tool for each. */
 
 #include <assert.h>
 #include <errno.h>

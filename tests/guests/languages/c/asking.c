@@ -1,4 +1,4 @@
-/* Tools that ask the client. Each asks, and is called again from its start with the answers: nothing waits meanwhile. */
+/* Tools that ask the client. After a question, the tool is called again from its start with the answers; nothing waits in between. */
 
 #include <string.h>
 
@@ -79,7 +79,7 @@ static wharf_result *defaults(wharf_call *call, const wharf_json *args) {
         { "const": "value2", "title": "Second Option" }, \
         { "const": "value3", "title": "Third Option" }   \
     ]
-/* So that TITLED is written out before it becomes a string. */
+/* Expands TITLED before it becomes a string. */
 #define EXPANDED(...) WHARF_JSON(__VA_ARGS__)
 
 static wharf_result *enums(wharf_call *call, const wharf_json *args) {
@@ -138,7 +138,7 @@ wharf_result *ask_name(wharf_call *call, const wharf_json *args) {
     (void)args;
     const wharf_answer *answer = wharf_ask(call, "user_name", "What is your name?", NAME_FORM);
     if (!answer) return wharf_pending(call);
-    return wharf_text("Hello, %s!", answer->action == WHARF_ACCEPTED ? wharf_string(answer->json, "name", "") : "whoever you are");
+    return wharf_text("Hello, %s!", answer->action == WHARF_ACCEPTED ? wharf_string(answer->json, "name", "") : "anonymous");
 }
 
 static wharf_result *capital(wharf_call *call, const wharf_json *args) {

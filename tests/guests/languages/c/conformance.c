@@ -13,7 +13,7 @@ const unsigned char WAV[] =
     "RIFF(\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0@\x1f\0\0@\x1f\0\0\x01\0\x08\0data\x04\0\0\0\x80\x80\x80\x80";
 const size_t WAV_SIZE = sizeof WAV - 1;
 
-/* The world goes on while a call waits: nothing else runs in its sandbox. */
+/* Blocking is fine here: nothing else runs in the sandbox of this call. */
 void wait_ms(unsigned milliseconds) {
     struct timespec time = {milliseconds / 1000, (long)(milliseconds % 1000) * 1000000};
     nanosleep(&time, NULL);

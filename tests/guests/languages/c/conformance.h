@@ -1,4 +1,4 @@
-/* The fixture that the official conformance suite wants to find on a server, and after it the tools that show each ability. */
+/* The fixture that the official conformance suite expects on a server, and after it the tools that test each ability. */
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
 
@@ -9,7 +9,7 @@ extern const size_t PNG_SIZE, WAV_SIZE;
 
 void wait_ms(unsigned milliseconds);
 
-/* In the order in which they are published: the suite calls the first tool without arguments and reads the first resource. */
+/* In the order in which they are listed: the suite calls the first tool without arguments and reads the first resource. */
 void add_plain(void);
 void add_asking(void);
 void add_tasks(void);

@@ -1,4 +1,4 @@
-/* The resources, the prompts, one of which asks first, and what completes the arguments of one. */
+/* The resources, the prompts, one of which asks a question first, and the completion of a prompt's arguments. */
 
 #include <string.h>
 

@@ -37,7 +37,7 @@ static wharf_result *multiple(wharf_call *call, const wharf_json *args) {
     return result;
 }
 
-/* The same as wharf_fail, spelled out. */
+/* The same as wharf_fail, written out. */
 static wharf_result *error(wharf_call *call, const wharf_json *args) {
     (void)call, (void)args;
     wharf_result *result = wharf_blocks();
@@ -66,7 +66,7 @@ static wharf_result *with_progress(wharf_call *call, const wharf_json *args) {
     return wharf_text("The progress is reported.");
 }
 
-/* The operator's `poll_after_ms` has to be less than this for the suite to see the stream close. */
+/* The operator's `poll_after_ms` has to be less than this duration, so that the suite sees the stream close. */
 static wharf_result *reconnection(wharf_call *call, const wharf_json *args) {
     (void)call, (void)args;
     wait_ms(900);
@@ -87,7 +87,7 @@ void add_plain(void) {
     TOOL("test_error_handling", "Always fails, as a tool fails: with a result that says so.", error);
     TOOL("test_tool_with_logging", "Logs three messages while it runs.", with_logging);
     TOOL("test_tool_with_progress", "Reports progress three times while it runs.", with_progress);
-    /* Published as it stands here: the suite looks for each of its keywords. */
+    /* Published unchanged: the suite looks for each of its keywords. */
     TOOL("json_schema_2020_12_tool", "Takes arguments whose JSON Schema uses what is new in the draft 2020-12.", called_with,
          .schema = WHARF_JSON({
              "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -19,14 +19,14 @@ static wharf_result *slow_compute(wharf_call *call, const wharf_json *args) {
     return wharf_text("Computed %s in %g seconds.", wharf_string(args, "label", "it"), seconds);
 }
 
-/* What a tool could not do is for the model to read: the task completes, with a result that says so. */
+/* A failure of the tool itself is for the model to read: the task completes, with a result that says so. */
 static wharf_result *failing_job(wharf_call *call, const wharf_json *args) {
     (void)call, (void)args;
     wait_ms(1000);
     return wharf_fail("The job did not work out.");
 }
 
-/* What is wrong with the request is an error of the protocol: the task fails. */
+/* An invalid request is a protocol error: the task fails. */
 static wharf_result *protocol_error_job(wharf_call *call, const wharf_json *args) {
     (void)call, (void)args;
     return wharf_error(-32603, "The job cannot run.", NULL);

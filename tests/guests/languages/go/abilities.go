@@ -27,7 +27,7 @@ type How struct {
 	How string `json:"how" enum:"throws,returns"`
 }
 
-// What a plugin can do beside answering, one tool for each.
+// Abilities of a plugin in addition to answering, with one tool for each.
 func addAbilities() {
 	wharf.Tool("ability_config", "The plugin's config.", func(*wharf.Call, None) (string, error) {
 		var config json.RawMessage

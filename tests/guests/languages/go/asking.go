@@ -33,7 +33,7 @@ type Named struct {
 	Name string `json:"name"`
 }
 
-// Tools that ask the client. Each asks, and is called again from its start with the answers: nothing waits meanwhile.
+// Tools that ask the client. After a question, the tool is called again from its start with the answers; nothing waits in between.
 func addAsking() {
 	wharf.Tool("test_sampling", "Has the client's model answer a prompt.", func(c *wharf.Call, args Prompt) (string, error) {
 		return sampled(c, "reply", args.Prompt, "LLM response: ")
@@ -135,7 +135,7 @@ func told(c *wharf.Call, question wharf.Question) string {
 func askName(c *wharf.Call, _ None) (string, error) {
 	given, action := wharf.Ask[Named](c, "user_name", "What is your name?")
 	if action != wharf.Accepted {
-		return "Hello, whoever you are!", nil
+		return "Hello, anonymous!", nil
 	}
 	return "Hello, " + given.Name + "!", nil
 }

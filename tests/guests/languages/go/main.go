@@ -1,7 +1,7 @@
-// The fixture that the official conformance suite wants to find on a server, and after it the tools that show each ability.
+// The fixture that the official conformance suite expects on a server, and after it the tools that test each ability.
 package main
 
-// In the order in which they are published: the suite calls the first tool without arguments and reads the first resource.
+// In the order in which they are listed: the suite calls the first tool without arguments and reads the first resource.
 func init() {
 	addPlain()
 	addAsking()
@@ -13,7 +13,7 @@ func init() {
 
 func main() {}
 
-// None is what a tool without arguments takes.
+// None is the arguments type of a tool without arguments.
 type None struct{}
 
 // One red dot.

@@ -8,7 +8,7 @@ import (
 	"wharf"
 )
 
-// What the suite reads. The first of them is read without being looked at, so it is the plainest.
+// The resources that the suite reads. It reads the first one without checking its kind, so that is a plain text.
 func addResources() {
 	wharf.Resource("test://static-text", "static-text", "A text that stays as it is.", "text/plain",
 		func(*wharf.Call) (string, error) { return "This is the content of the static text resource.", nil })
@@ -35,7 +35,7 @@ type Resource struct {
 	URI string `json:"resourceUri" description:"The URI of the resource."`
 }
 
-// The prompts, one of which asks first, and what completes the arguments of one.
+// The prompts, one of which asks a question first, and the completion of a prompt's arguments.
 func addPrompts() {
 	wharf.Prompt("test_simple_prompt", "A prompt without arguments.", func(*wharf.Call, None) (string, error) {
 		return "This is a simple prompt for testing.", nil

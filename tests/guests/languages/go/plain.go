@@ -8,7 +8,7 @@ import (
 	"wharf"
 )
 
-// Published as it stands there: the suite looks for each of its keywords.
+// Published unchanged: the suite looks for each of its keywords.
 //
 //go:embed schema.json
 var schema string
@@ -54,7 +54,7 @@ func multiple(*wharf.Call, None) ([]wharf.Content, error) {
 	}, nil
 }
 
-// The same as an error in place of a result, spelled out.
+// The same as returning an error, written out.
 func failing(*wharf.Call, None) (wharf.Result, error) {
 	return wharf.Result{
 		Content: []wharf.Content{wharf.Text("This tool intentionally returns an error for testing.")}, IsError: true,
@@ -78,7 +78,7 @@ func withProgress(c *wharf.Call, _ None) (string, error) {
 	return "The progress is reported.", nil
 }
 
-// The operator's poll_after_ms has to be less than this for the suite to see the stream close.
+// The operator's poll_after_ms has to be less than this duration, so that the suite sees the stream close.
 func reconnection(*wharf.Call, None) (string, error) {
 	time.Sleep(900 * time.Millisecond)
 	return "The answer that the client came back for.", nil

@@ -31,12 +31,12 @@ func addTasks() {
 		return "Hello, " + person.Name + "!", nil
 	})
 	wharf.Tool("slow_compute", "Computes for as many seconds as asked.", slowCompute, wharf.Details{Task: wharf.TaskOptional})
-	// What a tool could not do is for the model to read: the task completes, with a result that says so.
+	// A failure of the tool itself is for the model to read: the task completes, with a result that says so.
 	wharf.Tool("failing_job", "Fails after a second, as a tool fails.", func(*wharf.Call, None) (string, error) {
 		time.Sleep(time.Second)
 		return "", errors.New("The job did not work out.")
 	}, wharf.Details{Task: wharf.TaskRequired})
-	// What is wrong with the request is an error of the protocol: the task fails.
+	// An invalid request is a protocol error: the task fails.
 	wharf.Tool("protocol_error_job", "Fails with an error of the protocol.", func(*wharf.Call, None) (string, error) {
 		return "", &wharf.Error{Code: -32603, Message: "The job cannot run."}
 	}, wharf.Details{Task: wharf.TaskOptional})

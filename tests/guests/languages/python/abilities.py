@@ -1,4 +1,4 @@
-"""Tools that show what a plugin in this language can do; each language's have the same names and answers."""
+"""Tools that test the abilities of a plugin in this language; they have the same names and answers in each language."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def ability_fetch(
 @tool
 def ability_chance() -> str:
     """What chance and the clock say."""
-    # `hash` is seeded when the plugin is built, and its seed cannot change while strings that were hashed exist: it is the
+    # `hash` is seeded when the plugin is built, and its seed cannot change while hashed strings exist: it is the
     # same in every call, and so is not among these.
     return json.dumps(
         {"random": random.random(), "secure": secrets.token_hex(16), "clock_ms": time.time_ns() // 1_000_000}

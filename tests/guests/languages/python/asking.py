@@ -1,4 +1,4 @@
-"""Tools that ask the client. Each asks, and is called again from its start with the answers: nothing waits meanwhile."""
+"""Tools that ask the client. After a question, the tool is called again from its start with the answers; nothing waits in between."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -28,7 +28,7 @@ class Confirm:
     ok: bool
 
 
-# Two schemas that no type gives exactly.
+# Two schemas that no type generates exactly.
 DEFAULTS = {
     "type": "object",
     "properties": {
@@ -100,7 +100,7 @@ def test_elicitation_sep1330_enums() -> str:
 def test_input_required_result_elicitation() -> str:
     """Asks for a name and greets."""
     answer = ask("What is your name?", Name, key="user_name")
-    return f"Hello, {answer.name}!" if answer else "Hello, whoever you are!"
+    return f"Hello, {answer.name}!" if answer else "Hello, anonymous!"
 
 
 @tool

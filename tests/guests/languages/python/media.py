@@ -1,4 +1,4 @@
-"""The smallest files of their kinds."""
+"""The smallest valid files of each media type."""
 
 # One red dot.
 PNG = (

@@ -1,4 +1,4 @@
-"""The resources and the prompts. The first resource is read without being looked at, so it is the plainest."""
+"""The resources and the prompts. The suite reads the first resource without checking its kind, so that is a plain text."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -22,7 +22,7 @@ def static_binary() -> bytes:
 @resource("test://watched-resource", name="watched-resource", mime_type="text/plain")
 def watched_resource() -> str:
     """A text to subscribe to."""
-    # It never changes: no scenario waits for that.
+    # It never changes: no scenario waits for an update.
     return "Watched resource content"
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from media import PNG, WAV
 from wharf_sdk import Audio, Content, Contents, Field, Image, Result, list_changed, log, progress, tool
 
-# Published as it stands there: the suite looks for each of its keywords. The file is read when the plugin is built.
+# Published unchanged: the suite looks for each of its keywords. The file is read when the plugin is built.
 SCHEMA = json.loads((Path(__file__).parent / "schema.json").read_text())
 
 
@@ -80,7 +80,7 @@ def json_schema_2020_12_tool(args: dict[str, Any]) -> str:
 @tool
 def test_reconnection() -> str:
     """Takes so long that the stream of its answer is closed meanwhile and the client has to come back."""
-    # The operator's `poll_after_ms` has to be less than this for the suite to see the stream close.
+    # The operator's `poll_after_ms` has to be less than this duration, so that the suite sees the stream close.
     time.sleep(0.9)
     return "The answer that the client came back for."
 

@@ -1,4 +1,4 @@
-"""The fixture that the official MCP conformance suite wants to find on a server, written with the SDK as an author would, and
+"""The fixture that the official MCP conformance suite expects on a server, written with the SDK as an author would, and
 tools that show what a plugin in Python can do.
 
 Tools are listed in the order of these imports: the suite calls the first one without arguments.

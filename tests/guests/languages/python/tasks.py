@@ -31,7 +31,7 @@ def slow_compute(
 @tool(task="required")
 def failing_job() -> str:
     """Fails after a second, as a tool fails."""
-    # What a tool could not do is for the model to read: the task completes, with a result that says so.
+    # A failure of the tool itself is for the model to read: the task completes, with a result that says so.
     time.sleep(1)
     raise Failure("The job did not work out.")
 
@@ -39,7 +39,7 @@ def failing_job() -> str:
 @tool(task="optional")
 def protocol_error_job() -> str:
     """Fails with an error of the protocol."""
-    # What is wrong with the request is an error of the protocol: the task fails.
+    # An invalid request is a protocol error: the task fails.
     raise ProtocolError(-32603, "The job cannot run.")
 
 
@@ -61,4 +61,4 @@ def multi_input() -> str:
 def test_tool_with_task() -> str:
     """Asks for a name, and greets in the background once it has it."""
     answer = ask("What is your name?", Name, key="user_name")
-    return f"Hello, {answer.name}!" if answer else "Hello, whoever you are!"
+    return f"Hello, {answer.name}!" if answer else "Hello, anonymous!"

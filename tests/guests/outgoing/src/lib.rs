@@ -1,4 +1,4 @@
-//! Makes HTTP requests, well and badly: one tool for each way. It speaks to WASI itself, so that nothing smooths over what a guest
+//! Makes HTTP requests, valid and invalid ones, with one tool for each kind. It calls WASI directly, so that no library hides what a guest
 //! can do.
 
 #![allow(clippy::disallowed_methods, reason = "a guest for tests ends as it likes; no test does")]
@@ -196,7 +196,7 @@ fn sent(args: &Send) -> Result<String, String> {
         let written = write(&stream, text.as_bytes());
         drop(stream);
         match written {
-            // The response says more about why than the stream.
+            // The response has more information about the reason than the stream.
             Err(_) => drop(body),
             Ok(()) => OutgoingBody::finish(body, None).map_err(|error| format!("{error:?}"))?,
         }
@@ -307,7 +307,7 @@ impl Plugin {
                 drop((stream, body));
                 wait(&future).map_or_else(|error| format!("error: {error}"), |response| response.status().to_string())
             }
-            // What has been written stays open, and the guest is gone.
+            // The written part of the body stays open, and the guest exits.
             _ => std::process::abort(),
         }
     }

@@ -1,4 +1,4 @@
-//! A component that was not made for wharf: it knows nothing but its own WIT, and shows what becomes of each kind of type.
+//! A component that was not made for wharf: it only uses its own WIT, and shows how each kind of type is converted.
 
 #![allow(clippy::allow_attributes_without_reason, clippy::same_length_and_capacity, reason = "generated code")]
 #![expect(clippy::disallowed_methods, reason = "it reads what it is granted")]

@@ -1,4 +1,4 @@
-//! Tries paths: one tool per file operation, each answering what it got or `error: …`.
+//! Tries paths, with one tool for each file operation. Each tool answers its result, or `error: …`.
 
 #![allow(clippy::disallowed_methods, reason = "a guest for tests sleeps and ends as it likes; no test does")]
 

@@ -1,5 +1,5 @@
-//! A test guest that uses all of the contract that works: every kind of content, structured results, questions in
-//! several rounds, resources, templates, prompts and completions. What does not work is in the hostile guests.
+//! A test guest that uses every valid feature of the contract: every kind of content, structured results, questions in several rounds,
+//! resources, templates, prompts and completions. Invalid behaviour is in the hostile guests.
 
 use wharf_sdk::{
     Body, Completion, Completions, Failure, FormAnswer, Level, Question, ResourceContents, Role, Target, ToolResult,
@@ -154,7 +154,7 @@ impl Showcase {
         "announced".into()
     }
 
-    /// Answers content of its own beside a structured result.
+    /// Answers content of its own with a structured result.
     fn own_words(args: Count) -> Result<ToolResult> {
         wharf_sdk::structured(vec![Content::Text(format!("{} of them", args.n))], &Sum { sum: args.n })
     }

@@ -1,4 +1,4 @@
-//! What both versions have in common: waiting so that the test knows of it.
+//! Code that both versions share: waiting in a way that the test can observe.
 
 use wharf_sdk::prelude::*;
 

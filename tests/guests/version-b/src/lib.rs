@@ -1,4 +1,4 @@
-//! The second version: tools `version` and `slow` answer `b`, and there is a tool more.
+//! The second version: tools `version` and `slow` answer `b`, and there is an additional tool.
 
 #![allow(clippy::disallowed_methods, reason = "a guest for tests sleeps and ends as it likes; no test does")]
 

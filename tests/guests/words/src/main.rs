@@ -1,5 +1,5 @@
-//! A command that was not made for wharf. `words find PATTERN [FILE...]` prints the lines that hold the pattern, of the files or of the
-//! standard input, and fails if there are none; other words show what it was started with, or do harm.
+//! A command that was not made for wharf. `words find PATTERN [FILE...]` prints the lines that contain the pattern, from the files or from
+//! the standard input, and fails if there are no such lines; its other subcommands show what it was started with, or misbehave.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "it is a command like any other")]
 

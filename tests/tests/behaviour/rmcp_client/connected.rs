@@ -1,4 +1,4 @@
-//! The official Rust client at one end and the real wharf at the other: how they are started and how they part.
+//! The official Rust client connected to the real wharf: how they start and disconnect.
 
 use std::{process::Stdio, time::Duration};
 
@@ -14,12 +14,12 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// Awaits what must not take long.
+/// Awaits a future that must not take long.
 pub async fn within<F: Future>(what: &str, future: F) -> F::Output {
     timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} does not come"))
 }
 
-/// What every client of the repository expects of the plugin `conformance`, and what it answers it.
+/// What the repository's clients expect of the plugin `conformance`, and how they answer its questions.
 pub fn fixture() -> Value {
     serde_json::from_str(include_str!("../../../conformance/clients/fixture.json")).unwrap()
 }
@@ -42,7 +42,7 @@ pub enum Begin {
 }
 
 impl Begin {
-    /// The same as rmcp says it, with the newest revision that there is.
+    /// The handshake as rmcp makes it, with its newest revision.
     pub fn mode(self) -> ClientLifecycleMode {
         let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
         match self {
@@ -52,7 +52,7 @@ impl Begin {
         }
     }
 
-    /// wharf has both, so who can begin either way gets the newer one.
+    /// wharf supports both, so a client that can begin either way gets the newer one.
     pub fn is_modern(self) -> bool {
         self != Self::Handshake
     }
@@ -67,10 +67,10 @@ pub const WAYS: [(Line, Begin); 6] = [
     (Line::Http, Begin::Either),
 ];
 
-/// What the server said unasked: the method, and the parameters as rmcp has understood them.
+/// A notification of the server: the method, and the parameters as parsed by rmcp.
 pub type Heard = (&'static str, Value);
 
-/// An application with a person, a model and a folder. It notes what it hears before it answers.
+/// An application with a user, a model and a folder. It records each message before it answers.
 pub struct Application {
     version: ProtocolVersion,
     heard: mpsc::UnboundedSender<Heard>,
@@ -79,7 +79,7 @@ pub struct Application {
 
 impl Application {
     fn hears(&self, method: &'static str, params: Value) {
-        // Nobody listens any more once a test is over.
+        // The receiver is gone once a test is over.
         self.heard.send((method, params)).ok();
     }
 
@@ -98,7 +98,7 @@ impl ClientHandler for Application {
         ClientConfig::new(capabilities, Implementation::new("e2e", "1")).with_protocol_version(self.version.clone())
     }
 
-    /// Fills in every field, with what the fixture knows of the person.
+    /// Fills in every field with the fixture's data about the user.
     async fn create_elicitation(
         &self,
         params: ElicitRequestParams,
@@ -163,7 +163,7 @@ enum Wharf {
     Server(Box<Server>),
 }
 
-/// A client and the wharf it speaks to, which no one else uses.
+/// A client and the wharf that only it uses.
 pub struct Connected {
     pub client: RunningService<RoleClient, Application>,
     pub fixture: Value,
@@ -177,12 +177,12 @@ impl Connected {
         Self::with(line, begin.mode(), ProtocolVersion::V_2025_11_25).await
     }
 
-    /// `version`: what it asks for in a handshake.
+    /// `version`: the version that it offers in a handshake.
     pub async fn with(line: Line, mode: ClientLifecycleMode, version: ProtocolVersion) -> Self {
-        // Shown if the test fails.
+        // Printed if the test fails.
         println!("{line:?}, {mode:?}, {version}");
         let folder = Folder::new();
-        // One place for calls, kept for longer than any test: only a call that ends makes room for the next.
+        // One place for calls, with a timeout longer than any test: only a call that ends makes room for the next.
         let config = format!(
             "[http]\npoll_after_ms = 500\n[plugins.conformance]\npath = {:?}\nprefix = \"\"\n\
              [plugins.conformance.grants]\nask = [\"elicitation\", \"sampling\", \"roots\"]\n\
@@ -190,7 +190,7 @@ impl Connected {
             e2e::plugin("conformance")
         );
         let config = folder.write("wharf.toml", config).display().to_string();
-        // Also says which calls are in their plugins.
+        // Also returns the calls that are running in their plugins.
         let environment = [("RUST_LOG", "wharf=debug")];
         let (sender, heard) = mpsc::unbounded_channel();
         let application = Application { version, heard: sender, fixture: fixture() };
@@ -220,13 +220,13 @@ impl Connected {
         };
     }
 
-    /// Calls a tool and answers what it asks.
+    /// Calls a tool, and answers its questions.
     pub async fn call(&self, tool: &'static str, arguments: Value) -> CallToolResult {
         let params = CallToolRequestParams::new(tool).with_arguments(object(arguments));
         within(tool, self.client.call_tool(params)).await.unwrap()
     }
 
-    /// The same for a tool that answers one text and does not fail.
+    /// The same for a tool that returns a single text and does not fail.
     pub async fn text(&self, tool: &'static str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await;
         assert_ne!(result.is_error, Some(true), "{result:?}");
@@ -234,13 +234,13 @@ impl Connected {
         text.text.clone()
     }
 
-    /// The next thing the server says unasked.
+    /// Returns the next notification of the server.
     pub async fn hear(&mut self) -> Heard {
         within("what the server says", self.heard.recv()).await.expect("the client has ended")
     }
 
-    /// Closes the connection, and with stdio ends the process; how long that took. Nothing may have been said that the test
-    /// has not heard.
+    /// Closes the connection and, with stdio, waits for the process to exit. Returns the duration. Fails if there are notifications that
+    /// the test has not read.
     pub async fn close(mut self) -> Duration {
         let began = Instant::now();
         within("the client's end", self.client.cancel()).await.unwrap();

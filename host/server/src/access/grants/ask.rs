@@ -13,7 +13,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Whether the question may be asked. The error is the missing ability, as the operator would write it in `ask`.
+    /// Checks whether the question may be asked. The error is the missing ability, as the operator would write it in `ask`.
     pub fn allows(self, question: &Question) -> Result<(), &'static str> {
         let (allowed, ability) = match question {
             Question::Form(_) | Question::Page(_) => (self.elicitation, "elicitation"),
@@ -23,7 +23,7 @@ impl Grant {
         if allowed { Ok(()) } else { Err(ability) }
     }
 
-    /// What the operator is told when a question was refused.
+    /// Returns the log message about a refused question.
     pub fn hint(ability: &str) -> String {
         format!("it wanted to ask the client ({ability}); `ask = [\"{ability}\"]` allows it")
     }
@@ -39,7 +39,7 @@ impl Capability for Grant {
                 "elicitation" => ask.elicitation = true,
                 "sampling" => ask.sampling = true,
                 "roots" => ask.roots = true,
-                other => bail!("`ask`: `{other}` is none of elicitation, sampling, roots"),
+                other => bail!("`ask`: `{other}` is not one of elicitation, sampling, roots"),
             }
         }
         Ok(ask)
@@ -56,6 +56,6 @@ impl Capability for Grant {
         all.into_iter().filter(|(granted, _)| *granted).map(|(_, name)| name.to_owned()).collect()
     }
 
-    // Questions go through wharf's own interface, which every plugin imports, so its imports show nothing.
+    // Questions go through wharf's own interface, which every plugin imports, so imports do not tell whether a plugin asks.
     const IMPORTS: &'static [(&'static str, &'static str)] = &[];
 }

@@ -19,8 +19,8 @@ use crate::{
 
 pub const FILES: &str = "files";
 
-/// What the operator is told when a plugin looked for files but has no directory.
-pub const HINT: &str = "it looked for files and no directory is open to it; `roots` or `dirs` give it one";
+/// The log message about a plugin that tried to open files but has no directory.
+pub const HINT: &str = "it tried to open files, but no directory is open to it; grant one with `roots` or `dirs`";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grant(pub Vec<Dir>);
@@ -28,7 +28,7 @@ pub struct Grant(pub Vec<Dir>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dir {
     pub host: PathBuf,
-    /// The path at which the plugin sees it.
+    /// The path at which the plugin sees the directory.
     pub guest: String,
     pub access: Access,
 }
@@ -43,7 +43,7 @@ pub struct Written {
 }
 
 impl Grant {
-    /// Adds the directories as they are now, and notes those that are missing.
+    /// Adds the directories in their current state, and notes those that are missing.
     pub fn apply(&self, opened: &Opened, wanted: &mut Wanted) {
         for dir in &self.0 {
             match opened.now(&dir.host) {
@@ -73,14 +73,14 @@ impl Opened {
             .filter_map(|dir| std::fs::canonicalize(&dir.host).ok())
             .collect();
         for dir in dirs {
-            // A plugin that may write the folder of a link could have made that link, so it must not lead to more access.
+            // A plugin that may write to the folder of a symlink could have created that symlink, so it must not lead to more access.
             let link = links(&dir.host).into_iter().find(|link| {
                 let place = link.parent().and_then(|parent| std::fs::canonicalize(parent).ok());
                 place.is_some_and(|place| writable.iter().any(|folder| place.starts_with(folder)))
             });
             if let Some(link) = link {
                 tracing::warn!(
-                    "dirs: {} is ignored: a plugin may write the link {}",
+                    "dirs: {} is ignored: a plugin may replace the symlink {}",
                     dir.host.display(),
                     link.display()
                 );

@@ -1,5 +1,5 @@
-//! `env = ["NAME"]`: variables of wharf's own environment. A table, `{ name = "KEY", secret = "api" }`, is a variable whose value
-//! stands for a secret; it belongs to `http`.
+//! `env = ["NAME"]`: variables of wharf's own environment. A table, `{ name = "KEY", secret = "api" }`, is a variable whose value is a
+//! placeholder for a secret; it belongs to `http`.
 
 use anyhow::{Result, ensure};
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::{
 
 pub const VARIABLES: &str = "environment variables";
 
-/// An entry as the file has it.
+/// An entry of `env` as written in the config.
 #[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "the name of a variable, or { name = …, secret = … }")]
@@ -20,7 +20,7 @@ pub enum Written {
     Placeholder(Placeholder),
 }
 
-/// Separates variables from placeholders of secrets.
+/// Splits the entries into variables and placeholders of secrets.
 pub fn separate(written: Vec<Written>) -> Result<(Vec<String>, Vec<Placeholder>)> {
     let (mut variables, mut placeholders) = (Vec::new(), Vec::new());
     for one in written {
@@ -36,7 +36,7 @@ pub fn separate(written: Vec<Written>) -> Result<(Vec<String>, Vec<Placeholder>)
 }
 
 fn check_name(name: &str) -> Result<()> {
-    ensure!(!name.is_empty() && !name.contains(['=', '\0']), "`env`: `{name}` is no name of a variable");
+    ensure!(!name.is_empty() && !name.contains(['=', '\0']), "`env`: `{name}` is not a valid variable name");
     Ok(())
 }
 
@@ -44,7 +44,7 @@ fn check_name(name: &str) -> Result<()> {
 pub struct Grant(pub Vec<String>);
 
 impl Grant {
-    /// The variables that a call sees, with their values; those that have none are left out.
+    /// Returns the variables that a call sees, with their values; unset variables are left out.
     pub fn apply(&self, value: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
         self.0.iter().filter_map(|name| Some((name.clone(), value(name)?))).collect()
     }

@@ -1,4 +1,4 @@
-//! `http = […]`: the requests that a plugin may make, and the variables that stand for secrets in them.
+//! `http = […]`: the requests that a plugin may make, and the variables whose values are placeholders for secrets in them.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Grant {
         Ok(Self(Arc::new(Allowance { placeholders, ..(*self.0).clone() })))
     }
 
-    /// Checks that every secret is one of the config.
+    /// Checks that the config has every secret that the rules use.
     pub fn check_secrets(&self, is_known: impl Fn(&str) -> bool) -> Result<()> {
         for name in self.0.secrets() {
             ensure!(is_known(name), "`http`: there is no secret `{name}` in [secrets]");

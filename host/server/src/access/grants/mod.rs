@@ -1,7 +1,7 @@
-//! `[plugins.<id>.grants]`: what the operator lets a plugin do. Without this table, a plugin may do nothing.
+//! `[plugins.<id>.grants]`: the permissions that the operator grants to a plugin. Without this table, a plugin has no permissions.
 //!
-//! Each kind of grant is one file here, and [`Capability`] is the trait that it implements. The functions here always
-//! destructure [`Grants`] completely, so that the compiler names every place to which a new kind has to be added.
+//! Each kind of grant is one file here, and [`Capability`] is the trait that it implements. The functions here always destructure
+//! [`Grants`] completely, so that a new kind fails to compile until every function handles it.
 
 use anyhow::Result;
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub mod env;
 pub mod http;
 pub mod roots;
 
-/// The grants as the file has them.
+/// The grants as written in the config.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -56,7 +56,7 @@ impl Grants {
         })
     }
 
-    /// Whether something that `before` granted is no longer granted.
+    /// Whether `before` granted anything that this does not.
     pub fn take_away_from(&self, before: &Self) -> bool {
         let Self { roots, dirs, env, ask, http } = before;
         roots.exceeds(&self.roots)
@@ -66,14 +66,14 @@ impl Grants {
             || http.exceeds(&self.http)
     }
 
-    /// All that is granted, a few words for each thing.
+    /// Describes all that is granted, one short phrase for each permission.
     pub fn describe(&self) -> Vec<String> {
         let Self { roots, dirs, env, ask, http } = self;
         [roots.describe(), dirs.describe(), env.describe(), ask.describe(), http.describe()].concat()
     }
 
-    /// What is left of it if nothing outside the sandbox may be changed. There is no HTTP then, since any request may change
-    /// something where it arrives.
+    /// Returns the grants reduced to reading: nothing outside the sandbox can be changed. HTTP is removed, since any request may change
+    /// something on the server.
     pub fn only_reading(&self) -> Self {
         let Self { roots, dirs, env, ask, http: _ } = self;
         let dirs = dirs.0.iter().map(|dir| Dir { access: Access::Read, ..dir.clone() }).collect();
@@ -86,7 +86,7 @@ impl Grants {
         }
     }
 
-    /// Whether the plugin could change anything outside its sandbox, in a call whose client has opened folders or has not.
+    /// Whether the plugin could change anything outside its sandbox. `has_roots`: whether the client of the call has opened folders.
     pub fn can_write(&self, has_roots: bool) -> bool {
         let Self { roots, dirs, env: _, ask: _, http } = self;
         (has_roots && roots.0 == Some(Access::ReadWrite))
@@ -99,7 +99,7 @@ impl Grants {
         self.roots.is_given() || !self.dirs.0.is_empty()
     }
 
-    /// What a component with these imports could use but is not granted.
+    /// Returns the abilities that a component with these imports could use but is not granted.
     pub fn unused(&self, imports: &[String]) -> Vec<&'static str> {
         let Self { roots: _, dirs: _, env, ask: _, http } = self;
         let mut uses = could_use(imports);
@@ -113,9 +113,9 @@ impl Grants {
     }
 }
 
-/// What a component with these imports could use, if it were granted.
+/// Returns the abilities that a component with these imports could use if they were granted.
 pub fn could_use(imports: &[String]) -> Vec<&'static str> {
-    // There is no grant for these.
+    // Abilities that cannot be granted.
     const NEVER: &[(&str, &str)] = &[("wasi:sockets/", "sockets")];
     let known = [
         roots::Grant::IMPORTS,
@@ -135,8 +135,8 @@ pub fn could_use(imports: &[String]) -> Vec<&'static str> {
     uses
 }
 
-/// Tells the operator what the sandbox refused, and in which table of the plugin it can be allowed. `clear` makes text from a guest
-/// safe to print.
+/// Returns the log message about what the sandbox refused, and the table of the plugin in which it can be allowed. `clear` makes text from
+/// a guest safe to print.
 pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> (String, Option<Table>) {
     match denial {
         Denial::Http(denial) => {

@@ -16,7 +16,7 @@ impl Grant {
         self.0.is_some()
     }
 
-    /// Adds the directories of these roots to those that the call is to have.
+    /// Adds the directories of these roots to the directories of the call.
     pub fn apply(self, roots: &CallRoots, wanted: &mut Wanted) {
         let Some(access) = self.0 else { return };
         for (now, access) in roots.directories(access) {
@@ -40,6 +40,6 @@ impl Capability for Grant {
         self.0.iter().map(|access| format!("roots ({})", access.as_str())).collect()
     }
 
-    // Roots need the same imports as `dirs`, which lists them.
+    // Roots need the same imports as `dirs`, which declares them.
     const IMPORTS: &'static [(&'static str, &'static str)] = &[];
 }

@@ -1,4 +1,5 @@
-//! Wants beside grants and imports: what is granted of them, what is granted beyond them, and what nobody said.
+//! Compares a plugin's wants with its grants and imports: what is granted, what is granted without being wanted, and what is imported
+//! without being wanted.
 
 use super::want::{Http, Wants, What};
 use crate::{
@@ -8,7 +9,7 @@ use crate::{
 };
 
 impl What {
-    /// Whether the grants give it.
+    /// Whether the grants allow what is wanted.
     pub fn is_granted(&self, grants: &Grants) -> bool {
         let Grants { roots, dirs: _, env, ask, http } = grants;
         match self {
@@ -25,7 +26,8 @@ impl What {
 }
 
 impl Http {
-    /// Each of its methods may be allowed by another rule. If it wants a secret, those rules add something in its place.
+    /// Whether the rules allow the wanted requests; different methods may be allowed by different rules. If a secret is wanted, those rules
+    /// have to add one.
     fn is_granted(&self, rules: &[Rule]) -> bool {
         let adds = |rule: &Rule| match &self.secret {
             Some(secret) => {
@@ -38,7 +40,7 @@ impl Http {
 }
 
 impl Wants {
-    /// What is granted although the plugin does not say that it wants it.
+    /// Describes what is granted although the plugin does not want it.
     pub fn not_wanted(&self, grants: &Grants) -> Vec<String> {
         let Grants { roots, dirs, env, ask, http } = grants;
         let wanted = |what: &What| self.grants.iter().any(|want| want.what == *what);
@@ -56,7 +58,8 @@ impl Wants {
             .collect();
         let mut beyond = Vec::new();
         beyond.extend(roots.0.filter(|access| Some(*access) > wanted_roots).map(What::Roots).map(|what| what.words()));
-        // There is no want for a folder of the operator's, but who wants roots wants files.
+        // The operator's directories have no want of their own; they count as wanted if the plugin wants roots, since both give access to
+        // files.
         if wanted_roots.is_none() {
             beyond.extend(dirs.0.iter().map(|dir| format!("{} ({})", text::path(&dir.host), dir.access.as_str())));
         }
@@ -70,7 +73,7 @@ impl Wants {
         beyond
     }
 
-    /// The abilities that it wants although it imports nothing to use them with.
+    /// Returns the abilities that the plugin wants although it lacks the imports to use them.
     pub fn without_import(&self, imports: &[String]) -> Vec<&'static str> {
         let could = could_use(imports);
         let mut without: Vec<&str> = self
@@ -84,8 +87,8 @@ impl Wants {
     }
 }
 
-/// What a plugin with these imports could use although it does not say that it wants it. Imports are the truth, since the runtime
-/// of a language may import more than the plugin's author knows.
+/// Returns the abilities that a plugin with these imports could use although it does not want them. Imports are authoritative: a language's
+/// runtime may import more than the plugin's author knows.
 pub fn unspoken(wants: Option<&Wants>, imports: &[String]) -> Vec<&'static str> {
     let mut could = could_use(imports);
     let grants = wants.map(|wants| wants.grants.as_slice()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What plugins want to be granted. They say it in a section of their files, which is read without running them. Wants are claims of
-//! a plugin's author: they grant nothing, and what a plugin could use at all is told by its imports.
+//! The wants of plugins: the grants that a plugin asks for, in a section of its file that is read without running it. Wants are unverified
+//! claims of the author: they grant nothing. What a plugin could use at all is decided by its imports.
 
 pub mod compare;
 pub mod parse;

@@ -1,5 +1,5 @@
-//! Reads wants, and refuses those that no config could grant. After that, every text but the reasons has only characters that
-//! neither deceive nor end a string of TOML.
+//! Parses wants, and refuses those that no config could grant. After that, every text except the reasons consists of characters that can
+//! neither deceive a reader nor end a TOML string.
 
 use std::{fmt, marker::PhantomData};
 
@@ -20,15 +20,15 @@ use crate::{
     },
 };
 
-/// The most entries of each list. A person has to read all of them.
+/// The most entries of each list, since a person has to read all of them.
 const MAX_ENTRIES: usize = 32;
 const MAX_NAME_BYTES: usize = 64;
 const MAX_URL_BYTES: usize = 200;
-/// The methods that can be wanted. Others stand in a rule only if the operator writes them: words of an author's own have no place
-/// where a person is asked.
+/// The methods that can be wanted. Only the operator can write a rule with other methods, since a word that the author invents must not
+/// appear in a question to a person.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/// The wants as they are written.
+/// The wants as written by the author.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Written {
@@ -113,7 +113,7 @@ impl From<String> for WrittenAsk {
     }
 }
 
-/// What can be written as a text, or as a table that says more.
+/// A value that is written as a string, or as a table with further keys.
 struct TextOr<T>(T);
 
 impl<'de, T: Deserialize<'de> + From<String>> Deserialize<'de> for TextOr<T> {
@@ -122,7 +122,7 @@ impl<'de, T: Deserialize<'de> + From<String>> Deserialize<'de> for TextOr<T> {
         impl<'de, T: Deserialize<'de> + From<String>> de::Visitor<'de> for Either<T> {
             type Value = T;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a text, or a table that says why")
+                f.write_str("a string, or a table with further keys")
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
                 Ok(T::from(text.to_owned()))
@@ -135,13 +135,13 @@ impl<'de, T: Deserialize<'de> + From<String>> Deserialize<'de> for TextOr<T> {
     }
 }
 
-/// Reads the section of a plugin.
+/// Parses the section of a plugin, which is JSON.
 pub fn json(text: &str) -> Result<Wants> {
     checked(explain::json(text).map_err(anyhow::Error::msg)?)
 }
 
-/// Reads a file of the same keys in TOML. Returns the text of the section as well. The error of a malformed file begins with the
-/// line.
+/// Parses a TOML file with the same keys, and also returns the text for the section. The error of a malformed file begins with the line
+/// number.
 pub fn toml(text: &str) -> Result<(Wants, String)> {
     let wants = checked(explain::toml(text).map_err(anyhow::Error::msg)?)?;
     let table: toml::Table = explain::toml(text).map_err(anyhow::Error::msg)?;
@@ -157,7 +157,7 @@ fn checked(written: Written) -> Result<Wants> {
         ("secrets", secrets.len()),
         ("settings", settings.len()),
     ] {
-        ensure!(entries <= MAX_ENTRIES, "`{key}`: there are {entries}, more than the {MAX_ENTRIES} that anybody reads");
+        ensure!(entries <= MAX_ENTRIES, "`{key}` has {entries} entries, more than the {MAX_ENTRIES} allowed");
     }
     let secrets: Vec<Secret> = secrets.into_iter().map(self::secret).collect::<Result<_>>()?;
     let mut grants = Vec::new();
@@ -178,32 +178,32 @@ fn checked(written: Written) -> Result<Wants> {
     }
     let settings: Vec<Setting> = settings.into_iter().map(setting).collect::<Result<_>>()?;
     let what: Vec<String> = grants.iter().map(|want| want.what.value(None)).collect();
-    once("", what.iter().map(String::as_str))?;
-    once("`secrets`: ", secrets.iter().map(|secret| secret.name.as_str()))?;
-    once("`settings`: ", settings.iter().map(|setting| setting.key.as_str()))?;
+    ensure_unique("", what.iter().map(String::as_str))?;
+    ensure_unique("`secrets`: ", secrets.iter().map(|secret| secret.name.as_str()))?;
+    ensure_unique("`settings`: ", settings.iter().map(|setting| setting.key.as_str()))?;
     Ok(Wants { grants, secrets, settings })
 }
 
 fn http(written: WrittenHttp, secrets: &[Secret]) -> Result<Want> {
     let WrittenHttp { url, methods, why, secret, header } = written;
-    // It stands on the line of a question, so nothing in it may look like the end of one, or like its answer.
-    let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/%*@+".contains(&byte);
+    // The URL is shown inside a question, so it must not contain anything that looks like the question's end or an answer.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/%*@+".contains(&byte);
     ensure!(
-        url.len() <= MAX_URL_BYTES && url.bytes().all(harmless),
+        url.len() <= MAX_URL_BYTES && url.bytes().all(is_plain),
         "`http`: a URL has at most {MAX_URL_BYTES} characters: letters and digits of ASCII, and any of - . _ ~ : / % * @ +"
     );
     if let Some(WrittenMethods::List(list)) = &methods {
         let known = list.iter().all(|method| METHODS.contains(&method.as_str()));
         ensure!(known, "`http`: `{url}`: `methods` are any of {}, in upper case", METHODS.join(", "));
-        once("`methods`: ", list.iter().map(String::as_str))?;
+        ensure_unique("`methods`: ", list.iter().map(String::as_str))?;
     }
     ensure!(
         secret.is_some() || header.is_none(),
-        "`http`: `{url}`: `header` says where a `secret` goes, and there is none"
+        "`http`: `{url}`: `header` names the header for a `secret`, but `secret` is missing"
     );
     let secret = secret.map(|name| {
         let known = secrets.iter().any(|secret| secret.name == name);
-        ensure!(known, "`http`: `{url}`: its `secret` is none of `secrets`");
+        ensure!(known, "`http`: `{url}`: its `secret` is not one of `secrets`");
         let header = header.unwrap_or_else(|| "authorization".into()).to_ascii_lowercase();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         ensure!(is_name(&header, plain), "`http`: `{url}`: `header` has 1 to 64 letters, digits, `_` and `-`");
@@ -216,15 +216,15 @@ fn http(written: WrittenHttp, secrets: &[Secret]) -> Result<Want> {
     }
     let rule = Rule::parse(rule::Written::with(url.clone(), methods.clone(), None))?;
     ensure!(
-        is_outside(&rule.host),
-        "`http`: `{url}`: such a host is reached only by a rule that the operator writes, with `private = true`; leave it out, and \
-         say in the documentation which rule it needs"
+        can_be_public(&rule.host),
+        "`http`: `{url}`: this host is not public, so only a rule that the operator writes, with `private = true`, can reach it; leave \
+         it out, and say in the plugin's documentation which rule it needs"
     );
     Ok(Want { what: What::Http(Box::new(Http { url, methods, rule, secret })), why })
 }
 
-/// Whether a rule that is wanted could ever let a request through: it leads to public addresses only.
-fn is_outside(host: &HostPattern) -> bool {
+/// Whether the host can be public. Wanted rules reach public addresses only, so other hosts could never be reached.
+fn can_be_public(host: &HostPattern) -> bool {
     match host {
         HostPattern::Is(Host::Address(address)) => judge(*address) == Reach::Public,
         HostPattern::Is(Host::Name(name)) | HostPattern::Below(name) => {
@@ -257,12 +257,12 @@ fn is_name(text: &str, plain: fn(u8) -> bool) -> bool {
     (1..=MAX_NAME_BYTES).contains(&text.len()) && text.bytes().all(plain)
 }
 
-/// Refuses what is named twice. The texts have been checked.
-fn once<'a>(place: &str, texts: impl Iterator<Item = &'a str>) -> Result<()> {
+/// Refuses duplicates. The texts have been validated, so they are safe to print.
+fn ensure_unique<'a>(place: &str, texts: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut texts: Vec<&str> = texts.collect();
     texts.sort_unstable();
     match texts.array_windows().find(|[one, other]| one == other) {
-        Some([text, _]) => bail!("{place}`{text}` stands there twice"),
+        Some([text, _]) => bail!("{place}`{text}` is listed twice"),
         None => Ok(()),
     }
 }
@@ -332,9 +332,9 @@ mod tests {
             (r#"{"htpp":[]}"#, "unknown key `htpp`; did you mean `http`?"),
             (r#"{"http":[{"url":"https://a.example","method":["GET"]}]}"#, "did you mean `methods`?"),
             (r#"{"http":[{"why":"x"}]}"#, "missing field `url`"),
-            (r#"{"http":[7]}"#, "expected a text, or a table"),
-            (r#"{"http":["a.example"]}"#, "begins with https://"),
-            (r#"{"http":["https://*"]}"#, "characters that names of hosts do not have"),
+            (r#"{"http":[7]}"#, "expected a string, or a table"),
+            (r#"{"http":["a.example"]}"#, "must begin with https://"),
+            (r#"{"http":["https://*"]}"#, "characters that host names cannot have"),
             (r#"{"http":["https://a.example/ [y/N] y"]}"#, "letters and digits of ASCII"),
             (r#"{"http":["https://a.example/[y/N]y"]}"#, "letters and digits of ASCII"),
             (r#"{"http":["https://a.example/(y),yes"]}"#, "letters and digits of ASCII"),
@@ -344,34 +344,31 @@ mod tests {
             (&long, "at most 200"),
             (r#"{"http":[{"url":"https://a.example","methods":["get"]}]}"#, "any of GET, HEAD, POST"),
             (r#"{"http":[{"url":"https://a.example","methods":["GET","PRESS","Y"]}]}"#, "any of GET, HEAD, POST"),
-            (
-                r#"{"http":[{"url":"https://a.example","methods":["GET","GET"]}]}"#,
-                "`methods`: `GET` stands there twice",
-            ),
+            (r#"{"http":[{"url":"https://a.example","methods":["GET","GET"]}]}"#, "`methods`: `GET` is listed twice"),
             (r#"{"http":[{"url":"https://a.example","methods":[]}]}"#, "would allow nothing"),
             (r#"{"http":["http://localhost:8080"]}"#, "with `private = true`"),
             (r#"{"http":["https://a.LOCALHOST./"]}"#, "with `private = true`"),
             (r#"{"http":["https://*.b.localhost"]}"#, "with `private = true`"),
             (r#"{"http":["http://192.168.1.1/"]}"#, "with `private = true`"),
             (r#"{"http":["http://169.254.169.254/"]}"#, "with `private = true`"),
-            (r#"{"http":[{"url":"https://a.example","secret":"t"}]}"#, "is none of `secrets`"),
-            (r#"{"http":[{"url":"https://a.example","header":"x"}]}"#, "and there is none"),
+            (r#"{"http":[{"url":"https://a.example","secret":"t"}]}"#, "is not one of `secrets`"),
+            (r#"{"http":[{"url":"https://a.example","header":"x"}]}"#, "but `secret` is missing"),
             (
                 r#"{"http":[{"url":"http://a.example","secret":"t"}],"secrets":[{"name":"t"}]}"#,
                 "secrets are sent over https only",
             ),
             (
                 r#"{"http":[{"url":"https://a.example","secret":"t","header":"host"}],"secrets":[{"name":"t"}]}"#,
-                "not for a rule to set",
+                "a rule cannot set the header",
             ),
-            (r#"{"http":["https://a.example","https://a.example"]}"#, "stands there twice"),
+            (r#"{"http":["https://a.example","https://a.example"]}"#, "is listed twice"),
             (r#"{"roots":"all"}"#, "neither \"read\" nor \"read-write\""),
             (r#"{"env":["A=B"]}"#, "a variable's name"),
             (r#"{"env":["A\u202e"]}"#, "a variable's name"),
             (&many, "more than the 32"),
-            (r#"{"ask":["money"]}"#, "none of elicitation"),
+            (r#"{"ask":["money"]}"#, "not one of elicitation"),
             (r#"{"secrets":[{"name":"a b"}]}"#, "a name has 1 to 64"),
-            (r#"{"secrets":[{"name":"a"},{"name":"a"}]}"#, "`secrets`: `a` stands there twice"),
+            (r#"{"secrets":[{"name":"a"},{"name":"a"}]}"#, "`secrets`: `a` is listed twice"),
             (r#"{"settings":[{"key":"a"}]}"#, "missing field `type`"),
             (r#"{"settings":[{"key":"a","type":"text"}]}"#, "\"string\", \"number\" or \"boolean\""),
             (r#"{"settings":[{"key":"a.b","type":"string"}]}"#, "a key has"),

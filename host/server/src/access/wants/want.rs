@@ -1,5 +1,5 @@
-//! The wants of a plugin. All of their texts but the reasons were checked when they were parsed, so they can be printed and written
-//! into a config as they are; a reason is printed only by [`because`], on lines of its own.
+//! The wants of a plugin. Every text except the reasons was validated by the parser, so it can be printed and written into a config as it
+//! is. A reason is printed only by [`because`], on lines of its own.
 
 use crate::{
     access::{
@@ -13,7 +13,7 @@ use crate::{
 /// Everything that a plugin wants.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wants {
-    /// What a line of its grants would give it.
+    /// The wants that an entry in the plugin's grants would fulfil.
     pub grants: Vec<Want>,
     pub secrets: Vec<Secret>,
     pub settings: Vec<Setting>,
@@ -33,25 +33,25 @@ pub enum What {
     Ask(String),
 }
 
-/// Requests that it wants to send.
+/// Requests that the plugin wants to send.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Http {
     pub url: String,
     pub methods: Option<WrittenMethods>,
-    /// The rule that would allow them, without what it adds.
+    /// The rule that would allow the requests, without the headers that it would add.
     pub rule: Rule,
     pub secret: Option<Injected>,
 }
 
-/// A secret that is to be added to requests.
+/// A secret that wharf should add to requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Injected {
     pub name: String,
-    /// The header that is to hold it, in lower case.
+    /// The header for the secret, in lower case.
     pub header: String,
 }
 
-/// A secret by the name that the plugin's author gave it.
+/// A secret, by the name that the plugin's author chose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
     pub name: String,
@@ -83,7 +83,7 @@ impl Kind {
         }
     }
 
-    /// What stands in a line that is suggested, for somebody to replace.
+    /// Returns a sample value for a suggested line, which the operator has to replace.
     pub fn example(self) -> &'static str {
         match self {
             Self::String => "\"…\"",
@@ -94,14 +94,14 @@ impl Kind {
 }
 
 impl Injected {
-    /// The header's value in a rule: as most APIs take a token where it is `authorization`, else the secret alone.
+    /// Returns the header's value in a rule: `Bearer` and the secret in `authorization`, as most APIs expect, else the secret alone.
     pub fn value(&self, secret: &str) -> String {
         if self.header == "authorization" { format!("Bearer {{{secret}}}") } else { format!("{{{secret}}}") }
     }
 }
 
 impl What {
-    /// A few words for a person.
+    /// Describes the want for a person.
     pub fn words(&self) -> String {
         match self {
             Self::Http(http) => match &http.secret {
@@ -111,13 +111,13 @@ impl What {
                 None => http.rule.to_string(),
             },
             Self::Roots(access) => format!("roots ({})", access.as_str()),
-            // Without the `$` that a shell would replace where somebody copies it.
+            // Without `$`, which a shell would expand if the text were pasted.
             Self::Env(name) => format!("the variable {name}"),
             Self::Ask(ability) => format!("asking the client ({ability})"),
         }
     }
 
-    /// The key in the plugin's grants that would give it.
+    /// Returns the key in the plugin's grants that would fulfil the want.
     pub fn key(&self) -> &'static str {
         match self {
             Self::Http(_) => "http",
@@ -127,7 +127,7 @@ impl What {
         }
     }
 
-    /// The value in TOML, or the entry of the list, that would give it. `secret`: the name in `[secrets]`, if it is not the
+    /// Returns the TOML value, or the list entry, that would fulfil the want. `secret` is the name in `[secrets]`, if it differs from the
     /// plugin's own.
     pub fn value(&self, secret: Option<&str>) -> String {
         match self {
@@ -137,7 +137,7 @@ impl What {
         }
     }
 
-    /// What to add to the grants of a plugin. `has_secret`: whether the config has a secret of that name.
+    /// Returns the line to add to the grants of a plugin. `has_secret`: whether the config has a secret of that name.
     pub fn line(&self, id: &str, has_secret: impl Fn(&str) -> bool) -> String {
         let (key, value, table) = (self.key(), self.value(None), toml_header(&["plugins", id, "grants"]));
         match self {
@@ -153,7 +153,7 @@ impl What {
         }
     }
 
-    /// What a plugin has to import to make use of it; `None` if every plugin can.
+    /// Returns the ability that a plugin must have imported to use this, or `None` if every plugin can use it.
     pub fn needs(&self) -> Option<&'static str> {
         match self {
             Self::Http(_) => Some(http::HTTP),
@@ -186,19 +186,19 @@ impl Http {
 }
 
 impl Setting {
-    /// A few words for a person.
+    /// Describes the setting for a person.
     pub fn words(&self) -> String {
         let Self { key, kind, required, why: _ } = self;
         format!("the setting `{key}` ({}{})", kind.as_str(), if *required { ", required" } else { "" })
     }
 
-    /// What to add to the config of a plugin.
+    /// Returns the line to add to the config of a plugin.
     pub fn line(&self, id: &str) -> String {
         format!("{} = {} to {}", self.key, self.kind.example(), toml_header(&["plugins", id, "config"]))
     }
 }
 
-/// The author's reason, as what it is: a text of somebody else. It stands on lines of its own, below what it is for.
+/// Formats the author's reason, marked as text from a third party, on lines of its own.
 pub fn because(why: Option<&str>) -> String {
     why.map(|why| marked(&format!("it says: {}", quoted(why)))).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The arguments of the commands with which plugins are written.
+//! The arguments of the commands for plugin authors.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::{authoring::template::Language, config};
 
 #[derive(Debug, Args)]
 pub struct New {
-    /// The folder to make. Its last part is the name of the plugin
+    /// The folder to create. Its last component is the name of the plugin
     #[arg(value_name = "NAME")]
     pub folder: PathBuf,
     /// The language
@@ -43,13 +43,13 @@ impl From<Lang> for Language {
     }
 }
 
-/// The folder of a plugin that is being written.
+/// The folder of a plugin project.
 #[derive(Debug, Args)]
 pub struct Project {
-    /// The folder with the plugin.toml
+    /// The folder with the plugin.toml (default: the current folder)
     #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub folder: PathBuf,
-    /// Do first what plugin.toml says has to be done once, such as `npm install`, unless it is done
+    /// First run the one-time setup of plugin.toml, such as `npm install`, if it was not run yet
     #[arg(long)]
     pub setup: bool,
 }
@@ -58,13 +58,13 @@ pub struct Project {
 pub struct Dev {
     #[command(flatten)]
     pub project: Project,
-    /// Where to listen: an address and port, or unix: and the path of a socket (default: 127.0.0.1:7300)
+    /// The address to listen on: an IP address and port, or unix: and the path of a socket (default: 127.0.0.1:7300)
     #[arg(long, value_name = "ADDR", value_parser = config::parse_listen)]
     pub listen: Option<config::Listen>,
-    /// Serve stdin and stdout as well
+    /// Also serve a client over stdin and stdout
     #[arg(long)]
     pub stdio: bool,
-    /// A folder that is open as a root, beside those that the client opens
+    /// A folder to open as a root, in addition to those that the client opens
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
 }
@@ -73,22 +73,22 @@ pub struct Dev {
 pub struct Test {
     #[command(flatten)]
     pub project: Project,
-    /// A file of cases, in place of tests/*.toml; may be given more than once
+    /// A file of test cases, in place of tests/*.toml; may be given more than once
     #[arg(long = "file", value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// A component that is built already, in place of the one that plugin.toml builds
+    /// A component to test, in place of building the one of plugin.toml
     #[arg(long, value_name = "PLUGIN.wasm")]
     pub plugin: Option<PathBuf>,
-    /// Only cases with this text in their names
+    /// Run only cases with this text in their names
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
-    /// Take all new and changed snapshots as they are
+    /// Accept all new and changed snapshots
     #[arg(long, conflicts_with = "review")]
     pub accept: bool,
-    /// Show each new or changed snapshot, and ask whether to take it
+    /// Show each new or changed snapshot, and ask whether to accept it
     #[arg(long)]
     pub review: bool,
-    /// Write the results as JUnit's XML
+    /// Also write the results to this file, as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 }

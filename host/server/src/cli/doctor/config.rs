@@ -1,6 +1,6 @@
-//! The binary, the config, and the files that only their owner may write or read.
+//! Checks the binary, the config, and who may write or read the files that the config names.
 
-#![expect(clippy::disallowed_methods, reason = "files that the config names are looked for here")]
+#![expect(clippy::disallowed_methods, reason = "looks for the files that the config names")]
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use crate::{
     egress::secrets::Source,
 };
 
-/// This binary, which no other user may replace.
+/// Checks that no other user may replace this binary.
 pub fn binary() -> Finding {
     let own = std::env::current_exe().ok();
     let version = concat!("wharf ", env!("CARGO_PKG_VERSION"));
     let Some(own) = own else {
-        return Finding::note("binary", "the system does not tell where it is", "mount /proc");
+        return Finding::note("binary", "its path cannot be determined", "mount /proc");
     };
     match guard::check_trusted_file(&own, "binary") {
         Ok(()) => Finding::fine("binary", format!("{} is {version}", text::path(&own))),
@@ -24,13 +24,16 @@ pub fn binary() -> Finding {
     }
 }
 
-/// What is wrong with the config, and the config if it can be read.
+/// Checks the config, and returns it if it can be read.
 pub fn look(named: Option<&Path>) -> (Vec<Finding>, Option<Config>) {
     let file = match config::find(named) {
         Ok(Some(file)) => file,
         Ok(None) => {
             let usual = config::default_path().map(|path| text::path(&path)).unwrap_or_default();
-            return (vec![Finding::fine("config", format!("there is none at {usual}, and none is needed"))], None);
+            return (
+                vec![Finding::fine("config", format!("there is no config at {usual}, and wharf needs none"))],
+                None,
+            );
         }
         Err(error) => return (vec![Finding::error("config", &error)], None),
     };
@@ -48,12 +51,12 @@ pub fn look(named: Option<&Path>) -> (Vec<Finding>, Option<Config>) {
         }
         for dir in plugin.grants.dirs.0.iter().filter(|dir| !dir.host.is_dir()) {
             let says = format!("{}: there is no such folder", text::path(&dir.host));
-            findings.push(Finding::wrong(&about, says, "make it, or take it from `dirs`"));
+            findings.push(Finding::wrong(&about, says, "create it, or remove it from `dirs`"));
         }
     }
     for root in config.roots.fixed.iter().filter(|root| !root.is_dir()) {
         let says = format!("{}: there is no such folder", text::path(root));
-        findings.push(Finding::wrong("[roots]", says, "make it, or take it from `fixed`"));
+        findings.push(Finding::wrong("[roots]", says, "create it, or remove it from `fixed`"));
     }
     let secrets = config.egress.secrets.iter().filter_map(|(name, source)| Some((name, source, source.file()?)));
     for (name, source, path) in secrets {

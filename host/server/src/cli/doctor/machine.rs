@@ -1,6 +1,6 @@
-//! What the machine gives to wharf: its cache, files, watches, memory and the kernel.
+//! Checks what the machine provides: the cache folder, open files, file watches, memory and the kernel.
 
-#![expect(clippy::disallowed_methods, reason = "the state of the machine is read here")]
+#![expect(clippy::disallowed_methods, reason = "reads the state of the machine")]
 
 use std::{
     os::unix::fs::MetadataExt,
@@ -21,14 +21,14 @@ use crate::{
     config::{self, Config},
 };
 
-/// Room that the code of a few plugins takes.
-const CACHE_BYTES: u64 = 256 << 20;
-/// Files that a server with some plugins and connections has open.
-const FILES: u64 = 1024;
-/// Memory below which wharf and one plugin hardly fit.
-const LITTLE_BYTES: u64 = 256 << 20;
+/// The free space that the compiled code of a few plugins needs.
+const MIN_CACHE_BYTES: u64 = 256 << 20;
+/// The number of open files that a server with some plugins and connections needs.
+const MIN_OPEN_FILES: u64 = 1024;
+/// The memory that wharf and one plugin need.
+const MIN_MEMORY_BYTES: u64 = 256 << 20;
 
-/// `proc`: where the kernel tells how it is.
+/// Checks the machine. `proc`: the path of procfs.
 pub fn look(proc: &Path, config: Option<&Config>) -> Vec<Finding> {
     let mut findings = vec![cache(config::cache_dir()), files(getrlimit(Resource::Nofile).maximum)];
     findings.extend(watches(proc));
@@ -41,33 +41,37 @@ pub fn look(proc: &Path, config: Option<&Config>) -> Vec<Finding> {
 
 fn cache(path: Option<PathBuf>) -> Finding {
     let about = "cache";
-    let costs = "every start compiles all plugins anew";
+    let costs = "every start compiles all plugins again";
     let Some(path) = path else {
         return Finding::wrong(about, format!("there is no home directory, so {costs}"), "set HOME or XDG_CACHE_HOME");
     };
     let shown = text::path(&path);
     let Ok(metadata) = std::fs::symlink_metadata(&path) else {
         let Some(above) = path.ancestors().skip(1).find(|folder| folder.exists()) else {
-            return Finding::wrong(about, format!("{shown} cannot be made"), "set XDG_CACHE_HOME to a folder of yours");
+            return Finding::wrong(
+                about,
+                format!("{shown} cannot be created"),
+                "set XDG_CACHE_HOME to a folder of yours",
+            );
         };
         return match access(above, Access::WRITE_OK | Access::EXEC_OK) {
             Ok(()) => room(&path, above),
             Err(_) => Finding::wrong(
                 about,
-                format!("{shown} cannot be made, since {} is not yours to write, so {costs}", text::path(above)),
+                format!("{shown} cannot be created, since you may not write in {}, so {costs}", text::path(above)),
                 "set XDG_CACHE_HOME to a folder of yours",
             ),
         };
     };
     if !metadata.is_dir() {
-        return Finding::wrong(about, format!("{shown} is no folder, so {costs}"), format!("remove it: rm {shown}"));
+        return Finding::wrong(about, format!("{shown} is not a folder, so {costs}"), format!("remove it: rm {shown}"));
     }
     if metadata.uid() != geteuid().as_raw() {
         let says = format!("{shown} belongs to another user, so {costs}");
         return Finding::wrong(about, says, "remove it, or set XDG_CACHE_HOME to a folder of yours");
     }
     if metadata.mode() & 0o077 != 0 {
-        let says = format!("others have access to {shown}, which holds native code, so {costs}");
+        let says = format!("other users have access to {shown}, which holds native code, so {costs}");
         return Finding::wrong(about, says, format!("chmod 700 {shown}"));
     }
     match access(&path, Access::WRITE_OK | Access::EXEC_OK) {
@@ -76,22 +80,22 @@ fn cache(path: Option<PathBuf>) -> Finding {
     }
 }
 
-/// Whether there is room for it where `at` is.
+/// Checks the free space for the cache on the file system of `at`.
 fn room(path: &Path, at: &Path) -> Finding {
     let free = statvfs(at).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
     let shown = text::path(path);
-    if free < CACHE_BYTES {
-        let says = format!("{} MiB are free for {shown}", free >> 20);
-        return Finding::wrong("cache", says, "make room, or set XDG_CACHE_HOME to a folder on another disk");
+    if free < MIN_CACHE_BYTES {
+        let says = format!("only {} MiB are free for {shown}", free >> 20);
+        return Finding::wrong("cache", says, "free some space, or set XDG_CACHE_HOME to a folder on another disk");
     }
     Finding::fine("cache", shown)
 }
 
 fn files(most: Option<u64>) -> Finding {
     match most {
-        Some(most) if most < FILES => Finding::wrong(
+        Some(most) if most < MIN_OPEN_FILES => Finding::wrong(
             "open files",
-            format!("at most {most}, and plugins and connections may need {FILES}"),
+            format!("at most {most}, and plugins and connections may need {MIN_OPEN_FILES}"),
             "raise the hard limit: `ulimit -Hn`, LimitNOFILE of systemd, or /etc/security/limits.conf",
         ),
         Some(most) => Finding::fine("open files", format!("up to {most}")),
@@ -103,7 +107,7 @@ fn number(path: &Path) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// The watches of folders by which changes are noticed. They are counted for each user.
+/// Checks the inotify limits, which apply per user. Wharf watches folders with inotify.
 fn watches(proc: &Path) -> Option<Finding> {
     let limit = |name: &str| number(&proc.join("sys/fs/inotify").join(name));
     let (instances, watches) = (limit("max_user_instances")?, limit("max_user_watches")?);
@@ -121,13 +125,13 @@ fn watches(proc: &Path) -> Option<Finding> {
             }
         }
     }
-    let costs = "wharf looks for changes every 2 s in place of being told";
+    let costs = "wharf polls for changes every 2 s";
     let key = |name: &str, now: u64| format!("sysctl fs.inotify.{name}={}", now.saturating_mul(4));
     Some(if open >= instances {
-        let says = format!("all {instances} instances of inotify are in use, so {costs}");
+        let says = format!("all {instances} inotify instances are in use, so {costs}");
         Finding::wrong("watches", says, key("max_user_instances", instances))
     } else if used.saturating_add(64) >= watches {
-        let says = format!("{used} of {watches} watches are in use, so {costs}");
+        let says = format!("{used} of {watches} inotify watches are in use, so {costs}");
         Finding::wrong("watches", says, key("max_user_watches", watches))
     } else {
         Finding::fine("watches", format!("{open} of {instances} instances and {used} of {watches} watches in use"))
@@ -139,13 +143,13 @@ fn memory(proc: &Path, config: Option<&Config>) -> Vec<Finding> {
     if number(&proc.join("sys/vm/overcommit_memory")) == Some(2) {
         findings.push(Finding::note(
             "memory",
-            "the kernel promises no more memory than there is, and sandboxes reserve much that they do not use, so calls are slower",
+            "the kernel does not overcommit memory, and sandboxes reserve much more than they use, so calls are slower",
             "sysctl vm.overcommit_memory=0",
         ));
     }
     if let Some(most) = getrlimit(Resource::As).current {
         let says = format!(
-            "wharf may have {} MiB of address space, and sandboxes reserve more, so calls are slower",
+            "wharf is limited to {} MiB of address space, and sandboxes reserve more, so calls are slower",
             most >> 20
         );
         findings.push(Finding::note("memory", says, "`ulimit -v unlimited`"));
@@ -153,27 +157,27 @@ fn memory(proc: &Path, config: Option<&Config>) -> Vec<Finding> {
     let group = std::fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
     let group = group.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
     let most = number(&Path::new("/sys/fs/cgroup").join(group).join("memory.max"));
-    let wanted = config.map(|config| (config.startup.total_memory_bytes as u64).saturating_add(LITTLE_BYTES));
+    let wanted = config.map(|config| (config.startup.total_memory_bytes as u64).saturating_add(MIN_MEMORY_BYTES));
     match (most, wanted) {
-        (Some(most), _) if most < LITTLE_BYTES => findings.push(Finding::wrong(
+        (Some(most), _) if most < MIN_MEMORY_BYTES => findings.push(Finding::wrong(
             "memory",
             format!("its control group has {} MiB", most >> 20),
-            format!("give it {} MiB or more", LITTLE_BYTES >> 20),
+            format!("give it {} MiB or more", MIN_MEMORY_BYTES >> 20),
         )),
         (Some(most), Some(wanted)) if most < wanted => findings.push(Finding::note(
             "memory",
-            format!("its control group has {} MiB, and all calls together may need {}", most >> 20, wanted >> 20),
-            "lower total_memory_mib or total_concurrency in [limits], or give it more",
+            format!("its control group has {} MiB, and all calls together may need {} MiB", most >> 20, wanted >> 20),
+            "lower total_memory_mib or total_concurrency in [limits], or raise the limit of the control group",
         )),
         _ => {}
     }
     if findings.is_empty() {
-        findings.push(Finding::fine("memory", "no limit is in the way"));
+        findings.push(Finding::fine("memory", "no limit is too low"));
     }
     findings
 }
 
-/// What wharf takes for granted of the machine.
+/// Checks the properties of the machine that wharf relies on.
 fn granted(proc: &Path, sys: &Path, trusted: &[PathBuf]) -> Vec<Finding> {
     let lacks = machine::lacks(proc, sys, trusted);
     let fine = machine::LOOKED_AT.into_iter().filter(|about| lacks.iter().all(|lack| lack.about != *about));
@@ -211,7 +215,7 @@ mod tests {
     #[test]
     fn limits_are_told_before_they_are_reached() {
         assert_eq!(files(Some(256)).state, State::Wrong);
-        assert_eq!(files(Some(FILES)).state, State::Fine);
+        assert_eq!(files(Some(MIN_OPEN_FILES)).state, State::Fine);
         assert_eq!(files(None).state, State::Fine);
         let limits = |instances: &str, watches: &str| {
             let one = [

@@ -1,5 +1,5 @@
-//! `wharf doctor`: what is wrong with how wharf is set up on this machine, and what to do about it. It changes nothing, loads no plugin
-//! and fetches no secret.
+//! `wharf doctor`: checks how wharf is set up on this machine, and says how to fix each problem. It changes nothing, loads no plugin and
+//! fetches no secret.
 
 use std::{path::Path, process::ExitCode};
 
@@ -14,23 +14,23 @@ mod config;
 mod machine;
 mod port;
 
-/// How something is.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Fine,
-    /// It works, less well than it could.
+    /// It works, but could work better.
     Note,
     Wrong,
 }
 
-/// One thing that was looked at.
+/// One check and its result.
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
-    /// What was looked at, in a word or two.
+    /// What was checked, in a word or two.
     about: String,
     state: State,
     says: String,
-    /// What to do, unless it is fine.
+    /// How to fix it, unless the state is fine.
     remedy: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Finding {
         Self { about: about.into(), state: State::Wrong, says: says.into(), remedy: Some(remedy.into()) }
     }
 
-    /// The error says itself what to do.
+    /// Returns a finding without a remedy, since the error itself says what to do.
     fn error(about: impl Into<String>, error: &anyhow::Error) -> Self {
         Self { about: about.into(), state: State::Wrong, says: format!("{error:#}"), remedy: None }
     }
@@ -85,9 +85,9 @@ pub(super) async fn run(command: Doctor) -> Result<ExitCode> {
     }
     if !command.json {
         print(&match wrong {
-            0 => "nothing is wrong".to_owned(),
-            1 => "1 thing is wrong".to_owned(),
-            more => format!("{more} things are wrong"),
+            0 => "no problems found".to_owned(),
+            1 => "1 problem found".to_owned(),
+            more => format!("{more} problems found"),
         })?;
     }
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

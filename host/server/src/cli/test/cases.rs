@@ -1,4 +1,4 @@
-//! A file of cases as its author writes it. Unknown keys are errors that name the line and the most similar known key.
+//! Parses files of test cases. An unknown key is an error that names the line and the most similar known key.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,7 @@ use crate::{
     config::to_json,
 };
 
-/// The most memory that a pattern may take once it is compiled.
+/// The maximum memory of a compiled pattern.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 const MAX_NAME_BYTES: usize = 100;
 
@@ -58,7 +58,7 @@ struct Written {
     after: After,
 }
 
-/// Which argument is to be completed.
+/// The argument to complete.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Completing {
@@ -71,7 +71,7 @@ struct Completing {
     others: BTreeMap<String, String>,
 }
 
-/// A list that clients can ask for.
+/// A list that clients can request.
 #[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum List {
@@ -95,13 +95,13 @@ struct WrittenGiven {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "a time of UTC, such as 2026-01-01T00:00:00Z")]
+#[serde(untagged, expecting = "a UTC time such as 2026-01-01T00:00:00Z")]
 enum Time {
     Plain(toml::value::Datetime),
     Text(String),
 }
 
-/// What a folder holds when a case begins.
+/// The contents of a folder at the start of a case.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged, expecting = "the path of a folder, or a table of files and their texts")]
 pub enum Contents {
@@ -111,7 +111,7 @@ pub enum Contents {
     Files(BTreeMap<String, String>),
 }
 
-/// The answer to a question of the plugin.
+/// The client's answer to a question of the plugin.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
@@ -123,7 +123,7 @@ pub enum Answer {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-#[serde(untagged, expecting = "a text, or a result of sampling/createMessage")]
+#[serde(untagged, expecting = "a string, or a result of sampling/createMessage")]
 pub enum Sampled {
     Text(String),
     Result(toml::Table),
@@ -152,7 +152,7 @@ fn ok() -> u16 {
     200
 }
 
-/// What has to be there when the case is over.
+/// The files that must and must not exist after the case.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct After {
@@ -160,15 +160,15 @@ pub struct After {
     pub absent: Vec<String>,
 }
 
-/// A case, checked.
+/// A validated case.
 #[derive(Debug)]
 pub struct Case {
     pub name: String,
-    /// The file that it stands in.
+    /// The file of the case.
     pub file: PathBuf,
-    /// The folder of that file, below which everything lies that the case names.
-    pub beside: Arc<Below>,
-    /// Where it begins there.
+    /// The folder of that file. All paths of the case are below it.
+    pub folder: Arc<Below>,
+    /// The line of the file in which the case begins.
     pub line: usize,
     pub action: Action,
     pub expected: Expected,
@@ -176,14 +176,14 @@ pub struct Case {
     pub after: After,
 }
 
-/// What the client does.
+/// What the client of a case does.
 #[derive(Debug)]
 pub enum Action {
-    /// A request: its method, and its params.
+    /// Sends a request: its method and its params.
     Request(&'static str, Map<String, Value>),
-    /// All items of a list.
+    /// Requests all items of a list.
     List(List),
-    /// All lists.
+    /// Requests all items of all lists.
     Lists,
 }
 
@@ -211,7 +211,7 @@ pub struct Given {
 }
 
 impl List {
-    /// The method that asks for it, and where the items stand in the answer.
+    /// Returns the method that requests the list, and the key of the items in its result.
     pub fn method(self) -> (&'static str, &'static str) {
         match self {
             Self::Tools => ("tools/list", "tools"),
@@ -224,8 +224,8 @@ impl List {
     pub const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::Templates, Self::Prompts];
 }
 
-/// Reads the cases of a file. `file`: its path, for errors; `beside`: its folder.
-pub fn read(text: &str, file: &Path, beside: &Arc<Below>) -> Result<Vec<Case>> {
+/// Parses the cases of a file. `file`: its path, for errors; `folder`: its folder.
+pub fn read(text: &str, file: &Path, folder: &Arc<Below>) -> Result<Vec<Case>> {
     let name = text::path(file);
     let written: File = explain::toml(text).map_err(|problem| anyhow!("{name}:{problem}"))?;
     ensure!(!written.case.is_empty(), "{name}: there is no [[case]]");
@@ -234,12 +234,12 @@ pub fn read(text: &str, file: &Path, beside: &Arc<Below>) -> Result<Vec<Case>> {
         let line = line_of(case.span().start);
         let case = case.into_inner();
         let named = format!("{name}:{line}: the case `{}`", text::escaped(&case.name));
-        checked(case, file, beside, line).context(named)
+        checked(case, file, folder, line).context(named)
     });
     cases.collect()
 }
 
-fn checked(written: Written, file: &Path, beside: &Arc<Below>, line: usize) -> Result<Case> {
+fn checked(written: Written, file: &Path, folder: &Arc<Below>, line: usize) -> Result<Case> {
     let Written { name, tool, resource, prompt, complete, list, args, given, after, .. } = written;
     let Written { text, text_matches, structured, error, snapshot, logs, progress, .. } = written;
     let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, ' ' | '_' | '-' | '.');
@@ -247,13 +247,13 @@ fn checked(written: Written, file: &Path, beside: &Arc<Below>, line: usize) -> R
         name.len() <= MAX_NAME_BYTES
             && name.chars().all(plain)
             && name.starts_with(|first: char| first.is_alphanumeric()),
-        "a name has 1 to {MAX_NAME_BYTES} letters, digits, blanks, `_`, `-` and `.`, since its snapshot is a file of that name"
+        "a name has 1 to {MAX_NAME_BYTES} letters, digits, spaces, `_`, `-` and `.`, since its snapshot is a file of that name"
     );
     ensure!(name != "lists", "`lists` is the name of the snapshot of all lists; choose another");
     let action = Action::of((tool, resource, prompt, complete, list), args)?;
     ensure!(
         error.is_none() || (text.is_none() && text_matches.is_none() && structured.is_none()),
-        "`error` says that there is no result, so `text`, `text_matches` and `structured` cannot hold"
+        "a case with `error` expects no result, so it cannot have `text`, `text_matches` or `structured`"
     );
     let text_matches = text_matches.map(|pattern| {
         let built = RegexBuilder::new(&pattern).size_limit(MAX_PATTERN_BYTES).build();
@@ -270,18 +270,18 @@ fn checked(written: Written, file: &Path, beside: &Arc<Below>, line: usize) -> R
     };
     let given = given.checked().context("`given`")?;
     for path in after.files.keys().chain(&after.absent) {
-        ensure!(given.folder_of(path).is_some(), "`after`: `{path}` lies in no folder of `given.dirs`");
+        ensure!(given.folder_of(path).is_some(), "`after`: `{path}` is not in a folder of `given.dirs`");
     }
-    let (file, beside) = (file.to_owned(), Arc::clone(beside));
-    Ok(Case { name, file, beside, line, action, expected, given, after })
+    let (file, folder) = (file.to_owned(), Arc::clone(folder));
+    Ok(Case { name, file, folder, line, action, expected, given, after })
 }
 
-/// The errors of patterns show the pattern first, and say at their end what is wrong with it.
+/// Returns the last line of a regex error, which says what is wrong; the lines before it repeat the pattern.
 fn last_line(text: &str) -> &str {
     text.lines().last().unwrap_or_default().trim_start_matches("error: ")
 }
 
-/// The keys of which a case has one: `tool`, `resource`, `prompt`, `complete` and `list`.
+/// The keys of which a case has exactly one: `tool`, `resource`, `prompt`, `complete` and `list`.
 type Kinds = (Option<String>, Option<String>, Option<String>, Option<Completing>, Option<List>);
 
 impl Action {
@@ -301,14 +301,14 @@ impl Action {
                 let mut params = params("name", name);
                 if let Some(arguments) = arguments {
                     let texts = arguments.as_object().is_some_and(|all| all.values().all(Value::is_string));
-                    ensure!(texts, "`args`: the arguments of a prompt are texts");
+                    ensure!(texts, "`args`: the arguments of a prompt are strings");
                     params.insert("arguments".into(), arguments);
                 }
                 Self::Request("prompts/get", params)
             }
             (None, None, None, Some(complete), None) => Self::Request("completion/complete", complete.params()?),
             (None, None, None, None, Some(list)) => Self::List(list),
-            _ => bail!("a case has one of `tool`, `resource`, `prompt`, `complete` and `list`"),
+            _ => bail!("a case has exactly one of `tool`, `resource`, `prompt`, `complete` and `list`"),
         })
     }
 }
@@ -319,7 +319,7 @@ impl Completing {
         let of = match (prompt, resource) {
             (Some(name), None) => serde_json::json!({ "type": "ref/prompt", "name": name }),
             (None, Some(uri)) => serde_json::json!({ "type": "ref/resource", "uri": uri }),
-            _ => bail!("`complete` has one of `prompt` and `resource`"),
+            _ => bail!("`complete` has either `prompt` or `resource`"),
         };
         let mut params = Map::from_iter([
             ("ref".to_owned(), of),
@@ -339,14 +339,14 @@ impl WrittenGiven {
             let whole = path.starts_with('/') && !path.ends_with('/') && !path.contains("//");
             ensure!(
                 whole && path.split('/').all(|part| part != "." && part != ".."),
-                "`dirs`: `{path}` is the path that the plugin sees: it begins with / and has no `.`, no `..` and no / at its end"
+                "`dirs`: `{path}` is not a path of the plugin: such a path begins with /, and has no `.`, no `..` and no / at its end"
             );
         }
         for (path, contents) in &dirs {
             match contents {
                 Contents::Fixture(fixture) => ensure!(
                     is_below(fixture),
-                    "`dirs`: `{path}`: {} does not lie below the folder of this file; put a copy of it there",
+                    "`dirs`: `{path}`: {} is not below the folder of this file; put a copy of it there",
                     text::path(fixture)
                 ),
                 Contents::Files(files) => {
@@ -360,25 +360,28 @@ impl WrittenGiven {
             }
         }
         for root in roots.iter().flatten() {
-            ensure!(dirs.contains_key(root), "`roots`: `{root}` is no folder of `dirs`");
+            ensure!(dirs.contains_key(root), "`roots`: `{root}` is not a folder of `dirs`");
         }
         let now = now.map(|now| {
             let text = match now {
                 Time::Plain(time) => time.to_string(),
                 Time::Text(text) => text,
             };
-            humantime::parse_rfc3339(&text).map_err(|_| anyhow!("`now` is a time of UTC, such as 2026-01-01T00:00:00Z"))
+            humantime::parse_rfc3339(&text).map_err(|_| anyhow!("`now` is not a UTC time such as 2026-01-01T00:00:00Z"))
         });
         for exchange in &http {
-            ensure!((200..=599).contains(&exchange.status), "`http`: `status` is from 200 to 599");
-            ensure!(exchange.body.is_none() || exchange.json.is_none(), "`http`: one of `body` and `json`");
+            ensure!((200..=599).contains(&exchange.status), "`http`: `status` must be from 200 to 599");
+            ensure!(
+                exchange.body.is_none() || exchange.json.is_none(),
+                "`http`: an answer has either `body` or `json`"
+            );
         }
         Ok(Given { dirs, roots, config, env, now: now.transpose()?, seed, answers, http })
     }
 }
 
 impl Given {
-    /// The folder in which a path of the plugin lies, and the rest of the path. Folders inside others come first.
+    /// Returns the folder of `dirs` that contains a path of the plugin, and the rest of the path. Of nested folders, the inner one counts.
     pub fn folder_of<'a>(&'a self, path: &'a str) -> Option<(&'a str, &'a str)> {
         let within =
             |folder: &'a String| Some((folder.as_str(), path.strip_prefix(folder.as_str())?.strip_prefix('/')?));
@@ -419,37 +422,34 @@ mod tests {
                 "greet.toml:5: unknown key `file`; did you mean `files`?",
             ),
             ("[[case]]\ntool='x'", "greet.toml:1: missing field `name`"),
-            ("\n[[case]]\nname='a'", "greet.toml:2: the case `a`: a case has one of"),
-            ("[[case]]\nname='a'\ntool='x'\nprompt='y'", "a case has one of"),
+            ("\n[[case]]\nname='a'", "greet.toml:2: the case `a`: a case has exactly one of"),
+            ("[[case]]\nname='a'\ntool='x'\nprompt='y'", "a case has exactly one of"),
             ("[[case]]\nname='a'\nresource='x:y'\nargs={}", "only a tool and a prompt have `args`"),
-            ("[[case]]\nname='a'\nprompt='x'\nargs={n=1}", "the arguments of a prompt are texts"),
+            ("[[case]]\nname='a'\nprompt='x'\nargs={n=1}", "the arguments of a prompt are strings"),
             ("[[case]]\nname='a'\nlist='tool'", "`tool`, expected one of `tools`"),
-            ("[[case]]\nname='a'\ncomplete={argument='x'}", "`complete` has one of"),
+            ("[[case]]\nname='a'\ncomplete={argument='x'}", "`complete` has either"),
             ("[[case]]\nname='a/b'\ntool='x'", "a name has 1 to"),
             ("[[case]]\nname=''\ntool='x'", "a name has 1 to"),
             ("[[case]]\nname='lists'\ntool='x'", "`lists` is the name"),
             ("[[case]]\nname='a'\ntool='x'\ntext_matches='('", "`text_matches`: unclosed group"),
-            ("[[case]]\nname='a'\ntool='x'\nerror='e'\ntext='t'", "`error` says that there is no result"),
-            ("[[case]]\nname='a'\ntool='x'\ngiven={now='today'}", "`now` is a time of UTC"),
+            ("[[case]]\nname='a'\ntool='x'\nerror='e'\ntext='t'", "a case with `error` expects no result"),
+            ("[[case]]\nname='a'\ntool='x'\ngiven={now='today'}", "`now` is not a UTC time"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={seed=-1}", "expected u64"),
-            ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'w'='w'}}", "it begins with /"),
+            ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'w'='w'}}", "such a path begins with /"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w/../x'='w'}}", "no `..`"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'=1}}", "the path of a folder, or a table"),
-            (
-                "[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'='/etc'}}",
-                "/etc does not lie below the folder of this file",
-            ),
-            ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'='a/../../b'}}", "a/../../b does not lie below"),
-            ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'='.'}}", ". does not lie below"),
+            ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'='/etc'}}", "/etc is not below the folder of this file"),
+            ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'='a/../../b'}}", "a/../../b is not below"),
+            ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'='.'}}", ". is not below"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'={'../x'=''}}}", "`../x` is not a path inside of it"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'={'/x'=''}}}", "`/x` is not a path inside of it"),
-            ("[[case]]\nname='a'\ntool='x'\ngiven={roots=['/w']}", "`/w` is no folder of `dirs`"),
+            ("[[case]]\nname='a'\ntool='x'\ngiven={roots=['/w']}", "`/w` is not a folder of `dirs`"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={answers={k='maybe'}}", "unknown variant `maybe`"),
-            ("[[case]]\nname='a'\ntool='x'\ngiven={http=[{url='u', body='', json={}}]}", "one of `body` and `json`"),
-            ("[[case]]\nname='a'\ntool='x'\nafter={absent=['/w/a']}", "`/w/a` lies in no folder"),
+            ("[[case]]\nname='a'\ntool='x'\ngiven={http=[{url='u', body='', json={}}]}", "either `body` or `json`"),
+            ("[[case]]\nname='a'\ntool='x'\nafter={absent=['/w/a']}", "`/w/a` is not in a folder"),
             (
                 "[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'='w'}}\nafter={absent=['/w/../a']}",
-                "`/w/../a` lies in no folder",
+                "`/w/../a` is not in a folder",
             ),
         ] {
             let problem = problem(text);

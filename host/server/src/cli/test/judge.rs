@@ -1,32 +1,30 @@
-//! Compares what happened with what a case expects. Every problem is a text of one or more lines.
+//! Compares the outcome of a case with what the case expects. Every problem is a text of one or more lines.
 
 use serde_json::Value;
 use similar::TextDiff;
 
 use super::{cases::Expected, talk::Ended};
 
-/// The most lines of a difference that are shown.
-const MAX_LINES: usize = 60;
-/// The most characters of a line that are shown.
-const MAX_COLUMNS: usize = 400;
+/// The maximum number of lines of a diff that are shown.
+const MAX_DIFF_LINES: usize = 60;
+/// The maximum number of characters of a line that are shown.
+const MAX_LINE_CHARS: usize = 400;
 
-/// What is wrong with how a request ended.
+/// Returns how the outcome of a request differs from what the case expects.
 pub fn problems(expected: &Expected, ended: &Ended) -> Vec<String> {
     let mut problems = Vec::new();
     match (&expected.error, &ended.result) {
-        (None, Err(error)) => problems.push(format!("an error that the case does not expect: {error}")),
+        (None, Err(error)) => problems.push(format!("unexpected error: {error}")),
         (Some(wanted), Err(error)) if !error.contains(wanted.as_str()) => {
-            problems.push(format!("the error has no `{wanted}` in it: {error}"));
+            problems.push(format!("the error does not contain `{wanted}`: {error}"));
         }
         (Some(wanted), Ok(result)) => match is_error(result) {
             true if text(result).contains(wanted.as_str()) => {}
-            true => problems.push(format!("the error has no `{wanted}` in it: {}", text(result))),
-            false => {
-                problems.push(format!("an error with `{wanted}` in it was expected, and there is a result: {result}"))
-            }
+            true => problems.push(format!("the error does not contain `{wanted}`: {}", text(result))),
+            false => problems.push(format!("expected an error that contains `{wanted}`, got a result: {result}")),
         },
         (None, Ok(result)) if is_error(result) => {
-            problems.push(format!("an error that the case does not expect: {}", text(result)));
+            problems.push(format!("unexpected error: {}", text(result)));
         }
         (Some(_), Err(_)) | (None, Ok(_)) => {}
     }
@@ -36,10 +34,10 @@ pub fn problems(expected: &Expected, ended: &Ended) -> Vec<String> {
     let said = |what: &str, wanted: &[String], said: &[String]| {
         let missing = wanted.iter().filter(|wanted| !said.iter().any(|line| line.contains(wanted.as_str())));
         let all = if said.is_empty() { " nothing".to_owned() } else { format!("\n  {}", said.join("\n  ")) };
-        missing.map(|wanted| format!("no {what} has `{wanted}` in it; there is:{all}")).collect::<Vec<_>>()
+        missing.map(|wanted| format!("no {what} contains `{wanted}`; got:{all}")).collect::<Vec<_>>()
     };
     problems.extend(said("log record", &expected.logs, &ended.logs));
-    problems.extend(said("report of progress", &expected.progress, &ended.progress));
+    problems.extend(said("progress report", &expected.progress, &ended.progress));
     problems
 }
 
@@ -47,13 +45,13 @@ fn in_result(expected: &Expected, result: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     let said = text(result);
     if let Some(wanted) = expected.text.as_ref().filter(|wanted| **wanted != said) {
-        problems.push(format!("the text is another:\n{}", difference(wanted, &said)));
+        problems.push(format!("the text differs:\n{}", difference(wanted, &said)));
     }
     if let Some(pattern) = expected.text_matches.as_ref().filter(|pattern| !pattern.is_match(&said)) {
         problems.push(format!("the text does not match `{pattern}`: {said}"));
     }
     if let Some(wanted) = &expected.structured {
-        // Only the results of tools have a part of their own for it.
+        // Only results of tools have a separate member for structured content. Otherwise the whole result is compared.
         let actual = if result.get("content").is_some() { result.get("structuredContent") } else { Some(result) };
         match actual {
             Some(actual) => problems.extend(missing(wanted, actual, "structured")),
@@ -67,7 +65,8 @@ fn is_error(result: &Value) -> bool {
     result.get("isError").is_some_and(|is| is == true)
 }
 
-/// All text of a result: of its blocks, messages or contents, the values of a completion, or the names in a list, one below the other.
+/// Returns all text of a result, one piece per line: of its blocks, messages or contents, the values of a completion, or the names of a
+/// list.
 pub fn text(result: &Value) -> String {
     let items = |key: &str| result.get(key).and_then(Value::as_array).into_iter().flatten();
     let inner = |item: &Value| item.get("text").and_then(Value::as_str).map(str::to_owned);
@@ -80,7 +79,7 @@ pub fn text(result: &Value) -> String {
     blocks.chain(messages).chain(values).chain(names).collect::<Vec<_>>().join("\n")
 }
 
-/// What `expected` has and `actual` has not: each member of an object, each item of a list at its place.
+/// Returns what `expected` has and `actual` lacks. Objects are compared member by member, and lists item by item.
 pub fn missing(expected: &Value, actual: &Value, at: &str) -> Vec<String> {
     match (expected, actual) {
         (Value::Object(expected), Value::Object(actual)) => {
@@ -106,18 +105,18 @@ pub fn missing(expected: &Value, actual: &Value, at: &str) -> Vec<String> {
     }
 }
 
-/// Two texts as lines that were taken away and added: the first of them.
+/// Returns a diff of two texts, cut off after [`MAX_DIFF_LINES`].
 pub fn difference(expected: &str, actual: &str) -> String {
     let mut lines = all_differences(expected, actual);
-    let more = lines.len().saturating_sub(MAX_LINES);
-    lines.truncate(MAX_LINES);
+    let more = lines.len().saturating_sub(MAX_DIFF_LINES);
+    lines.truncate(MAX_DIFF_LINES);
     if more > 0 {
         lines.push(format!("  … and {more} more lines"));
     }
     lines.join("\n")
 }
 
-/// The same, all of them.
+/// Returns the lines of a diff of two texts, all of them.
 pub fn all_differences(expected: &str, actual: &str) -> Vec<String> {
     let diff = TextDiff::from_lines(expected, actual);
     let mut lines = Vec::new();
@@ -127,13 +126,13 @@ pub fn all_differences(expected: &str, actual: &str) -> Vec<String> {
         }
         for change in group.iter().flat_map(|operation| diff.iter_changes(operation)) {
             let line = change.value().trim_end_matches('\n');
-            let end = line.char_indices().nth(MAX_COLUMNS).map(|(at, _)| at);
+            let end = line.char_indices().nth(MAX_LINE_CHARS).map(|(at, _)| at);
             let shown = line.get(..end.unwrap_or(line.len())).unwrap_or(line);
             lines.push(format!("{} {shown}{}", change.tag(), if end.is_some() { "…" } else { "" }));
         }
     }
     if expected.lines().eq(actual.lines()) {
-        lines.push("  (only the line ends differ)".into());
+        lines.push("  (only the line endings differ)".into());
     }
     lines
 }
@@ -180,18 +179,18 @@ mod tests {
         let part = |part: Value| Expected { structured: Some(part), ..Expected::default() };
         for (expected, result, problem) in [
             (Expected::default(), Ok(tool("x")), None),
-            (Expected::default(), Ok(failed.clone()), Some("an error that the case does not expect: it is Sunday")),
-            (Expected::default(), Err("no such tool"), Some("an error that the case does not expect: no such tool")),
+            (Expected::default(), Ok(failed.clone()), Some("unexpected error: it is Sunday")),
+            (Expected::default(), Err("no such tool"), Some("unexpected error: no such tool")),
             (text("x"), Ok(tool("x")), None),
-            (text("x"), Ok(tool("y")), Some("the text is another:\n- x\n+ y")),
-            (text("x\n"), Ok(tool("x")), Some("only the line ends differ")),
+            (text("x"), Ok(tool("y")), Some("the text differs:\n- x\n+ y")),
+            (text("x\n"), Ok(tool("x")), Some("only the line endings differ")),
             (matches("^x+$"), Ok(tool("xxx")), None),
             (matches("^x+$"), Ok(tool("xyx")), Some("the text does not match `^x+$`: xyx")),
             (error("Sunday"), Ok(failed.clone()), None),
-            (error("Monday"), Ok(failed), Some("the error has no `Monday` in it: it is Sunday")),
+            (error("Monday"), Ok(failed), Some("the error does not contain `Monday`: it is Sunday")),
             (error("such"), Err("no such tool"), None),
-            (error("other"), Err("no such tool"), Some("the error has no `other` in it: no such tool")),
-            (error("x"), Ok(tool("x")), Some("an error with `x` in it was expected")),
+            (error("other"), Err("no such tool"), Some("the error does not contain `other`: no such tool")),
+            (error("x"), Ok(tool("x")), Some("expected an error that contains `x`")),
             (part(json!({ "sum": 6 })), Ok(json!({ "content": [], "structuredContent": { "sum": 6, "n": 3 } })), None),
             (part(json!({ "sum": 6 })), Ok(tool("6")), Some("there is no structured content")),
             (part(json!({ "tools": [{ "name": "t" }] })), Ok(json!({ "tools": [{ "name": "t", "x": 1 }] })), None),
@@ -230,8 +229,8 @@ mod tests {
         assert_eq!(
             problems(&wants(&["step 3"], &["2/2"]), &said),
             [
-                "no log record has `step 3` in it; there is:\n  info: step 1\n  info: step 2",
-                "no report of progress has `2/2` in it; there is:\n  1/2 counting"
+                "no log record contains `step 3`; got:\n  info: step 1\n  info: step 2",
+                "no progress report contains `2/2`; got:\n  1/2 counting"
             ]
         );
     }

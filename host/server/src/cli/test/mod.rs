@@ -1,7 +1,7 @@
-//! `wharf test`: plays the cases of a plugin on the real host, on the way that a client's calls take, and compares what happens with
+//! `wharf test`: runs the test cases of a plugin on the real host, on the same path as a client's calls, and compares the outcome with
 //! what the cases expect.
 
-#![expect(clippy::disallowed_methods, reason = "makes the folder of the report that the user asks for")]
+#![expect(clippy::disallowed_methods, reason = "creates the folder of the report that the user names")]
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use self::{
     cases::{Action, Case, List},
     report::Finished,
     snapshots::{Compared, Mode, Place},
-    stage::{Stage, Unset},
+    stage::{Stage, StageError},
     subject::Subject,
     talk::{Client, Ended},
 };
@@ -44,25 +44,27 @@ mod stage;
 mod subject;
 mod talk;
 
-/// The most cases that are played at once.
-const AT_ONCE: usize = 4;
-/// The largest file of cases.
+/// The maximum number of cases that run at the same time.
+const MAX_PARALLEL_CASES: usize = 4;
+/// The largest file of cases that is read.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 /// The folder of the cases in the folder of a plugin.
-const TESTS: &str = "tests";
-/// The name of the case that every plugin has: that its lists are those of the snapshot.
-const LISTS: &str = "lists";
+const TESTS_FOLDER: &str = "tests";
+/// The name of the case that every plugin has: its lists are compared with a snapshot.
+const LISTS_CASE: &str = "lists";
 
 pub(super) async fn run(command: Test) -> Result<ExitCode> {
     let mode = mode(&command)?;
     let person = match mode {
-        Mode::Review => Some(Person::here().context("--review asks a person, and there is no terminal to ask at")?),
+        Mode::Review => {
+            Some(Person::here().context("--review asks questions at a terminal, and there is no terminal")?)
+        }
         _ => None,
     };
     let cases = cases(&command)?;
     let subject = Subject::of(&command).await?;
     let (sandbox, _cache) = sandbox()?;
-    let at_once = std::thread::available_parallelism().map_or(1, usize::from).min(AT_ONCE);
+    let at_once = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_PARALLEL_CASES);
     let playing = cases.iter().map(|case| play(case, &subject, &sandbox, mode));
     let mut playing = stream::iter(playing).buffered(at_once);
     let mut finished = Vec::new();
@@ -80,8 +82,10 @@ pub(super) async fn run(command: Test) -> Result<ExitCode> {
         write(file, &command.project.folder, &report::junit(&subject.name, &finished)?)?;
     }
     let failed = finished.iter().filter(|one| !one.passed()).count();
-    if mode == Mode::Keep && finished.iter().any(|one| one.pending.is_some()) {
-        print("new snapshots lie beside the old ones as `.new`: take them with --accept, or one by one with --review")?;
+    if mode == Mode::WriteNew && finished.iter().any(|one| one.pending.is_some()) {
+        print(
+            "new snapshots were written next to the old ones as `.new`: accept them with --accept, or one by one with --review",
+        )?;
     }
     print(&format!("{} passed, {failed} failed", finished.len() - failed))?;
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -91,18 +95,19 @@ fn mode(command: &Test) -> Result<Mode> {
     let ci = std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
     ensure!(
         !ci || !(command.accept || command.review),
-        "--accept and --review write snapshots, and with CI set nothing is written: a person looks at snapshots before they are \
-         committed"
+        "--accept and --review write snapshots, which is refused while the environment variable CI is set: a person has to look at \
+         snapshots before they are committed"
     );
     Ok(match command {
-        _ if ci => Mode::Leave,
+        _ if ci => Mode::ReadOnly,
         Test { accept: true, .. } => Mode::Accept,
         Test { review: true, .. } => Mode::Review,
-        _ => Mode::Keep,
+        _ => Mode::WriteNew,
     })
 }
 
-/// Writes a file that the user named, with the folders above it. Within the project, which may be a stranger's, no link is followed.
+/// Writes a file that the user names, and creates its folder. Inside the project, which may come from someone else, no symbolic link is
+/// followed.
 fn write(file: &Path, project: &Path, contents: &str) -> Result<()> {
     let (file_at, project_at) = (std::path::absolute(file)?, std::path::absolute(project)?);
     let below = |path: &&Path| *path != project_at && path.starts_with(&project_at);
@@ -112,13 +117,13 @@ fn write(file: &Path, project: &Path, contents: &str) -> Result<()> {
     }
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).with_context(|| text::path(folder)).or_failed()?;
-    file::replace(file, contents.as_bytes(), file::SHARED)
+    file::replace(file, contents.as_bytes(), file::SHARED_MODE)
 }
 
-/// The sandbox of all cases, and the folder of its compiled code if it is gone afterwards.
+/// Returns the sandbox that all cases share, and the folder of its compiled code if that is temporary.
 fn sandbox() -> Result<(Arc<Sandbox>, Option<tempfile::TempDir>)> {
     let config = config::load(None, &CommandLine::default())?;
-    // Every case loads the plugin, so it has to be kept somewhere once it is compiled.
+    // Every case loads the plugin, so its compiled code has to be cached.
     let (folder, held) = match config::cache_dir() {
         Some(folder) => (folder, None),
         None => {
@@ -129,13 +134,13 @@ fn sandbox() -> Result<(Arc<Sandbox>, Option<tempfile::TempDir>)> {
     Ok((app::shared_sandbox(&config, folder)?, held))
 }
 
-/// The cases that are asked for, those of the lists first.
+/// Returns the cases to run, the one of the lists first.
 fn cases(command: &Test) -> Result<Vec<Case>> {
     let folder = &command.project.folder;
     let project = Arc::new(Below::open(folder.strip_prefix(".").unwrap_or(folder))?);
     let mut all = vec![lists(&project)];
     if command.files.is_empty() {
-        let (tests, shown) = (Path::new(TESTS), text::path(&project.shown(Path::new(TESTS))));
+        let (tests, shown) = (Path::new(TESTS_FOLDER), text::path(&project.shown(Path::new(TESTS_FOLDER))));
         let tests = project.folder(tests)?.with_context(|| format!("{shown}: there is no such folder"))?;
         let tests = Arc::new(tests);
         let mut names = tests.names()?;
@@ -146,15 +151,15 @@ fn cases(command: &Test) -> Result<Vec<Case>> {
         }
     }
     for file in &command.files {
-        let name = file.file_name().with_context(|| format!("{}: it is no file of cases", text::path(file)))?;
-        let beside = Below::open(file.parent().unwrap_or(Path::new("")))?;
-        all.extend(read(&Arc::new(beside), Path::new(name))?);
+        let name = file.file_name().with_context(|| format!("{}: not a file of cases", text::path(file)))?;
+        let folder = Below::open(file.parent().unwrap_or(Path::new("")))?;
+        all.extend(read(&Arc::new(folder), Path::new(name))?);
     }
     let mut snapshots = BTreeMap::new();
     for case in &all {
         if let Some(other) = snapshots.insert(snapshot(case).shown(), case) {
             let place = |case: &Case| format!("{}:{}", text::path(&case.file), case.line);
-            bail!("{}: the case `{}` has the name of the one at {}", place(case), case.name, place(other));
+            bail!("{}: the case `{}` has the same name as the one at {}", place(case), case.name, place(other));
         }
     }
     if let Some(part) = &command.filter {
@@ -164,27 +169,27 @@ fn cases(command: &Test) -> Result<Vec<Case>> {
     Ok(all)
 }
 
-/// The cases of a file.
-fn read(beside: &Arc<Below>, name: &Path) -> Result<Vec<Case>> {
-    let file = beside.shown(name);
+/// Reads the cases of a file.
+fn read(folder: &Arc<Below>, name: &Path) -> Result<Vec<Case>> {
+    let file = folder.shown(name);
     let text =
-        beside.read(name, MAX_FILE_BYTES)?.with_context(|| format!("{}: there is no such file", text::path(&file)))?;
-    cases::read(&text, &file, beside)
+        folder.read(name, MAX_FILE_BYTES)?.with_context(|| format!("{}: there is no such file", text::path(&file)))?;
+    cases::read(&text, &file, folder)
 }
 
-/// The case that every plugin has.
+/// Returns the case that every plugin has.
 fn lists(project: &Arc<Below>) -> Case {
     let expected = cases::Expected { snapshot: true, ..Default::default() };
     let (given, after) = Default::default();
-    let (file, beside) = (project.shown(Path::new(TESTS)), Arc::clone(project));
-    Case { name: LISTS.into(), file, beside, line: 0, action: Action::Lists, expected, given, after }
+    let (file, folder) = (project.shown(Path::new(TESTS_FOLDER)), Arc::clone(project));
+    Case { name: LISTS_CASE.into(), file, folder, line: 0, action: Action::Lists, expected, given, after }
 }
 
-/// Beside the file of the case. On some file systems, names that differ only in upper and lower case are the same.
+/// Returns the place of a case's snapshot, next to the file of the case. The name is in lower case, since some file systems ignore case.
 fn snapshot(case: &Case) -> Place {
     let file = format!("{}.json", case.name.replace(' ', "-").to_lowercase());
-    let folder = if matches!(case.action, Action::Lists) { Path::new(TESTS) } else { Path::new("") };
-    Place { below: Arc::clone(&case.beside), path: folder.join("snapshots").join(file) }
+    let folder = if matches!(case.action, Action::Lists) { Path::new(TESTS_FOLDER) } else { Path::new("") };
+    Place { below: Arc::clone(&case.folder), path: folder.join("snapshots").join(file) }
 }
 
 async fn play(case: &Case, subject: &Subject, sandbox: &Arc<Sandbox>, mode: Mode) -> Result<Finished> {
@@ -199,14 +204,14 @@ async fn play(case: &Case, subject: &Subject, sandbox: &Arc<Sandbox>, mode: Mode
         took: Duration::ZERO,
         problems: Vec::new(),
         pending: None,
-        taken: false,
+        accepted: false,
     };
-    let stage = match Stage::set(subject, &case.given, &case.beside, sandbox).await {
+    let stage = match Stage::set(subject, &case.given, &case.folder, sandbox).await {
         Ok(stage) => Some(stage),
-        Err(Unset::Wrong(error)) => return Err(error.context(named())),
+        Err(StageError::InvalidCase(error)) => return Err(error.context(named())),
         // Without lists there is nothing to test.
-        Err(Unset::Failed(problem)) if is_lists => return Err(failed(anyhow!(problem))),
-        Err(Unset::Failed(problem)) => {
+        Err(StageError::NotLoaded(problem)) if is_lists => return Err(failed(anyhow!(problem))),
+        Err(StageError::NotLoaded(problem)) => {
             let ended = Ended { result: Err(problem), ..Ended::default() };
             finished.problems = judge::problems(&case.expected, &ended);
             None
@@ -222,7 +227,7 @@ async fn play(case: &Case, subject: &Subject, sandbox: &Arc<Sandbox>, mode: Mode
     finished.problems = ended.unanswered.clone();
     let unlisted = stage.servers.unlisted();
     finished.problems.extend(unlisted.iter().map(|request| format!("{request} is not in `given.http`")));
-    // What follows from that is no problem of its own.
+    // Unanswered questions and unlisted requests explain everything else, so nothing further is compared after them.
     if finished.problems.is_empty() {
         finished.problems = judge::problems(&case.expected, &ended);
         finished.problems.extend(stage.problems(&case.given, &case.after));
@@ -232,12 +237,12 @@ async fn play(case: &Case, subject: &Subject, sandbox: &Arc<Sandbox>, mode: Mode
         let answered = ended.result.unwrap_or_else(|error| json!({ "error": error }));
         match snapshots::compare(&snapshot(case), &answered, mode)? {
             Compared::Same => {}
-            Compared::Taken => finished.taken = true,
+            Compared::Accepted => finished.accepted = true,
             Compared::Pending(pending) => finished.pending = Some(pending),
         }
     }
     if !finished.problems.is_empty() {
-        finished.problems.extend(stage.noted.in_words());
+        finished.problems.extend(stage.noted.take_lines());
     }
     Ok(finished)
 }
@@ -264,7 +269,7 @@ fn tell(one: &Finished) -> Result<()> {
     print(&one.lines().join("\n"))
 }
 
-/// Shows a person each snapshot that is not the one that was taken.
+/// Shows a person each new or changed snapshot, and asks whether to accept it.
 fn review(finished: &mut [Finished], person: &mut Person) -> Result<()> {
     for one in finished {
         let Some(pending) = &one.pending else { continue };
@@ -272,12 +277,12 @@ fn review(finished: &mut [Finished], person: &mut Person) -> Result<()> {
         for line in pending.whole().lines() {
             person.tell(&text::escaped(line))?;
         }
-        match person.agrees(&format!("Take the snapshot of `{}`?", one.name))? {
+        match person.agrees(&format!("Accept the snapshot of `{}`?", one.name))? {
             true => {
-                pending.take()?;
-                (one.pending, one.taken) = (None, true);
+                pending.accept()?;
+                (one.pending, one.accepted) = (None, true);
             }
-            false => pending.keep()?,
+            false => pending.write_new()?,
         }
         tell(one)?;
     }

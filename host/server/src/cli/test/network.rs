@@ -1,4 +1,4 @@
-//! The servers of a case: they answer the requests that `given.http` lists, and note all others.
+//! The fake servers of a case: they answer the requests that `given.http` lists, and record all others.
 
 use bytes::Bytes;
 use http::{Method, Request, Response, Uri, header::CONTENT_TYPE};
@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// The most requests that are noted.
-const MAX_NOTED: usize = 16;
+/// The maximum number of unlisted requests that are recorded.
+const MAX_UNLISTED: usize = 16;
 
 pub struct Servers {
     scripted: Vec<Scripted>,
@@ -31,14 +31,14 @@ struct Scripted {
 
 #[derive(Default)]
 struct State {
-    /// Which answers were given.
+    /// The indices of the answers that were given.
     given: Vec<usize>,
-    /// What the plugin sent and nobody answers.
+    /// Requests of the plugin that `given.http` does not list.
     unlisted: Vec<String>,
 }
 
 impl Servers {
-    /// The error says what is wrong with `given.http`.
+    /// Reads `given.http`. The error says what is wrong with it.
     pub fn new(exchanges: &[Exchange]) -> Result<Self, String> {
         let scripted = exchanges.iter().map(|exchange| {
             Scripted::of(exchange).map_err(|problem| format!("`given.http`: {}: {problem}", exchange.url))
@@ -46,12 +46,12 @@ impl Servers {
         Ok(Self { scripted: scripted.collect::<Result<_, _>>()?, state: Mutex::default() })
     }
 
-    /// What the plugin sent and nobody answered.
+    /// Returns the requests of the plugin that `given.http` does not list.
     pub fn unlisted(&self) -> Vec<String> {
         self.state.lock().unlisted.clone()
     }
 
-    /// The next answer: of several for the same request, one after the other; the last of them again and again.
+    /// Returns the next answer. Several answers to the same request are given one after the other, and the last one is repeated.
     fn next(&self, method: &Method, url: &Uri) -> Option<Response<Bytes>> {
         let fitting = || {
             let all = self.scripted.iter().enumerate();
@@ -65,7 +65,7 @@ impl Servers {
                 Some(one.response.clone())
             }
             None => {
-                if state.unlisted.len() < MAX_NOTED {
+                if state.unlisted.len() < MAX_UNLISTED {
                     state.unlisted.push(format!("{method} {url}"));
                 }
                 None
@@ -77,7 +77,7 @@ impl Servers {
 impl Scripted {
     fn of(exchange: &Exchange) -> Result<Self, String> {
         let Exchange { method, url, status, headers, body, json } = exchange;
-        let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is no method"))?;
+        let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is not an HTTP method"))?;
         let url = network::normal(url)?;
         let mut response = Response::builder().status(*status);
         if json.is_some() && !headers.keys().any(|name| name.eq_ignore_ascii_case(CONTENT_TYPE.as_str())) {
@@ -99,7 +99,7 @@ impl Answers for Servers {
     fn answer(&self, request: Request<Body>) -> Answering<'_> {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            // A server reads what is sent, and only a whole request counts.
+            // As a real server does, read the whole body first: an incomplete request gets no answer.
             body.collect().await.map_err(Unsent::Failed)?;
             let response = self.next(&parts.method, &parts.uri).ok_or(Unsent::Failed(Error::ConnectionRefused))?;
             Ok(response.map(|body| Full::new(body).map_err(|never| match never {}).boxed_unsync()))
@@ -143,7 +143,7 @@ mod tests {
     fn mistakes_are_named() {
         for (text, expected) in [
             ("http = [{ url = 'ftp://a' }]", "ftp://a: the scheme is neither http nor https"),
-            ("http = [{ url = 'https://a', method = 'G T' }]", "`G T` is no method"),
+            ("http = [{ url = 'https://a', method = 'G T' }]", "`G T` is not an HTTP method"),
             ("http = [{ url = 'https://a', headers = { 'a b' = 'c' } }]", "https://a: "),
         ] {
             let problem = servers(text).err().unwrap();

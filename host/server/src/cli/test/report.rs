@@ -1,4 +1,4 @@
-//! What the author is told: lines at the terminal, and JUnit's XML for other programs.
+//! Reports the results: lines for the terminal, and JUnit XML for other programs.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -11,18 +11,18 @@ use quick_xml::{
 use super::snapshots::Pending;
 use crate::base::text::{self, escaped};
 
-/// A case that is over.
+/// A finished case.
 #[derive(Debug)]
 pub struct Finished {
     pub name: String,
-    /// Where it is written. None: it is the case of the lists.
+    /// The file and line of the case. `None` for the case of the lists.
     pub place: Option<(PathBuf, usize)>,
     pub took: Duration,
     pub problems: Vec<String>,
-    /// A snapshot that has to be looked at.
+    /// A new or changed snapshot that was not accepted.
     pub pending: Option<Pending>,
-    /// Whether a snapshot was taken.
-    pub taken: bool,
+    /// Whether a new or changed snapshot was accepted.
+    pub accepted: bool,
 }
 
 impl Finished {
@@ -30,18 +30,18 @@ impl Finished {
         self.problems.is_empty() && self.pending.is_none()
     }
 
-    /// Everything that is wrong.
+    /// Returns the lines that say what is wrong.
     fn wrong(&self) -> Vec<String> {
         let all: Vec<String> = self.problems.iter().cloned().chain(self.pending.iter().map(Pending::shown)).collect();
         all.iter().flat_map(|problem| problem.lines()).map(escaped).collect()
     }
 
-    /// One line, and what is wrong below it.
+    /// Returns the line of the case, followed by lines that say what is wrong.
     pub fn lines(&self) -> Vec<String> {
         let (name, ms) = (&self.name, self.took.as_millis());
         if self.passed() {
-            let taken = if self.taken { ", its snapshot was written" } else { "" };
-            return vec![format!("ok    {name}  {ms} ms{taken}")];
+            let accepted = if self.accepted { ", its snapshot was written" } else { "" };
+            return vec![format!("ok    {name}  {ms} ms{accepted}")];
         }
         let place = self.place.as_ref().map(|(file, line)| format!("  ({}:{line})", text::path(file)));
         let mut lines = vec![format!("FAIL  {name}  {ms} ms{}", place.unwrap_or_default())];
@@ -50,7 +50,7 @@ impl Finished {
     }
 }
 
-/// The results as JUnit's XML: one suite for each file of cases.
+/// Formats the results as JUnit XML, with one suite per file of cases.
 pub fn junit(plugin: &str, all: &[Finished]) -> Result<String> {
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
@@ -77,7 +77,7 @@ pub fn junit(plugin: &str, all: &[Finished]) -> Result<String> {
                 continue;
             }
             writer.write_event(Event::Start(start))?;
-            // XML has no form for most control characters.
+            // XML cannot represent most control characters, so the lines are escaped.
             let lines = one.wrong();
             let mut failure = BytesStart::new("failure");
             failure.push_attribute(("message", lines.first().map_or("", String::as_str)));

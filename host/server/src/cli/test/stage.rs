@@ -1,6 +1,6 @@
-//! The stage of a case: its folders, copied afresh, and a wharf of its own that serves the plugin as the case has it.
+//! The stage of a case: fresh copies of its folders, and a separate [`Wharf`] that serves the plugin as the case requires.
 
-#![expect(clippy::disallowed_methods, reason = "folders of a case are made here and looked at when it is over")]
+#![expect(clippy::disallowed_methods, reason = "creates the folders of a case, and reads them after it")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,7 +29,7 @@ use crate::{
     },
     app::Wharf,
     base::{
-        below::{Below, Most},
+        below::{Below, CopyLimits},
         text::{self, escaped},
     },
     config::{self, CommandLine, Config},
@@ -37,33 +37,34 @@ use crate::{
     plugins::status::Status,
 };
 
-/// How much a fixture may come to.
-const MOST: Most = Most { entries: 10_000, bytes: 256 << 20 };
-/// The largest file that is compared when a case is over.
+/// The limits on the size of a fixture.
+const FIXTURE_LIMITS: CopyLimits = CopyLimits { entries: 10_000, bytes: 256 << 20 };
+/// The largest file that is compared after a case.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// What wharf noted while a case ran.
+/// What wharf recorded during a case.
 #[derive(Default)]
 pub struct Noted {
-    /// What the plugin printed.
+    /// The text that the plugin printed.
     printed: Mutex<String>,
-    /// What it was refused.
+    /// Hints about what the plugin was denied.
     refused: Mutex<Vec<String>>,
 }
 
 impl Noted {
-    /// Everything, in words. Only of use if the case failed.
-    pub fn in_words(&self) -> Vec<String> {
+    /// Takes and describes everything that was recorded. It helps to explain a failed case.
+    pub fn take_lines(&self) -> Vec<String> {
         let printed = std::mem::take(&mut *self.printed.lock());
         let printed = (!printed.trim().is_empty()).then(|| format!("the plugin printed:\n{}", printed.trim_end()));
         let refused = std::mem::take(&mut *self.refused.lock());
-        refused.into_iter().map(|hint| format!("wharf refused the plugin something: {hint}")).chain(printed).collect()
+        refused.into_iter().map(|hint| format!("wharf denied the plugin something: {hint}")).chain(printed).collect()
     }
 }
 
-struct Watching(Arc<Noted>);
+/// Records what the plugin is denied.
+struct DenialObserver(Arc<Noted>);
 
-impl Observer for Watching {
+impl Observer for DenialObserver {
     fn ended(&self, record: &CallRecord) {
         if record.action != Action::List {
             let mut refused = self.0.refused.lock();
@@ -80,25 +81,30 @@ pub struct Stage {
     pub wharf: Wharf,
     pub servers: Arc<Servers>,
     pub noted: Arc<Noted>,
-    /// What the client opens.
+    /// The folders that the client opens.
     pub roots: Vec<Folder>,
-    /// Where the folders of the case really are, by the plugin's paths.
+    /// The folders of the case on the host, by their paths in the plugin.
     folders: BTreeMap<String, PathBuf>,
     _folder: TempDir,
 }
 
-/// Why a case cannot be played.
-pub enum Unset {
-    /// The case is wrong.
-    Wrong(anyhow::Error),
+/// Why the stage of a case could not be set up.
+pub enum StageError {
+    /// The case, or `[dev]` of plugin.toml, is invalid.
+    InvalidCase(anyhow::Error),
     /// The plugin does not load.
-    Failed(String),
+    NotLoaded(String),
 }
 
 impl Stage {
-    /// `beside`: the folder below which the fixtures lie.
-    pub async fn set(subject: &Subject, given: &Given, beside: &Below, sandbox: &Arc<Sandbox>) -> Result<Self, Unset> {
-        let (config, mut stage) = prepare(subject, given, beside).map_err(Unset::Wrong)?;
+    /// Sets up the stage. `fixtures`: the folder that paths of fixtures are relative to.
+    pub async fn set(
+        subject: &Subject,
+        given: &Given,
+        fixtures: &Below,
+        sandbox: &Arc<Sandbox>,
+    ) -> Result<Self, StageError> {
+        let (config, mut stage) = prepare(subject, given, fixtures).map_err(StageError::InvalidCase)?;
         let (network, noted) = (Arc::clone(&stage.servers), Arc::clone(&stage.noted));
         let hear = Arc::clone(&noted);
         let rehearsal = Rehearsal {
@@ -111,13 +117,14 @@ impl Stage {
             .resolved(config)
             .rehearsal(rehearsal)
             .sandbox(Arc::clone(sandbox))
-            .observer(Watching(noted))
+            .observer(DenialObserver(noted))
             .build()
             .await
-            .map_err(|error| Unset::Wrong(error.into()))?;
+            .map_err(|error| StageError::InvalidCase(error.into()))?;
         for plugin in wharf.plugins() {
             if let Status::Failed { problem, .. } = plugin.status {
-                return Err(Unset::Failed(format!("the plugin does not load ({}): {}", problem.stage, problem.text)));
+                let problem = format!("the plugin does not load ({}): {}", problem.stage, problem.text);
+                return Err(StageError::NotLoaded(problem));
             }
         }
         let roots = std::mem::take(&mut stage.roots);
@@ -131,17 +138,17 @@ impl Stage {
         })
     }
 
-    /// What is not as it has to be now that the case is over.
+    /// Returns how the files differ from what `after` requires.
     pub fn problems(&self, given: &Given, after: &After) -> Vec<String> {
         let mut problems = Vec::new();
         for (path, wanted) in &after.files {
             match self.find(given, path) {
                 Err(problem) => problems.push(format!("after: {path}: {problem}")),
-                Ok(None) => problems.push(format!("after: {path} is not there")),
+                Ok(None) => problems.push(format!("after: {path} does not exist")),
                 Ok(Some(file)) => match read(&file) {
                     Err(problem) => problems.push(format!("after: {path}: {problem:#}")),
                     Ok(text) if text == *wanted => {}
-                    Ok(text) => problems.push(format!("after: {path} is another:\n{}", difference(wanted, &text))),
+                    Ok(text) => problems.push(format!("after: {path} differs:\n{}", difference(wanted, &text))),
                 },
             }
         }
@@ -149,20 +156,20 @@ impl Stage {
             match self.find(given, path) {
                 Err(problem) => problems.push(format!("after: {path}: {problem}")),
                 Ok(None) => {}
-                Ok(Some(_)) => problems.push(format!("after: {path} is there")),
+                Ok(Some(_)) => problems.push(format!("after: {path} exists")),
             }
         }
         problems
     }
 
-    /// Where a path of the plugin leads. Links are not followed, since the plugin may have made them.
+    /// Returns the host path of a path in the plugin. Symbolic links are an error, since the plugin may have made them.
     fn find(&self, given: &Given, path: &str) -> Result<Option<PathBuf>, String> {
         let Some((folder, rest)) = given.folder_of(path) else { return Ok(None) };
         let Some(mut place) = self.folders.get(folder).cloned() else { return Ok(None) };
         for part in rest.split('/') {
             place.push(part);
             match place.symlink_metadata() {
-                Ok(metadata) if metadata.is_symlink() => return Err("there is a link on the way to it".into()),
+                Ok(metadata) if metadata.is_symlink() => return Err("the path contains a symbolic link".into()),
                 Ok(_) => {}
                 Err(_) => return Ok(None),
             }
@@ -173,12 +180,12 @@ impl Stage {
 
 fn read(file: &Path) -> Result<String> {
     let metadata = file.metadata()?;
-    ensure!(metadata.is_file(), "it is no file");
-    ensure!(metadata.len() <= MAX_FILE_BYTES, "it is larger than {} MiB", MAX_FILE_BYTES >> 20);
-    String::from_utf8(fs::read(file)?).context("it is no text")
+    ensure!(metadata.is_file(), "not a file");
+    ensure!(metadata.len() <= MAX_FILE_BYTES, "larger than {} MiB", MAX_FILE_BYTES >> 20);
+    String::from_utf8(fs::read(file)?).context("not UTF-8 text")
 }
 
-/// What of a stage can be made before there is a wharf.
+/// The parts of a stage that are made before the [`Wharf`].
 struct Prepared {
     servers: Arc<Servers>,
     noted: Arc<Noted>,
@@ -187,7 +194,7 @@ struct Prepared {
     folder: TempDir,
 }
 
-fn prepare(subject: &Subject, given: &Given, beside: &Below) -> Result<(Config, Prepared)> {
+fn prepare(subject: &Subject, given: &Given, fixtures: &Below) -> Result<(Config, Prepared)> {
     let folder = tempfile::Builder::new().prefix("wharf-test-").tempdir()?;
     let mut folders = BTreeMap::new();
     for (number, (path, contents)) in given.dirs.iter().enumerate() {
@@ -195,10 +202,10 @@ fn prepare(subject: &Subject, given: &Given, beside: &Below) -> Result<(Config, 
         fs::create_dir(&place)?;
         match contents {
             Contents::Fixture(fixture) => {
-                let shown = || text::path(&beside.shown(fixture));
-                let from = beside.folder(fixture).context("`given.dirs`")?;
+                let shown = || text::path(&fixtures.shown(fixture));
+                let from = fixtures.folder(fixture).context("`given.dirs`")?;
                 let from = from.with_context(|| format!("`given.dirs`: {}: there is no such folder", shown()))?;
-                from.copy(&place, &mut MOST.clone()).with_context(|| format!("`given.dirs`: {}", shown()))?;
+                from.copy(&place, &mut FIXTURE_LIMITS.clone()).with_context(|| format!("`given.dirs`: {}", shown()))?;
             }
             Contents::Files(files) => write(files, &place).context("`given.dirs`")?,
         }
@@ -215,8 +222,8 @@ fn prepare(subject: &Subject, given: &Given, beside: &Below) -> Result<(Config, 
         let reached = granted(path) || (opened.contains(path) && grants.roots.is_given());
         ensure!(
             reached,
-            "`given.dirs`: nothing opens `{path}` to the plugin: [dev.grants] of plugin.toml has neither `roots` nor a folder that \
-             the plugin sees there"
+            "`given.dirs`: nothing opens `{path}` to the plugin: [dev.grants] of plugin.toml has neither `roots` nor a folder in \
+             `dirs` that the plugin sees there"
         );
     }
     let roots = opened.iter().filter_map(|path| {
@@ -229,16 +236,16 @@ fn prepare(subject: &Subject, given: &Given, beside: &Below) -> Result<(Config, 
     Ok((config, prepared))
 }
 
-/// A config that serves the plugin as the case has it.
+/// Returns a config that serves the plugin as the case requires.
 fn config(subject: &Subject, given: &Given, folders: &BTreeMap<String, PathBuf>, temporary: &Path) -> Result<Config> {
     let mut plugin = subject.dev.clone();
     let grants = table(&mut plugin, "grants")?;
     if let Some(toml::Value::Array(dirs)) = grants.get_mut("dirs") {
-        // A test touches no folder of the machine: of those that are granted, there are the ones that the case gives.
+        // A test accesses no folder of the machine: grants of folders that the case does not provide are dropped.
         dirs.retain_mut(|dir| {
             let seen = dir.get("guest").or_else(|| dir.get("host")).and_then(toml::Value::as_str).map(str::to_owned);
             let place = seen.as_ref().and_then(|seen| folders.get(seen)?.to_str());
-            // What has another form is kept, and whoever reads it says what is wrong.
+            // A malformed entry stays, so that parsing the grants reports it.
             let (Some(seen), Some(dir)) = (&seen, dir.as_table_mut()) else { return true };
             let Some(place) = place else { return false };
             dir.insert("guest".into(), seen.as_str().into());
@@ -246,8 +253,8 @@ fn config(subject: &Subject, given: &Given, folders: &BTreeMap<String, PathBuf>,
             true
         });
     }
-    // The error of a value would repeat it.
-    let written = grants.clone().try_into().map_err(|_| anyhow::anyhow!("`grants` has not the form of grants"))?;
+    // The original error would repeat the value, which may be a secret.
+    let written = grants.clone().try_into().map_err(|_| anyhow::anyhow!("`grants` is malformed"))?;
     let parsed = Grants::parse(written, &|path| Ok(PathBuf::from(path))).context("grants")?;
     let names: BTreeSet<String> = parsed.http.0.secrets().map(str::to_owned).collect();
     let own = table(&mut plugin, "config")?;
@@ -266,13 +273,13 @@ fn config(subject: &Subject, given: &Given, folders: &BTreeMap<String, PathBuf>,
     config::from_text(&toml::to_string(&whole)?, None, &CommandLine::default())
 }
 
-/// The table of that name in a table.
+/// Returns the table under a name, and creates it if it is missing.
 fn table<'a>(of: &'a mut toml::Table, name: &str) -> Result<&'a mut toml::Table> {
     let table = of.entry(name).or_insert_with(|| toml::Table::new().into());
-    table.as_table_mut().with_context(|| format!("`{name}` is no table"))
+    table.as_table_mut().with_context(|| format!("`{name}` is not a table"))
 }
 
-/// Puts values of the test in the place of variables. Those of the machine are none of the plugin's business, whoever wrote the case.
+/// Replaces environment variables by values of the test. The plugin must not see those of the machine, even if the case asks for them.
 fn without_variables(value: &mut toml::Value, given: &Given) {
     match value {
         toml::Value::Table(table) => match (table.len(), table.get("env").and_then(toml::Value::as_str)) {
@@ -287,7 +294,7 @@ fn without_variables(value: &mut toml::Value, given: &Given) {
     }
 }
 
-/// Secrets that are as good as any, since no server gets them.
+/// Writes placeholder secrets, which never reach a real server. Returns their files by name.
 fn secrets(names: BTreeSet<String>, folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let mut secrets = BTreeMap::new();
     for (number, name) in names.into_iter().enumerate() {
@@ -341,7 +348,7 @@ mod tests {
             ("roots='read'", &["/w"][..], None, &["/w"][..], &[][..]),
             (both, &["/w", "/d"], None, &["/w"], &["/d"]),
             (both, &["/d"], Some(&["/d"][..]), &["/d"], &["/d"]),
-            // What the case does not give is not there, even if the machine has it.
+            // A folder that the case does not provide is missing, even if the machine has it.
             (both, &[], None, &[], &[]),
             ("dirs=[{host='/d', access='read-write'}]", &["/d"], None, &[], &["/d"]),
         ] {

@@ -1,6 +1,6 @@
 //! The plugin that is tested.
 
-#![expect(clippy::disallowed_methods, reason = "what the author built is looked for here")]
+#![expect(clippy::disallowed_methods, reason = "looks for the component that the author built")]
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use crate::{
     authoring::project::Project,
     base::text,
-    cli::{arguments::Test, build::made},
+    cli::{arguments::Test, build::build_artifact},
 };
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Subject {
     pub name: String,
     /// Absolute.
     pub component: PathBuf,
-    /// What `[plugins.NAME]` would say in a config.
+    /// The contents of `[plugins.NAME]` in a config.
     pub dev: toml::Table,
 }
 
@@ -27,18 +27,22 @@ impl Subject {
         let folder = &command.project.folder;
         let Some(plugin) = &command.plugin else {
             let project = Project::open(folder)?;
-            made(&project, command.project.setup).await?;
+            build_artifact(&project, command.project.setup).await?;
             let dev = project.dev().clone();
             return Ok(Self { name: project.name, component: project.build.artifact, dev });
         };
-        ensure!(plugin.is_file(), "{} is not there", text::path(plugin));
+        ensure!(plugin.is_file(), "{}: there is no such file", text::path(plugin));
         let component = std::path::absolute(plugin)?;
-        // Of the folder of somebody else, nothing is run: what it says about the build does not matter here.
+        // The folder may come from someone else, so none of its commands is run, and its build settings do not matter.
         if let Some(project) = Project::find(folder)? {
             let dev = project.dev().clone();
             return Ok(Self { name: project.name, component, dev });
         }
-        let name = plugin.file_stem().and_then(|stem| stem.to_str()).context("its name is not UTF-8")?.to_owned();
+        let name = plugin
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .context("the name of the component is not UTF-8")?
+            .to_owned();
         Ok(Self { name, component, dev: toml::Table::new() })
     }
 }

@@ -1,5 +1,5 @@
-//! The client of a case: it talks with the real server over a pipe inside the process, as a client of the newest revision does,
-//! and answers the plugin's questions as the case says.
+//! The client of a case. It talks to the real server over an in-process pipe, in the newest protocol revision, and answers the plugin's
+//! questions (MRTR) as the case says.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,23 +17,23 @@ use wharf_protocol::Revision;
 use super::cases::{Answer, List, Sampled};
 use crate::{access::scope::Folder, app::Wharf, config::to_json};
 
-/// How many bytes may wait in the pipe in each direction.
+/// The capacity of the pipe in each direction.
 const PIPE_BYTES: usize = 64 << 10;
-/// How long one answer may take. The plugin's own deadline comes first, unless wharf itself hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// How often a plugin may ask in one request; wharf itself allows fewer.
+/// How long one answer may take. The plugin's own deadline is shorter, so this ends only a hang of wharf itself.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
+/// The maximum number of rounds of questions in one request; wharf itself allows fewer.
 const MAX_ROUNDS: usize = 32;
-/// How many pages a list may have.
+/// The maximum number of pages of a list.
 const MAX_PAGES: usize = 1000;
 
 /// How a request ended, and what the plugin said meanwhile.
 #[derive(Debug)]
 pub struct Ended {
-    /// The result, without what belongs to the protocol; or the error in words.
+    /// The result without the members that the protocol adds, or the text of the error.
     pub result: Result<Value, String>,
     pub logs: Vec<String>,
     pub progress: Vec<String>,
-    /// Questions that the case does not answer, in words.
+    /// Descriptions of the questions that the case does not answer.
     pub unanswered: Vec<String>,
 }
 
@@ -46,27 +46,27 @@ impl Default for Ended {
 pub struct Client {
     read: BufReader<ReadHalf<DuplexStream>>,
     write: WriteHalf<DuplexStream>,
-    /// The other end.
+    /// The task that serves the other end of the pipe.
     _serving: JoinSet<()>,
     requests: u64,
 }
 
 impl Client {
-    /// A client that has opened these folders.
+    /// Connects a client that has opened these folders.
     pub fn open(wharf: &Wharf, roots: Vec<Folder>) -> Self {
         let (near, far) = tokio::io::duplex(PIPE_BYTES);
         let (read, write) = tokio::io::split(far);
         let session = wharf.session(read, write).alone().open(roots);
         let mut serving = JoinSet::new();
         serving.spawn(async move {
-            // If a folder cannot be opened, the client reads the end of the pipe.
+            // If serving fails, for example because a folder cannot be opened, the client sees the end of the pipe.
             session.serve().await.ok();
         });
         let (read, write) = tokio::io::split(near);
         Self { read: BufReader::new(read), write, _serving: serving, requests: 0 }
     }
 
-    /// Makes a request, and answers what the plugin asks.
+    /// Sends a request, and answers the plugin's questions.
     pub async fn request(
         &mut self,
         method: &str,
@@ -85,10 +85,12 @@ impl Client {
                 for key in ["ttlMs", "cacheScope"] {
                     result.remove(key);
                 }
-                of_the_server(&mut result);
+                strip_server_meta(&mut result);
                 return Ok(Ended { result: Ok(Value::Object(result)), ..ended });
             }
-            let Some(Value::Object(questions)) = result.remove("inputRequests") else { bail!("no questions came") };
+            let Some(Value::Object(questions)) = result.remove("inputRequests") else {
+                bail!("the server asks for input without a question")
+            };
             let mut replies = Map::new();
             for (key, question) in questions {
                 match reply(&key, &question, answers.get(&key)) {
@@ -97,7 +99,10 @@ impl Client {
                 }
             }
             if !ended.unanswered.is_empty() {
-                return Ok(Ended { result: Err("the plugin asked what the case does not answer".into()), ..ended });
+                return Ok(Ended {
+                    result: Err("the plugin asked a question that the case does not answer".into()),
+                    ..ended
+                });
             }
             params.insert("inputResponses".into(), Value::Object(replies));
             match result.remove("requestState") {
@@ -105,10 +110,10 @@ impl Client {
                 None => params.remove("requestState"),
             };
         }
-        bail!("the plugin asks again and again");
+        bail!("the plugin asked in more than {MAX_ROUNDS} rounds");
     }
 
-    /// All items of a list, from all its pages.
+    /// Requests all items of a list, from all its pages.
     pub async fn list(&mut self, list: List) -> Result<Ended> {
         let (method, key) = list.method();
         let mut items = Vec::new();
@@ -118,7 +123,7 @@ impl Client {
             let Ok(mut page) = ended.result else { return Ok(ended) };
             match page.get_mut(key).map(Value::take) {
                 Some(Value::Array(mut more)) => {
-                    more.iter_mut().filter_map(Value::as_object_mut).for_each(of_the_server);
+                    more.iter_mut().filter_map(Value::as_object_mut).for_each(strip_server_meta);
                     items.extend(more);
                 }
                 _ => bail!("the answer to {method} has no `{key}`"),
@@ -128,10 +133,10 @@ impl Client {
                 None => return Ok(Ended { result: Ok(json!({ (key): items })), ..Ended::default() }),
             }
         }
-        bail!("{method} has no last page");
+        bail!("{method} has more than {MAX_PAGES} pages");
     }
 
-    /// One request and its answer. The inner error is the server's.
+    /// Sends one request, and returns its answer. The inner error is the server's.
     async fn exchange(
         &mut self,
         method: &str,
@@ -148,7 +153,7 @@ impl Client {
             loop {
                 line.clear();
                 if self.read.read_line(&mut line).await? == 0 {
-                    bail!("the server has hung up");
+                    bail!("the server has closed the connection");
                 }
                 let mut message: Value = serde_json::from_str(&line)?;
                 if message.get("id").is_some_and(|own| *own == id) {
@@ -157,18 +162,18 @@ impl Client {
                         _ => Err(in_words(message.get("error"))),
                     });
                 }
-                hear(&message, said);
+                record(&message, said);
             }
         };
-        match tokio::time::timeout(PATIENCE, talk).await {
+        match tokio::time::timeout(RESPONSE_TIMEOUT, talk).await {
             Ok(answered) => answered,
-            Err(_) => bail!("there was no answer within {} s", PATIENCE.as_secs()),
+            Err(_) => bail!("there was no answer within {} s", RESPONSE_TIMEOUT.as_secs()),
         }
         .with_context(|| method.to_owned())
     }
 }
 
-/// What each modern request says about its client. It can be asked everything, so that only the plugin's grants count.
+/// Returns the `_meta` of a request. The client declares all capabilities, so that only the plugin's grants limit its questions.
 fn meta(id: u64) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": Revision::NEWEST.as_str(),
@@ -181,8 +186,8 @@ fn meta(id: u64) -> Value {
     })
 }
 
-/// Takes away what wharf adds to results and to items of lists, and leaves what the plugin itself wrote.
-fn of_the_server(object: &mut Map<String, Value>) {
+/// Removes the `_meta` members that wharf adds to results and list items, and leaves those of the plugin.
+fn strip_server_meta(object: &mut Map<String, Value>) {
     if let Some(Value::Object(meta)) = object.get_mut("_meta") {
         meta.retain(|key, _| !key.starts_with("io.modelcontextprotocol/") && !key.starts_with("dev.wharf/"));
         if meta.is_empty() {
@@ -198,8 +203,8 @@ fn in_words(error: Option<&Value>) -> String {
     format!("{message} ({code})")
 }
 
-/// Notes what a notification says.
-fn hear(message: &Value, said: &mut Ended) {
+/// Records a log message or progress report of a notification.
+fn record(message: &Value, said: &mut Ended) {
     let method = message.get("method").and_then(Value::as_str).unwrap_or_default();
     let of = |key: &str| message.get("params").and_then(|params| params.get(key));
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -209,7 +214,7 @@ fn hear(message: &Value, said: &mut Ended) {
             said.logs.push(format!("{}: {}", level.unwrap_or_default(), data.unwrap_or_default()));
         }
         "notifications/progress" => {
-            // A whole number is written without a point.
+            // Formatting as f64 prints a whole number without a decimal point.
             let number = |value: &Value| value.as_f64().map(|number| number.to_string()).unwrap_or_default();
             let total = of("total").map(|total| format!("/{}", number(total))).unwrap_or_default();
             let words = of("message").map(|message| format!(" {}", plain(message))).unwrap_or_default();
@@ -220,7 +225,7 @@ fn hear(message: &Value, said: &mut Ended) {
     }
 }
 
-/// A question in words.
+/// Describes a question.
 fn asked(key: &str, method: &str, params: &Value) -> String {
     let of = |name: &str| params.get(name).map(Value::to_string).unwrap_or_default();
     match method {
@@ -236,7 +241,7 @@ fn asked(key: &str, method: &str, params: &Value) -> String {
     }
 }
 
-/// The reply to a question. The error says what was asked, and what is missing.
+/// Returns the reply to a question. The error says what was asked, and which answer is missing.
 fn reply(key: &str, question: &Value, answer: Option<&Answer>) -> Result<Value, String> {
     let method = question.get("method").and_then(Value::as_str).unwrap_or_default();
     let params = question.get("params").unwrap_or(&Value::Null);
@@ -250,7 +255,7 @@ fn reply(key: &str, question: &Value, answer: Option<&Answer>) -> Result<Value, 
         None => return Err(format!("{}; `given.answers` has no `{key}`", asked(key, method, params))),
         Some(Answer::Declined) => ("declined", json!({ "action": "decline" })),
         Some(Answer::Cancelled) => ("cancelled", json!({ "action": "cancel" })),
-        // A page is opened or not; nothing comes back with it.
+        // Accepting to open a page returns no content.
         Some(Answer::Accepted(_)) if params.get("url").is_some() => ("accepted", json!({ "action": "accept" })),
         Some(Answer::Accepted(content)) => ("accepted", json!({ "action": "accept", "content": table(content) })),
         Some(Answer::Sampled(Sampled::Text(text))) => {
@@ -268,7 +273,7 @@ fn reply(key: &str, question: &Value, answer: Option<&Answer>) -> Result<Value, 
         return Ok(reply);
     }
     let fits: Vec<&str> = fits.into_iter().collect();
-    Err(format!("{}; `{kind}` is no answer to that, but {}", asked(key, method, params), fits.join(", ")))
+    Err(format!("{}; `{kind}` does not fit; possible answers: {}", asked(key, method, params), fits.join(", ")))
 }
 
 #[cfg(test)]
@@ -299,13 +304,13 @@ mod tests {
             (&roots, Some(&open), Ok(json!({ "roots": [{ "uri": "file:///w" }, { "uri": "file:///v" }] }))),
             (&form, None, Err("the plugin asks `k`: \"Sure?\", with the form {}; `given.answers` has no `k`")),
             (&page, None, Err("\"Look\" at \"https://a.example\"")),
-            (&form, Some(&said), Err("`sampled` is no answer to that, but accepted, cancelled, declined")),
+            (&form, Some(&said), Err("`sampled` does not fit; possible answers: accepted, cancelled, declined")),
             (
                 &sample,
                 Some(&Answer::Declined),
-                Err("the plugin asks the model `k`: [1]; `declined` is no answer to that, but sampled"),
+                Err("the plugin asks the model `k`: [1]; `declined` does not fit; possible answers: sampled"),
             ),
-            (&roots, Some(&accepted), Err("which roots there are; `accepted` is no answer to that, but roots")),
+            (&roots, Some(&accepted), Err("which roots there are; `accepted` does not fit; possible answers: roots")),
         ] {
             match (reply("k", question, answer), expected) {
                 (Ok(reply), Ok(expected)) => assert_eq!(reply, expected),
@@ -321,10 +326,10 @@ mod tests {
         else {
             panic!()
         };
-        of_the_server(&mut result);
+        strip_server_meta(&mut result);
         assert_eq!(Value::Object(result.clone()), json!({ "_meta": { "mine": 1 } }));
         result.insert("_meta".into(), json!({ "io.modelcontextprotocol/serverInfo": {} }));
-        of_the_server(&mut result);
+        strip_server_meta(&mut result);
         assert_eq!(Value::Object(result), json!({}));
     }
 }

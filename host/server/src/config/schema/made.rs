@@ -1,5 +1,5 @@
-//! Makes the schema of the types that the file is read into. What each key means is taken from examples/wharf.toml, where every key
-//! stands with a comment.
+//! Generates the schema from the types that the config is read into. The descriptions of keys come from examples/wharf.toml, which has
+//! a comment on every key.
 
 use anyhow::Result;
 use schemars::{generate::SchemaSettings, transform::RecursiveTransform};
@@ -10,22 +10,22 @@ use crate::config::raw;
 const EXAMPLE: &str = include_str!("../../../../../examples/wharf.toml");
 
 fn schema() -> Result<Value> {
-    // Draft 7 is what editors know; without references, editors show what a key means that stands in several tables.
+    // Editors support draft 7. With inlined subschemas, they also show the description of a key that several tables have.
     let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
     let settings = settings.with_transform(RecursiveTransform(without_null));
     let mut schema = serde_json::to_value(settings.into_generator().into_root_schema_for::<raw::Config>())?;
     if let Some(root) = schema.as_object_mut() {
         root.insert("title".into(), "wharf.toml".into());
     }
-    for said in Said::all(EXAMPLE) {
-        for key in keys(&mut schema, &said.path) {
-            key.insert("description".into(), said.text.clone().into());
+    for comment in KeyComment::all(EXAMPLE) {
+        for key in keys(&mut schema, &comment.path) {
+            key.insert("description".into(), comment.text.clone().into());
         }
     }
     Ok(schema)
 }
 
-/// TOML has no null: what need not be there is left out. Nor do editors know Rust's kinds of numbers.
+/// Removes null types, since TOML has no null and optional keys are left out, and number formats of Rust, which editors do not know.
 fn without_null(schema: &mut schemars::Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     let is_null = |one: &Value| one == "null" || one.get("type").is_some_and(|kind| kind == "null");
@@ -48,7 +48,7 @@ fn without_null(schema: &mut schemars::Schema) {
     }
 }
 
-/// The schemas of a key, which may have several: one for each way to write the table that it stands in.
+/// Returns the schemas of a key: one for each way to write the table that the key is in.
 fn keys<'a>(schema: &'a mut Value, path: &[String]) -> Vec<&'a mut Map<String, Value>> {
     let Some(object) = schema.as_object_mut() else { return Vec::new() };
     let Some((first, rest)) = path.split_first() else { return vec![object] };
@@ -68,19 +68,19 @@ fn keys<'a>(schema: &'a mut Value, path: &[String]) -> Vec<&'a mut Map<String, V
     found
 }
 
-/// What the example says of a key or a table.
+/// The comment on a key or a table in the example.
 #[derive(Debug, PartialEq)]
-struct Said {
+struct KeyComment {
     path: Vec<String>,
     text: String,
 }
 
-impl Said {
+impl KeyComment {
     fn all(example: &str) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         let mut table: Vec<String> = Vec::new();
-        // Whether a line that has nothing but a comment goes on with what the line before it says.
-        let mut goes_on = false;
+        // Whether a line with only a comment would continue the comment of the line before it.
+        let mut continues = false;
         for line in example.lines() {
             let line = uncommented(line);
             let (code, comment) = line.split_at(comment_of(line));
@@ -96,19 +96,19 @@ impl Said {
             };
             match all.last_mut() {
                 _ if is_new && !comment.is_empty() => all.push(Self { path, text: comment.to_owned() }),
-                Some(last) if goes_on && line.starts_with(' ') => {
+                Some(last) if continues && line.starts_with(' ') => {
                     last.text.push(' ');
                     last.text.push_str(comment);
                 }
                 _ => {}
             }
-            goes_on = (is_new && !comment.is_empty()) || (goes_on && line.starts_with(' '));
+            continues = (is_new && !comment.is_empty()) || (continues && line.starts_with(' '));
         }
         all
     }
 }
 
-/// The line as it would be if it were not commented out.
+/// Returns the line without the `# ` that comments out a key or the header of a table.
 fn uncommented(line: &str) -> &str {
     let is_code = |code: &str| {
         let name = code.trim_start_matches('[').split(['=', ']']).next().unwrap_or_default().trim();
@@ -118,7 +118,7 @@ fn uncommented(line: &str) -> &str {
     line.strip_prefix("# ").filter(|code| is_code(code)).unwrap_or(line)
 }
 
-/// Where the comment of a line begins, or where it ends if there is none.
+/// Returns where the comment of a line begins. For a line without a comment, this is its end.
 fn comment_of(line: &str) -> usize {
     let mut quote = None;
     for (at, character) in line.char_indices() {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     const FILE: &str = "docs/wharf.schema.json";
-    /// The variable that says to write it.
+    /// The environment variable that makes the test write the file.
     const WRITE: &str = "WRITE_SCHEMA";
 
     fn validator() -> jsonschema::Validator {
@@ -180,7 +180,7 @@ mod tests {
         }
         let written: Value = serde_json::from_slice(&fs::read(root().join(FILE)).unwrap()).unwrap();
         let again = "cargo test --release --lib the_schema_beside_the_docs";
-        assert!(written == made, "the config has changed: run `{WRITE}=1 {again}` to write {FILE} anew");
+        assert!(written == made, "the config has changed: run `{WRITE}=1 {again}` to write {FILE} again");
         assert!(EXAMPLE.starts_with(&format!("#:schema ../{FILE}\n")));
     }
 
@@ -204,14 +204,17 @@ mod tests {
         let is_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
         let words: BTreeSet<&str> = EXAMPLE.split(|character| !is_word(character)).collect();
         missing.extend(keys.iter().filter(|key| !words.contains(key.as_str())));
-        assert!(missing.is_empty(), "examples/wharf.toml says nothing of {missing:?}");
+        assert!(missing.is_empty(), "examples/wharf.toml does not mention {missing:?}");
     }
 
     #[test]
     fn editors_show_what_the_example_says() {
         let schema = schema().unwrap();
         for (place, expected) in [
-            ("/properties/http/properties/drain_s", "how long requests under way may take when wharf ends; 0 to 600"),
+            (
+                "/properties/http/properties/drain_s",
+                "how long requests under way may take after shutdown begins; 0 to 600",
+            ),
             ("/properties/roles/additionalProperties/properties/when", "any of which holds: scope, group"),
             ("/properties/auth/properties/issuers/items/properties/typ", "or \"at+jwt\""),
             ("/properties/plugins/additionalProperties/properties/grants/properties/roots", "left out = none"),
@@ -232,7 +235,7 @@ mod tests {
         {
             let text = fs::read_to_string(&doc).unwrap();
             for block in text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
-                // Others are about plugin.toml or cases of tests.
+                // Other blocks are a plugin.toml or cases of tests.
                 if raw::parse(block).is_ok() {
                     seen += 1;
                     let problem = validator.validate(&json(block)).err().map(|problem| problem.to_string());

@@ -1,5 +1,5 @@
-//! The JSON Schema of the config, for editors. What makes it of the types that the file is read into is no part of the binary: a test
-//! makes it, and fails where the file beside the docs says something else.
+//! The JSON Schema of the config, for editors. The code that generates it is not part of the binary: a test generates it, and fails if
+//! docs/wharf.schema.json differs.
 
 #[cfg(test)]
 mod made;

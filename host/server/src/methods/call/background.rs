@@ -1,5 +1,5 @@
-//! Runs a call as a task, which does the same work as any other call but goes on by itself. It asks its questions through the
-//! task, and its result is kept there. It is cancelled when its time to live is over.
+//! Runs a call as a task, which does the same work as any other call, but in the background. It asks its questions through the task, and
+//! its result is stored there. It is cancelled when its time to live is over.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -28,9 +28,9 @@ use crate::{
 };
 
 /// How often clients are told to poll a task.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a tool that asks before its task begins may take to ask. After that, the task begins anyway.
-const ASK_FIRST: Duration = Duration::from_secs(1);
+const ASK_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The memory that a task takes besides its result.
 const TASK_BYTES: usize = 4 * 1024;
@@ -53,14 +53,16 @@ pub async fn begin(
     terms: Terms,
     work: impl FnOnce(Context) -> Work,
 ) -> Result<Answered, RpcError> {
-    let Some(limits) = served.config.tasks else { return Err(ctx.server.incident("a task where there are none")) };
+    let Some(limits) = served.config.tasks else {
+        return Err(ctx.server.incident("a task was begun for a plugin without tasks"));
+    };
     let tasks = &ctx.server.tasks;
     let running = Running::new(random_id::id()?, tasks);
     let mut work = work(ctx.for_task(&running));
     let mut done = None;
     if terms.ask_first {
-        // As long as the client has not been told of a task, the tool can ask as in an ordinary call.
-        match tokio::time::timeout(ASK_FIRST, &mut work).await {
+        // As long as the client does not know of a task, the tool can ask as in an ordinary call.
+        match tokio::time::timeout(ASK_FIRST_TIMEOUT, &mut work).await {
             Ok(Ok(questions @ Answered::InputRequired(_))) => return Ok(questions),
             Ok(Err(error)) => return Err(error),
             Ok(answered) => done = Some(answered),
@@ -77,13 +79,13 @@ pub async fn begin(
         created: now,
         updated: now,
         ttl_ms: terms.ttl_ms.map_or(most, |wanted| wanted.clamp(1, most)),
-        poll_ms: u64::try_from(POLL.as_millis()).unwrap_or(u64::MAX),
+        poll_ms: u64::try_from(POLL_INTERVAL.as_millis()).unwrap_or(u64::MAX),
     };
     let created = ctx.encoder.task_created(&task);
     let ttl = Duration::from_millis(task.ttl_ms);
     let status = if running.is_asking() { TaskStatus::InputRequired } else { TaskStatus::Working };
     let task = Task { status, ..task };
-    // Held until the charge is made: an account that nobody holds and nothing is charged to is forgotten.
+    // Held until the charge is made, because an account without a holder and without a charge is dropped.
     let holder;
     let account = match &ctx.session {
         Some(session) => session.account.clone(),
@@ -130,12 +132,12 @@ async fn finish(ctx: &Context, id: &str, answered: Result<Answered, RpcError>, a
     let tasks = &ctx.server.tasks;
     let answered = match answered {
         Ok(Answered::InputRequired(_) | Answered::Task(_)) => {
-            Err(ctx.server.incident("a task asked as if it were none"))
+            Err(ctx.server.incident("a task returned questions in place of a result"))
         }
         Ok(answered) => {
             let is_error = answered.is_error();
             let json = answered.into_json(ctx);
-            // The result is kept for as long as the task, so it is charged for.
+            // The result is stored for as long as the task, so it is charged for.
             account.charge(json.len()).map(|charge| (json, is_error, charge)).map_err(|full| no_room(&full))
         }
         Err(error) => Err(error),

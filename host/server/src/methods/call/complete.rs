@@ -23,7 +23,7 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
         }
         Reference::Resource { uri } => {
             check_uri(uri)?;
-            // Clients may name the template itself or a URI that it matches, if the whole template is for them.
+            // Clients may name the template itself, or a URI that it matches if they may use the whole template.
             let of_uri = || {
                 let (served, listed) = view.resource(uri).ok()?;
                 listed.template.map_or(Some(served), |template| view.template(template))
@@ -51,7 +51,7 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
         value: params.argument.value,
         others: arguments.unwrap_or_default().into_iter().collect(),
     };
-    // Somebody is typing and wants a quick answer, so nobody is asked for approval or roots, and the call gets no roots.
+    // A person is typing and wants a quick answer, so no question about approval or roots is asked, and the call gets no roots.
     let passed = match gates::begin(ctx, &request) {
         Ok(passed) => passed,
         Err(failed) => return other_failed(failed),

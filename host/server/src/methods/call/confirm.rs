@@ -1,6 +1,6 @@
-//! The gate at which a person approves of a call: if `confirm` says so, nothing runs before somebody has said yes. The client asks
-//! its person, or a program of the operator does. An approval is good for the one call that it was asked for, or, if the person
-//! wants that and the operator allows it, for further calls of the same kind.
+//! The approval gate: if `confirm` in the config says so, a call runs only after a person has approved it. Either the client asks its user,
+//! or a program of the operator asks. An approval is for the one call that the question was about, or, if the person chooses that and the
+//! operator allows it, for further calls of the same kind.
 
 use std::sync::Arc;
 
@@ -25,17 +25,17 @@ use crate::{
         text::toml_header,
     },
     bridge,
-    client::{context::Context, seat::OfRequest, session::PERSON},
+    client::{context::Context, seat::OfRequest, session::PERSON_TIMEOUT},
     config::approvals::{Asker, Confirm, Remember, Which},
     observe::{journal::Event, record::Approval},
 };
 
-/// What the operator's log says, now and then.
+/// The refusals that are logged, at a limited rate.
 const UNASKABLE: What =
     What::new("calls that a person has to approve, from clients that cannot ask one", Reason::Other("unaskable"));
 const DENIED: What = What::new("calls that a person did not approve", Reason::Other("not_approved"));
 
-/// Asks for approval if the config wants that for this call. None: it does not.
+/// Asks for approval if the config requires it for this call. None: the config does not.
 pub async fn pass(
     ctx: &Context,
     request: &Request<'_>,
@@ -63,9 +63,10 @@ pub async fn pass(
     if let Some(known) = gate.known() {
         return Ok(Some(known));
     }
-    // One question at a time in a session, until the answer is remembered, and none that the answer to another has made needless.
+    // A session asks one question at a time, until its answer is remembered, so that no question is asked that another
+    // answer has made needless.
     let _turn = match &ctx.session {
-        Some(session) => ctx.away(tokio::time::timeout(PERSON, session.approvals.turn.lock())).await?.ok(),
+        Some(session) => ctx.away(tokio::time::timeout(PERSON_TIMEOUT, session.approvals.turn.lock())).await?.ok(),
         None => None,
     };
     if let Some(known) = gate.known() {
@@ -78,13 +79,13 @@ pub async fn pass(
     match answered? {
         Ok(Answered::Yes(remember)) => {
             carried.approval.given = Some(kind.0);
-            // While the person thought, the operator may have taken something away.
-            if request.served.access.is_taken() {
+            // While the person decided, the operator may have revoked access of the plugin.
+            if request.served.access.is_revoked() {
                 let id = &request.served.config.id;
                 let gone = format!("The operator took away access of the plugin `{id}`; nothing was run.");
                 return Err(gate.refuse(gone).await);
             }
-            // And the client may have closed a folder that was shown.
+            // The client may also have closed a folder that the question showed.
             if let Some(session) = request.root_owner(ctx)
                 && session.has_closed(&ctx.server, &ctx.outbox, roots).await
             {
@@ -102,18 +103,18 @@ pub async fn pass(
     }
 }
 
-/// Whether a person has to approve of this call.
+/// Whether a person has to approve this call.
 fn is_asked(confirm: &Confirm, request: &Request<'_>, roots: &CallRoots) -> bool {
     match &confirm.which {
         Which::All => true,
         Which::Writes => {
             let grants = &request.served.config.grants;
-            // A folder that is not there now may be there when the call runs.
+            // A folder that does not exist now may exist when the call runs.
             grants.can_write(grants.roots.0.is_some_and(|access| roots.may_write(access)))
         }
         Which::Destructive => request.tool.is_some_and(|tool| {
             let hint = |key: &str| tool.published.annotations.as_ref()?.get(key)?.as_bool();
-            // What a tool does not say counts as MCP says it does.
+            // Annotations that a tool leaves out have the defaults of the MCP specification.
             !hint("readOnlyHint").unwrap_or(false) && hint("destructiveHint").unwrap_or(true)
         }),
         Which::Tools(patterns) => {
@@ -155,7 +156,7 @@ enum Answered {
 }
 
 impl Gate<'_> {
-    /// What an earlier approval says.
+    /// Returns the earlier approval that covers this call, if there is one.
     fn known(&self) -> Option<Approval> {
         let (server, principal) = (&self.ctx.server, self.ctx.principal());
         if self.confirm.remember == Remember::Never {
@@ -173,7 +174,7 @@ impl Gate<'_> {
         kept.has(&self.kind, &principal.to_string()).then_some(Approval::Always)
     }
 
-    /// For how long an approval may be good. Nobody knows an anonymous client again.
+    /// Returns how long an approval may be remembered. An anonymous client without a session cannot be recognized later.
     fn longest(&self) -> Remember {
         let most = match (self.ctx.principal(), &self.ctx.session) {
             (Principal::Anonymous, None) => Remember::Never,
@@ -218,7 +219,7 @@ impl Gate<'_> {
         }
         if let Some(session) = &ctx.session {
             let (method, params) = ctx.encoder.question(&self.question());
-            let reply = session.ask(&ctx.outbox, method, params, PERSON).await;
+            let reply = session.ask(&ctx.outbox, method, params, PERSON_TIMEOUT).await;
             return Ok(match reply {
                 Ok(reply) => self.read(&reply).unwrap_or_else(|problem| {
                     Answered::No(format!("The client's answer does not fit the question: {problem}. Nothing was run."))
@@ -231,10 +232,10 @@ impl Gate<'_> {
                 .read(reply)
                 .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{KEY}`: {problem}")).into()),
             (Some(_), None) => Err(RpcError::invalid_params(format!(
-                "`inputResponses.{KEY}` has to come with the `requestState` of its question, and is good once"
+                "`inputResponses.{KEY}` has to come with the `requestState` of its question, and can be used only once"
             ))
             .into()),
-            // Not answered; or what the plugin is or may touch has changed since, so that the person has to be asked again.
+            // The question is not answered; or the plugin or its permissions have changed since, so that the person has to be asked again.
             _ => {
                 carried.approval.asked = Some(kind.0);
                 Err(request.input_required(ctx, &[(KEY.to_owned(), self.question())], std::mem::take(carried)))
@@ -252,7 +253,7 @@ impl Gate<'_> {
         Ok(answer.map_or_else(|| Answered::No("The client answered no; nothing was run.".into()), Answered::Yes))
     }
 
-    /// Records the refusal, and tells the model.
+    /// Records the refusal, and returns its text for the model.
     async fn refuse(&self, text: String) -> Failed {
         self.request.record(self.ctx, None, Some(Approval::Refused)).refuse("approval".to_owned()).await;
         Failed::Explained(text)
@@ -265,7 +266,7 @@ impl Gate<'_> {
             Remember::Never => return,
             Remember::Session if self.remember_for_session() => Some(Approval::Session),
             Remember::Session => {
-                tracing::warn!("an approval is not remembered: too many are");
+                tracing::warn!("an approval is not remembered, because too many already are");
                 None
             }
             Remember::Always => match self.keep().await {

@@ -11,7 +11,7 @@ use crate::{
     client::{context::Context, outbox::Outbox, server::Server},
 };
 
-/// Calls a tool. `approved`: a person approves of it. The error is a sentence.
+/// Calls a tool. `approved`: whether a person has approved the call. The error is a sentence.
 pub async fn call(
     server: &Arc<Server>,
     principal: Principal,
@@ -36,7 +36,7 @@ pub async fn call(
     match call_tool(&ctx, wanted).await {
         Ok(answered) => answered
             .into_result()
-            .ok_or_else(|| format!("the tool `{tool}` wants to ask its client something, and there is none to answer")),
+            .ok_or_else(|| format!("the tool `{tool}` wants to ask its client something, but this call has no client")),
         Err(error) => Err(error.message),
     }
 }

@@ -1,4 +1,4 @@
-//! Why a call has no result, and what the client and the operator are told.
+//! Why a call has no result, and what the client and the operator learn about it.
 
 use wharf_protocol::RpcError;
 

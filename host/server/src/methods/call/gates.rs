@@ -1,6 +1,5 @@
-//! The steps between a correct request and the run of its plugin: it is counted towards the limits, the embedding program
-//! approves, the client's roots are found, and a person approves, who is shown them. Each step may end the request, and the last two
-//! may ask the client.
+//! The gates between a valid request and the run of its plugin: limits and quotas, approval by the embedding program, the client's roots,
+//! and approval by a person, who is shown those roots. Each gate may end the request, and the last two may ask the client.
 
 use wharf_protocol::{Object, RpcError, model as mcp};
 
@@ -22,25 +21,25 @@ use crate::{
     bridge,
     client::{
         context::{Context, RunningCall},
-        session::PERSON,
+        session::PERSON_TIMEOUT,
     },
     observe::record::Approval,
     roles::Rights,
 };
 
-/// What the operator is told, now and then.
+/// The refusals that are logged, at a limited rate.
 const TOO_OFTEN: What = What::new("calls beyond what `limits` of a role or a plugin allow", Reason::Other("rate"));
 const USED_UP: What = What::new("calls beyond the quota of an hour or a day", Reason::Other("quota"));
 
-/// What the gates found out for a request.
+/// The outcome of the gates for a request.
 #[derive(Default)]
 pub struct Passed {
     pub roots: CallRoots,
-    /// Who approved, if anybody had to.
+    /// The kind of approval that was given, if one was needed.
     pub approval: Option<Approval>,
-    /// What the caller's roles were when the call was let in, if there were any.
+    /// The caller's roles when the call was admitted, if the config has any.
     pub rights: Option<Rights>,
-    /// One of the calls that the caller may have under way at once, for as long as this is held.
+    /// RAII guard: the call counts as one of those that the caller may have under way at once, for as long as this is held.
     pub _turn: Option<RunningCall>,
 }
 
@@ -56,14 +55,14 @@ pub async fn pass(
     let mut roots = roots(ctx, request, offered, carried).await?;
     roots.within = begun.rights.as_ref().and_then(|rights| rights.ceilings(&request.entry)).map(Into::into);
     let by_person = match &request.served.config.confirm {
-        // In a box, so that calls that nobody has to approve are not larger for it.
+        // Boxed, so that the futures of calls that need no approval stay small.
         Some(confirm) => Box::pin(confirm::pass(ctx, request, confirm, &roots, offered, carried)).await?,
         None => None,
     };
     Ok(Passed { roots, approval: by_person.or(by_program), ..begun })
 }
 
-/// Counts the call towards what the caller's roles allow and what its plugin takes. Whatever becomes of it then, it stays counted.
+/// Counts the call towards the limits of the caller's roles and of the plugin. The call stays counted, whatever its outcome.
 pub fn begin(ctx: &Context, request: &Request<'_>) -> Result<Passed, Failed> {
     let quotas = &ctx.server.quotas;
     let of_plugin = request.served.config.calls.as_ref().map(|quota| (quota, None));
@@ -92,12 +91,12 @@ pub fn begin(ctx: &Context, request: &Request<'_>) -> Result<Passed, Failed> {
             Ok(Passed { _turn: turn.map(|turn| ctx.run(turn)), rights: Some(rights), ..Passed::default() })
         }
         (None, Some((quota, kind, spent))) => Err(too_many(ctx, request, quota, kind, spent)),
-        // It was there when the request was looked at.
-        (None, None) => Err(Failed::Rpc(RpcError::invalid_params("your roles do not give this any more"))),
+        // The roles allowed this request when it was checked, and have changed since.
+        (None, None) => Err(Failed::Rpc(RpcError::invalid_params("your roles do not allow this any more"))),
     }
 }
 
-/// The refusal that names the limit, and says when there are calls again.
+/// Returns the refusal that names the limit, and says when calls are possible again.
 fn too_many(ctx: &Context, request: &Request<'_>, quota: &Quota, kind: &str, spent: Spent) -> Failed {
     let Spent { most, span, after } = spent;
     let what = if matches!(span, Span::Hour | Span::Day) { USED_UP } else { TOO_OFTEN };
@@ -110,11 +109,11 @@ fn too_many(ctx: &Context, request: &Request<'_>, quota: &Quota, kind: &str, spe
         format!("your role allows {most} calls{kind} {span}")
     };
     let clock = if span == Span::Day { ", at 00:00 UTC" } else { "" };
-    let message = format!("{limit}, and there are none left; try again in {seconds} s{clock}");
+    let message = format!("{limit}, and all of them are used up; try again in {seconds} s{clock}");
     Failed::Rpc(RpcError::too_many_requests(message, seconds))
 }
 
-/// Asks the embedding program, once for each request, even if it takes several rounds. None: it wants not to be asked.
+/// Asks the embedding program, once for each request, even if the request takes several rounds. None: it has no approver.
 async fn program(ctx: &Context, request: &Request<'_>, carried: &mut Carried) -> Result<Option<Approval>, Failed> {
     let Some(approver) = &ctx.server.approver else { return Ok(None) };
     if carried.approval.by_program {
@@ -128,7 +127,7 @@ async fn program(ctx: &Context, request: &Request<'_>, carried: &mut Carried) ->
         arguments: request.arguments.clone(),
     };
     // No answer in time counts as no.
-    let asked = tokio::time::timeout(PERSON, approver.approve(ask));
+    let asked = tokio::time::timeout(PERSON_TIMEOUT, approver.approve(ask));
     if ctx.away(asked).await?.unwrap_or(false) {
         carried.approval.by_program = true;
         return Ok(Some(Approval::Program));
@@ -137,7 +136,7 @@ async fn program(ctx: &Context, request: &Request<'_>, carried: &mut Carried) ->
     Err(Failed::Explained(format!("The call was not approved: `{}` was not run.", request.name)))
 }
 
-/// The roots of this call. A client whose roots are not known is asked for them.
+/// Returns the roots of this call. A client whose roots are unknown is asked for them.
 async fn roots(
     ctx: &Context,
     request: &Request<'_>,

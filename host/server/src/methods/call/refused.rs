@@ -1,4 +1,4 @@
-//! The record of a request that reached no plugin, because something in it is wrong or the client cannot do what it needs.
+//! The record of a request that reached no plugin, because the request is invalid or the client lacks a capability that it needs.
 
 use serde_json::Value;
 use wharf_protocol::{Method, RpcError, error::clip, params::Params};
@@ -15,7 +15,7 @@ use crate::{
 /// Records that a request ended with an error, unless there is a record of it already or it needs no plugin.
 pub async fn refused(ctx: &Context, method: Method, params: Option<&Params>, error: &RpcError) {
     let observers = &ctx.server.observers;
-    if !runs_plugins(method) || !observers.are_there() || !ctx.set_recorded() {
+    if !runs_plugins(method) || !observers.is_active() || !ctx.set_recorded() {
         return;
     }
     let name = named(method, params).unwrap_or_default();
@@ -25,7 +25,7 @@ pub async fn refused(ctx: &Context, method: Method, params: Option<&Params>, err
     of(ctx, method, &name, arguments.as_ref(), bytes, error.code.to_string()).await;
 }
 
-/// What the request is for, as far as that can be read.
+/// Returns the name or URI that the request is for, as far as it can be read.
 fn named(method: Method, params: Option<&Params>) -> Option<String> {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
     let member = |key: &str| serde_json::from_str::<Value>(params?.get(key)?.get()).ok();

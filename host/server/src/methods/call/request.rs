@@ -28,7 +28,7 @@ pub struct Request<'a> {
     /// The size of its arguments as the client wrote them.
     pub bytes: usize,
     pub served: &'a Served,
-    /// What roles are asked about.
+    /// The entry of the catalog that roles are checked for.
     pub entry: Entry<'a>,
     /// The tool, if the request is a call of one.
     pub tool: Option<&'a OfferedTool>,
@@ -45,8 +45,8 @@ impl Request<'_> {
         }
     }
 
-    /// The session whose client can close the roots of this request: only if they are the client's, since the operator's, which
-    /// other clients get, cannot be closed by a client.
+    /// Returns the session whose client can close the roots of this request. None if the roots are the operator's,
+    /// which a client cannot close.
     pub fn root_owner<'a>(&self, ctx: &'a Context) -> Option<&'a Arc<Session>> {
         let are_the_clients = self.served.config.grants.roots.is_given()
             && ctx.capabilities.roots
@@ -55,7 +55,8 @@ impl Request<'_> {
         ctx.session.as_ref().filter(|_| are_the_clients)
     }
 
-    /// Begins the record of a run with this scope. None: there will be no run. `approval`: what was said, if anybody was asked.
+    /// Begins the record of a run with this scope. `scope`: None if there will be no run. `approval`: the answer,
+    /// if approval was asked for.
     pub fn record(&self, ctx: &Context, scope: Option<&Scope>, approval: Option<Approval>) -> Recording {
         ctx.set_recorded();
         ctx.server.observers.begin(|| Begun {
@@ -72,14 +73,14 @@ impl Request<'_> {
         })
     }
 
-    /// Opens what a modern request carries from its earlier rounds. An approval in it is taken: what was sealed with it cannot be
-    /// opened again.
+    /// Opens the sealed state that a modern request carries from its earlier rounds. An approval in it is used up, so that the same
+    /// state cannot be used again.
     pub fn open(&self, ctx: &Context, retry: &Retry) -> Result<Carried, RpcError> {
         let (Some(token), Era::Modern) = (&retry.request_state, ctx.encoder.revision.era()) else {
             return Ok(Carried::default());
         };
         let mut carried = ctx.server.seal.open(token, &self.binding(ctx))?;
-        // A question that is not answered with a yes approves of nothing, so nothing is used up.
+        // Without a yes to the question there is no approval to use up.
         let reply = retry.input_responses.as_ref().and_then(|responses| responses.get(answer::KEY)?.get("action"));
         let approves = carried.approval.by_program
             || carried.approval.given.is_some()
@@ -94,8 +95,8 @@ impl Request<'_> {
                     "this `requestState` has an approval in it that was used already; call again without it",
                 ));
             }
-            Some(Redeemed::Good) => {}
-            // Whoever has to approve is asked again.
+            Some(Redeemed::Accepted) => {}
+            // The approver is asked again.
             Some(Redeemed::Unknown) => {
                 carried.approval = request_state::Approval::default();
                 carried.void = Void::Approval;
@@ -105,7 +106,7 @@ impl Request<'_> {
         Ok(carried)
     }
 
-    /// The answer that asks a modern client to call again with answers to the open questions.
+    /// Returns the answer that asks a modern client to call again with answers to the open questions.
     pub fn input_required(&self, ctx: &Context, open: &[(String, Question)], mut carried: Carried) -> Failed {
         let nothing = carried.answers.is_empty() && carried.state.is_none() && carried.roots.is_none();
         let approval = carried.approval != request_state::Approval::default();

@@ -17,7 +17,7 @@ use crate::{
     approvals::answer,
     base::request_state::{Carried, Void},
     bridge,
-    client::{context::Context, session::PERSON},
+    client::{context::Context, session::PERSON_TIMEOUT},
     roles::Entry,
     tasks::Reach,
 };
@@ -36,7 +36,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// In which folders the roots of the call may lie.
+    /// Returns the folders that the roots of the call are limited to.
     pub fn reach(&self, entry: &Entry<'_>) -> Reach {
         if self.passed.roots.all.is_empty() {
             return Reach::NoRoots;
@@ -189,7 +189,7 @@ impl Request<'_> {
                     let mut replies = Vec::with_capacity(open.len());
                     for (_, question) in &open {
                         let (method, params) = ctx.encoder.question(question);
-                        replies.push(session.ask(&ctx.outbox, method, params, PERSON).await?);
+                        replies.push(session.ask(&ctx.outbox, method, params, PERSON_TIMEOUT).await?);
                     }
                     Ok(replies)
                 };

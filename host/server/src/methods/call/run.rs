@@ -22,18 +22,18 @@ use crate::{
     plugins::served::Served,
 };
 
-/// What the operator is told, now and then, while the journal fails.
+/// Logged at a limited rate while the audit log cannot be written.
 const UNRECORDED: What = What::new("calls, because the audit log cannot be written", Reason::Other("unrecorded"));
 
 /// The outcome of a run.
 pub struct Ran<T> {
     pub outcome: T,
-    /// What the client may be told about what was refused; empty if nothing was.
+    /// What the client may know about refused permissions; empty if nothing was refused.
     pub hints: String,
 }
 
-/// Runs a plugin once. Stops it when the operator revokes a grant or takes away what the caller's roles gave, or the client closes one
-/// of its roots.
+/// Runs a plugin once. Stops it when the operator revokes a grant or a permission of the caller's roles, or the
+/// client closes one of its roots.
 pub async fn run_once<O: Operation>(
     ctx: &Context,
     request: &Request<'_>,
@@ -43,21 +43,20 @@ pub async fn run_once<O: Operation>(
     let served = request.served;
     let id = &served.config.id;
     let roots = &passed.roots;
-    // Taken for each run, so that no task holds a place while a person thinks. In a box, so that calls that are no tasks are not larger
-    // for it.
+    // Taken for each run, so that a task holds no place while a person thinks. Boxed, so that the futures of other calls stay small.
     let _turns = match &ctx.task {
         Some(_) => Some(Box::pin(turns(ctx, served)).await),
         None => None,
     };
     let grants = match request.method {
-        // Nobody is asked about completions.
+        // No person is asked about completions, so they get only the grants that need no approval.
         Method::Complete => served.config.unasked_grants(),
         _ => Cow::Borrowed(&served.config.grants),
     };
     let mut scope = ctx.server.scopes.for_call(id, &grants, roots, ctx.party);
-    // Tasks may run longer.
+    // Tasks may run longer than other calls.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
-    // What a call leaves in an instance is for calls of the same client only.
+    // State that a call leaves in an instance is only for calls of the same client.
     let client = served.config.reuse.then(|| ctx.owner()).filter(Owner::is_one_client).map(|owner| owner.key());
     let mut record = request.record(ctx, Some(&scope), passed.approval);
     record.follow(&mut scope);
@@ -67,7 +66,7 @@ pub async fn run_once<O: Operation>(
     }
     let closed = async |record: Recording| {
         tracing::info!(plugin = id, "stopped a call whose root was closed");
-        kept(record.stop(Ended::Revoked).await)?;
+        require_record(record.stop(Ended::Revoked).await)?;
         Err(Failed::Explained("A root that the call was using was closed.".into()))
     };
     let owner = request.root_owner(ctx);
@@ -87,16 +86,16 @@ pub async fn run_once<O: Operation>(
         }
     };
     let report = tokio::select! {
-        // What was taken away before the run begins, it must not have for a moment.
+        // Revocations are polled first, so that access that is revoked before the run begins is never used.
         biased;
-        () = served.access.taken() => {
+        () = served.access.revoked() => {
             tracing::info!(plugin = id, "stopped a call whose access was taken away");
-            kept(record.stop(Ended::Revoked).await)?;
-            return Err(Failed::Explained(format!("The operator took away access of the plugin `{id}` during the call.")));
+            require_record(record.stop(Ended::Revoked).await)?;
+            return Err(Failed::Explained(format!("The operator took away access of the plugin `{id}` during this call.")));
         }
         lost = outlived(ctx, request, passed) => {
             tracing::info!(plugin = id, "stopped a call that its caller's {} not allow any more", lost.what());
-            kept(record.stop(Ended::Revoked).await)?;
+            require_record(record.stop(Ended::Revoked).await)?;
             return Err(Failed::Explained(lost.said().into()));
         }
         report = call => report,
@@ -117,7 +116,7 @@ pub async fn run_once<O: Operation>(
         }
         tracing::debug!(plugin = id, "printed: {}", escaped(&printed));
     }
-    kept(recorded)?;
+    require_record(recorded)?;
     match report.result {
         Ok(outcome) => Ok(Ran { outcome, hints }),
         Err(CallError::Failed(failure)) => Err(match bridge::failure_error(&failure) {
@@ -143,7 +142,7 @@ pub async fn run_once<O: Operation>(
     }
 }
 
-/// The places that one run of a task takes: one of the plugin's, and one of all.
+/// Takes the two places that one run of a task needs: one of the plugin's, and one of all plugins'.
 async fn turns(ctx: &Context, served: &Served) -> [Place; 2] {
     [served.tasks.wait(ctx.party).await, ctx.server.tasks.turn(ctx.party).await]
 }
@@ -164,20 +163,20 @@ impl Lost {
 
     fn said(&self) -> &'static str {
         match self {
-            Self::Roles => "The operator took away during the call what your roles allowed.",
-            Self::Key => "The operator took away during the call the API key that was shown for it.",
+            Self::Roles => "The operator took away the role that allowed this call.",
+            Self::Key => "The operator took away the API key of this call.",
         }
     }
 }
 
-/// Resolves when the caller does not have any more what the call was let in with: what the roles of the config gave, or its API key.
+/// Resolves when the caller loses what the call was admitted with: what the roles of the config gave, or its API key.
 async fn outlived(ctx: &Context, request: &Request<'_>, passed: &Passed) -> Lost {
     let Some(identity) = ctx.caller.identity() else { return std::future::pending().await };
     let (rights, has_roots) = (passed.rights.as_ref(), !passed.roots.all.is_empty());
     let mut config = ctx.server.config.clone();
     let gives = |now: &Arc<Config>| now.roles.still_give(identity, rights, &request.entry, has_roots);
     let roles = async {
-        // Without a change for as long as anybody can make one.
+        // The config's sender is gone, so the config cannot change any more.
         if config.wait_for(|now| !gives(now)).await.is_err() {
             std::future::pending().await
         }
@@ -192,8 +191,8 @@ async fn outlived(ctx: &Context, request: &Request<'_>, passed: &Passed) -> Lost
     }
 }
 
-/// No answer leaves of whose call there is no record.
-fn kept(recorded: Result<(), Unrecorded>) -> Result<(), Failed> {
+/// Withholds the answer of a call that could not be recorded.
+fn require_record(recorded: Result<(), Unrecorded>) -> Result<(), Failed> {
     recorded
         .map_err(|unrecorded| Failed::Explained(format!("The call was run, but its answer is withheld: {unrecorded}.")))
 }
@@ -202,7 +201,7 @@ fn join(text: &str, hints: &str) -> String {
     if hints.is_empty() { text.to_owned() } else { format!("{text}\n{hints}") }
 }
 
-/// Tells the operator what was refused, and returns a sentence about it for the client.
+/// Logs for the operator what was refused, and returns a sentence about it for the client.
 fn hints(ctx: &Context, served: &Served, denials: &[Denial]) -> String {
     for denial in denials {
         ctx.server.hint(&served.config.id, grants::hint(denial, escaped));

@@ -1,5 +1,5 @@
-//! The tools that stand for all others where a client is better off with few: `find_tools`, `call_tool` and `read_resource`. What
-//! they lead to goes the same way as a request for it.
+//! The search tools, which replace the list of all tools for clients that are better off with few: `find_tools`, `call_tool` and
+//! `read_resource`. A request through them takes the same path as a direct one.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -23,19 +23,19 @@ use crate::{
     bridge::OfferedTool,
     client::context::Context,
     plugins::{
-        finder::{CALL, FIND, LONGEST_QUERY, MOST_FOUND, READ, USUALLY_FOUND},
+        finder::{CALL, DEFAULT_FOUND, FIND, MAX_FOUND, MAX_QUERY_CHARS, READ},
         lists::List,
         served::Served,
     },
     profiles::Style,
 };
 
-/// Entries are told until they have so many bytes, as JSON, but at least one.
-const TOLD_BYTES: usize = 128 << 10;
-/// How many resources and templates are listed.
-const LISTED: usize = 200;
-/// What a model needs of a tool in order to call it.
-const NEEDED: [&str; 6] = ["name", "title", "description", "inputSchema", "annotations", "execution"];
+/// The maximum size of the listed entries, as JSON; at least one entry is listed.
+const MAX_LISTED_BYTES: usize = 128 << 10;
+/// The maximum number of resources and templates that are listed.
+const MAX_LISTED_RESOURCES: usize = 200;
+/// The keys of a tool that a model needs in order to call it.
+const TOOL_KEYS: [&str; 6] = ["name", "title", "description", "inputSchema", "annotations", "execution"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,12 +58,12 @@ struct ReadResource {
     uri: Option<String>,
 }
 
-/// Whether this is one of the tools that stand for all others, and this client has them.
+/// Whether this is one of the search tools, and this client has them.
 pub fn is_own(ctx: &Context, name: &str) -> bool {
     [FIND, CALL, READ].contains(&name) && ctx.server.style(ctx.profile.as_deref()) == Style::Search
 }
 
-/// Answers a call of one of them. What a model got wrong is a result that says so, since many programs end at an error.
+/// Answers a call of a search tool. A mistake of the model becomes a result that explains it, since many programs stop at an error.
 pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
     let Wanted { name, arguments, retry, task, by_model: _ } = wanted;
     if task.is_some() {
@@ -95,20 +95,20 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Answered> {
 }
 
 async fn find(ctx: &Context, asked: &Find) -> Result<Answered, RpcError> {
-    if asked.query.chars().count() > LONGEST_QUERY {
+    if asked.query.chars().count() > MAX_QUERY_CHARS {
         return Ok(Answered::error(format!(
-            "The query has more than {LONGEST_QUERY} characters; a few words are enough."
+            "The query has more than {MAX_QUERY_CHARS} characters; a few words are enough."
         )));
     }
     let view = ctx.view().await;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a small number")]
-    let limit = asked.limit.unwrap_or(USUALLY_FOUND).clamp(1.0, MOST_FOUND) as usize;
-    // The first query after a change makes the index, of however many tools there are.
-    let found = heavy(TOLD_BYTES, || view.find(&asked.query));
+    let limit = asked.limit.unwrap_or(DEFAULT_FOUND).clamp(1.0, MAX_FOUND) as usize;
+    // The first query after a change builds the index, which takes long for many tools.
+    let found = heavy(MAX_LISTED_BYTES, || view.find(&asked.query));
     let (total, mut told) = (found.len(), Told::default());
     for (_, tool) in varied(found, limit) {
         let Value::Object(mut entry) = ctx.encoder.tool(&tool.published) else { continue };
-        entry.retain(|key, _| NEEDED.contains(&key.as_str()));
+        entry.retain(|key, _| TOOL_KEYS.contains(&key.as_str()));
         if !told.add(Value::Object(entry)) {
             break;
         }
@@ -123,8 +123,8 @@ async fn find(ctx: &Context, asked: &Find) -> Result<Answered, RpcError> {
     Ok(structured(Value::Object(answer), told.bytes))
 }
 
-/// The best of what was found, but no more than about half of it of one plugin if others fit too: a plugin with many tools, or one that
-/// wants to be found, must not be all that is found.
+/// Returns the best matches, but at most about half of them from one plugin if others match too, so that a plugin with many tools, or one
+/// made to match every query, does not crowd out the others.
 fn varied<'a>(
     found: Vec<(&'a Arc<Served>, &'a Arc<OfferedTool>)>,
     limit: usize,
@@ -143,7 +143,7 @@ fn varied<'a>(
     first
 }
 
-/// Entries of a list, as many as there is room for.
+/// The entries of a list, as many as fit.
 #[derive(Default)]
 struct Told {
     entries: Vec<Value>,
@@ -151,10 +151,10 @@ struct Told {
 }
 
 impl Told {
-    /// Whether there is room for more.
+    /// Adds an entry if there is room for it. Returns whether there was.
     fn add(&mut self, entry: Value) -> bool {
         self.bytes += entry.to_string().len();
-        let fits = self.bytes <= TOLD_BYTES || self.entries.is_empty();
+        let fits = self.bytes <= MAX_LISTED_BYTES || self.entries.is_empty();
         if fits {
             self.entries.push(entry);
         }
@@ -162,7 +162,7 @@ impl Told {
     }
 }
 
-/// A result with structured content, of which the encoder writes the text too.
+/// Returns a result with structured content, of which the encoder also writes the text.
 fn structured(value: Value, bytes: usize) -> Answered {
     Answered::Result { result: ToolResult { structured: Some(value), ..ToolResult::default() }, bytes, turn: None }
 }
@@ -177,12 +177,13 @@ async fn call_tool(ctx: &Context, asked: CallTool<'_>, retry: Retry) -> Result<A
     in_words(answered, answers, "Look for it with find_tools.")
 }
 
-/// Whether a call brings answers to questions.
+/// Whether a call carries answers to questions.
 fn is_answer(retry: &Retry) -> bool {
     retry.request_state.is_some() || retry.input_responses.is_some()
 }
 
-/// What the model has to do otherwise is a result. All other errors are for the client, and what is wrong with an answer is its mistake.
+/// Turns an error that the model can correct into a result with a remedy. All other errors go to the client, including those about answers
+/// to questions, which the client sent.
 fn in_words(answered: Result<Answered, RpcError>, answers: bool, remedy: &str) -> Result<Answered, RpcError> {
     match answered {
         Err(error) if !answers && [INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND].contains(&error.code) => {
@@ -201,7 +202,7 @@ async fn list_resources(ctx: &Context) -> Answered {
         let mut room = true;
         for entry in view.entries(list) {
             total += 1;
-            room = room && told.entries.len() < LISTED && told.add(entry.encode(&ctx.encoder));
+            room = room && told.entries.len() < MAX_LISTED_RESOURCES && told.add(entry.encode(&ctx.encoder));
         }
         answer.insert(key.into(), told.entries.get(from..).unwrap_or_default().into());
     }
@@ -220,7 +221,7 @@ async fn read_resource(ctx: &Context, uri: &str, retry: Retry) -> Result<Answere
         Err(failed) => failed,
     };
     if let Failed::Rpc(error) = &failed
-        && ctx.server.observers.are_there()
+        && ctx.server.observers.is_active()
         && ctx.set_recorded()
     {
         let arguments = json!({ "uri": uri });
@@ -236,7 +237,7 @@ fn size(contents: &ResourceContents) -> usize {
     }
 }
 
-/// A text is a text, because clients without resources may not know what holds one.
+/// Text becomes text content, because clients without resources may not know the content type that embeds a resource.
 fn block(contents: ResourceContents) -> Content {
     match contents.body {
         Body::Text(text) => Content::Text(text),

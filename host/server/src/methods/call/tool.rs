@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     base::{
-        heavy::{LARGE, heavy},
+        heavy::{LARGE_TEXT_BYTES, heavy},
         party::Party,
     },
     bridge::{self, OfferedTool},
@@ -38,24 +38,24 @@ use crate::{
 /// How a call is run.
 enum Mode {
     AtOnce,
-    /// As a task, kept for so many milliseconds if the client says how long.
+    /// As a task, with the time to live in milliseconds that the client asks for, if it does.
     Task(Option<u64>),
 }
 
-/// The call that is wanted.
+/// A requested call of a tool.
 pub struct Wanted<'a> {
     pub name: String,
     /// The arguments as the client wrote them.
     pub arguments: Option<&'a RawValue>,
     pub retry: Retry,
     pub task: Option<TaskTerms>,
-    /// Whether it is sure that a model chose the tool, and no page of the plugin.
+    /// Whether it is certain that a model chose the tool, rather than a page of the plugin.
     pub by_model: bool,
 }
 
 /// Calls a tool. A call that does not run is recorded too.
 pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
-    let (name, written) = (ctx.server.observers.are_there().then(|| wanted.name.clone()), wanted.arguments);
+    let (name, written) = (ctx.server.observers.is_active().then(|| wanted.name.clone()), wanted.arguments);
     let answered = check_and_run(ctx, wanted).await;
     let why = match &answered {
         Err(error) => error.code.to_string(),
@@ -105,9 +105,9 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
                 return Ok(Answered::error(format!("The arguments do not fit the tool's schema: {problem}")));
             }
         };
-    // The plugin gets what was checked, which is what the client wrote unless nulls were taken out. Sealed state is bound to
-    // what the client wrote.
-    // What a person is shown is what the plugin gets, even of numbers that no computer keeps as they are written.
+    // The plugin gets the arguments that were checked. They are what the client wrote, unless nulls were removed or a person is asked:
+    // the plugin gets exactly what the person is shown, even for numbers that cannot be represented as written. Sealed state is bound
+    // to what the client wrote.
     let (text, arguments) = if without_nulls || served.config.confirm.is_some() {
         (arguments.to_string(), bridge::arguments(written)?)
     } else {
@@ -128,7 +128,7 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
         Err(failed) => return Answered::failed(failed),
     };
     let (served, tool) = (Arc::clone(served), Arc::clone(tool));
-    // What is made of a catalog that is replaced meanwhile is not kept for as long as the call takes.
+    // Dropped here, so that a catalog that is replaced meanwhile is not retained for as long as the call takes.
     drop(view);
     let ask_first = tool.ask_before_task;
     let purpose = || Purpose {
@@ -239,7 +239,7 @@ async fn checked(served: &Served, party: Party, tool: &OfferedTool, outcome: Too
         ToolAnswer::Text(_) => 0,
     };
     // Each plugin may have one large result at a time, from here until it is written.
-    let turn = if structured_bytes > LARGE {
+    let turn = if structured_bytes > LARGE_TEXT_BYTES {
         match tokio::time::timeout(limit, served.results.wait(party)).await {
             Ok(turn) => Some(turn),
             Err(_) => return Answered::failed(defect(served, "too many large results wait to be checked")),

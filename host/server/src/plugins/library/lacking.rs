@@ -1,9 +1,9 @@
-//! What a plugin wants and is not granted, as it is logged when its code is loaded. A new version that wants more than its
-//! predecessor keeps the grants that there are.
+//! Logs the grants that a plugin wants but does not have, when its code is loaded. A new version that wants more than the previous one
+//! runs with the existing grants.
 
 use crate::{access::wants::want::What, plugins::served::Served};
 
-/// Logs once for each version of a plugin what it wants and is not granted. `before`: what was served of it until now.
+/// Logs, once for each version of a plugin, what it wants and is not granted. `before`: the version that was served until now.
 pub(super) fn log(before: Option<&Served>, now: &Served) {
     let same = |before: &&Served| before.plugin.code().digest() == now.plugin.code().digest();
     let Some(wants) = now.wants.as_ref().filter(|_| before.filter(same).is_none()) else { return };

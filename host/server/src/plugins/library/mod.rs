@@ -1,9 +1,9 @@
 //! The set of plugins: loads, replaces and removes them, and publishes a new catalog when something changed.
 //!
-//! One task makes all decisions, one change at a time, and never waits for a plugin: compiling code and running guests happens
-//! in other tasks (`install`), several at a time, which report when they are done. So access that the operator takes away is
-//! gone as soon as the config is read, whatever plugins are doing. A plugin that fails to load changes nothing: its last good
-//! version is still served. Calls that are under way keep the version they started with, so a replacement never disturbs them.
+//! One task makes all decisions, one change at a time, and never waits for a plugin: code is compiled and guests are run in other tasks
+//! (`install`), several at a time, which report when they are done. So access that the operator takes away is gone as soon as the config
+//! is read, whatever plugins are doing. When a new version of a plugin fails to load, its last working version is still served. Calls
+//! that are running continue with the version they started with, so a replacement never disturbs them.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -24,7 +24,7 @@ use super::{
     catalog::Catalog,
     install::{Fresh, Installed, Installer},
     loader::Loader,
-    published::{FIRST_LOAD, Published, Publisher},
+    published::{FIRST_LOAD_TIMEOUT, Published, Publisher},
     served::{Access, CHECKS, Generations, RESULTS, Served, TASKS},
     status::{Problem, Stage, Status, Subject},
 };
@@ -39,14 +39,14 @@ use crate::{
 mod lacking;
 mod wanted;
 
-/// The least time between two requests for a plugin's lists that follow its announcements.
-const ANNOUNCEMENT_GAP: Duration = Duration::from_millis(250);
-/// How long a plugin is not asked again after its list failed for the first time. Each failure doubles it, up to
-/// [`LONGEST_BACKOFF`].
-const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-/// How long a change waits for others that may belong to it, such as the new name of a file that was renamed.
-const SETTLED: Duration = Duration::from_millis(200);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(300);
+/// The minimum time between two list requests to a plugin that announces changes.
+const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_millis(250);
+/// The exponential backoff before a plugin whose list request failed is asked again: the first interval, which each further failure
+/// doubles, and the maximum.
+const FIRST_BACKOFF_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_BACKOFF_INTERVAL: Duration = Duration::from_secs(300);
+/// The debounce interval: how long a change waits for others that may belong to it, such as the new name of a renamed file.
+const DEBOUNCE_INTERVAL: Duration = Duration::from_millis(200);
 
 pub struct Library {
     installer: Arc<Installer>,
@@ -55,48 +55,48 @@ pub struct Library {
     config: Arc<Config>,
     served: BTreeMap<String, Served>,
     generations: Generations,
-    /// Plugins that are served since the last catalog, of which the log does not tell yet.
-    unsaid: Vec<String>,
+    /// The ids of newly served plugins that are to be logged after the next catalog is published.
+    unlogged: Vec<String>,
     /// Whether `served` differs from the last published catalog.
     unpublished: bool,
-    /// When such a difference is published at the latest.
-    settled_by: Instant,
+    /// The deadline for publishing that difference.
+    publish_by: Instant,
     under_way: HashMap<String, UnderWay>,
     tasks: JoinSet<(String, u64, Installed)>,
-    /// What tasks have installed but `served` does not contain yet.
+    /// Plugins that tasks have installed and that are not in `served` yet.
     arrived: Vec<Arrived>,
     last_attempt: u64,
     announced: HashMap<String, Announced>,
     /// Where configs come from.
     configs: watch::Receiver<Arc<Config>>,
     publisher: Publisher,
-    /// When the first load counts as over, even if some plugins are still being loaded.
-    patience: Instant,
-    /// Notified when a task turns out to take long.
+    /// The time at which the first load counts as over, even if some plugins are still loading.
+    first_load_deadline: Instant,
+    /// Notified when a task takes long.
     slow: Arc<Notify>,
 }
 
-/// A plugin that is being loaded or asked.
+/// A plugin whose code is being loaded or whose lists are being requested.
 struct UnderWay {
     attempt: u64,
-    /// The config and the state of the source that it is loaded for. While these stay the same, it need not be started again.
+    /// The config and source state with which the task was started. While both stay the same, the task need not be restarted.
     config: Arc<PluginConfig>,
     state: Option<State>,
-    /// The lists that the plugin announced, if it is only asked for its lists again.
+    /// The lists that the plugin announced as changed, if the task only requests its lists again; `None` if it loads the plugin.
     kinds: Option<Kinds>,
-    /// Set when it takes so long that the first load must not wait for it.
+    /// Set when the task takes so long that the first load must not wait for it.
     slow: Arc<std::sync::atomic::AtomicBool>,
     abort: AbortHandle,
 }
 
-/// What a task has installed. `kinds`: the lists that the plugin announced, if it was only asked for its lists again.
+/// The result of a task. `kinds`: the lists that the plugin announced as changed, if the task only requested its lists again.
 struct Arrived {
     id: String,
     installed: Installed,
     kinds: Option<Kinds>,
 }
 
-/// The lists that a plugin announced and that it was not asked for yet, and when it may be asked next.
+/// The lists that a plugin announced as changed and that were not requested yet, and the time at which they may be requested.
 struct Announced {
     kinds: Kinds,
     next: Instant,
@@ -123,9 +123,9 @@ impl Library {
             config,
             served: BTreeMap::new(),
             generations: Generations::default(),
-            unsaid: Vec::new(),
+            unlogged: Vec::new(),
             unpublished: false,
-            settled_by: Instant::now(),
+            publish_by: Instant::now(),
             under_way: HashMap::new(),
             tasks: JoinSet::new(),
             arrived: Vec::new(),
@@ -133,13 +133,13 @@ impl Library {
             announced: HashMap::new(),
             configs,
             publisher,
-            patience: Instant::now() + FIRST_LOAD,
+            first_load_deadline: Instant::now() + FIRST_LOAD_TIMEOUT,
             slow: Arc::default(),
         };
         (library, published)
     }
 
-    /// Loads everything, then follows changes until the sender of configs is gone or `stop` is cancelled.
+    /// Loads all plugins, then follows changes until the sender of configs is dropped or `stop` is cancelled.
     pub async fn run(mut self, stop: CancellationToken) {
         self.begin();
         loop {
@@ -149,7 +149,7 @@ impl Library {
             let waiting_for_first = !self.publisher.is_ready();
             tokio::select! {
                 biased;
-                // Requests that came before the input ended may still wait for the first load, so it is finished even then.
+                // Requests that came before the end of input may still wait for the first load, so it is completed even after `stop`.
                 () = stop.cancelled(), if !waiting_for_first => return,
                 changed = self.configs.changed() => match changed {
                     Ok(()) => self.reconfigure(),
@@ -158,22 +158,22 @@ impl Library {
                 () = self.publisher.files.notified() => self.begin(),
                 Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => self.done(done),
                 () = self.publisher.announcements.notified() => self.take_announcements(),
-                () = sleep_until(due.unwrap_or(self.patience)), if due.is_some() => self.list_again(),
+                () = sleep_until(due.unwrap_or(self.first_load_deadline)), if due.is_some() => self.list_again(),
                 () = self.slow.notified(), if waiting_for_first => {}
-                () = sleep_until(self.patience), if waiting_for_first => {}
-                () = sleep_until(self.settled_by), if self.unpublished || !self.arrived.is_empty() => {}
+                () = sleep_until(self.first_load_deadline), if waiting_for_first => {}
+                () = sleep_until(self.publish_by), if self.unpublished || !self.arrived.is_empty() => {}
             }
             self.settle();
         }
     }
 
-    /// Publishes what has changed, as soon as only slow tasks are left or it has waited long enough. The first load is
-    /// published as a whole, so that no client sees only a part of it.
+    /// Publishes the changes once only slow tasks are left or the debounce interval is over. The first load is published as a whole, so
+    /// that no client sees an incomplete catalog.
     fn settle(&mut self) {
         use std::sync::atomic::Ordering;
         let waits = self.under_way.values().any(|one| one.kinds.is_none() && !one.slow.load(Ordering::Relaxed));
         let first = !self.publisher.is_ready();
-        let until = if first { self.patience } else { self.settled_by };
+        let until = if first { self.first_load_deadline } else { self.publish_by };
         let news = self.unpublished || !self.arrived.is_empty();
         if (first || news) && waits && Instant::now() < until {
             return;
@@ -182,8 +182,8 @@ impl Library {
         if self.unpublished || first {
             self.publish(self.generations);
         }
-        // Whoever reads the line may count on it, so it comes after the catalog.
-        for id in self.unsaid.drain(..) {
+        // The line is logged after the catalog is published, because programs wait for it before they call the plugin.
+        for id in self.unlogged.drain(..) {
             tracing::info!(plugin = id, "serving");
         }
         if first {
@@ -194,7 +194,7 @@ impl Library {
         }
     }
 
-    /// Follows a new config: takes away first what is no longer allowed, then loads what is new.
+    /// Applies a new config: first takes away the access that it no longer grants, then loads what is new.
     fn reconfigure(&mut self) {
         let config = Arc::clone(&self.configs.borrow_and_update());
         let roots_changed = self.config.roots != config.roots;
@@ -207,17 +207,17 @@ impl Library {
         if roots_changed {
             self.revoke_roots();
         }
-        // What is taken away is gone at once. Clients are told that lists changed only when the rest of the change is there
-        // too.
+        // Access that was taken away is gone at once. Clients are notified of changed lists only when the rest of the change is
+        // published too, so this catalog has the old generations.
         if self.unpublished {
-            let told = self.publisher.generations();
-            self.publish(told);
+            let unchanged = self.publisher.generations();
+            self.publish(unchanged);
             self.change();
         }
         self.install_all(wanted);
     }
 
-    /// Starts all tasks that are needed for the config and the files as they are now.
+    /// Starts all tasks that the current config and files require.
     fn begin(&mut self) {
         let wanted = self.wanted();
         self.remove_unwanted(&wanted);
@@ -236,7 +236,7 @@ impl Library {
         }
     }
 
-    /// Starts a task for a plugin, and aborts one that is under way for it.
+    /// Starts a task for a plugin, and aborts the plugin's previous task if it is still running.
     fn start(&mut self, config: Arc<PluginConfig>, state: Option<State>, kinds: Option<Kinds>) {
         self.last_attempt += 1;
         let (attempt, id) = (self.last_attempt, config.id.clone());
@@ -261,7 +261,7 @@ impl Library {
         let before = self.under_way.insert(id.clone(), UnderWay { attempt, config, state, kinds, slow, abort });
         let before = before.inspect(|before| before.abort.abort()).map(|before| before.kinds);
         let arrived = self.arrived.iter().position(|one| one.id == id).map(|at| self.arrived.swap_remove(at).kinds);
-        // Announced lists that the aborted task was to ask for must be asked for again.
+        // The announced lists that the aborted task would have requested must be requested again.
         for kinds in before.into_iter().chain(arrived).flatten() {
             if let Some(announced) = self.announced.get_mut(&id) {
                 announced.kinds.add(kinds);
@@ -287,17 +287,17 @@ impl Library {
                 );
             }
         };
-        // A task that had just ended when it was replaced could not be aborted any more, so its result is ignored here.
+        // A task that had just ended when it was replaced could no longer be aborted, so its result is ignored here.
         if self.under_way.get(&id).is_none_or(|one| one.attempt != attempt) {
             return;
         }
         let Some(under_way) = self.under_way.remove(&id) else { return };
-        self.expect();
+        self.start_debounce();
         self.arrived.push(Arrived { id, installed, kinds: under_way.kinds });
     }
 
-    /// Takes in what tasks have installed, in order of precedence, so that names go to the plugin that comes first and not to
-    /// the fastest.
+    /// Serves what tasks have installed, in order of precedence, so that a contested name goes to the plugin with the higher precedence and
+    /// not to the faster one.
     fn take_in(&mut self) {
         let mut arrived = std::mem::take(&mut self.arrived);
         arrived.sort_by_key(|one| self.precedence(&one.id));
@@ -315,7 +315,7 @@ impl Library {
                 let before = self.generations;
                 self.serve(*fresh);
                 if let Some(kinds) = kinds {
-                    // A list that was announced counts as changed, even if it is the same as before.
+                    // An announced list counts as changed, even if its contents are the same as before.
                     for (kind, generation, before) in [
                         (Kind::Tools, &mut self.generations.tools, before.tools),
                         (Kind::Resources, &mut self.generations.resources, before.resources),
@@ -342,7 +342,8 @@ impl Library {
                     self.served.contains_key(&id),
                 );
                 if let (Some(_), Some(announced)) = (kinds, self.announced.get_mut(&id)) {
-                    let wait = FIRST_BACKOFF.saturating_mul(1 << announced.failures.min(16)).min(LONGEST_BACKOFF);
+                    let wait = FIRST_BACKOFF_INTERVAL.saturating_mul(1 << announced.failures.min(16));
+                    let wait = wait.min(MAX_BACKOFF_INTERVAL);
                     announced.failures += 1;
                     announced.next = Instant::now() + wait;
                 }
@@ -350,7 +351,7 @@ impl Library {
         }
     }
 
-    /// Collects what plugins have announced.
+    /// Collects the plugins' announcements of changed lists.
     fn take_announcements(&mut self) {
         for (id, kinds) in self.publisher.announcements.take() {
             if self.served.contains_key(&id) {
@@ -361,8 +362,8 @@ impl Library {
         self.list_again();
     }
 
-    /// Asks plugins that announced a change for their lists, each once per [`ANNOUNCEMENT_GAP`] at the most, and never twice at
-    /// the same time.
+    /// Requests the lists of plugins that announced a change: of each plugin at most once per [`ANNOUNCEMENT_INTERVAL`], and never twice
+    /// at the same time.
     fn list_again(&mut self) {
         let now = Instant::now();
         let due = self
@@ -371,7 +372,7 @@ impl Library {
             .filter(|(id, one)| !one.kinds.is_empty() && one.next <= now && !self.under_way.contains_key(*id));
         let due: Vec<(String, Kinds)> = due
             .map(|(id, one)| {
-                one.next = now + ANNOUNCEMENT_GAP;
+                one.next = now + ANNOUNCEMENT_INTERVAL;
                 (id.clone(), std::mem::take(&mut one.kinds))
             })
             .collect();
@@ -403,18 +404,18 @@ impl Library {
         self.arrived.retain(|one| ids.contains(one.id.as_str()));
         self.publisher.retain(|subject| match subject {
             Subject::PluginDir => self.config.plugin_dir.is_some(),
-            // It is still in the plugin folder, and nothing that is served.
+            // Keep the status while the file is still in the plugin folder and is not a served plugin.
             Subject::File(path) => {
                 let is_served = wanted.iter().any(|plugin| plugin.source.path() == Some(path));
                 path.exists() && path.parent() == self.config.plugin_dir.as_deref() && !is_served
             }
             Subject::Plugin(id) => ids.contains(id.as_str()),
         });
-        self.installer.loader.forget_all_but(|source| sources.contains(source));
+        self.installer.loader.retain(|source| sources.contains(source));
     }
 
-    /// Begins to serve a loaded plugin, unless another plugin has one of its names. If that plugin has lower precedence, it is
-    /// no longer served instead.
+    /// Begins to serve a loaded plugin, unless a plugin with higher precedence has one of its names. A plugin with lower precedence that
+    /// has one of its names is removed.
     fn serve(&mut self, fresh: Fresh) {
         let Fresh { plugin, config, listed_for, offer, wants } = fresh;
         let id = config.id.clone();
@@ -428,7 +429,7 @@ impl Library {
             checks: Places::new(&CHECKS, 1),
             results: Places::new(&RESULTS, 1),
             tasks: Places::new(&TASKS, (config.limits.concurrency / 2).max(1)),
-            // If something was taken away, the calls that had it were stopped when the config was read.
+            // If access was taken away, the calls that had it were stopped when the config was read.
             access: previous.as_ref().map_or_else(Access::from_now_on, |old| old.access.clone()),
         };
         self.served.insert(id.clone(), served);
@@ -458,7 +459,7 @@ impl Library {
         let digest_of = |served: &Served| *served.plugin.code().digest();
         if let Some(digest) = self.served.get(&id).map(digest_of) {
             let before = previous.as_ref().map(digest_of);
-            // The same code with another config or another list is no other plugin.
+            // The same code with another config or another list is the same plugin.
             if before != Some(digest) {
                 self.observers.note(|| Event::Served { plugin: id.clone(), digest, before });
             }
@@ -466,7 +467,7 @@ impl Library {
         self.count_changes(previous.as_ref().map(|old| &*old.offer), now.as_deref());
         self.change();
         self.publisher.set_status(Subject::plugin(&id), Some(Status::Serving));
-        self.unsaid.push(id);
+        self.unlogged.push(id);
     }
 
     fn take_out(&mut self, id: &str) -> Option<Served> {
@@ -478,7 +479,7 @@ impl Library {
         Some(gone)
     }
 
-    /// Takes away what is no longer granted at once, before anything is loaded. Calls that run with it are stopped.
+    /// Takes away access that the new config no longer grants, at once, before anything is loaded. Stops the calls that run with it.
     fn take_away(&mut self, config: &Arc<PluginConfig>) {
         let Some(served) = self.served.get_mut(&config.id) else { return };
         if config.sha256.as_ref().is_some_and(|expected| expected != served.plugin.code().digest()) {
@@ -503,7 +504,7 @@ impl Library {
         self.change();
     }
 
-    /// Stops calls of plugins that may use roots, since the operator has changed which folders are roots.
+    /// Stops the calls of plugins that may use roots, because the operator has changed which folders are roots.
     fn revoke_roots(&mut self) {
         for served in self.served.values_mut().filter(|served| served.config.grants.roots.is_given()) {
             served.access.narrow();
@@ -511,7 +512,7 @@ impl Library {
         self.change();
     }
 
-    /// A key to sort plugins by: configured ones in the order of the file, then the others by id.
+    /// Returns the sort key of a plugin: configured plugins come first, in the order of the file, then the others by id.
     fn precedence(&self, id: &str) -> (usize, String) {
         let position = self.config.plugins.iter().position(|plugin| plugin.id == id);
         (position.unwrap_or(usize::MAX), id.to_owned())
@@ -523,7 +524,7 @@ impl Library {
         served
     }
 
-    /// Raises the generations of the lists in which clients see a difference.
+    /// Increments the generations of the lists in which clients see a difference.
     fn count_changes(&mut self, old: Option<&Offer>, new: Option<&Offer>) {
         let none = Offer::default();
         let (old, new) = (old.unwrap_or(&none), new.unwrap_or(&none));
@@ -533,16 +534,16 @@ impl Library {
         self.generations.prompts += prompts;
     }
 
-    /// Notes that `served` has changed. It is published soon, together with changes that follow right after.
+    /// Records that `served` has changed. The change is published soon, together with others that follow within the debounce interval.
     fn change(&mut self) {
-        self.expect();
+        self.start_debounce();
         self.unpublished = true;
     }
 
-    /// With the first piece of news, the time begins during which others may follow before all are published.
-    fn expect(&mut self) {
+    /// Starts the debounce interval, unless it is already running.
+    fn start_debounce(&mut self) {
         if !self.unpublished && self.arrived.is_empty() {
-            self.settled_by = Instant::now() + SETTLED;
+            self.publish_by = Instant::now() + DEBOUNCE_INTERVAL;
         }
     }
 
@@ -552,7 +553,7 @@ impl Library {
                 self.unpublished = false;
                 self.publisher.publish(catalog, self.generations);
             }
-            Err(clash) => tracing::error!(plugin = clash.loser, "not published: {}", clash.problem),
+            Err(clash) => tracing::error!(plugin = clash.loser, "the catalog cannot be published: {}", clash.problem),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Finds out which plugins there should be: those of the config, and those in the plugin folder.
+//! Finds the plugins that should be served: those of the config, and the files in the plugin folder.
 
 use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Library {
-    /// The plugins there should be, in order of precedence.
+    /// Returns the configs of all plugins that should be served, in order of precedence.
     pub(super) fn wanted(&self) -> Vec<Arc<PluginConfig>> {
         let mut wanted = self.config.plugins.clone();
         let Some(folder) = &self.config.plugin_dir else { return wanted };
@@ -21,7 +21,7 @@ impl Library {
         let entries = match std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>) {
             Ok(entries) => entries,
             Err(error) => {
-                // A folder that cannot be read is not empty, so the plugins that were in it stay.
+                // A folder that cannot be read need not be empty, so the plugins that were in it are still served.
                 self.publisher.report(Subject::PluginDir, Stage::Read, &format!("{}: {error}", folder.display()), true);
                 wanted.extend(
                     self.served
@@ -40,8 +40,7 @@ impl Library {
             .map(std::fs::DirEntry::path)
             .filter(|path| path.extension().is_some_and(|extension| extension == "wasm") && !path.is_dir())
             .filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path)))
-            // Hidden files are often temporary files of editors and copying programs. Files that the config names are no second
-            // plugin.
+            // Hidden files are often temporary files of editors and copying programs. A file that the config names is not served twice.
             .filter(|(id, path)| !id.starts_with('.') && FileId::at(path).is_none_or(|id| !configured.contains(&id)))
             .collect();
         dropped.sort();

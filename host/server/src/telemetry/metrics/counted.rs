@@ -1,7 +1,7 @@
-//! What is counted as it happens: operations, runs, requests of plugins, loads, sessions.
+//! Metrics that are counted as events happen: operations, runs, HTTP requests of plugins, loads and sessions.
 //!
-//! A call of a tool finds what it is counted in where the tool is, so that nothing is looked up for it. Everything else happens less
-//! often, and is looked up.
+//! Each tool caches the counters for its calls, so that a call needs no look-up. All other events are less frequent, and look up their
+//! counters.
 
 use std::{
     borrow::Cow,
@@ -25,14 +25,14 @@ use crate::{
     },
 };
 
-/// What does not fit, and what is not known by name.
+/// The label value for names beyond the maximum, and for names that do not exist.
 const OTHER: &str = "_OTHER";
-/// How many series of durations there are before further tools count as others.
+/// The maximum number of series of durations. Beyond it, calls of further tools count under [`OTHER`].
 const MAX_SERIES: usize = 2000;
-/// The same for plugins.
+/// The maximum number of plugins with series of their own.
 const MAX_PLUGINS: usize = 1000;
 
-/// Series of durations.
+/// The rule for series of durations.
 pub static SERIES: Rule = Rule {
     of: "series of metrics for tools",
     number: "2000",
@@ -44,7 +44,7 @@ pub static SERIES: Rule = Rule {
     old: Duration::MAX,
 };
 
-/// What is counted for each plugin. Only the operator decides how many plugins there are.
+/// The rule for the series of plugins. Only the operator decides how many plugins there are.
 pub static PLUGINS: Rule = Rule {
     of: "series of metrics for plugins",
     number: "1000, and 4000 for loads",
@@ -56,13 +56,13 @@ pub static PLUGINS: Rule = Rule {
     old: Duration::MAX,
 };
 
-/// The errors that requests are refused with, as `error.type` has them. Codes that are not here count as others.
+/// The values of `error.type` for refused requests. All other codes count as [`OTHER`].
 const REFUSALS: [&str; 12] = [
     "-32700", "-32600", "-32601", "-32602", "-32603", "-32002", "-32020", "-32021", "-32022", "invalid", "approval",
     "audit",
 ];
 
-/// All ways in which a run can end.
+/// All ways in which a run can end. Counters of endings are indexed by the position in this array.
 const ENDINGS: [Ended; 9] = [
     Ended::Done,
     Ended::Asked,
@@ -75,22 +75,22 @@ const ENDINGS: [Ended; 9] = [
     Ended::Cancelled,
 ];
 
-/// The labels of a duration.
+/// The labels of a series of durations.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Operation {
     method: &'static str,
-    /// Empty if the method needs none.
+    /// The name of the tool; empty for methods other than `tools/call`.
     tool: Arc<str>,
     error: &'static str,
     revision: &'static str,
 }
 
-/// What the runs of one plugin are counted in.
+/// The counters of one plugin.
 #[derive(Default)]
 struct PluginMeter {
-    /// For each ending, the calls, and the runs in which wharf asked for lists.
+    /// The number of calls and of list requests, for each of [`ENDINGS`].
     runs: [[Counter; 2]; ENDINGS.len()],
-    /// For each of [`ANSWERS`], the requests that the plugin made.
+    /// The number of HTTP requests that the plugin made, for each of [`ANSWERS`].
     requests: [Counter; ANSWERS.len()],
     bytes_in: Counter,
     bytes_out: Counter,
@@ -98,7 +98,7 @@ struct PluginMeter {
     waited: Histogram,
 }
 
-/// What became of a request of a plugin.
+/// The outcomes of an HTTP request of a plugin.
 const ANSWERS: [&str; 7] = ["1xx", "2xx", "3xx", "4xx", "5xx", "denied", "failed"];
 
 fn answer_of(request: &HttpUse) -> usize {
@@ -109,14 +109,14 @@ fn answer_of(request: &HttpUse) -> usize {
     }
 }
 
-/// What the calls of one tool are counted in: a duration for each revision and ending, and its plugin.
+/// The counters of one tool: a histogram for each revision and ending, and the counters of its plugin.
 struct ToolMeter {
     name: Arc<str>,
     took: [[OnceLock<Arc<Histogram>>; ENDINGS.len()]; Revision::ALL.len()],
     plugin: Arc<PluginMeter>,
 }
 
-/// What became of a plugin that was to be served.
+/// The labels of a counter of loads: a plugin, and the outcome of loading it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Load {
     plugin: Cow<'static, str>,
@@ -150,7 +150,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// `plugin`: whose place a series for this tool takes.
+    /// Returns the histogram of an operation. `plugin`: the plugin to whose share a new series counts.
     fn operation(
         &self,
         method: Method,
@@ -162,7 +162,7 @@ impl Counters {
         let party = || if tool.is_empty() { Party::SOLE } else { named(("plugin", plugin)) };
         let operation = Operation { method, tool: Arc::clone(&tool), error, revision };
         self.operations.get(operation, party, |one| match one.tool.is_empty() {
-            // Without a tool, there are only so many.
+            // The number of series without a tool is small and fixed.
             true => one,
             false => Operation { tool: OTHER.into(), ..one },
         })
@@ -172,7 +172,7 @@ impl Counters {
         self.plugins.get(Cow::Owned(id.to_owned()), || Party::SOLE, |_| Cow::Borrowed(OTHER))
     }
 
-    /// A run, or a refusal, of which it is known which tool it is for.
+    /// Counts a run or refusal with the counters cached in the slot of its tool. Returns false if the record has no slot.
     fn tool_ended(&self, record: &CallRecord, revision: Revision) -> bool {
         let Action::Request { method: Method::CallTool, name } = &record.action else { return false };
         let make =
@@ -198,7 +198,7 @@ fn place(ended: Ended) -> usize {
     ENDINGS.iter().position(|one| *one == ended).unwrap_or_default()
 }
 
-/// One of few words, whatever a record says. Empty: no error.
+/// Returns the value of `error.type` for a record, from a bounded set; empty if there was no error.
 fn error_type(record: &CallRecord) -> &'static str {
     match &record.refusal {
         None => record.ended.error_type().unwrap_or_default(),
@@ -211,7 +211,7 @@ fn known(why: &str) -> &'static str {
 }
 
 impl PluginMeter {
-    /// `kind`: 0 for calls, 1 for lists.
+    /// Counts a run. `kind`: 0 for calls, 1 for list requests.
     fn add(&self, record: &CallRecord, kind: usize) {
         if let Some(runs) = self.runs.get(place(record.ended)).and_then(|runs| runs.get(kind)) {
             runs.add(1);
@@ -238,7 +238,7 @@ impl Meter for Counters {
             return;
         }
         let tool = match (method, record.plugin.is_empty()) {
-            // Who calls what is not there can call it anything.
+            // Unknown names come from clients and are unbounded, so they share one label.
             (Method::CallTool, true) => OTHER.into(),
             (Method::CallTool, false) => name.as_str().into(),
             _ => Arc::default(),
@@ -284,7 +284,7 @@ impl Meter for Counters {
 }
 
 impl Counters {
-    /// All of it, as it is now.
+    /// Returns all families with their current values.
     pub fn families(&self) -> Vec<Family> {
         let mut all = vec![self.operations()];
         all.extend(self.sessions());
@@ -294,8 +294,7 @@ impl Counters {
     }
 
     fn operations(&self) -> Family {
-        let help =
-            "How long requests took, those that ran a plugin and others; one that asks its client counts for each run";
+        let help = "Duration of requests, with or without a plugin; a request that asks its client counts once per run";
         let mut family = Family::new("mcp_server_operation_duration", help, Kind::Histogram).in_unit("seconds");
         for (operation, took) in self.operations.entries() {
             let Operation { method, tool, error, revision } = operation;
@@ -317,10 +316,10 @@ impl Counters {
     fn sessions(&self) -> [Family; 2] {
         let mut open = Family::new("wharf_sessions", "Sessions that are open", Kind::Gauge);
         let mut lasted =
-            Family::new("mcp_server_session_duration", "How long sessions lasted", Kind::Histogram).in_unit("seconds");
+            Family::new("mcp_server_session_duration", "Duration of sessions", Kind::Histogram).in_unit("seconds");
         for (revision, sessions) in Revision::ALL.into_iter().zip(&self.sessions) {
             let counts = sessions.lasted.counts();
-            // A revision that nobody speaks has no series.
+            // A revision without sessions has no series.
             if sessions.open.get() == 0 && counts.count() == 0 {
                 continue;
             }
@@ -333,12 +332,12 @@ impl Counters {
 
     fn runs(&self) -> [Family; 4] {
         let mut runs = Family::new("wharf_plugin_runs", "Runs of plugins, by how they ended", Kind::Counter);
-        let help = "How long calls waited for their turn before they ran";
+        let help = "Time that calls waited for their turn before they ran";
         let mut waited = Family::new("wharf_plugin_wait", help, Kind::Histogram).in_unit("seconds");
-        let help = "Requests that plugins made, by the status of their answers: the first 128 of each call";
+        let help = "HTTP requests that plugins made, by the status of the response: the first 128 of each call";
         let mut requests = Family::new("wharf_egress_requests", help, Kind::Counter);
         let mut bytes =
-            Family::new("wharf_egress", "Bytes of the bodies of these requests", Kind::Counter).in_unit("bytes");
+            Family::new("wharf_egress", "Bytes of HTTP bodies, by direction", Kind::Counter).in_unit("bytes");
         for (plugin, meter) in self.plugins.entries() {
             let with = |name: &'static str, value: &str| -> Labels {
                 vec![("plugin", plugin.to_string()), (name, value.to_owned())]
@@ -364,14 +363,14 @@ impl Counters {
     }
 
     fn loads(&self) -> [Family; 2] {
-        let mut loads = Family::new("wharf_loads", "What became of plugins that were to be served", Kind::Counter);
+        let mut loads = Family::new("wharf_loads", "Loads of plugins, by outcome", Kind::Counter);
         for (Load { plugin, outcome }, counter) in self.loads.entries() {
             loads.add(
                 vec![("plugin", plugin.into_owned()), ("outcome", outcome.to_owned())],
                 Value::Whole(counter.get()),
             );
         }
-        let mut configs = Family::new("wharf_config_reads", "How often the config was read", Kind::Counter);
+        let mut configs = Family::new("wharf_config_reads", "Reads of the config, by outcome", Kind::Counter);
         for (outcome, counter) in ["used", "refused"].into_iter().zip(&self.configs) {
             configs.add(vec![("outcome", outcome.to_owned())], Value::Whole(counter.get()));
         }
@@ -379,7 +378,7 @@ impl Counters {
     }
 }
 
-/// Adds a series, unless there is nothing in it: there are many that never count anything.
+/// Adds a series if its counter is not zero, because many counters are never used.
 fn add(family: &mut Family, labels: Labels, counter: &Counter) {
     if counter.get() > 0 {
         family.add(labels, Value::Whole(counter.get()));
@@ -397,7 +396,7 @@ mod tests {
         },
     };
 
-    /// All series, as text.
+    /// Returns all series as text.
     fn text(counters: &Counters) -> String {
         super::super::encode(counters.families())
     }
@@ -450,7 +449,7 @@ mod tests {
             drop(observers.begin(|| begun(&format!("t{tool}"), Some(&Slot::default()))).stop(Ended::Done));
         }
         let (part, rest) = (MAX_SERIES / 4 * 3, MAX_SERIES / 4);
-        assert_eq!(counters.operations.entries().len(), part + 1, "what one plugin may have, and the others");
+        assert_eq!(counters.operations.entries().len(), part + 1, "the share of one plugin, and `_OTHER`");
         let of = |tool: &str| {
             let found = counters.operations.entries().into_iter().find(|(one, _)| &*one.tool == tool);
             found.map_or(0, |(_, took)| took.counts().count())

@@ -1,14 +1,14 @@
-//! A family of metrics at one moment: what is written as text, and what is sent.
+//! Families of metrics with their values at one moment, from which both the Prometheus text and the OTLP messages are built.
 
 use super::store::Counts;
 
-/// The names of labels are wharf's own; their values need not be.
+/// Labels: names that wharf defines, with their values.
 pub type Labels = Vec<(&'static str, String)>;
 
-/// All series of one name.
+/// All series with one name.
 #[derive(Debug, Clone)]
 pub struct Family {
-    /// Without its unit, and without the suffixes that its kind has.
+    /// The name without the unit and without the suffix of its kind.
     pub name: &'static str,
     pub help: &'static str,
     pub unit: Option<&'static str>,
@@ -18,15 +18,15 @@ pub struct Family {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows.
+    /// A value that only grows.
     Counter,
     Gauge,
-    /// Always 1; what it says is in its labels.
+    /// A constant 1; the information is in the labels.
     Info,
     Histogram,
 }
 
-/// One series.
+/// One series, with its value.
 #[derive(Debug, Clone)]
 pub struct Point {
     pub labels: Labels,
@@ -53,7 +53,7 @@ impl Family {
         self.points.push(Point { labels, value });
     }
 
-    /// With this one series, which has no labels.
+    /// Adds a series without labels and returns the family.
     pub fn of(mut self, value: Value) -> Self {
         self.add(Vec::new(), value);
         self

@@ -1,4 +1,4 @@
-//! What others know of themselves, read when somebody asks for the metrics. Nothing is done for it before.
+//! Metrics that are read from the current state of other modules when metrics are requested, and so cost nothing otherwise.
 
 use std::sync::{
     Arc,
@@ -17,23 +17,23 @@ use crate::{
     plugins::published::Published,
 };
 
-/// Where they are asked.
+/// The sources of these metrics.
 pub struct Sources {
     pub sandbox: Arc<Sandbox>,
     pub ledger: Arc<Ledger>,
     pub published: Published,
     pub refusals: Arc<Refusals>,
     pub audit: Option<Arc<Log>>,
-    /// What could not be sent to a collector, if there is one.
+    /// The counters of lost spans, if spans are sent to a collector.
     pub lost: Option<Arc<Lost>>,
 }
 
-/// What could not be sent to a collector since the start.
+/// Counters of the spans that did not reach the collector since the start.
 #[derive(Default)]
 pub struct Lost {
     /// Spans for which the queue had no room.
     pub queue: AtomicU64,
-    /// Spans that the collector did not take.
+    /// Spans that the collector did not accept.
     pub sending: AtomicU64,
 }
 
@@ -55,12 +55,12 @@ impl Sources {
     fn plugins(&self) -> [Family; 3] {
         let mut running = Family::new(
             "wharf_plugin_running",
-            "Calls that run at the moment, in the version of the plugin that is served",
+            "Calls that are running, in the version of the plugin that is served",
             Kind::Gauge,
         );
         let mut kept = Family::new(
             "wharf_plugin_instances",
-            "Instances of the plugin: those that run, and those that are kept for later calls",
+            "Instances of the plugin: those that are running, and those that are kept for later calls",
             Kind::Gauge,
         );
         let mut info = Family::new("wharf_catalog", "The plugins that are served, with their SHA-256", Kind::Info);
@@ -79,12 +79,12 @@ impl Sources {
     fn refused(&self) -> [Family; 2] {
         let mut rejected = Family::new(
             "wharf_rejected",
-            "Connections, sessions, requests and calls that were turned away before anything ran",
+            "Connections, sessions, requests and calls that were refused before anything ran",
             Kind::Counter,
         );
         let mut logins = Family::new(
             "wharf_auth_failures",
-            "Requests of clients that did not say well enough who they are",
+            "Requests that were refused because the client did not authenticate successfully",
             Kind::Counter,
         );
         let reason = |reason: &str| -> Labels { vec![("reason", reason.to_owned())] };
@@ -103,9 +103,9 @@ impl Sources {
         let gauge = |name, help, value| Family::new(name, help, Kind::Gauge).in_unit("bytes").of(whole(value));
         [
             gauge("wharf_guest_memory", "Memory of all sandboxes", guests.used()),
-            gauge("wharf_guest_memory_limit", "What all sandboxes together may have", guests.limit()),
-            gauge("wharf_host_memory", "What plugins and clients make wharf itself keep", host.used()),
-            gauge("wharf_host_memory_limit", "What that may be", host.limit()),
+            gauge("wharf_guest_memory_limit", "Limit on the memory of all sandboxes", guests.limit()),
+            gauge("wharf_host_memory", "Memory of wharf itself that plugins and clients occupy", host.used()),
+            gauge("wharf_host_memory_limit", "Limit on the memory of wharf itself", host.limit()),
         ]
     }
 
@@ -120,14 +120,15 @@ impl Sources {
 
     fn audit(&self) -> Vec<Family> {
         let Some(audit) = &self.audit else { return Vec::new() };
-        let lost = Family::new("wharf_audit_lines_lost", "Lines for which the audit log had no room", Kind::Counter);
+        let lost =
+            Family::new("wharf_audit_lines_lost", "Lines that the audit log lost for lack of room", Kind::Counter);
         let failing = Family::new("wharf_audit_failing", "Whether the audit log cannot be written", Kind::Gauge);
         vec![lost.of(Value::Whole(audit.lost())), failing.of(Value::Whole(u64::from(audit.is_failing())))]
     }
 }
 
 fn build() -> Family {
-    let mut info = Family::new("wharf_build", "What is running", Kind::Info);
+    let mut info = Family::new("wharf_build", "The version of wharf that is running", Kind::Info);
     info.add(vec![("version", env!("CARGO_PKG_VERSION").to_owned())], Value::Whole(1));
     info
 }

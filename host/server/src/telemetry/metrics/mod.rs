@@ -1,8 +1,8 @@
-//! Metrics. `counted` is what is told of runs and counts them in `store`; `gauges` reads what others know of themselves, at the
-//! moment when somebody asks, and `process` what the system knows of this process. All of it becomes one list of families
-//! (`family`), from which `text` is made.
+//! Metrics. `counted` receives the records of runs and counts them in `store`; `gauges` reads the current state of other modules, and
+//! `process` reads what the system reports about this process, both when metrics are requested. The result is a list of families
+//! (`family`), which `text` encodes.
 //!
-//! How many series there are is bounded, whatever clients and plugins call themselves: what does not fit is counted under `_OTHER`.
+//! The number of series is bounded, whatever names clients and plugins choose: further names are counted under `_OTHER`.
 
 mod counted;
 mod family;
@@ -33,7 +33,7 @@ impl Metrics {
         Self { counters, sources }
     }
 
-    /// All families as they are now.
+    /// Returns all families with their current values.
     pub fn families(&self) -> Vec<Family> {
         let mut all = self.counters.families();
         all.extend(self.sources.families());
@@ -41,7 +41,7 @@ impl Metrics {
         all
     }
 
-    /// The text that Prometheus reads.
+    /// Returns the text that Prometheus scrapes.
     pub fn text(&self) -> String {
         encode(self.families())
     }

@@ -1,4 +1,4 @@
-//! What the system knows of this process. Where it does not say, as outside of Linux, there is nothing.
+//! Metrics of this process as reported by the system. A metric that the system does not report is left out; some exist only on Linux.
 
 use rustix::{
     process::{Resource, getrlimit},
@@ -7,14 +7,14 @@ use rustix::{
 
 use super::family::{Family, Kind, Value};
 
-/// Names as all exporters for Prometheus have them.
+/// Returns the metrics of the process, with the names that all Prometheus exporters use.
 pub fn families() -> Vec<Family> {
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
     #[expect(clippy::cast_precision_loss, reason = "seconds of a process's life are few")]
     let cpu = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
     let gauge = |name, help| Family::new(name, help, Kind::Gauge);
     let mut all = vec![
-        Family::new("process_cpu", "Time that the process has computed", Kind::Counter)
+        Family::new("process_cpu", "CPU time of the process", Kind::Counter)
             .in_unit("seconds")
             .of(Value::Fraction(cpu)),
     ];
@@ -25,22 +25,23 @@ pub fn families() -> Vec<Family> {
         all.push(gauge("process_open_fds", "Files and sockets that are open").of(Value::Whole(open)));
     }
     if let Some(most) = getrlimit(Resource::Nofile).current {
-        all.push(gauge("process_max_fds", "How many may be open").of(Value::Whole(most)));
+        all.push(gauge("process_max_fds", "The maximum number of open files and sockets").of(Value::Whole(most)));
     }
     all
 }
 
-/// The second number of `statm` is the memory in pages.
-#[expect(clippy::disallowed_methods, reason = "a file that the system makes up, in no file system")]
+/// Returns the resident memory: the second number in `statm`, which counts pages.
+#[expect(clippy::disallowed_methods, reason = "a virtual file of the kernel, not a file on disk")]
 fn resident() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }
 
-#[expect(clippy::disallowed_methods, reason = "a folder that the system makes up, in no file system")]
+/// Returns the number of open file descriptors.
+#[expect(clippy::disallowed_methods, reason = "a virtual folder of the kernel, not a folder on disk")]
 fn open_files() -> Option<u64> {
-    // One of them is the folder that is being read.
+    // One of the descriptors is the folder that is being read.
     let open = std::fs::read_dir("/proc/self/fd").ok()?.count();
     Some((open as u64).saturating_sub(1))
 }

@@ -1,4 +1,4 @@
-//! What is counted in: counters and histograms that many threads add to at once, and tables of them that do not grow beyond a bound.
+//! Counters and histograms that many threads can add to at once, and tables of these with a bounded size.
 
 use std::{
     collections::BTreeMap,
@@ -14,15 +14,15 @@ use wharf_sandbox::places::{Place, Places, Rule};
 
 use crate::base::party::Party;
 
-/// The upper bounds of the buckets of all histograms, in seconds: from a call in a fresh sandbox to one that waits for a person.
+/// The upper bounds of the buckets of all histograms, in seconds. They range from a call in a fresh sandbox to one that waits for a person.
 pub const BOUNDS: [f64; 19] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
     300.0,
 ];
-/// With the one that has no upper bound.
+/// The number of buckets, including the one without an upper bound.
 const BUCKETS: usize = BOUNDS.len() + 1;
 
-/// A number that only grows.
+/// A number that many threads can change at once.
 #[derive(Default)]
 pub struct Counter(AtomicU64);
 
@@ -40,18 +40,19 @@ impl Counter {
     }
 }
 
-/// Durations, by the bucket that they fall into.
+/// A histogram of durations.
 #[derive(Default)]
 pub struct Histogram {
     buckets: [Counter; BUCKETS],
     nanoseconds: Counter,
 }
 
-/// What is in a histogram at one moment.
+/// The contents of a histogram at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counts {
-    /// For each bucket, how many fell into it and no earlier one.
+    /// The number of durations in each bucket, not cumulative.
     pub buckets: [u64; BUCKETS],
+    /// The sum of all durations.
     pub seconds: f64,
 }
 
@@ -78,7 +79,7 @@ impl Histogram {
     }
 }
 
-/// Something to count in for each key, of which there are at most so many.
+/// A table of counters or histograms by key, with a maximum number of keys.
 pub struct Table<K, V> {
     places: Arc<Places>,
     all: Mutex<BTreeMap<K, One<V>>>,
@@ -86,7 +87,7 @@ pub struct Table<K, V> {
 
 struct One<V> {
     counted: Arc<V>,
-    /// None: it is what does not fit.
+    /// The place that the key takes; `None` for keys that collect what does not fit.
     _place: Option<Place>,
 }
 
@@ -95,7 +96,8 @@ impl<K: Ord + Clone, V: Default> Table<K, V> {
         Self { places: Places::new(rule, most), all: Mutex::default() }
     }
 
-    /// What is counted in for this key, or for `other` if this party has no place for one more. Keys like `other` have to be few.
+    /// Returns the value for this key. If it is a new key and the party has no place for another one, returns the value for the key that
+    /// `other` maps it to. There must be few such keys, because they take no place.
     pub fn get(&self, key: K, party: impl FnOnce() -> Party, other: impl FnOnce(K) -> K) -> Arc<V> {
         let mut all = self.all.lock();
         if let Some(found) = all.get(&key) {
@@ -108,7 +110,7 @@ impl<K: Ord + Clone, V: Default> Table<K, V> {
         Arc::clone(&all.entry(key).or_insert_with(|| One { counted: Arc::default(), _place: place }).counted)
     }
 
-    /// What there is at the moment.
+    /// Returns all current entries.
     pub fn entries(&self) -> Vec<(K, Arc<V>)> {
         self.all.lock().iter().map(|(key, one)| (key.clone(), Arc::clone(&one.counted))).collect()
     }

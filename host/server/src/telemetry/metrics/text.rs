@@ -1,4 +1,4 @@
-//! Writes families as the text that Prometheus reads (OpenMetrics 1.0).
+//! Encodes families as text for Prometheus (OpenMetrics 1.0).
 
 use prometheus_client::{
     collector::Collector,
@@ -14,7 +14,7 @@ use super::{
 
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All families, as text.
+/// Encodes all families as text.
 pub fn encode(families: Vec<Family>) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Families(families)));

@@ -1,8 +1,8 @@
-//! Sends traces and metrics to a collector, by OTLP over HTTP. `spans` is what a run looks like as spans, `points` what metrics look
-//! like, `post` how messages leave, and `sender` the thread that does all that may take time.
+//! Exports traces and metrics to a collector, by OTLP over HTTP. `spans` converts runs to spans, `points` converts metrics to data points,
+//! `post` sends a message, and `sender` is the thread that does everything that may take time.
 //!
-//! A run that is not traced costs one random number. One that is makes its spans when it has ended, and leaves them in a queue with a
-//! bound; what does not fit is lost and counted. Nothing ever waits for a collector.
+//! A run that is not sampled costs one random number. The spans of a sampled run are built when it has ended, and put into a bounded queue;
+//! spans that do not fit are lost and counted. Calls never wait for the collector.
 
 mod points;
 mod post;
@@ -39,20 +39,20 @@ use crate::{
     },
 };
 
-/// How many runs may wait to be sent, and how many spans they may have in all: about 16 MiB.
-const QUEUE: usize = 4096;
-const SPANS: usize = 16_384;
-/// How long the end of wharf waits for the last of them.
-const CLOSED_WITHIN: Duration = Duration::from_secs(2);
+/// The maximum number of runs that wait to be sent, and the maximum number of their spans: about 16 MiB.
+const MAX_QUEUED_RUNS: usize = 4096;
+const MAX_QUEUED_SPANS: usize = 16_384;
+/// How long the shutdown waits for the last spans and metrics to be sent.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Decides which runs are traced, and hands their spans to the thread.
+/// Decides which runs are traced, and hands their spans to the sender thread.
 pub struct Otlp {
     config: Telemetry,
     trust: Trust,
     queue: mpsc::Sender<Vec<Wire>>,
-    /// What the thread takes from, until it is started.
-    taken: Mutex<Option<mpsc::Receiver<Vec<Wire>>>>,
-    /// How many spans wait or are being sent.
+    /// The receiving end of the queue, until the sender thread is started with it.
+    receiver: Mutex<Option<mpsc::Receiver<Vec<Wire>>>>,
+    /// The number of spans that wait or are being sent.
     waiting: Arc<AtomicUsize>,
     lost: Arc<Lost>,
     stop: Mutex<Option<oneshot::Sender<()>>>,
@@ -61,14 +61,14 @@ pub struct Otlp {
 }
 
 impl Otlp {
-    /// `trust`: which certificates of collectors are good.
+    /// Creates the exporter, without starting its thread. `trust`: the certificate authorities that are trusted for the collector.
     pub fn new(config: &Telemetry, trust: Trust) -> Arc<Self> {
-        let (queue, taken) = mpsc::channel(QUEUE);
+        let (queue, receiver) = mpsc::channel(MAX_QUEUED_RUNS);
         Arc::new(Self {
             config: config.clone(),
             trust,
             queue,
-            taken: Mutex::new(Some(taken)),
+            receiver: Mutex::new(Some(receiver)),
             waiting: Arc::default(),
             lost: Arc::default(),
             stop: Mutex::default(),
@@ -76,28 +76,28 @@ impl Otlp {
         })
     }
 
-    /// Starts the thread. `metrics`: if any are counted.
+    /// Starts the sender thread. `metrics`: the metrics to send, if any are counted.
     pub fn start(&self, metrics: Option<Arc<Metrics>>) -> Result<()> {
-        let Some(taken) = self.taken.lock().take() else { return Ok(()) };
+        let Some(receiver) = self.receiver.lock().take() else { return Ok(()) };
         let ((stop, stopped), (end, ended)) = (oneshot::channel(), oneshot::channel());
-        let outside = Outside { metrics, lost: Arc::clone(&self.lost), waiting: Arc::clone(&self.waiting) };
-        sender::start(self.config.clone(), self.trust.clone(), outside, taken, stopped, end)?;
+        let shared = Shared { metrics, lost: Arc::clone(&self.lost), waiting: Arc::clone(&self.waiting) };
+        sender::start(self.config.clone(), self.trust.clone(), shared, receiver, stopped, end)?;
         *self.stop.lock() = Some(stop);
         *self.ended.lock() = Some(ended);
         Ok(())
     }
 
-    /// What was lost since the start.
+    /// Returns the counters of spans that were lost since the start.
     pub fn lost(&self) -> Arc<Lost> {
         Arc::clone(&self.lost)
     }
 
-    /// Ends the thread, which sends what waits, for as long as wharf has the time.
+    /// Stops the sender thread, and waits for up to `CLOSE_TIMEOUT` until it has sent what is queued.
     pub async fn close(&self) {
         drop(self.stop.lock().take());
         let ended = self.ended.lock().take();
         if let Some(ended) = ended
-            && timeout(CLOSED_WITHIN, ended).await.is_err()
+            && timeout(CLOSE_TIMEOUT, ended).await.is_err()
         {
             tracing::warn!("the last traces and metrics could not be sent in time");
         }
@@ -109,7 +109,7 @@ impl Tracer for Otlp {
         let Telemetry { sample, trust_parent, propagate, .. } = self.config;
         let sampled = match from.filter(|_| trust_parent) {
             Some(trace) => trace.sampled,
-            // Not by the number of the trace, which is the client's to choose.
+            // The decision does not depend on the trace id, because clients choose that.
             None => fastrand::f64() < sample,
         };
         (sampled || propagate).then(|| Span::new(from, sampled, propagate))
@@ -121,7 +121,7 @@ impl Tracer for Otlp {
         }
         let spans = spans::of(record, span);
         let count = spans.len();
-        let room = self.waiting.fetch_add(count, Ordering::Relaxed) + count <= SPANS;
+        let room = self.waiting.fetch_add(count, Ordering::Relaxed) + count <= MAX_QUEUED_SPANS;
         if !room || self.queue.try_send(spans).is_err() {
             self.waiting.fetch_sub(count, Ordering::Relaxed);
             self.lost.queue.fetch_add(count as u64, Ordering::Relaxed);
@@ -129,8 +129,8 @@ impl Tracer for Otlp {
     }
 }
 
-/// What the thread shares with others.
-struct Outside {
+/// The state that the sender thread shares with the rest of wharf.
+struct Shared {
     metrics: Option<Arc<Metrics>>,
     lost: Arc<Lost>,
     waiting: Arc<AtomicUsize>,
@@ -178,7 +178,7 @@ mod tests {
         let otlp = Otlp::new(&config(), Trust::default());
         let tracer = Some(Arc::clone(&otlp) as Arc<dyn Tracer>);
         let observers = Observers::new(All { tracer, ..All::default() });
-        for _ in 0..QUEUE + 10 {
+        for _ in 0..MAX_QUEUED_RUNS + 10 {
             let begun = observers.begin(|| Begun {
                 principal: None,
                 plugin: "p".into(),
@@ -195,7 +195,7 @@ mod tests {
         }
         // Each has two spans: the request, and the run.
         assert_eq!(otlp.lost.queue.load(Ordering::Relaxed), 2 * 10);
-        assert_eq!(otlp.waiting.load(Ordering::Relaxed), 2 * QUEUE);
+        assert_eq!(otlp.waiting.load(Ordering::Relaxed), 2 * MAX_QUEUED_RUNS);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What metrics look like in OTLP. They are the same as those that Prometheus reads, and a collector that writes them for Prometheus
-//! gives them the same names again.
+//! Converts metrics to OTLP. They are the same metrics that Prometheus scrapes, and a collector that exports them to Prometheus produces
+//! the same names.
 
 use opentelemetry_proto::tonic::{
     common::v1::KeyValue,
@@ -12,7 +12,7 @@ use opentelemetry_proto::tonic::{
 use super::text;
 use crate::telemetry::metrics::{BOUNDS, Family, Kind, Labels, Value};
 
-/// The families at a moment. `since`: when counting began.
+/// Converts families to OTLP metrics. `since`: the time at which counting began. `now`: the time of the values.
 pub fn of(families: Vec<Family>, since: u64, now: u64) -> Vec<Metric> {
     families.into_iter().filter(|family| !family.points.is_empty()).map(|family| metric(family, since, now)).collect()
 }
@@ -70,12 +70,12 @@ fn metric(family: Family, since: u64, now: u64) -> Metric {
     }
 }
 
-/// The name under which OpenTelemetry's conventions know a metric, if they do.
+/// Returns the name of a metric in OpenTelemetry's semantic conventions, or its own name if they do not define one.
 fn convention(name: &str, kind: Kind) -> String {
     match name {
         "mcp_server_operation_duration" => "mcp.server.operation.duration".to_owned(),
         "mcp_server_session_duration" => "mcp.server.session.duration".to_owned(),
-        // That it says something and counts nothing is not in its kind here.
+        // OTLP has no kind for info metrics, so the name says that it is one.
         name if kind == Kind::Info => format!("{name}_info"),
         name => name.to_owned(),
     }

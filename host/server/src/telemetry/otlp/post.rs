@@ -1,4 +1,4 @@
-//! How messages leave: one request over a connection of its own, since there are few of them, and with a limit on everything.
+//! Sends OTLP messages to the collector. There are few of them, so each request uses a new connection. Times and sizes are limited.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,17 +17,17 @@ use tokio_rustls::TlsConnector;
 
 use crate::{config::Target, egress::tls::Tls};
 
-/// How long it may take until a message is taken.
-const WITHIN: Duration = Duration::from_secs(5);
-/// How much of an answer is read.
-const MAX_ANSWER: usize = 64 << 10;
+/// The time limit for sending a message, including the connection and the response.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+/// The maximum number of bytes that are read of a response.
+const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
-/// Why a message was not taken.
-pub enum Untaken {
-    /// It may be taken later.
-    Now(anyhow::Error),
-    /// The collector does not want it.
-    Ever(StatusCode),
+/// Why the collector did not accept a message.
+pub enum SendError {
+    /// A temporary failure: the message may be accepted later.
+    Temporary(anyhow::Error),
+    /// The collector rejects the message.
+    Permanent(StatusCode),
 }
 
 /// Sends messages to one collector.
@@ -38,23 +38,24 @@ pub struct Post {
 }
 
 impl Post {
-    /// Sends a message to where messages of its kind are taken.
-    pub async fn send(&self, path: &str, message: Vec<u8>) -> Result<(), Untaken> {
-        let sent = tokio::time::timeout(WITHIN, self.exchange(path, message)).await;
-        let status =
-            sent.unwrap_or_else(|_| bail!("there is no answer within {} s", WITHIN.as_secs())).map_err(Untaken::Now)?;
+    /// Sends a message to `path` below the collector's base URL.
+    pub async fn send(&self, path: &str, message: Vec<u8>) -> Result<(), SendError> {
+        let sent = tokio::time::timeout(SEND_TIMEOUT, self.exchange(path, message)).await;
+        let status = sent
+            .unwrap_or_else(|_| bail!("there is no response within {} s", SEND_TIMEOUT.as_secs()))
+            .map_err(SendError::Temporary)?;
         match status.as_u16() {
             200..300 => Ok(()),
-            429 | 502 | 503 | 504 => Err(Untaken::Now(anyhow::anyhow!("the answer is {status}"))),
-            _ => Err(Untaken::Ever(status)),
+            429 | 502 | 503 | 504 => Err(SendError::Temporary(anyhow::anyhow!("the response is {status}"))),
+            _ => Err(SendError::Permanent(status)),
         }
     }
 
     async fn exchange(&self, path: &str, message: Vec<u8>) -> Result<StatusCode> {
         let Target { encrypted, host, port, .. } = &self.target;
-        let stream = TcpStream::connect((host.as_str(), *port)).await.context("there is no connection")?;
+        let stream = TcpStream::connect((host.as_str(), *port)).await.context("cannot connect")?;
         if *encrypted {
-            let name = ServerName::try_from(host.clone()).context("its host is no name for TLS")?;
+            let name = ServerName::try_from(host.clone()).context("its host is not valid for TLS")?;
             let stream = TlsConnector::from(self.tls.config().await?).connect(name, stream).await?;
             self.over(stream, path, message).await
         } else {
@@ -82,11 +83,11 @@ impl Post {
         let answer = async {
             let response = sender.send_request(request).await?;
             let status = response.status();
-            // What it says is of no use, but a collector may want to have said it.
-            Limited::new(response.into_body(), MAX_ANSWER).collect().await.ok();
+            // The body is not used, but is read so that the collector can finish its response.
+            Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await.ok();
             anyhow::Ok(status)
         };
-        // The connection ends when the answer is there, or with this function.
+        // The connection is closed when the response has been read, or when this future is dropped.
         let (answer, _) = tokio::join!(answer, connection);
         answer
     }

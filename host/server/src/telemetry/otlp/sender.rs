@@ -1,6 +1,5 @@
-//! The thread that sends. It takes spans from the queue, puts many into one message, and sends metrics now and then. A message that
-//! is not taken is sent a second time, if the collector may have changed its mind by then; after that it is lost, counted, and the
-//! operator is told, at a limited rate.
+//! The sender thread. It takes spans from the queue, sends many in one message, and sends metrics at intervals. A message that fails
+//! temporarily is sent a second time; after that it is lost and counted, and the operator is warned, at a limited rate.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -22,8 +21,8 @@ use tokio::{
 };
 
 use super::{
-    Outside, points,
-    post::{Post, Untaken},
+    Shared, points,
+    post::{Post, SendError},
     text,
 };
 use crate::{
@@ -31,55 +30,57 @@ use crate::{
     egress::tls::{Roots, Tls, Trust},
 };
 
-/// How many runs are gathered, and how many spans are sent in one message.
-const BATCH: usize = 512;
-const MESSAGE: usize = 2048;
-/// How long the first of them waits for others.
-const GATHERED: Duration = Duration::from_secs(1);
-/// After how long a message is sent a second time.
-const AGAIN: Duration = Duration::from_secs(1);
-/// The least time between two messages to the operator that something was lost.
-const TOLD: Duration = Duration::from_secs(10);
+/// The maximum number of runs in a batch, and the maximum number of spans in a message.
+const MAX_BATCH_RUNS: usize = 512;
+const MAX_MESSAGE_SPANS: usize = 2048;
+/// How long the first run of a batch waits for others.
+const BATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// How long to wait before a message is sent a second time.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// The minimum time between two warnings to the operator that telemetry was lost.
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 struct Sender {
     config: Telemetry,
     post: Post,
-    outside: Outside,
+    shared: Shared,
+    /// The time at which counting began, in Unix nanoseconds.
     since: u64,
-    /// Tells this process from others of the same service.
+    /// The id of this process, which distinguishes it from others of the same service.
     instance: String,
-    /// When the operator was told last, and how much had been lost by then.
-    told: Option<Instant>,
-    told_lost: u64,
+    /// The time of the last warning to the operator, and the number of lost spans that were reported by then.
+    warned: Option<Instant>,
+    reported_lost: u64,
 }
 
-/// Starts the thread, which ends when `stop` is dropped and the queue is empty. It tells `end` then.
+/// Starts the thread. It ends when `stop` is dropped and the queue is empty, and then notifies `end`.
 pub fn start(
     config: Telemetry,
     trust: Trust,
-    outside: Outside,
+    shared: Shared,
     queue: mpsc::Receiver<Vec<Span>>,
     stop: oneshot::Receiver<()>,
     end: oneshot::Sender<()>,
 ) -> Result<()> {
-    // A runtime of its own, so that sending takes nothing from those who serve.
+    // A separate runtime, so that sending does not slow down the threads that serve clients.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("no runtime for telemetry")?;
     let tls = Arc::new(Tls::new(&Arc::new(Roots::new(trust))));
     let post = Post { target: config.target.clone(), headers: config.headers.clone(), tls };
-    let sender = Sender { config, post, outside, since: now(), instance: instance(), told: None, told_lost: 0 };
+    let sender = Sender { config, post, shared, since: now(), instance: instance(), warned: None, reported_lost: 0 };
     let run = move || {
         runtime.block_on(sender.run(queue, stop));
-        // A look-up of a name that does not end is left behind.
+        // Do not wait for a hanging DNS look-up.
         runtime.shutdown_background();
-        // This fails if nobody waits for the end.
+        // This fails if the receiver is gone, which is fine.
         end.send(()).ok();
     };
-    std::thread::Builder::new().name("wharf-telemetry".into()).spawn(run).context("no thread for telemetry")?;
+    let thread = std::thread::Builder::new().name("wharf-telemetry".into()).spawn(run);
+    thread.context("the thread for telemetry cannot be started")?;
     Ok(())
 }
 
-/// A random UUID. It is no secret.
+/// Returns a random UUID. It is not secret, so the generator need not be secure.
 fn instance() -> String {
     let random = fastrand::u128(..) & !(0xf << 76) & !(0x3 << 62) | (4 << 76) | (2 << 62);
     let hex = format!("{random:032x}");
@@ -103,17 +104,17 @@ impl Sender {
             tokio::select! {
                 _ = &mut stop => break,
                 _ = metrics.tick(), if every.is_some() => self.send_metrics(false).await,
-                taken = queue.recv_many(&mut batch, BATCH) => {
+                taken = queue.recv_many(&mut batch, MAX_BATCH_RUNS) => {
                     if taken == 0 {
                         break;
                     }
                     let full = async {
-                        while batch.len() < BATCH && queue.recv_many(&mut batch, BATCH).await > 0 {}
+                        while batch.len() < MAX_BATCH_RUNS && queue.recv_many(&mut batch, MAX_BATCH_RUNS).await > 0 {}
                     };
-                    // Whatever ends the wait, what was gathered is sent.
+                    // The batch is sent in all three cases: now, or after the loop if the thread was stopped.
                     let stopped = tokio::select! {
                         () = full => false,
-                        () = sleep(GATHERED) => false,
+                        () = sleep(BATCH_INTERVAL) => false,
                         _ = &mut stop => true,
                     };
                     if stopped {
@@ -122,11 +123,11 @@ impl Sender {
                     self.send_spans(std::mem::take(&mut batch), true).await;
                 }
             }
-            self.tell();
+            self.warn_lost();
         }
         queue.close();
         loop {
-            if batch.is_empty() && queue.recv_many(&mut batch, BATCH).await == 0 {
+            if batch.is_empty() && queue.recv_many(&mut batch, MAX_BATCH_RUNS).await == 0 {
                 break;
             }
             self.send_spans(std::mem::take(&mut batch), false).await;
@@ -136,10 +137,10 @@ impl Sender {
         }
     }
 
-    async fn send_spans(&mut self, batch: Vec<Vec<Span>>, patient: bool) {
+    async fn send_spans(&mut self, batch: Vec<Vec<Span>>, retries: bool) {
         let mut spans = batch.into_iter().flatten();
         loop {
-            let spans: Vec<Span> = spans.by_ref().take(MESSAGE).collect();
+            let spans: Vec<Span> = spans.by_ref().take(MAX_MESSAGE_SPANS).collect();
             let count = spans.len();
             if count == 0 {
                 break;
@@ -147,30 +148,30 @@ impl Sender {
             let scope_spans = vec![ScopeSpans { scope: Some(scope()), spans, ..ScopeSpans::default() }];
             let all = ResourceSpans { resource: Some(self.resource()), scope_spans, ..ResourceSpans::default() };
             let message = ExportTraceServiceRequest { resource_spans: vec![all] }.encode_to_vec();
-            if !self.send("/v1/traces", message, patient).await {
-                self.outside.lost.sending.fetch_add(count as u64, Ordering::Relaxed);
+            if !self.send("/v1/traces", message, retries).await {
+                self.shared.lost.sending.fetch_add(count as u64, Ordering::Relaxed);
             }
-            self.outside.waiting.fetch_sub(count, Ordering::Relaxed);
+            self.shared.waiting.fetch_sub(count, Ordering::Relaxed);
         }
     }
 
-    async fn send_metrics(&mut self, patient: bool) {
-        let Some(metrics) = &self.outside.metrics else { return };
+    async fn send_metrics(&mut self, retries: bool) {
+        let Some(metrics) = &self.shared.metrics else { return };
         let metrics = points::of(metrics.families(), self.since, now());
         let scope_metrics = vec![ScopeMetrics { scope: Some(scope()), metrics, ..ScopeMetrics::default() }];
         let all = ResourceMetrics { resource: Some(self.resource()), scope_metrics, ..ResourceMetrics::default() };
-        // The next ones say what these would have said.
-        self.send("/v1/metrics", ExportMetricsServiceRequest { resource_metrics: vec![all] }.encode_to_vec(), patient)
+        // The metrics are cumulative, so a lost message is made up for by the next one.
+        self.send("/v1/metrics", ExportMetricsServiceRequest { resource_metrics: vec![all] }.encode_to_vec(), retries)
             .await;
     }
 
-    /// True if it was taken.
-    async fn send(&mut self, path: &str, message: Vec<u8>, patient: bool) -> bool {
-        let again = patient.then(|| message.clone());
+    /// Sends a message, a second time if `retries` and the failure is temporary. Returns whether the collector accepted it.
+    async fn send(&mut self, path: &str, message: Vec<u8>, retries: bool) -> bool {
+        let again = retries.then(|| message.clone());
         let problem = match (self.post.send(path, message).await, again) {
             (Ok(()), _) => return true,
-            (Err(Untaken::Now(_)), Some(message)) => {
-                sleep(AGAIN).await;
+            (Err(SendError::Temporary(_)), Some(message)) => {
+                sleep(RETRY_INTERVAL).await;
                 match self.post.send(path, message).await {
                     Ok(()) => return true,
                     Err(problem) => problem,
@@ -178,35 +179,37 @@ impl Sender {
             }
             (Err(problem), _) => problem,
         };
-        if self.may_tell() {
+        if self.may_warn() {
             match problem {
-                Untaken::Now(error) => tracing::warn!("telemetry is not taken by {}: {error:#}", self.config.otlp),
-                Untaken::Ever(status) => {
-                    tracing::warn!("telemetry is not wanted at {}{path}: {status}", self.config.otlp)
+                SendError::Temporary(error) => {
+                    tracing::warn!("telemetry cannot be sent to {}: {error:#}", self.config.otlp)
+                }
+                SendError::Permanent(status) => {
+                    tracing::warn!("telemetry cannot be sent to {}{path}: rejected with {status}", self.config.otlp)
                 }
             }
         }
         false
     }
 
-    /// Tells the operator what has been lost since the last time.
-    fn tell(&mut self) {
-        let lost = self.outside.lost.queue.load(Ordering::Relaxed);
-        if lost > self.told_lost && self.may_tell() {
-            tracing::warn!("{} spans are lost, because too many waited to be sent", lost - self.told_lost);
-            self.told_lost = lost;
+    /// Warns the operator if spans were lost since the last warning.
+    fn warn_lost(&mut self) {
+        let lost = self.shared.lost.queue.load(Ordering::Relaxed);
+        if lost > self.reported_lost && self.may_warn() {
+            tracing::warn!("{} spans were lost, because too many waited to be sent", lost - self.reported_lost);
+            self.reported_lost = lost;
         }
     }
 
-    fn may_tell(&mut self) -> bool {
-        let may = self.told.is_none_or(|told| told.elapsed() >= TOLD);
+    fn may_warn(&mut self) -> bool {
+        let may = self.warned.is_none_or(|warned| warned.elapsed() >= WARNING_INTERVAL);
         if may {
-            self.told = Some(Instant::now());
+            self.warned = Some(Instant::now());
         }
         may
     }
 
-    /// Who sends.
+    /// Returns the OTLP resource that describes this process.
     fn resource(&self) -> Resource {
         let mut attributes = vec![
             text("service.name", &self.config.service),

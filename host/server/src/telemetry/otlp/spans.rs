@@ -1,7 +1,7 @@
-//! What a run looks like as spans: the request that the client made, what the plugin did for it, and each request that the plugin
-//! sent meanwhile. Names and attributes are those of OpenTelemetry's conventions for MCP and for HTTP.
+//! Converts a run to spans: one for the client's request, one for the run of the plugin, and one for each HTTP request that the plugin
+//! sent. Names and attributes follow OpenTelemetry's semantic conventions for MCP and for HTTP.
 //!
-//! No attribute holds an argument, an answer, the path of a URL, or anything else that could be a secret.
+//! Attributes never contain an argument, an answer, the path of a URL, or anything else that could be a secret.
 
 use std::time::{Duration, SystemTime};
 
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Methods of HTTP that have a name of their own.
+/// The HTTP methods that spans name. All others appear as `_OTHER`.
 const VERBS: [Verb; 9] = [
     Verb::GET,
     Verb::HEAD,
@@ -37,17 +37,17 @@ const VERBS: [Verb; 9] = [
     Verb::TRACE,
     Verb::PATCH,
 ];
-/// The parent is known to be on another machine, or in another process.
+/// The span flags for a parent in another process.
 const REMOTE: u32 = 0x300;
-/// The parent, if there is one, is known to be here.
+/// The span flags for a parent in this process, or for a span without a parent.
 const LOCAL: u32 = 0x100;
-/// Somebody keeps it.
+/// The trace flag for a sampled trace.
 const SAMPLED: u32 = 1;
 
-/// The spans of a run, the outermost first.
+/// Returns the spans of a run, the outermost first.
 pub fn of(record: &CallRecord, span: &Span) -> Vec<Wire> {
     let mut all = vec![request(record, span)];
-    // What was refused did not run.
+    // A refused call did not run.
     if record.ended != Ended::Refused {
         all.push(run(record, span));
         all.extend(span.sent().iter().map(|sent| sent_by(span, sent)));
@@ -83,12 +83,12 @@ fn request(record: &CallRecord, span: &Span) -> Wire {
     if let Action::Request { method, name: target } = &record.action {
         attributes.push(text("mcp.method.name", method.as_str()));
         name.push_str(method.as_str());
-        // What does not exist can have any name.
+        // Names of tools and prompts that do not exist come from clients and are unbounded, so they are left out.
         let key = match method {
             _ if record.plugin.is_empty() => None,
             Method::CallTool => Some("gen_ai.tool.name"),
             Method::GetPrompt => Some("gen_ai.prompt.name"),
-            // The URI of a resource, and what is completed, can be what the client likes.
+            // Clients can choose the URI of a resource, and the target of a completion, freely.
             _ => None,
         };
         if let Some(key) = key {
@@ -163,7 +163,7 @@ fn run(record: &CallRecord, span: &Span) -> Wire {
 }
 
 fn sent_by(span: &Span, sent: &Sent) -> Wire {
-    // A plugin can send any method, and so any text.
+    // Plugins can choose the method freely, so only known methods are used as names.
     let method = if VERBS.contains(&sent.method) { sent.method.as_str() } else { "_OTHER" };
     let mut attributes = vec![text("http.request.method", method)];
     if let Some((scheme, host, port)) = &sent.to {

@@ -1,8 +1,8 @@
-//! The access log: a line of JSON for each request that came over HTTP, when its response has ended. It says who asked for what and what
-//! came of it, and nothing of arguments, tokens or what follows a `?`.
+//! The access log: a line of JSON for each HTTP request, written when its response has ended. A line says who asked for what and with what
+//! outcome. It contains no arguments, tokens or query strings.
 //!
-//! A thread of its own writes it. Nothing waits for that: if lines come faster than they can be written, or cannot be written, they are
-//! lost, and a later line says how many.
+//! A thread of its own writes the log, and requests never wait for it. If lines come faster than they can be written, or cannot be written,
+//! they are lost, and a later line says how many.
 
 use std::{
     fs::{File, OpenOptions},
@@ -37,35 +37,38 @@ use crate::{
     profiles::Style,
 };
 
-/// How much of a method is written.
+/// The maximum number of bytes of an HTTP method in a line.
 const MAX_METHOD_BYTES: usize = 32;
-/// How many lines may wait to be written.
-const LINES: usize = 8192;
-/// The least time between two messages about lines that could not be written.
-const GAP: Duration = Duration::from_secs(10);
-/// A file is put aside before it grows beyond this, in place of the one that was put aside before.
-const MAX_BYTES: u64 = 64 << 20;
+/// The maximum number of lines that wait to be written.
+const MAX_QUEUED_LINES: usize = 8192;
+/// The minimum time between two warnings about lines that could not be written.
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
+/// The maximum size of the file. Before it grows beyond this, it is renamed to end in `.1`, and replaces the file that was renamed before.
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 pub struct AccessLog {
     writer: NonBlocking,
-    /// The lines for which there was no room.
+    /// Counts the lines for which the queue had no room.
     lost: ErrorCounter,
-    /// The lines that could not be written.
+    /// Counts the lines that could not be written.
     unwritten: Arc<AtomicUsize>,
-    /// How many lost lines were told of.
+    /// The number of lost lines that were reported in later lines.
     told: AtomicUsize,
-    /// Writes what waits when it is dropped.
+    /// Writes the waiting lines when it is dropped.
     _rest: WorkerGuard,
 }
 
 impl AccessLog {
     pub fn open(config: &config::AccessLog) -> Result<Self> {
-        let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES).thread_name("wharf-access");
+        let builder = NonBlockingBuilder::default()
+            .lossy(true)
+            .buffered_lines_limit(MAX_QUEUED_LINES)
+            .thread_name("wharf-access");
         let unwritten = Arc::default();
         let (writer, rest) = match config {
             config::AccessLog::Stderr => builder.finish(Counting::new(io::stderr(), &unwritten)),
             config::AccessLog::File(path) => {
-                let file = LogFile::open(path, MAX_BYTES).context("`access_log`")?;
+                let file = LogFile::open(path, MAX_FILE_BYTES).context("`access_log`")?;
                 builder.finish(Counting::new(file, &unwritten))
             }
         };
@@ -113,7 +116,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// A request, until its response has ended; then it is written.
+/// A request whose line is written when this is dropped, which is when its response has ended.
 pub struct Noted {
     log: Arc<AccessLog>,
     from: Remote,
@@ -136,7 +139,7 @@ struct Facts {
     complete: bool,
 }
 
-/// The arguments of `call_tool`, as far as they say which tool is meant.
+/// The name in the arguments of `call_tool`, which says which tool is meant.
 #[derive(serde::Deserialize)]
 struct Meant {
     name: String,
@@ -149,7 +152,7 @@ impl Noted {
             from,
             began: (SystemTime::now(), Instant::now()),
             method: request.method().clone(),
-            // Without what follows a `?`, which may hold what should not stand there.
+            // Without the query string, which may contain secrets.
             path: escaped(&clip(request.uri().path())),
             version: request.version(),
             request_id: request_id.to_owned(),
@@ -157,7 +160,7 @@ impl Noted {
         })
     }
 
-    /// Notes who makes the request. The log only tells people apart.
+    /// Stores who makes the request, in a short form that only tells callers apart.
     pub fn by(&self, principal: &Principal) {
         let short = match principal.word() {
             Some(word) => word.to_owned(),
@@ -166,7 +169,7 @@ impl Noted {
         self.facts.lock().principal = Some(short);
     }
 
-    /// Notes what is asked for. Names of tools and prompts are written only if there is such a one.
+    /// Stores what is requested. The name of a tool or prompt is written only if that tool or prompt exists.
     pub fn asks(&self, server: &Server, request: &Request, profile: Option<&str>) {
         use wharf_protocol::Method as Mcp;
         let mut facts = self.facts.lock();
@@ -212,7 +215,7 @@ impl Drop for Noted {
             time: humantime::format_rfc3339_millis(time).to_string(),
             client: self.from.to_string(),
             principal: facts.principal.as_deref(),
-            // A method may be anything, and as long as the headers.
+            // A client may send any word as the method, as long as the headers may be.
             method: self.method.as_str().get(..MAX_METHOD_BYTES).unwrap_or(self.method.as_str()),
             path: &self.path,
             version: if self.version == Version::HTTP_2 { "2" } else { "1.1" },
@@ -229,11 +232,11 @@ impl Drop for Noted {
     }
 }
 
-/// Writes lines, and counts those that cannot be written. The thread that writes would not tell anybody.
+/// Writes lines, and counts and reports those that cannot be written, since the thread that writes ignores errors.
 struct Counting<W> {
     inner: W,
     unwritten: Arc<AtomicUsize>,
-    /// When the operator was told last, and how many lines were lost since.
+    /// When the last warning was logged, and how many lines were lost since.
     told: Option<Instant>,
     since: usize,
 }
@@ -243,11 +246,11 @@ impl<W> Counting<W> {
         Self { inner, unwritten: Arc::clone(unwritten), told: None, since: 0 }
     }
 
-    /// How many lines the operator is to be told of, if now is the time for it.
+    /// Counts a lost line. Returns the number of lines to warn about, if a warning is due.
     fn lose(&mut self, now: Instant) -> Option<usize> {
         self.unwritten.fetch_add(1, Ordering::Relaxed);
         self.since += 1;
-        if self.told.is_some_and(|told| now.duration_since(told) < GAP) {
+        if self.told.is_some_and(|told| now.duration_since(told) < WARNING_INTERVAL) {
             return None;
         }
         self.told = Some(now);
@@ -262,7 +265,7 @@ impl<W: Write> Write for Counting<W> {
         {
             tracing::warn!("the access log cannot be written, {lost} lines are lost: {error}");
         }
-        // Nobody else is told, and the next line may have room again.
+        // The error goes no further, since the next line may have room again.
         Ok(line.len())
     }
 
@@ -271,24 +274,24 @@ impl<W: Write> Write for Counting<W> {
     }
 }
 
-/// The file, which others may move away at any time: then a new one is begun.
+/// The log's file. Other programs may move it away at any time; then a new one is created.
 struct LogFile {
     path: PathBuf,
-    most: u64,
+    max_bytes: u64,
     open: File,
     identity: Option<FileId>,
     bytes: u64,
 }
 
 impl LogFile {
-    fn open(path: &Path, most: u64) -> Result<Self> {
+    fn open(path: &Path, max_bytes: u64) -> Result<Self> {
         let folder = path.parent().with_context(|| format!("{} names no file", path.display()))?;
         check_trusted_directory(folder, "folder of a log")?;
         if FileId::at(path).is_some() {
             check_trusted_file(path, "log")?;
         }
         let (open, bytes) = begin(path).with_context(|| format!("{} cannot be written", path.display()))?;
-        Ok(Self { path: path.to_owned(), most, open, identity: FileId::at(path), bytes })
+        Ok(Self { path: path.to_owned(), max_bytes, open, identity: FileId::at(path), bytes })
     }
 
     fn renew(&mut self) -> io::Result<()> {
@@ -310,15 +313,15 @@ impl Write for LogFile {
         if FileId::at(&self.path) != self.identity {
             self.renew()?;
         }
-        if self.bytes > 0 && self.bytes + line.len() as u64 > self.most {
+        if self.bytes > 0 && self.bytes + line.len() as u64 > self.max_bytes {
             let mut aside = self.path.clone().into_os_string();
             aside.push(".1");
-            #[expect(clippy::disallowed_methods, reason = "it was made here")]
+            #[expect(clippy::disallowed_methods, reason = "wharf created this file")]
             std::fs::rename(&self.path, aside)?;
             self.renew()?;
         }
         if let Err(error) = self.open.write_all(line) {
-            // Half a line would spoil the next one. On a disk that is full, a file can still be made shorter.
+            // Half a line would spoil the next one. A file can be truncated even on a full disk.
             self.open.set_len(self.bytes).ok();
             return Err(error);
         }
@@ -354,13 +357,13 @@ mod tests {
         assert_eq!((read("moved").as_str(), read("access.jsonl").as_str()), ("three line\n", "four\n"));
         drop(log);
         LogFile::open(&path, 20).unwrap().write_all(b"five\n").unwrap();
-        assert_eq!(read("access.jsonl"), "four\nfive\n", "what is there stays");
+        assert_eq!(read("access.jsonl"), "four\nfive\n", "earlier lines stay");
     }
     #[test]
     fn lines_that_cannot_be_written_are_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("access.jsonl");
-        // Where this is, the full file cannot be put aside.
+        // A directory of this name keeps the full file from being renamed.
         let aside = folder.path().join("access.jsonl.1");
         std::fs::create_dir(&aside).unwrap();
         let unwritten = Arc::default();
@@ -375,7 +378,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&aside).unwrap(), "one line\n");
         let full = LogFile {
             path: "/dev/full".into(),
-            most: 10,
+            max_bytes: 10,
             open: begin(Path::new("/dev/full")).unwrap().0,
             identity: FileId::at(Path::new("/dev/full")),
             bytes: 0,
@@ -389,6 +392,6 @@ mod tests {
         let (mut log, now) = (Counting::new(io::sink(), &Arc::default()), Instant::now());
         assert_eq!(log.lose(now), Some(1));
         assert_eq!((0..300).filter_map(|_| log.lose(now)).count(), 0);
-        assert_eq!(log.lose(now + GAP), Some(301));
+        assert_eq!(log.lose(now + WARNING_INTERVAL), Some(301));
     }
 }

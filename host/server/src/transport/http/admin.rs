@@ -1,7 +1,8 @@
-//! The listener for those who watch over wharf: `GET /metrics`, and nothing else. It needs no token, since it tells nothing of what
-//! clients ask for or get, but its requests pass the same guard as those of clients, so that no web page can read it.
+//! The listener for monitoring: `GET /metrics`, and nothing else. It needs no token, since metrics contain nothing that
+//! clients send or get. Its requests pass the same checks as those of clients, against DNS rebinding and cross-site requests,
+//! so that no web page can read it.
 //!
-//! A connection is for one request, and few are open at once, each for a short time.
+//! A connection serves one request, and few connections are open at once, each for a short time.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -23,23 +24,23 @@ use super::{
 };
 use crate::config::{Admin, Http, Listen};
 
-/// How many connections there may be at once. Further ones are closed.
-const CONNECTIONS: usize = 16;
-/// How long one may take in all.
-const WITHIN: Duration = Duration::from_secs(10);
-/// How much is read of a request.
-const BUFFER_BYTES: usize = 16 << 10;
+/// The maximum number of connections at once. Further ones are closed.
+const MAX_CONNECTIONS: usize = 16;
+/// How long a connection may take in all.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum number of bytes that are buffered of a request.
+const MAX_BUFFER_BYTES: usize = 16 << 10;
 
-/// What is served.
+/// The metrics to serve.
 pub struct Served {
-    /// The metrics as text, and its type.
+    /// Returns the metrics as text of this content type.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
     pub content_type: &'static str,
 }
 
-/// Serves until `stop` is cancelled. `http`: what the guard knows of the listener for clients, of which it takes none of the names.
+/// Serves until `stop` is cancelled. `http`: the settings of the listener for clients, of which neither hosts nor origins apply here.
 pub async fn serve(listener: TcpListener, admin: &Admin, http: &Http, served: Served, stop: CancellationToken) {
-    let (served, room) = (Arc::new(served), Arc::new(Semaphore::new(CONNECTIONS)));
+    let (served, room) = (Arc::new(served), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
     let names = Http {
         listen: Listen::Address(admin.listen),
         tls: None,
@@ -57,13 +58,13 @@ pub async fn serve(listener: TcpListener, admin: &Admin, http: &Http, served: Se
         let Accepted::Tcp(stream) = stream else { continue };
         let Ok(place) = Arc::clone(&room).try_acquire_owned() else { continue };
         let (served, mut names) = (Arc::clone(&served), names.clone());
-        // Where it listens at all addresses, the one that was connected to is a name of it.
+        // On a listener at all addresses, the address that the client connected to is a valid `Host`.
         if let Ok(own) = stream.local_addr() {
             names.listen = Listen::Address(own);
         }
         open.spawn(async move {
             // A connection that takes too long is closed.
-            timeout(WITHIN, connection(stream, remote, &served, &names)).await.ok();
+            timeout(CONNECTION_TIMEOUT, connection(stream, remote, &served, &names)).await.ok();
             drop(place);
         });
     }
@@ -75,9 +76,9 @@ async fn connection(stream: TcpStream, remote: Remote, served: &Served, names: &
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(WITHIN)
+        .header_read_timeout(CONNECTION_TIMEOUT)
         .keep_alive(false)
-        .max_buf_size(BUFFER_BYTES)
+        .max_buf_size(MAX_BUFFER_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = connection.await {
         tracing::debug!("a connection to [admin]: {error}");

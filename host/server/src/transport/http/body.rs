@@ -22,15 +22,15 @@ use crate::{
 };
 
 /// How long a client may take to send a body.
-const BODY: Duration = Duration::from_secs(30);
-/// The largest piece of an answer that is handed to the HTTP library at once. In larger pieces an answer takes fewer writes: 1.05 to 1.16
-/// times the lists of 1000 tools (306 KiB) a second, beside pieces of 64 KiB.
-const PIECE: usize = 512 * 1024;
-/// The end of a large answer is copied, so that an answer of which only this much waits to be written does not keep all of its memory.
-/// Systems take so much ahead of their clients that this is the usual case where nobody reads.
-const TAIL: usize = 512 * 1024;
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The largest piece of an answer that is handed to the HTTP library at once. Larger pieces take fewer writes: with these, 1.05 to 1.16
+/// times as many lists of 1000 tools (306 KiB) are sent per second as with pieces of 64 KiB.
+const MAX_PIECE_BYTES: usize = 512 * 1024;
+/// The end of a large answer, up to this size, is copied, so that an answer with only this much left to write does not hold all of its
+/// memory. Operating systems buffer so much for a client that does not read that this is the usual case.
+const MAX_COPIED_TAIL_BYTES: usize = 512 * 1024;
 
-/// What is held for an answer until it is sent.
+/// The resources that are held for an answer until it is sent.
 #[derive(Default)]
 pub struct Hold {
     pub listen: Option<Listen>,
@@ -38,10 +38,11 @@ pub struct Hold {
     pub busy: Option<Busy>,
 }
 
-/// A response body that is handed over in pieces as its client reads. Until it is dropped, the request counts as under way.
+/// A response body that is handed over in pieces as its client reads. The request counts as under way until this is dropped.
 pub struct Pieces {
     left: VecDeque<Bytes>,
-    /// Whether the tail is still to be copied. What many answers share stays in memory anyway.
+    /// Whether the tail is still to be copied. The tail of a text that many answers share is not copied, since the
+    /// text stays in memory anyway.
     copy_tail: bool,
     _hold: Hold,
 }
@@ -58,9 +59,9 @@ impl HttpBody for Pieces {
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         while let Some(mut next) = self.left.pop_front() {
-            if next.len() > PIECE {
-                let rest = next.split_off(PIECE);
-                let last = self.copy_tail && rest.len() <= TAIL;
+            if next.len() > MAX_PIECE_BYTES {
+                let rest = next.split_off(MAX_PIECE_BYTES);
+                let last = self.copy_tail && rest.len() <= MAX_COPIED_TAIL_BYTES;
                 self.left.push_front(if last { Bytes::copy_from_slice(&rest) } else { rest });
                 self.copy_tail &= !last;
             }
@@ -81,14 +82,14 @@ impl HttpBody for Pieces {
 }
 
 /// The most memory that is allocated for a body before it arrives.
-const MOST_CLAIMED: usize = 2 << 20;
+const MAX_PREALLOCATED_BYTES: usize = 2 << 20;
 
-/// How much of a refused body is read all the same, and how long each piece of it may take. It is read because a client whose
-/// connection ends while it still sends does not read the answer.
-const DRAINED: usize = 64 << 20;
-const NEXT_PIECE: Duration = Duration::from_secs(1);
-/// How much is read of the body of a client that is not allowed to talk to the server.
-const PEEKED: usize = 64 << 10;
+/// How much of a refused body is read and discarded, and how long each piece of it may take. The body is read because a client whose
+/// connection closes while it still sends does not read the answer.
+const MAX_DRAINED_BYTES: usize = 64 << 20;
+const NEXT_PIECE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The maximum number of bytes that are read of the body of a client that is not allowed to use the server.
+const MAX_PEEKED_BYTES: usize = 64 << 10;
 
 enum BodyError {
     TooLarge,
@@ -96,7 +97,7 @@ enum BodyError {
     Full(Full),
 }
 
-/// Reads the body of a POST, which must be JSON of at most so many bytes. Returns it with what is charged for it.
+/// Reads the body of a POST, which must be JSON of at most `limit` bytes. Returns it with the charge for it.
 pub async fn read_message(
     headers: &HeaderMap,
     mut body: Body,
@@ -108,7 +109,7 @@ pub async fn read_message(
     let is_json = content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");
     let refused = if is_json {
         let read = read_body(&mut body, limit, incoming, &mut search);
-        match tokio::time::timeout(BODY, read).await.unwrap_or(Err(BodyError::Broken)) {
+        match tokio::time::timeout(BODY_TIMEOUT, read).await.unwrap_or(Err(BodyError::Broken)) {
             Ok(read) => return Ok(read),
             Err(refused) => Some(refused),
         }
@@ -117,7 +118,7 @@ pub async fn read_message(
     };
     if !matches!(refused, Some(BodyError::Broken)) {
         // Whether the rest arrives makes no difference to the answer.
-        tokio::time::timeout(BODY, drain(&mut body, &mut search, DRAINED)).await.ok();
+        tokio::time::timeout(BODY_TIMEOUT, drain(&mut body, &mut search, MAX_DRAINED_BYTES)).await.ok();
     }
     let id = search.id();
     Err(match refused {
@@ -126,7 +127,9 @@ pub async fn read_message(
             let error = RpcError::invalid_request(format!("the message is longer than {limit} bytes"));
             Refused::of_id(StatusCode::PAYLOAD_TOO_LARGE, id.as_ref(), &error)
         }
-        Some(BodyError::Broken) => Refused::plain(StatusCode::BAD_REQUEST, "the body did not arrive whole"),
+        Some(BodyError::Broken) => {
+            Refused::plain(StatusCode::BAD_REQUEST, "the body did not arrive completely, or not in time")
+        }
         Some(BodyError::Full(full)) => Refused::full(&full, id.as_ref()),
     })
 }
@@ -140,19 +143,19 @@ async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, BodyError> {
     Ok(None)
 }
 
-/// The id of the message in the body of a client that is turned away, if it is found soon. Nothing else of the body is kept.
+/// Returns the id of the message in the body of a refused request, if it is found soon. Nothing else of the body is stored.
 pub async fn peek_id(mut body: Body) -> Option<Id> {
     let mut search = IdSearch::default();
-    if body.size_hint().lower() > PEEKED as u64 {
+    if body.size_hint().lower() > MAX_PEEKED_BYTES as u64 {
         return None;
     }
-    tokio::time::timeout(NEXT_PIECE, drain(&mut body, &mut search, PEEKED)).await.ok();
+    tokio::time::timeout(NEXT_PIECE_TIMEOUT, drain(&mut body, &mut search, MAX_PEEKED_BYTES)).await.ok();
     search.id()
 }
 
-/// Reads the rest of a body, about `left` bytes at the most, and keeps only the id of its message.
+/// Reads and discards the rest of a body, up to about `left` bytes, and searches it for the id of its message.
 async fn drain(body: &mut Body, search: &mut IdSearch, mut left: usize) {
-    while let Ok(Ok(Some(data))) = tokio::time::timeout(NEXT_PIECE, next_piece(body)).await {
+    while let Ok(Ok(Some(data))) = tokio::time::timeout(NEXT_PIECE_TIMEOUT, next_piece(body)).await {
         search.feed(&data);
         left = left.saturating_sub(data.len());
         if left == 0 {
@@ -172,7 +175,7 @@ async fn read_body(
     }
     // Space for a length that is only claimed costs little, since the system provides its pages when they are written to.
     let claimed = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    let mut bytes = Vec::with_capacity(claimed.min(MOST_CLAIMED));
+    let mut bytes = Vec::with_capacity(claimed.min(MAX_PREALLOCATED_BYTES));
     while let Some(data) = next_piece(body).await? {
         let read = bytes.len() + data.len();
         // The last piece is charged below, together with what handling the message takes.

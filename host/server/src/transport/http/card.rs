@@ -1,4 +1,4 @@
-//! The server card and the catalog that leads to it, which everybody may read before connecting, web pages too.
+//! The server card and the catalog that points to it. Both are public: clients and web pages may read them before connecting.
 
 use std::sync::Arc;
 
@@ -19,21 +19,21 @@ use crate::{
     config::card::{CARD_TYPE, Card},
 };
 
-const CATALOG: &str = "/.well-known/ai-catalog.json";
+const CATALOG_PATH: &str = "/.well-known/ai-catalog.json";
 const CATALOG_TYPE: &str = "application/ai-catalog+json";
-/// For how long a client need not ask again.
-const FRESH: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+/// The `Cache-Control` header of both documents.
+const CACHED_FOR_AN_HOUR: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 
 #[derive(Clone)]
 struct Document {
     server: Arc<Server>,
     media_type: &'static str,
     text: Arc<str>,
-    /// Names this text, for clients that have it already.
+    /// The ETag of this text.
     tag: HeaderValue,
 }
 
-/// `path`: where MCP is served.
+/// Returns the routes of the card and the catalog. `path`: where MCP is served.
 pub fn routes(server: &Arc<Server>, card: &Card, path: &str) -> Router {
     let route = |path: &str, media_type: &'static str, text: &str| {
         let digest = hex(&Sha256::digest(text));
@@ -48,7 +48,7 @@ pub fn routes(server: &Arc<Server>, card: &Card, path: &str) -> Router {
         .allow_headers(Any)
         .expose_headers([header::ETAG]);
     route(&format!("{path}/server-card"), CARD_TYPE, &card.card)
-        .merge(route(CATALOG, CATALOG_TYPE, &card.catalog))
+        .merge(route(CATALOG_PATH, CATALOG_TYPE, &card.catalog))
         .layer(open)
 }
 
@@ -59,7 +59,7 @@ async fn document_of(State(document): State<Document>, request: HttpRequest) -> 
     }
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(document.media_type)),
-        (header::CACHE_CONTROL, FRESH),
+        (header::CACHE_CONTROL, CACHED_FOR_AN_HOUR),
         (header::ETAG, document.tag.clone()),
     ];
     let known = request.headers().get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());

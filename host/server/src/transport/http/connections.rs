@@ -1,8 +1,8 @@
-//! Counts connections, in all and from each address, and decides which one is ended when there is no room for another.
+//! Counts connections, in all and from each address, and decides which one is closed when there is no room for another.
 //!
-//! Clients without the right to talk to the server must not keep out those who have it. So when there is no room, a connection
-//! is ended on which no MCP request was ever accepted, else one whose client does not read, else one without a request under
-//! way. A connection with requests under way whose client reads is never ended for a new one.
+//! Unauthenticated clients must not keep out authenticated ones, for instance with connections that send nothing (slowloris). When all
+//! places are taken, wharf closes a connection on which no MCP request was ever admitted, else one whose client does not read, else one
+//! without a request under way. A connection with requests under way whose client reads is never closed for a new one.
 
 use std::{
     fmt,
@@ -22,7 +22,7 @@ use crate::{
     base::{
         certificate::Certificate,
         ledger::{Accounts, Ledger},
-        party::{Party, named, stranger},
+        party::{Party, named, unauthenticated},
         places::{self, Full, GivesWay, Occupant, Places, Rule},
         principal::Principal,
     },
@@ -41,21 +41,21 @@ pub static CONNECTIONS: Rule = Rule {
     old: Duration::from_secs(10),
 };
 
-/// A client that has not read for so long may lose its connection to a new one.
-const PATIENT: Duration = Duration::from_secs(2);
-/// A client that does not read counts as idle for so much longer than it has not read, so that its connection is ended for any other,
-/// and before connections that only wait.
-const WORSE_THAN_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
+/// A client that has not read for this long may lose its connection to a new one.
+const STALL_TOLERANCE: Duration = Duration::from_secs(2);
+/// Added to the idle time of a connection whose client does not read, so that it is closed for any other client, and before
+/// connections that are only idle.
+const STALL_PENALTY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How many requests a connection may make before one is admitted; others are refused, or ask for `/healthz`. The answer to the
-/// last of them closes the connection.
-const MAX_OF_STRANGERS: usize = 64;
+/// The maximum number of requests on a connection before one of them is admitted. Requests that are refused or ask for `/healthz` are not
+/// admitted. The answer to the last of them closes the connection.
+const MAX_REQUESTS_BEFORE_ADMISSION: usize = 64;
 
 /// Where a connection comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remote {
     Address(IpAddr),
-    /// A program of this user of the machine, by number.
+    /// A program on this machine, at a Unix socket, with the id of its user.
     Local(u32),
 }
 
@@ -67,10 +67,10 @@ impl Remote {
         }
     }
 
-    /// The taker of places that its connections are, and that its requests are as long as nobody says who makes them.
+    /// Returns the party that takes places for connections from here, and for their requests until these are authenticated.
     fn party(self) -> Party {
         match self {
-            Self::Address(address) => stranger(Some(address)),
+            Self::Address(address) => unauthenticated(Some(address)),
             Self::Local(user) => named(Principal::Local(user)),
         }
     }
@@ -95,24 +95,24 @@ impl fmt::Display for Remote {
 /// The other end of a connection.
 pub struct Peer {
     remote: Remote,
-    /// What the connection makes wharf keep before it is known who makes a request is charged to the address.
+    /// The accounts of the address, which are charged for the connection's memory until a request is authenticated.
     accounts: Accounts,
     /// The accounts of the client that made the last request.
     known: Mutex<Option<Accounts>>,
     began: Instant,
-    /// Whether a request of it was admitted.
+    /// Whether a request on this connection was admitted.
     admitted: AtomicBool,
-    /// How many requests were answered before one was admitted.
-    strangers: AtomicUsize,
-    /// How many requests are worked on, or have answers that are not read completely.
+    /// The number of requests that were answered before one was admitted.
+    unadmitted: AtomicUsize,
+    /// The number of requests that are worked on, or whose answers are not read completely.
     busy: AtomicUsize,
-    /// When the last of them ended, in milliseconds since `began`.
-    rests: AtomicU64,
-    /// When it last stopped reading, in milliseconds since `began`, plus one. Zero while it reads.
-    stalled: AtomicU64,
-    /// The certificate that the client showed.
+    /// When the last of these requests ended, in milliseconds since `began`.
+    idle_since: AtomicU64,
+    /// When the client last stopped reading, in milliseconds since `began`, plus one. Zero while it reads.
+    stalled_since: AtomicU64,
+    /// The certificate that the client presented.
     certificate: OnceLock<Arc<Certificate>>,
-    /// Cancelled when the connection must be ended to make room.
+    /// Cancelled when the connection must be closed to make room.
     pub end: CancellationToken,
 }
 
@@ -124,10 +124,10 @@ impl Peer {
             known: Mutex::default(),
             began: Instant::now(),
             admitted: AtomicBool::new(false),
-            strangers: AtomicUsize::new(0),
+            unadmitted: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
-            rests: AtomicU64::new(0),
-            stalled: AtomicU64::new(0),
+            idle_since: AtomicU64::new(0),
+            stalled_since: AtomicU64::new(0),
             certificate: OnceLock::new(),
             end: CancellationToken::new(),
         }
@@ -137,28 +137,28 @@ impl Peer {
         self.remote
     }
 
-    /// Who the client is by its certificate, if it showed one.
+    /// Returns the certificate that the client presented, if it did (mTLS).
     pub fn certificate(&self) -> Option<&Arc<Certificate>> {
         self.certificate.get()
     }
 
-    /// Notes the certificate that the client showed when it connected.
+    /// Stores the certificate that the client presented when it connected.
     pub fn showed(&self, certificate: Arc<Certificate>) {
-        // A connection shows one certificate, at its beginning.
+        // A client presents one certificate, in the handshake.
         self.certificate.set(certificate).ok();
     }
 
-    /// Whether a request of it was ever admitted.
+    /// Whether a request on this connection was ever admitted.
     pub fn is_admitted(&self) -> bool {
         self.admitted.load(Ordering::Relaxed)
     }
 
-    /// The accounts of its address.
+    /// Returns the accounts of the address.
     pub fn of_address(&self) -> &Accounts {
         &self.accounts
     }
 
-    /// The accounts of the client that makes a request on it.
+    /// Returns the accounts of a client that makes a request on this connection.
     pub fn accounts(&self, client: Party, ledger: &Arc<Ledger>) -> Accounts {
         if client == self.accounts.party() {
             return self.accounts.clone();
@@ -177,23 +177,24 @@ impl Peer {
         Busy(Arc::clone(self))
     }
 
-    /// Notes that a request of it was admitted.
+    /// Marks the connection as having an admitted request.
     pub fn admit(&self) {
         self.admitted.store(true, Ordering::Relaxed);
     }
 
-    /// Counts an answered request. True if there were too many without one that was admitted.
+    /// Counts an answered request. Returns true if the connection has had its maximum of requests without an admitted one.
     pub fn has_asked_enough(&self) -> bool {
-        !self.admitted.load(Ordering::Relaxed) && self.strangers.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_OF_STRANGERS
+        !self.admitted.load(Ordering::Relaxed)
+            && self.unadmitted.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_REQUESTS_BEFORE_ADMISSION
     }
 
-    /// Notes whether the client reads what it is sent.
+    /// Stores whether the client reads what it is sent.
     pub fn reads(&self, reads: bool) {
         let since = if reads { 0 } else { millis(self.began.elapsed()) + 1 };
-        let before = self.stalled.load(Ordering::Relaxed);
-        // Only the first time that it did not read is kept, until it reads again.
+        let before = self.stalled_since.load(Ordering::Relaxed);
+        // The time at which the client stopped reading stays, until it reads again.
         if reads || before == 0 {
-            self.stalled.store(since, Ordering::Relaxed);
+            self.stalled_since.store(since, Ordering::Relaxed);
         }
     }
 
@@ -204,16 +205,16 @@ impl Peer {
 
 impl Occupant for Peer {
     fn gives_way(&self, now: Instant) -> Option<GivesWay> {
-        let stalled = match self.stalled.load(Ordering::Relaxed) {
+        let stalled_for = match self.stalled_since.load(Ordering::Relaxed) {
             0 => Duration::ZERO,
             since => self.since(since - 1, now),
         };
         if !self.admitted.load(Ordering::Relaxed) {
             Some(GivesWay::ToAnyone { idle: now.saturating_duration_since(self.began) })
-        } else if stalled > PATIENT {
-            Some(GivesWay::ToSmaller { idle: WORSE_THAN_IDLE + stalled })
+        } else if stalled_for > STALL_TOLERANCE {
+            Some(GivesWay::ToSmaller { idle: STALL_PENALTY + stalled_for })
         } else {
-            let idle = || self.since(self.rests.load(Ordering::Relaxed), now);
+            let idle = || self.since(self.idle_since.load(Ordering::Relaxed), now);
             (self.busy.load(Ordering::Relaxed) == 0).then(|| GivesWay::ToSmaller { idle: idle() })
         }
     }
@@ -227,12 +228,12 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX - 1)
 }
 
-/// A request that is under way until this is dropped.
+/// RAII guard of a request under way: the request counts until this is dropped.
 pub struct Busy(Arc<Peer>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.rests.store(millis(self.0.began.elapsed()), Ordering::Relaxed);
+        self.0.idle_since.store(millis(self.0.began.elapsed()), Ordering::Relaxed);
         self.0.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -250,7 +251,7 @@ impl Connections {
         Self(Places::new(&CONNECTIONS, most))
     }
 
-    /// Takes a new connection in, and ends another one for it if necessary.
+    /// Admits a new connection, and closes another one for it if necessary.
     pub fn enter(&self, remote: Remote, ledger: &Arc<Ledger>) -> Result<Place, Full> {
         let peer = Arc::new(Peer::new(remote, ledger));
         let (place, _) = self.0.take_for(remote.party(), Arc::clone(&peer) as Arc<dyn Occupant>)?;
@@ -258,8 +259,8 @@ impl Connections {
     }
 }
 
-/// The other end of a request's connection. If another server than wharf's own accepted the connection, only the address is
-/// known, if that.
+/// Returns the other end of a request's connection. If another server than wharf's own accepted the connection, at
+/// most the address is known.
 pub fn peer<B>(request: &http::Request<B>, server: &Server) -> Arc<Peer> {
     if let Some(peer) = request.extensions().get::<Arc<Peer>>() {
         return Arc::clone(peer);
@@ -294,18 +295,18 @@ mod tests {
         let third = enter(3).unwrap();
         assert!(
             ended(&first) && !ended(&second),
-            "of those that have never asked for anything, one of the largest holder"
+            "of the connections without a request, one of the address with the most"
         );
         let _third = third.peer.work();
         let fourth = enter(4).unwrap();
-        assert!(ended(&second) && !ended(&waits), "before one that only waits");
+        assert!(ended(&second) && !ended(&waits), "before one that is only idle");
         let _fourth = fourth.peer.work();
         let fifth = enter(5).unwrap();
-        assert!(ended(&waits), "then the one that only waits, because its address holds more");
+        assert!(ended(&waits), "then the idle one, because its address holds more");
         let _fifth = fifth.peer.work();
         assert!(enter(6).is_err(), "all are being served");
         served.peer.reads(false);
-        assert!(enter(6).is_err(), "a moment is nothing");
+        assert!(enter(6).is_err(), "a short stall is tolerated");
         drop(work);
         assert!(!ended(&served));
         assert!(
@@ -320,14 +321,14 @@ mod tests {
         let (slow, other) = (all.enter(address(1), &ledger).unwrap(), all.enter(address(2), &ledger).unwrap());
         let _works = [slow.peer.work(), other.peer.work()];
         slow.peer.reads(false);
-        assert!(slow.peer.gives_way(Instant::now()).is_none(), "a moment is nothing");
-        // As if it had begun before, and has not read since.
+        assert!(slow.peer.gives_way(Instant::now()).is_none(), "a short stall is tolerated");
+        // A connection that began earlier, and whose client has not read since.
         let mut slow = slow;
         let began = Instant::now().checked_sub(Duration::from_secs(3)).unwrap();
         let peer = Arc::new(Peer { began, ..Peer::new(address(1), &ledger) });
         peer.admit();
         peer.reads(false);
-        peer.stalled.store(1, Ordering::Relaxed);
+        peer.stalled_since.store(1, Ordering::Relaxed);
         assert!(matches!(peer.gives_way(Instant::now()), Some(GivesWay::ToSmaller { idle }) if idle > CONNECTIONS.old));
         slow.peer = peer;
     }
@@ -339,7 +340,7 @@ mod tests {
         assert_eq!(of_one.iter().filter(|place| !ended(place)).count(), 6);
         let others: Vec<Place> = (2..4).filter_map(|last| all.enter(address(last), &ledger).ok()).collect();
         assert_eq!(others.len(), 2);
-        assert_eq!(of_one.iter().filter(|place| !ended(place)).count(), 6, "nobody had to go");
+        assert_eq!(of_one.iter().filter(|place| !ended(place)).count(), 6, "no connection was closed");
         drop(of_one);
         assert_eq!(all.0.taken(), 2);
     }
@@ -353,7 +354,7 @@ mod tests {
         assert_eq!((peer.of_address().used(), peer.accounts(ann, &ledger).used()), (0, 100));
         assert_eq!(peer.accounts(ben, &ledger).used(), 0, "a proxy's connection serves one client after the other");
         assert_eq!(peer.accounts(ann, &ledger).used(), 100);
-        assert_eq!(peer.accounts(stranger(address(1).address()), &ledger).party(), peer.of_address().party());
+        assert_eq!(peer.accounts(unauthenticated(address(1).address()), &ledger).party(), peer.of_address().party());
         drop(paid);
     }
 }

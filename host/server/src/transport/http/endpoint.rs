@@ -1,7 +1,7 @@
-//! Streamable HTTP at `/mcp`. One endpoint serves legacy and modern revisions; each message shows which it is of.
+//! Streamable HTTP at `/mcp`. One endpoint serves legacy and modern revisions; each message shows which of the two it is.
 //!
-//! A request is answered with JSON, or with an event stream as soon as there is a message to send before the answer. A modern
-//! client that disconnects has cancelled its request; a legacy one has not.
+//! A request is answered with JSON, or with an event stream (Server-Sent Events) as soon as there is a message to send before the answer. A
+//! modern client that disconnects has cancelled its request; a legacy one has not.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -20,7 +20,7 @@ use wharf_protocol::{
     Feature, Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
     message::{error_text, result_text},
     meta::RequestMeta,
-    notification::Told,
+    notification::KnownNotification,
     revision::Era,
 };
 
@@ -58,28 +58,28 @@ use crate::{
 
 pub const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 /// How many bytes of one request's messages may wait for the client to read them.
-const QUEUED_BYTES: u32 = 512 * 1024;
-/// After how long a legacy request without an answer gets a stream, so that its client has something to come back to.
-const STREAM_AFTER: Duration = Duration::from_millis(100);
-/// How long the stream for changes is kept going after its client was cut off.
-const TAKE_UP: Duration = Duration::from_secs(60);
+const MAX_QUEUED_BYTES: u32 = 512 * 1024;
+/// How long a legacy request may go without an answer before it gets an event stream, which its client can resume.
+const JSON_ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
+/// How long the stream for changes goes on without a reader after its client was cut off.
+const RESUME_GRACE: Duration = Duration::from_secs(60);
 
 const NO_SESSION: What =
-    What::new("a session, because the client has its part of them in use, or all are", Reason::Other("sessions"));
+    What::new("a session, because the client uses its share of them, or all are in use", Reason::Other("sessions"));
 
-/// Where a message comes from, and what is charged for it.
-struct From<'a> {
+/// The sender of a message, and the memory charged for the message.
+struct Source<'a> {
     visitor: &'a Visitor,
     charge: Arc<Charge>,
-    /// What the access log will say, if there is one.
+    /// The request's entry in the access log, if there is one.
     noted: Option<Arc<Noted>>,
 }
 
-/// Who came, and for which part of the catalog.
+/// The client that makes a request, and the profile that it connected to.
 pub struct Visitor {
     pub peer: Arc<Peer>,
     pub caller: Caller,
-    /// What the client makes wharf keep is charged to these; their party takes places for the request.
+    /// The accounts that are charged for the memory that the client makes wharf use; their party takes places for the request.
     pub accounts: Accounts,
     pub profile: Option<Arc<str>>,
 }
@@ -115,7 +115,7 @@ impl Endpoint {
         }
         let incoming = self.server.ledger.incoming(&visitor.accounts);
         let (body, charge) = read_message(&headers, body, self.server.startup.message_bytes, incoming).await?;
-        let from = From { visitor, charge: Arc::new(charge), noted: extensions.remove() };
+        let from = Source { visitor, charge: Arc::new(charge), noted: extensions.remove() };
         match Frame::parse(&body) {
             Ok(Frame::One(message)) => self.message(&headers, message, from).await,
             Ok(Frame::Batch(messages)) => self.batch(&headers, messages, from).await,
@@ -130,7 +130,7 @@ impl Endpoint {
         self: &Arc<Self>,
         headers: &HeaderMap,
         message: Message,
-        from: From<'_>,
+        from: Source<'_>,
     ) -> Result<HttpResponse, Refused> {
         match message {
             Message::Request(request) => self.request(headers, request, from).await,
@@ -156,7 +156,7 @@ impl Endpoint {
         self: &Arc<Self>,
         headers: &HeaderMap,
         request: Request,
-        from: From<'_>,
+        from: Source<'_>,
     ) -> Result<HttpResponse, Refused> {
         if let Some(noted) = &from.noted {
             noted.asks(&self.server, &request, from.visitor.profile.as_deref());
@@ -168,7 +168,7 @@ impl Endpoint {
         let mut messages = None;
         let outbox = |session: Option<&Session>| {
             let account = session.map_or(&*from.visitor.accounts, |session| &session.account);
-            let (outbox, receiver) = Outbox::new(QUEUED_BYTES, account.clone());
+            let (outbox, receiver) = Outbox::new(MAX_QUEUED_BYTES, account.clone());
             messages = Some(receiver);
             outbox
         };
@@ -213,7 +213,7 @@ impl Endpoint {
         }
     }
 
-    /// The session that a message names, as it has to.
+    /// Returns the session that a message names. A message without one is refused.
     fn session(&self, headers: &HeaderMap, visitor: &Visitor) -> Result<Arc<Session>, Refused> {
         match self.named(headers, visitor) {
             Named::Is(session) => Ok(session),
@@ -229,12 +229,12 @@ impl Endpoint {
         Door { server, by, accounts, profile, modern, headers: Some(headers), transport }
     }
 
-    /// A place for a stream that stays open. `over`: is cancelled when another client needs the place.
+    /// Takes a place for a stream that stays open. `over`: is cancelled when another client needs the place.
     pub fn listen(&self, party: Party, over: CancellationToken, request: Option<&Request>) -> Result<Listen, Refused> {
         self.listens.take(party, over).map_err(|full| self.full(&full, request))
     }
 
-    /// A place for a request.
+    /// Takes a place for a request.
     pub fn seat(&self, party: Party, request: Option<&Request>) -> Result<Taken, Refused> {
         self.seats.take(party).map_err(|full| self.full(&full, request))
     }
@@ -244,7 +244,7 @@ impl Endpoint {
         Refused::new(StatusCode::SERVICE_UNAVAILABLE, request, &no_place(full))
     }
 
-    /// Answers a legacy request: with JSON if the answer comes soon, else with a stream that outlives its response. `seats`: of the
+    /// Answers a legacy request: with JSON if the answer comes soon, else with a stream that outlives its response. `seats`: those of the
     /// requests that are answered.
     async fn respond(
         self: &Arc<Self>,
@@ -254,7 +254,7 @@ impl Endpoint {
         seats: &[ItsSeat],
     ) -> HttpResponse {
         let mut waited_for = WaitedFor { seats, stream: None };
-        match running.first(Some(STREAM_AFTER)).await {
+        match running.first(Some(JSON_ANSWER_TIMEOUT)).await {
             First::Answer(answer) => {
                 waited_for.seats = &[];
                 answered(answer, Era::Legacy)
@@ -269,13 +269,13 @@ impl Endpoint {
         }
     }
 
-    /// Runs the work in a task that goes on when the client leaves.
+    /// Runs the work in a task that goes on when the client disconnects.
     fn detached(&self, work: Work) -> Work {
         let task = self.server.tracker.spawn(work);
         Box::pin(async move { task.await.ok().flatten() })
     }
 
-    /// Runs the work in a task that is aborted when its response is dropped, as hyper does when the client leaves.
+    /// Runs the work in a task that is aborted when its response is dropped, as hyper does when the client disconnects.
     fn attached(&self, work: Work) -> Work {
         let task = AbortOnDropHandle::new(self.server.tracker.spawn(work));
         Box::pin(async move { task.await.ok().flatten() })
@@ -316,7 +316,7 @@ impl Endpoint {
         self: &Arc<Self>,
         headers: &HeaderMap,
         batch: Vec<Result<Message, Malformed>>,
-        from: From<'_>,
+        from: Source<'_>,
     ) -> Result<HttpResponse, Refused> {
         let session = self.session(headers, from.visitor)?;
         if !session.revision.has(Feature::Batches) {
@@ -331,7 +331,7 @@ impl Endpoint {
         for _ in 0..requests {
             places.push(self.seat(from.visitor.accounts.party(), None)?);
         }
-        let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
+        let (outbox, messages) = Outbox::new(MAX_QUEUED_BYTES, session.account.clone());
         let door = self.door(from.visitor, headers, false);
         let (mut ids, mut contexts) = (HashSet::new(), VecDeque::with_capacity(requests));
         for message in &batch {
@@ -447,13 +447,13 @@ impl Endpoint {
             let (log, next) = self.streams.find(&session, last).ok_or_else(|| {
                 Refused::plain(
                     StatusCode::NOT_FOUND,
-                    "what followed this Last-Event-ID is not kept; send the request again",
+                    "the events after this Last-Event-ID are not stored any more; send the request again",
                 )
             })?;
             return Ok(event_stream(log.read(next, self.server.startup.http.poll_after, hold)));
         }
         let listening = session.listen();
-        let (outbox, messages) = Outbox::new(QUEUED_BYTES, session.account.clone());
+        let (outbox, messages) = Outbox::new(MAX_QUEUED_BYTES, session.account.clone());
         let feed = Feed::open(&self.server);
         let server = Arc::clone(&self.server);
         let log = self.streams.open(&session, visitor.accounts.party());
@@ -462,7 +462,7 @@ impl Endpoint {
             tokio::select! {
                 () = feed.run(&*session, &outbox) => {}
                 () = listening.ended() => {}
-                () = read.abandoned(TAKE_UP) => {}
+                () = read.abandoned(RESUME_GRACE) => {}
                 () = server.closing.cancelled() => read.dismiss(),
             }
             None
@@ -492,7 +492,7 @@ fn refused(refusal: Refusal, request: Option<&Request>) -> Refused {
 }
 
 fn notify(session: &Session, notification: &Notification) {
-    if notification.known() == Some(Told::Cancelled) {
+    if notification.known() == Some(KnownNotification::Cancelled) {
         session.in_flight.cancel(notification.params.as_ref());
     } else {
         session.notified(notification);

@@ -1,4 +1,4 @@
-//! Where every HTTP request enters: finds its connection, and checks whether it may talk to the server at all.
+//! The entry of every HTTP request: finds its connection, authenticates it, and checks whether it may use the server at all.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -16,21 +16,21 @@ use crate::{
     auth::{Caller, Identity, Refused},
     base::{
         ledger::Accounts,
-        party::{party, stranger},
+        party::{party, unauthenticated},
     },
     client::server::Server,
 };
 
-/// A request that may talk to the server.
+/// A request that may use the server.
 pub struct Entered {
     pub request: HttpRequest,
     pub peer: Arc<Peer>,
     pub caller: Caller,
-    /// What the client makes wharf keep is charged to these; their party takes places for the request.
+    /// The accounts that are charged for the memory that the client makes wharf use; their party takes places for the request.
     pub accounts: Accounts,
 }
 
-/// Lets a request in, or turns it away and tells the operator. `profile`: the one that its URL names.
+/// Admits a request, or refuses it and logs that. `profile`: the profile that its URL names.
 pub async fn enter(server: &Server, request: HttpRequest, profile: Option<&str>) -> Result<Entered, HttpResponse> {
     let peer = peer(&request, server);
     match identify(server, &peer, request.headers(), request.uri().query()).await {
@@ -42,14 +42,14 @@ pub async fn enter(server: &Server, request: HttpRequest, profile: Option<&str>)
             Ok(Entered { request, peer, caller, accounts })
         }
         Err(refusal) => {
-            let from = stranger(peer.remote().address());
+            let from = unauthenticated(peer.remote().address());
             server.refusals.say_about(from, refusal.what(), || refusal.detail(request.headers(), peer.remote()));
             Err(turn_away(server, refusal, request, profile).await)
         }
     }
 }
 
-/// Who makes a request. `query`: what follows the `?` of its URL.
+/// Returns the caller of a request. `query`: the query string of its URL.
 async fn identify(
     server: &Server,
     peer: &Peer,
@@ -64,7 +64,7 @@ async fn identify(
     let mut identity = match &server.auth {
         None => Arc::new(Identity::of(guard::principal(config, headers, peer)?)),
         Some(auth) => {
-            let from = stranger(peer.remote().address());
+            let from = unauthenticated(peer.remote().address());
             let has_profile = |name: &str| server.config.borrow().profiles.has(name);
             auth.check(headers, query, from, has_profile).await.map_err(guard::Refusal::Login)?
         }
@@ -88,12 +88,12 @@ async fn turn_away(
     profile: Option<&str>,
 ) -> HttpResponse {
     let challenge = refusal.challenge(server.auth.as_ref().map(|auth| &*auth.settings), profile);
-    // The error names the request's id, because some clients do not show errors without one. A client that asks before it sends
-    // its body is not told to send it.
+    // The error names the request's id, because some clients do not show errors without one. A client that sends `Expect` waits before it
+    // sends its body, and is not told to send it.
     let id = if request.headers().contains_key(header::EXPECT) { None } else { peek_id(request.into_body()).await };
     let error = RpcError::invalid_request(refusal.message());
     let mut response = refused::Refused::of_id(refusal.status(), id.as_ref(), &error).into_response();
-    // The connection is closed, so that a client that is not allowed here has to connect again.
+    // The connection is closed, so that a client that is not allowed to use the server has to connect again.
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     if let Some(challenge) = challenge {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);

@@ -1,5 +1,4 @@
-//! What happens to each request before the routes and to each response after them, whichever version of HTTP the client speaks: it gets
-//! its id, and a line in the access log if there is one.
+//! The layer around all routes, for every version of HTTP: each request gets its id, and a line in the access log if there is one.
 
 use std::{
     convert::Infallible,
@@ -28,7 +27,7 @@ use crate::{base::random_id, config};
 
 pub struct Front {
     app: TowerToHyperService<Router>,
-    /// What the ids of this process begin with, and how many it has given.
+    /// The prefix of this process's ids, and how many ids it has given.
     prefix: String,
     given: AtomicU64,
     log: Option<Arc<AccessLog>>,
@@ -65,7 +64,7 @@ impl Front {
 
     fn next_id(&self) -> HeaderValue {
         let id = format!("{}-{}", self.prefix, self.given.fetch_add(1, Ordering::Relaxed));
-        // It is all letters, digits and dashes.
+        // The id has only letters, digits and dashes.
         HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("none"))
     }
 }
@@ -73,7 +72,7 @@ impl Front {
 /// The body of a response whose bytes are counted.
 struct Counted {
     body: Body,
-    /// None: all of them are.
+    /// None: all bytes are counted, and the line is written.
     noted: Option<Arc<Noted>>,
 }
 
@@ -114,7 +113,7 @@ impl HttpBody for Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        // The end of a body whose length is known is not asked for.
+        // The HTTP library does not ask for the end of a body of known length.
         if let Some(noted) = self.noted.take().filter(|_| self.body.is_end_stream()) {
             noted.completed();
         }

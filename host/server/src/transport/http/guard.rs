@@ -1,6 +1,6 @@
-//! Decides who may talk to the HTTP server at all. A loopback address is not private: any web page can make its visitor's
-//! browser send requests to it. So `Host` must be a name of this server, and a web page must be from this server or an origin
-//! that is listed.
+//! Decides who may use the HTTP server at all, against DNS rebinding and cross-site requests (CSRF). A loopback address is not private: any
+//! web page can make its visitor's browser send requests to it. So `Host` must be a name of this server, and a web page must be from this
+//! server or an origin in the allowlist.
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
@@ -14,22 +14,22 @@ use crate::{
     config::Http,
 };
 
-/// Why a request is turned away.
+/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// 403: the `Host` is no name of this server. An attacker may have pointed a domain name here.
+    /// 403: the `Host` is not a name of this server. An attacker may have pointed a domain name here (DNS rebinding).
     Host,
     /// 403: the request is from a web page whose origin is not listed.
     Origin,
     /// 401: there is no token.
     NoToken,
-    /// 401: the token is not the right one.
+    /// 401: the token is wrong.
     WrongToken,
-    /// 403: the connection has no certificate of a client.
+    /// 403: the connection has no client certificate.
     NoCertificate,
-    /// 403: the certificate of the connection was good when it began, and has ended since.
+    /// 403: the certificate of the connection has expired since the handshake.
     CertificateEnded,
-    /// An identity provider's token is needed, and there is none that is good.
+    /// A token of an identity provider is needed, and the request has no valid one, or no role applies to the caller.
     Login(auth::Refused),
 }
 
@@ -41,19 +41,21 @@ impl Refusal {
             Self::NoToken => "a bearer token is needed",
             Self::WrongToken => "the bearer token is not the right one",
             Self::NoCertificate => "a client certificate is needed",
-            Self::CertificateEnded => "the client certificate has ended; connect with a new one",
+            Self::CertificateEnded => "the client certificate has expired; connect with a new one",
             Self::Login(auth::Refused::NoToken) => "an access token is needed; log in first",
-            Self::Login(auth::Refused::Invalid(_)) => "the access token is not good",
-            Self::Login(auth::Refused::Malformed(_)) => "the access token is not where it belongs",
+            Self::Login(auth::Refused::Invalid(_)) => "the access token is invalid or has expired",
+            Self::Login(auth::Refused::Malformed(_)) => {
+                "the access token must be in one `Authorization` header, and nowhere else"
+            }
             Self::Login(auth::Refused::Scope(_)) => "the access token lacks a scope that every request needs",
-            Self::Login(auth::Refused::Role) => "nothing here is for you: no role in the config is",
+            Self::Login(auth::Refused::Role) => "no role in the config applies to you",
             Self::Login(auth::Refused::Unavailable) => {
                 "access tokens cannot be checked now, because their issuer's keys cannot be fetched; try again"
             }
         }
     }
 
-    /// Under which word it is counted.
+    /// Returns the word under which the refusal is counted.
     fn reason(&self) -> Reason {
         match self {
             Self::Host => Reason::Other("host"),
@@ -70,12 +72,12 @@ impl Refusal {
         }
     }
 
-    /// What the operator is told.
+    /// Returns the refusal for the operator's log.
     pub fn what(&self) -> What {
         What::new(self.message(), self.reason())
     }
 
-    /// What was refused, for the operator. Tokens are not shown.
+    /// Returns the part of the request that was refused, for the operator's log. Tokens are not shown.
     pub fn detail(&self, headers: &HeaderMap, peer: Remote) -> String {
         let shown = |name| {
             let values = headers.get_all(&name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -84,7 +86,7 @@ impl Refusal {
         let what = match self {
             Self::Host => shown(header::HOST),
             Self::Origin if headers.contains_key(header::ORIGIN) => shown(header::ORIGIN),
-            Self::Origin => shown(SITE),
+            Self::Origin => shown(FETCH_SITE),
             Self::Login(auth::Refused::Invalid(why) | auth::Refused::Malformed(why)) => {
                 return format!("{why}, from {peer}");
             }
@@ -106,7 +108,7 @@ impl Refusal {
         }
     }
 
-    /// The `WWW-Authenticate` header, if a token would help.
+    /// Returns the `WWW-Authenticate` header, if a token would help.
     pub fn challenge(&self, settings: Option<&auth::Settings>, profile: Option<&str>) -> Option<HeaderValue> {
         match self {
             Self::Host | Self::Origin | Self::NoCertificate | Self::CertificateEnded => None,
@@ -119,8 +121,8 @@ impl Refusal {
     }
 }
 
-/// Checks from where a request comes. No web page reaches a Unix socket, and its clients name any host. But a proxy in front of it
-/// passes on what pages send, which shows by its headers.
+/// Checks where a request comes from, by `Host` and `Origin`. Web pages cannot connect to a Unix socket, and its clients send any `Host`,
+/// so that requests there pass unless their headers show that a proxy passed them on from a web page.
 pub fn check(config: &Http, headers: &HeaderMap, from: Remote) -> Result<(), Refusal> {
     if matches!(from, Remote::Local(_)) && !from_page(headers) {
         return Ok(());
@@ -131,26 +133,27 @@ pub fn check(config: &Http, headers: &HeaderMap, from: Remote) -> Result<(), Ref
     if origin_allowed(config, headers) { Ok(()) } else { Err(Refusal::Origin) }
 }
 
-/// Checks only that the request names this server, for what every web page may read.
+/// Checks only that `Host` names this server, for documents that every web page may read.
 pub fn check_host(config: &Http, headers: &HeaderMap, from: Remote) -> Result<(), Refusal> {
     let local = matches!(from, Remote::Local(_)) && !from_page(headers);
     if local || host_allowed(config, headers) { Ok(()) } else { Err(Refusal::Host) }
 }
 
-const SITE: header::HeaderName = header::HeaderName::from_static("sec-fetch-site");
+const FETCH_SITE: header::HeaderName = header::HeaderName::from_static("sec-fetch-site");
 
-/// Whether a request is from a web page, as far as browsers say so.
+/// Whether a browser marked the request as one from a web page.
 fn from_page(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::ORIGIN) || headers.contains_key(SITE)
+    headers.contains_key(header::ORIGIN) || headers.contains_key(FETCH_SITE)
 }
 
-/// Who makes a request, where no identity provider says so: whoever has the token if one is needed, else whom the connection shows.
+/// Returns the principal of a request without an identity provider: that of the token if the config has one, else the one
+/// that the connection shows.
 pub fn principal(config: &Http, headers: &HeaderMap, peer: &Peer) -> Result<Principal, Refusal> {
     match &config.token {
         None => match (peer.certificate(), peer.remote()) {
             (Some(certificate), _) => Ok(Principal::Certificate(certificate.name().into())),
             (None, Remote::Local(user)) => Ok(Principal::Local(user)),
-            // Whoever wants certificates of clients does not want to serve everybody.
+            // A config that asks for client certificates does not serve clients without one.
             (None, Remote::Address(_)) if config.tls.as_ref().is_some_and(|tls| tls.clients.is_some()) => {
                 Err(Refusal::NoCertificate)
             }
@@ -164,7 +167,7 @@ pub fn principal(config: &Http, headers: &HeaderMap, peer: &Peer) -> Result<Prin
     }
 }
 
-/// The value of a header that is there exactly once.
+/// Returns the value of a header that occurs exactly once.
 fn single(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
@@ -175,7 +178,7 @@ fn host_allowed(config: &Http, headers: &HeaderMap) -> bool {
     let Some(host) = single(headers, header::HOST) else { return false };
     let name = without_port(host);
     let local = ["localhost", "127.0.0.1", "[::1]"].iter().any(|local| name.eq_ignore_ascii_case(local));
-    // If the server listens on a certain address, that address is a name of it too.
+    // If the server listens on a specific address, that address is a name of it too.
     let listen = config.listen.address().map(|address| address.ip()).filter(|address| !address.is_unspecified());
     let own = listen.is_some_and(|listen| name.trim_matches(['[', ']']).parse() == Ok(listen));
     let listed = config
@@ -205,15 +208,16 @@ fn origin_allowed(config: &Http, headers: &HeaderMap) -> bool {
             .is_some_and(|origin| listed(origin) || is_own(origin, headers, config.tls.is_some()));
     }
     // Without `Origin`, the request may still be from a web page, such as one that loads an image or a script.
-    !headers.contains_key(SITE) || single(headers, SITE).is_some_and(|site| site == "none" || site == "same-origin")
+    !headers.contains_key(FETCH_SITE)
+        || single(headers, FETCH_SITE).is_some_and(|site| site == "none" || site == "same-origin")
 }
 
-/// Whether an origin is this server, whose name in `Host` has been checked before. `secure`: the server speaks TLS, so that a page that
-/// came without it is from somebody else, who only has the same name. Without TLS here, there may be a proxy that ends it.
+/// Whether an origin is this server, whose `Host` was checked before. `secure`: the server speaks TLS, so that a page from an origin
+/// without TLS came from another server of the same name. A server without TLS may be behind a proxy that terminates it.
 fn is_own(origin: &str, headers: &HeaderMap, secure: bool) -> bool {
     let host = single(headers, header::HOST).unwrap_or_default();
     let is = |scheme: &str, port: &str| {
-        // Browsers leave out the port that a scheme has anyway; others may write it.
+        // Browsers leave out the default port of a scheme; other clients may write it.
         let plain = |authority: &'_ str| authority.strip_suffix(port).unwrap_or(authority).to_ascii_lowercase();
         origin.strip_prefix(scheme).is_some_and(|own| plain(own) == plain(host))
     };

@@ -3,8 +3,8 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use wharf_protocol::{Method, Request, RpcError, header::decode_value};
 
-/// The most fields of the headers of a request. Each takes far more memory than the few bytes that it may have. Over HTTP/1.1 the
-/// library has the same bound.
+/// The maximum number of header fields of a request. A field takes far more memory than the few bytes that it may have. The HTTP library
+/// has the same limit for HTTP/1.1.
 pub const MAX_FIELDS: usize = 100;
 
 pub const VERSION_HEADER: &str = "mcp-protocol-version";
@@ -27,10 +27,10 @@ pub fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     })
 }
 
-/// The value of a header that may be there at most once.
+/// Returns the value of a header that may occur at most once.
 pub fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
     let mut values = headers.get_all(name).iter();
-    let wrong = || RpcError::header_mismatch(format!("the header {name} is malformed, or stands twice"));
+    let wrong = || RpcError::header_mismatch(format!("the header {name} is malformed, or occurs twice"));
     let value = values.next().map(|value| value.to_str().map(str::trim).map_err(|_| wrong())).transpose()?;
     if values.next().is_some() { Err(wrong()) } else { Ok(value) }
 }
@@ -52,19 +52,19 @@ pub fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError
     }
 }
 
-/// Names a request in logs and in its response.
+/// The header with the id of a request, which logs and the response contain.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The longest id that is taken from a client.
-const MAX_ID_BYTES: usize = 64;
+/// The maximum length of an id that a client sends.
+const MAX_REQUEST_ID_BYTES: usize = 64;
 
-/// The id of a request, if it has one that may stand in logs and headers.
+/// Returns the id of a request, if the client sent one that may appear in logs and headers.
 pub fn request_id(headers: &HeaderMap) -> Option<&HeaderValue> {
     headers.get(REQUEST_ID).filter(|id| is_id(id))
 }
 
 fn is_id(id: &HeaderValue) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-    (1..=MAX_ID_BYTES).contains(&id.len()) && id.as_bytes().iter().all(plain)
+    (1..=MAX_REQUEST_ID_BYTES).contains(&id.len()) && id.as_bytes().iter().all(plain)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Whether the server is alive, and whether it can take requests: for whatever starts it anew and sends requests to it.
+//! Liveness and readiness of the server, for supervisors that restart it and load balancers that send requests to it.
 //!
-//! Everybody may ask, by any name, since probes come without a token and by the address of a machine. So what is missing is named
-//! in a word, without anything of the config.
+//! Every client may ask, with any `Host`, since probes come without a token and use the address of a machine. So a response names what is
+//! missing in one word, and nothing from the config.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use serde_json::json;
 use super::{connections::peer, guard, refused::json};
 use crate::client::server::Server;
 
-/// `/livez` and `/readyz`; and `/healthz`, which is older and says only whether everything is loaded.
+/// Returns the routes `/livez` and `/readyz`; and `/healthz`, which is older and says only whether everything is loaded.
 pub fn routes(server: &Arc<Server>) -> Router {
     Router::new()
         .route("/livez", get(alive))
@@ -36,10 +36,10 @@ async fn ready(State(server): State<Arc<Server>>) -> HttpResponse {
     uncached(json(status, json!({ "ready": missing.is_empty(), "missing": missing }).to_string()))
 }
 
-/// What keeps the server from taking requests. Empty: nothing does.
+/// Returns what keeps the server from taking requests; empty if it is ready.
 pub fn missing(server: &Server) -> Vec<&'static str> {
     let all = [
-        // They were tried. Whether a plugin is good is no reason to send requests elsewhere, where the same plugin would be as bad.
+        // Whether all plugins were tried. A plugin that fails does not make the server unready, since it would fail on other servers too.
         ("plugins", *server.published.ready.borrow()),
         ("keys", server.auth.as_ref().is_none_or(|auth| auth.ready())),
         ("audit", server.observers.can_record()),
@@ -48,14 +48,14 @@ pub fn missing(server: &Server) -> Vec<&'static str> {
     all.into_iter().filter_map(|(name, there)| (!there).then_some(name)).collect()
 }
 
-/// What was true a moment ago is of no use to anybody.
+/// Forbids clients to cache the response, since health changes at any time.
 fn uncached(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
 async fn health(State(server): State<Arc<Server>>, request: HttpRequest) -> HttpResponse {
-    // Whether the server is alive is no secret, so no token is needed.
+    // Liveness is not a secret, so no token is needed.
     if guard::check(&server.startup.http, request.headers(), peer(&request, &server).remote()).is_err() {
         StatusCode::FORBIDDEN.into_response()
     } else if *server.published.ready.borrow() {

@@ -1,7 +1,7 @@
-//! HTTP/2, which is spoken over TLS with clients that know it. One connection has many streams, each a request and its response.
+//! HTTP/2 over TLS, for clients that support it. One connection has many streams, each of which is a request and its response.
 //!
-//! Whatever HTTP/1.1 bounds by the connection is bounded here by the stream: how many there are at once, how many are given up, how
-//! slowly one is read, and for how long there is none.
+//! What HTTP/1.1 limits for each connection is limited here for each stream: the number of streams at once, how many of them the client
+//! resets (rapid reset, CVE-2023-44487), how slowly one is read, and how long a connection has no stream.
 
 use std::{
     collections::HashMap,
@@ -30,46 +30,47 @@ use crate::{
     client::server::Server,
 };
 
-/// The most requests of one connection at once; `subscriptions/listen` is one of them for as long as it goes on.
-const STREAMS: u32 = 100;
-/// The most bytes of the headers of a request, as HTTP/2 counts them. In memory they may take six times as much before their number is
-/// looked at.
-const HEADER_BYTES: u32 = 16 << 10;
-/// The most memory that a connection takes besides its requests. For each of the 107 paths that a client may have the library remember,
-/// the library keeps the buffer in which the path was read, which has 16 KiB. Then there are the headers of one request that do not end,
-/// and what is read and written.
+/// The maximum number of requests of one connection at once; `subscriptions/listen` is one of them for as long as it goes on.
+const MAX_STREAMS: u32 = 100;
+/// The maximum size of a request's headers, as HTTP/2 counts it. In memory they may take six times as much before the
+/// number of fields is checked.
+const MAX_HEADER_BYTES: u32 = 16 << 10;
+/// The maximum memory that a connection takes besides its requests. A client can make the library remember 107 paths, and for each the
+/// library retains the 16 KiB buffer in which the path was read. The rest is for the headers of one unfinished request, and for
+/// buffers to read and write.
 pub const CONNECTION_BYTES: usize = 2 << 20;
-/// What a request takes besides its headers: its state here and in the library, and the task that answers it.
+/// The memory that a request takes besides its headers: its state here and in the library, and the task that answers it.
 const STREAM_BYTES: usize = 12 << 10;
-/// What a field takes besides its name and value: its place in a table that is half empty, and the two allocations.
+/// The memory that a field takes besides its name and value: its slot in a half-empty hash table, and two allocations.
 const FIELD_BYTES: usize = 256;
-/// How many bytes a client may send of one body, and of all together, before they are read here.
-const STREAM_WINDOW: u32 = 128 << 10;
-const CONNECTION_WINDOW: u32 = 512 << 10;
-/// How many bytes of one answer wait in the HTTP library before it takes no more of it. With one, it takes a piece only when the one
-/// before is on its way.
-const SEND_BYTES: usize = 1;
-/// The largest piece of an answer that is handed to the HTTP library at once: what every client takes in one frame.
-const PIECE: usize = 16 << 10;
-/// How often a silent client is asked whether it is there, and for how long its answer may take.
-const PING: Duration = Duration::from_secs(20);
-/// How often connections are looked after.
-const TICK: Duration = Duration::from_secs(1);
-/// A connection without a request for so long is closed.
-const IDLE: Duration = Duration::from_secs(60);
-/// How long a client may take to leave that was told to go and has nothing under way.
-const LEAVE: Duration = Duration::from_secs(10);
-/// How many requests a client may give up between two ticks. Each costs it next to nothing, and wharf the beginning of an answer.
-const MAX_GIVEN_UP: usize = 256;
-/// How many requests may be given up before they were looked at.
-const MAX_UNSEEN: usize = 20;
+/// The flow-control windows: how many bytes a client may send of one body, and of all together, before they are read here.
+const STREAM_WINDOW_BYTES: u32 = 128 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
+/// How many bytes of one answer the HTTP library buffers before it takes no more. With one byte, it takes a piece only when the
+/// piece before is being sent.
+const MAX_SEND_BUFFER_BYTES: usize = 1;
+/// The largest piece of an answer that is handed to the HTTP library at once: the frame size that every client accepts.
+const MAX_PIECE_BYTES: usize = 16 << 10;
+/// How often a silent client gets a ping, and how long its answer may take.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+/// How often the state of a connection is checked.
+const TICK_INTERVAL: Duration = Duration::from_secs(1);
+/// A connection without a request for this long is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a client may stay connected after GOAWAY when it has nothing under way.
+const GOAWAY_GRACE: Duration = Duration::from_secs(10);
+/// How many requests a client may reset (`RST_STREAM`) between two ticks. A reset costs the client next to nothing, and wharf
+/// the beginning of an answer.
+const MAX_RESETS_PER_TICK: usize = 256;
+/// How many requests may be reset before wharf has seen them.
+const MAX_UNSEEN_RESETS: usize = 20;
 
-/// Why a connection was ended.
+/// Why a connection was closed by wharf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// The client does not read what it is sent.
     Unread,
-    /// It begins requests only to give them up.
+    /// The client begins requests only to reset them (rapid reset).
     GivenUp,
 }
 
@@ -77,18 +78,18 @@ impl Cut {
     pub fn what(self) -> What {
         match self {
             Self::Unread => What::new(
-                "a client that does not read what it is sent: its connection was ended",
+                "a client that does not read what it is sent: its connection was closed",
                 Reason::Other("slow_reader"),
             ),
             Self::GivenUp => What::new(
-                "a client that begins requests and gives them up again and again: its connection was ended",
+                "a client that begins requests and resets them again and again: its connection was closed",
                 Reason::Other("given_up"),
             ),
         }
     }
 }
 
-/// Serves a connection to its end. `pace`: how long an answer may wait for its client.
+/// Serves a connection until it closes. `pace`: how long a piece of an answer may wait until the client reads it.
 pub async fn serve<S>(server: &Arc<Server>, stream: S, peer: &Arc<Peer>, front: &Arc<Front>, pace: Duration)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -98,7 +99,7 @@ where
         let (server, front, peer) = (Arc::clone(server), Arc::clone(front), Arc::clone(peer));
         let (finish, streams) = (finish.clone(), Arc::clone(&streams));
         move |mut request: Request<Incoming>| {
-            // All that is read of the headers is charged or dropped here, before the library reads on.
+            // The headers are charged or dropped here, before the library reads on.
             let admitted = charged(&server, &peer, request.headers());
             let (request, charge) = match admitted {
                 Ok(charge) => {
@@ -126,22 +127,22 @@ where
     });
     let stream = Sips::new(stream);
     let sip = stream.sip();
-    // What the library spawns for the connection ends with it.
+    // Tasks that the library spawns for the connection end with it.
     let ended = CancellationToken::new();
     let _ended = ended.clone().drop_guard();
     let connection = hyper::server::conn::http2::Builder::new(Tracked { tracker: server.tracker.clone(), ended })
         .timer(hyper_util::rt::TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(HEADER_BYTES)
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_send_buf_size(SEND_BYTES)
-        .max_pending_accept_reset_streams(MAX_UNSEEN)
-        .keep_alive_interval(PING)
-        .keep_alive_timeout(PING)
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_HEADER_BYTES)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(MAX_SEND_BUFFER_BYTES)
+        .max_pending_accept_reset_streams(MAX_UNSEEN_RESETS)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_INTERVAL)
         .serve_connection(hyper_util::rt::TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    let mut ticks = tokio::time::interval(TICK.min(pace));
+    let mut ticks = tokio::time::interval(TICK_INTERVAL.min(pace));
     loop {
         let leaves = tokio::select! {
             ended = sip.before(connection.as_mut()) => {
@@ -150,21 +151,21 @@ where
                 }
                 return;
             }
-            // The connection is ended to make room for another.
+            // The connection is closed to make room for another.
             () = peer.end.cancelled() => return,
             () = streams.given_up.cancelled() => return server.refusals.say(Cut::GivenUp.what()),
             _ = ticks.tick() => match streams.look(pace, Instant::now()) {
-                // Strangers do not keep wharf from ending.
+                // Unauthenticated connections do not delay shutdown.
                 _ if server.closing.is_cancelled() && !peer.is_admitted() => return,
                 Look::Unread => return server.refusals.say(Cut::Unread.what()),
                 Look::Stays => return,
                 Look::Idle => true,
                 Look::Busy => false,
             },
-            () = told_to_go(&finish, server, &streams), if !streams.is_told() => true,
+            () = goaway_due(&finish, server, &streams), if !streams.got_goaway() => true,
         };
         if leaves {
-            if !streams.tell(Instant::now()) {
+            if !streams.note_goaway(Instant::now()) {
                 return;
             }
             connection.as_mut().graceful_shutdown();
@@ -172,7 +173,7 @@ where
     }
 }
 
-/// Charges for a request and its headers, to the address, since it is not known yet who makes it.
+/// Charges a request and its headers to the address, since the request is not authenticated yet.
 fn charged(server: &Server, peer: &Peer, headers: &HeaderMap) -> Result<Charge, Refused> {
     if headers.len() > MAX_FIELDS {
         return Err(Refused::too_many_fields());
@@ -181,16 +182,16 @@ fn charged(server: &Server, peer: &Peer, headers: &HeaderMap) -> Result<Charge, 
     server.ledger.message(peer.of_address(), STREAM_BYTES + bytes).map_err(|full| Refused::full(&full, None))
 }
 
-/// Copies the parts of a request's URL, which are pieces of what was read from the connection and keep all of it in memory.
+/// Copies the URL of a request. The original is made of slices of the read buffer, and keeps all of that in memory.
 fn own_uri(request: &mut Request<Incoming>) {
     if let Ok(own) = Uri::try_from(request.uri().to_string()) {
         *request.uri_mut() = own;
     }
 }
 
-/// Waits until the client is to leave: for a reason of its own, because wharf takes nobody in any more, or because wharf will not soon.
-/// In that last case a client that has asked for nothing yet gets one answer first.
-async fn told_to_go(finish: &CancellationToken, server: &Server, streams: &Streams) {
+/// Waits until the client is to get GOAWAY: because its connection is to close, because wharf is closing, or because wharf is draining and
+/// will close soon. While wharf drains, a client that has made no request yet gets one answer first.
+async fn goaway_due(finish: &CancellationToken, server: &Server, streams: &Streams) {
     tokio::select! {
         () = finish.cancelled() => {}
         () = server.closing.cancelled() => {}
@@ -198,8 +199,8 @@ async fn told_to_go(finish: &CancellationToken, server: &Server, streams: &Strea
     }
 }
 
-/// In HTTP/2 a request names its host in `:authority`. Whatever looks at it finds it in `Host`, as in HTTP/1.1. If a request has both
-/// and they differ, it has two hosts then, which is refused.
+/// Copies `:authority`, in which an HTTP/2 request names its host, into `Host`, where the checks of HTTP/1.1 look for it. A request with a
+/// different `Host` then has two hosts, which is refused.
 fn name_host(request: &mut Request<Incoming>) {
     let Some(named) = request.uri().authority().and_then(|name| HeaderValue::from_str(name.as_str()).ok()) else {
         return;
@@ -209,7 +210,7 @@ fn name_host(request: &mut Request<Incoming>) {
     }
 }
 
-/// Runs what the library spawns: on the server's tracker, until the connection ends.
+/// The executor for tasks that the library spawns: they run on the server's tracker, until the connection ends.
 #[derive(Clone)]
 struct Tracked {
     tracker: TaskTracker,
@@ -226,31 +227,31 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tracked {
 /// The streams of one connection.
 struct Streams {
     state: Mutex<State>,
-    /// Cancelled when too many requests were given up.
+    /// Cancelled when the client has reset too many requests.
     given_up: CancellationToken,
 }
 
 struct State {
     last: u64,
     open: usize,
-    /// Since when there has been none.
+    /// Since when no stream has been open.
     idle_since: Instant,
-    /// The streams whose clients have not taken the last piece completely, and since when.
+    /// The streams with a piece that the client has not read completely, and since when.
     unread: HashMap<u64, Instant>,
     given_up: usize,
-    /// When the client was told to go.
-    told: Option<Instant>,
-    /// Whether it began a request long after that.
-    defies: bool,
+    /// When the client got GOAWAY.
+    goaway_at: Option<Instant>,
+    /// Whether the client began a request long after that.
+    ignores_goaway: bool,
 }
 
-/// How a connection fares.
+/// The state of a connection at a tick.
 #[derive(Debug, PartialEq, Eq)]
 enum Look {
     Busy,
     Idle,
     Unread,
-    /// The client was told to go, and does not.
+    /// The client got GOAWAY, and stays.
     Stays,
 }
 
@@ -262,45 +263,49 @@ impl Streams {
             idle_since: Instant::now(),
             unread: HashMap::new(),
             given_up: 0,
-            told: None,
-            defies: false,
+            goaway_at: None,
+            ignores_goaway: false,
         };
         Self { state: Mutex::new(state), given_up: CancellationToken::new() }
     }
 
-    /// Notes that the client is told to go. False: it has never asked for anything, so that nothing is lost if it is not told.
-    fn tell(&self, now: Instant) -> bool {
+    /// Notes that the client gets GOAWAY. Returns false if the client has never made a request, so that nothing is lost without GOAWAY.
+    fn note_goaway(&self, now: Instant) -> bool {
         let mut state = self.state.lock();
-        state.told.get_or_insert(now);
+        state.goaway_at.get_or_insert(now);
         state.last > 0
     }
 
-    /// Whether the client has asked for anything.
+    /// Whether the client has made a request.
     fn has_begun(&self) -> bool {
         self.state.lock().last > 0
     }
 
-    fn is_told(&self) -> bool {
-        self.state.lock().told.is_some()
+    fn got_goaway(&self) -> bool {
+        self.state.lock().goaway_at.is_some()
     }
 
-    /// Looks after the connection, once in each tick.
+    /// Checks the state of the connection, once in each tick.
     fn look(&self, pace: Duration, now: Instant) -> Look {
         let mut state = self.state.lock();
         state.given_up = 0;
         if state.unread.values().any(|since| now.duration_since(*since) > pace) {
             return Look::Unread;
         }
-        match state.told {
-            // A client that heeds it answers the library, which then takes no more requests and ends the connection with the last.
-            Some(told) if now.duration_since(told) > LEAVE && (state.open == 0 || state.defies) => Look::Stays,
-            None if state.open == 0 && now.duration_since(state.idle_since) > IDLE => Look::Idle,
+        match state.goaway_at {
+            // When a client acknowledges GOAWAY, the library takes no more requests, and closes the connection after the last one.
+            Some(goaway_at)
+                if now.duration_since(goaway_at) > GOAWAY_GRACE && (state.open == 0 || state.ignores_goaway) =>
+            {
+                Look::Stays
+            }
+            None if state.open == 0 && now.duration_since(state.idle_since) > IDLE_TIMEOUT => Look::Idle,
             _ => Look::Busy,
         }
     }
 }
 
-/// A request that is not answered completely. If it is dropped before, its client gave it up.
+/// A request that is not answered completely. If this is dropped before the end of the answer, the client has reset the request.
 struct Open {
     streams: Arc<Streams>,
     number: u64,
@@ -313,11 +318,11 @@ impl Open {
         let mut state = streams.state.lock();
         state.last += 1;
         state.open += 1;
-        state.defies |= state.told.is_some_and(|told| told.elapsed() > LEAVE);
+        state.ignores_goaway |= state.goaway_at.is_some_and(|goaway_at| goaway_at.elapsed() > GOAWAY_GRACE);
         Self { streams: Arc::clone(streams), number: state.last, answered: false, _charge: charge }
     }
 
-    /// Notes whether a piece waits for the client.
+    /// Stores whether a piece waits until the client reads it.
     fn waits(&self, waits: bool) {
         let mut state = self.streams.state.lock();
         if waits {
@@ -338,19 +343,19 @@ impl Drop for Open {
         }
         if !self.answered {
             state.given_up += 1;
-            if state.given_up > MAX_GIVEN_UP {
+            if state.given_up > MAX_RESETS_PER_TICK {
                 self.streams.given_up.cancel();
             }
         }
     }
 }
 
-/// The body of a response. The library asks for the next piece at once, and hands it on when the client has made room for all before
-/// it and for one byte of it. So the last byte of whatever there is goes as a piece of its own: what is held for the answer is held
-/// until its client has taken the rest.
+/// The body of a response. The library asks for the next piece at once, and sends it when the client's window has room for everything
+/// before it and for one byte of it. So the last byte of each chunk becomes a piece of its own: what is held for the answer is held until
+/// the client has taken all but that byte.
 struct Streamed {
     body: Body,
-    /// What is left of what the body gave last.
+    /// The rest of the chunk that the inner body gave last.
     rest: Bytes,
     open: Open,
     begun: bool,
@@ -362,11 +367,11 @@ impl Streamed {
     }
 }
 
-/// Takes the next piece off, and leaves at least the last byte, if it is not alone.
+/// Splits off the next piece, and leaves at least the last byte, unless it is the only one.
 fn take(rest: &mut Bytes) -> Bytes {
-    let piece = rest.split_to(rest.len().saturating_sub(1).clamp(1, PIECE).min(rest.len()));
+    let piece = rest.split_to(rest.len().saturating_sub(1).clamp(1, MAX_PIECE_BYTES).min(rest.len()));
     if rest.len() == 1 {
-        // It does not keep the memory of the others in use.
+        // Copied, so that the last byte does not keep the memory of the others in use.
         *rest = Bytes::copy_from_slice(rest);
     }
     piece
@@ -404,14 +409,14 @@ impl HttpBody for Streamed {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // It is asked for before the first piece.
+        // The library asks for it before the first piece.
         self.body.size_hint()
     }
 }
 
 impl Drop for Streamed {
     fn drop(&mut self) {
-        // A response without a body is never asked for a piece.
+        // The library does not ask a response without a body for a piece.
         self.open.answered |= !self.begun && self.body.is_end_stream();
     }
 }
@@ -424,22 +429,22 @@ mod tests {
     fn who_is_told_to_go_goes() {
         let (streams, began) = (Arc::new(Streams::new()), Instant::now());
         let look = |after: Duration| streams.look(Duration::from_secs(20), began + after);
-        let (idle, left) = (IDLE + TICK, LEAVE + TICK);
-        assert_eq!(look(IDLE / 2), Look::Busy);
+        let (idle, left) = (IDLE_TIMEOUT + TICK_INTERVAL, GOAWAY_GRACE + TICK_INTERVAL);
+        assert_eq!(look(IDLE_TIMEOUT / 2), Look::Busy);
         assert_eq!(look(idle), Look::Idle);
-        assert!(!streams.tell(began), "nobody is told who never asked for anything");
-        streams.state.lock().told = None;
+        assert!(!streams.note_goaway(began), "a client without a request gets no GOAWAY");
+        streams.state.lock().goaway_at = None;
         let request = Open::new(&streams, None);
         assert_eq!(look(idle), Look::Busy);
-        assert!(streams.tell(began));
-        assert_eq!(look(idle), Look::Busy, "it is answered");
+        assert!(streams.note_goaway(began));
+        assert_eq!(look(idle), Look::Busy, "the request is being answered");
         drop(request);
-        assert_eq!(look(LEAVE), Look::Busy);
+        assert_eq!(look(GOAWAY_GRACE), Look::Busy);
         assert_eq!(look(left), Look::Stays);
-        // A client that begins others meanwhile does not stay for that.
-        streams.state.lock().told = began.checked_sub(left);
+        // Further requests do not let a client stay.
+        streams.state.lock().goaway_at = began.checked_sub(left);
         let _another = Open::new(&streams, None);
-        assert_eq!(look(TICK), Look::Stays);
+        assert_eq!(look(TICK_INTERVAL), Look::Stays);
     }
 
     #[test]
@@ -448,9 +453,9 @@ mod tests {
             (0, &[0][..]),
             (1, &[1]),
             (2, &[1, 1]),
-            (PIECE, &[PIECE - 1, 1]),
-            (PIECE + 1, &[PIECE, 1]),
-            (PIECE * 2 + 5, &[PIECE, PIECE, 4, 1]),
+            (MAX_PIECE_BYTES, &[MAX_PIECE_BYTES - 1, 1]),
+            (MAX_PIECE_BYTES + 1, &[MAX_PIECE_BYTES, 1]),
+            (MAX_PIECE_BYTES * 2 + 5, &[MAX_PIECE_BYTES, MAX_PIECE_BYTES, 4, 1]),
         ] {
             let whole: Vec<u8> = (0..=250).cycle().take(length).collect();
             let mut rest = Bytes::from(whole.clone());

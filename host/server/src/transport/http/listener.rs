@@ -15,7 +15,7 @@ use super::{
     connections::{Connections, Peer, Place, Remote},
     front::Front,
     http2::{self, Cut},
-    paced::{PACE, Paced},
+    paced::{PACE_INTERVAL, Paced},
     routes::routes,
     socket::{Accepted, Socket},
     tls::{Secured, Tls},
@@ -26,38 +26,39 @@ use crate::{
         ledger::Charge,
         refusals::{Reason, What},
     },
-    client::server::{DRAIN, Server},
+    client::server::{DRAIN_TIMEOUT, Server},
     config::defaults,
 };
 
 /// How long a client may take to send its headers.
-const HEADERS: Duration = Duration::from_secs(10);
-/// How much of a connection is read ahead at the most, which also bounds the headers of a request.
-const BUFFER_BYTES: usize = 32 << 10;
-/// For how long a request may be on its way when no more are taken.
-const ON_ITS_WAY: Duration = Duration::from_millis(300);
-/// The most connections that are taken in although wharf closes, since their clients were connected before.
-const WAITING: usize = 1024;
-/// The most memory that a connection takes before it is known who makes a request on it, and between requests: the buffers of TLS and
-/// HTTP/1.1, the headers of a request, and the tasks for it. Measured: 70 to 80 KiB with headers that do not end, and 95 KiB with a message
-/// of TLS that does not end.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum number of bytes that are read ahead on a connection, which also bounds the headers of a request.
+const MAX_BUFFER_BYTES: usize = 32 << 10;
+/// How long wharf waits, when it closes, for requests that are in transit on idle connections.
+const IN_TRANSIT_GRACE: Duration = Duration::from_millis(300);
+/// The maximum number of connections that are accepted although wharf closes, since they waited in the sockets' backlog before.
+const MAX_BACKLOG: usize = 1024;
+/// The maximum memory that a connection takes before a request is authenticated, and between requests: the buffers of TLS and HTTP/1.1, the
+/// headers of a request, and the tasks for it. Measured: 70 to 80 KiB with unfinished headers, and 95 KiB with an unfinished TLS message.
 const CONNECTION_BYTES: usize = 128 << 10;
-/// How long a connection that was ended for another may take to give its memory back.
-const GIVING_BACK: Duration = Duration::from_millis(200);
-const FULL: What =
-    What::new("a connection, because there are too many that are being served", Reason::Other("connections"));
+/// How long a connection that was closed for another one may take to release its memory.
+const MEMORY_RELEASE_TIMEOUT: Duration = Duration::from_millis(200);
+const NO_PLACE: What = What::new(
+    "a connection, because all are in use by clients that are being served (`connections` in [http])",
+    Reason::Other("connections"),
+);
 const NO_MEMORY: What = What::new(
     "a connection, because there is no memory for it (total_host_memory_mib in [limits])",
     Reason::Other("connections"),
 );
-const TAKEN_AWAY: What = What::new(
-    "a client whose certificate is not accepted any more: its connection was ended",
+const CERTIFICATE_REJECTED: What = What::new(
+    "a client whose certificate is not accepted any more: its connection was closed",
     Reason::Login("certificate_taken_away"),
 );
 /// The path at which MCP is served.
-const PATH: &str = "/mcp";
+const MCP_PATH: &str = "/mcp";
 
-/// The sockets at which clients arrive, with what is needed to serve them. Whichever they arrive at, they share sessions and limits.
+/// The sockets that accept clients, and what is needed to serve them. All sockets share sessions and limits.
 pub struct Listener {
     server: Arc<Server>,
     sockets: Vec<Socket>,
@@ -72,22 +73,22 @@ impl Listener {
             server.startup.http.tls.as_ref().and_then(|tls| tls.clients.as_ref()).is_some_and(|one| one.required);
         ensure!(
             !required || sockets.iter().all(|socket| socket.address().is_some()),
-            "clients of a Unix socket show no certificates, and [http.tls] requires them; pass only sockets with addresses"
+            "clients of a Unix socket have no certificates, but [http.tls] requires them; pass only sockets with addresses"
         );
         let tls = match &server.startup.http.tls {
             None => None,
             Some(files) => Some(Tls::open(files).await?),
         };
-        let front = Arc::new(Front::new(routes(server, PATH), server.startup.http.access_log.as_ref())?);
+        let front = Arc::new(Front::new(routes(server, MCP_PATH), server.startup.http.access_log.as_ref())?);
         Ok(Self { server: Arc::clone(server), sockets, tls, front })
     }
 
-    /// Serves until wharf closes, and then until all requests are answered that are under way. If that takes longer than the operator
-    /// allows, the rest is ended.
+    /// Serves until wharf closes, and then until all requests under way are answered (graceful shutdown). If that takes longer than the
+    /// operator allows, the remaining connections are closed.
     pub async fn serve(self) {
         let Self { server, sockets, tls, front } = self;
         let connections = Connections::new(most_connections(&server));
-        let (mut open, mut waiting) = (JoinSet::new(), WAITING);
+        let (mut open, mut waiting) = (JoinSet::new(), MAX_BACKLOG);
         if let Some(tls) = &tls {
             server.tracker.spawn(Arc::clone(tls).follow(server.reread.subscribe(), server.closing.clone()));
         }
@@ -95,7 +96,7 @@ impl Listener {
             let (stream, remote) = tokio::select! {
                 accepted = accept(&sockets) => accepted,
                 Some(_) = open.join_next() => continue,
-                // The system resets those that nobody took in when the sockets are closed.
+                // Connections in the backlog are accepted first, because the system resets them when the sockets are closed.
                 () = server.closing.cancelled() => match accept(&sockets).now_or_never().filter(|_| waiting > 0) {
                     Some(accepted) => {
                         waiting -= 1;
@@ -105,7 +106,7 @@ impl Listener {
                 },
             };
             let Ok(place) = connections.enter(remote, &server.ledger) else {
-                server.refusals.say(FULL);
+                server.refusals.say(NO_PLACE);
                 continue;
             };
             let Some(charge) = charged(&server, &mut open).await else {
@@ -116,7 +117,7 @@ impl Listener {
             let (server, front) = (Arc::clone(&server), Arc::clone(&front));
             match stream {
                 Accepted::Tcp(stream) => drop(open.spawn(connect(server, stream, place, front, tls.clone()))),
-                // Its other end is on this machine, so that there is nobody to hide it from.
+                // The other end is on this machine, so that TLS is not needed.
                 Accepted::Unix(stream) => drop(open.spawn(connect(server, stream, place, front, None))),
             }
         }
@@ -125,7 +126,7 @@ impl Listener {
         let too_long = async {
             tokio::select! {
                 () = tokio::time::sleep(server.startup.http.drain) => {}
-                () = async { server.stop.cancelled().await; tokio::time::sleep(DRAIN).await } => {}
+                () = async { server.stop.cancelled().await; tokio::time::sleep(DRAIN_TIMEOUT).await } => {}
             }
         };
         tokio::select! {
@@ -135,7 +136,7 @@ impl Listener {
     }
 }
 
-/// The next connection at any of the sockets.
+/// Returns the next connection at any of the sockets.
 async fn accept(sockets: &[Socket]) -> (Accepted, Remote) {
     match sockets {
         [] => std::future::pending().await,
@@ -149,14 +150,14 @@ async fn connect<S>(server: Arc<Server>, stream: S, place: (Charge, Place), fron
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    // The memory comes free before the place does.
+    // The charge for memory is released before the place.
     let (_charge, Place { peer, .. }) = &place;
-    let stream = Paced::new(stream, Arc::clone(peer), PACE);
+    let stream = Paced::new(stream, Arc::clone(peer), PACE_INTERVAL);
     let Some(tls) = tls else { return http1(&server, stream, peer, &front).await };
     let two = || peer.of_address().http2().charge(http2::CONNECTION_BYTES).ok();
     let secured = tokio::select! {
         secured = tls.accept(stream, two) => secured,
-        // Nothing was asked for yet.
+        // The client has not made a request yet.
         () = peer.end.cancelled() => return,
         () = server.closing.cancelled() => return,
     };
@@ -167,7 +168,7 @@ where
             }
             let served = async {
                 if h2.is_some() {
-                    http2::serve(&server, stream, peer, &front, PACE).await;
+                    http2::serve(&server, stream, peer, &front, PACE_INTERVAL).await;
                 } else {
                     http1(&server, stream, peer, &front).await;
                 }
@@ -180,13 +181,11 @@ where
             };
             tokio::select! {
                 () = served => {}
-                () = refused => server.refusals.say_of(TAKEN_AWAY, || format!("from {}", peer.remote())),
+                () = refused => server.refusals.say_of(CERTIFICATE_REJECTED, || format!("from {}", peer.remote())),
             }
         }
         Err(error) => {
-            server
-                .refusals
-                .say_of("a client with which TLS does not come about", || format!("{error}, from {}", peer.remote()));
+            server.refusals.say_of("TLS handshake failed", || format!("{error}, from {}", peer.remote()));
         }
     }
 }
@@ -198,7 +197,7 @@ where
     let unsent = Arc::default();
     let service = hyper::service::service_fn(async |request| {
         let mut response = front.answer(request, peer).await?;
-        // A client that is told to close the connection sends its next request to a wharf that stays.
+        // A client that is told to close the connection sends its next request to another server.
         if peer.has_asked_enough() || server.draining.is_cancelled() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
@@ -206,25 +205,25 @@ where
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(hyper_util::rt::TokioTimer::new())
-        .header_read_timeout(HEADERS)
-        .max_buf_size(BUFFER_BYTES)
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_BUFFER_BYTES)
         .serve_connection(hyper_util::rt::TokioIo::new(Flushed::new(stream, &unsent)), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        // The connection is ended to make room for another.
+        // The connection is closed to make room for another.
         () = peer.end.cancelled() => return,
         () = async {
             server.closing.cancelled().await;
-            // To close an idle connection would lose a request that is on its way. If there is one, its answer closes the connection.
-            tokio::time::sleep(ON_ITS_WAY).await;
+            // Closing an idle connection would lose a request in transit. If one arrives, its answer closes the connection.
+            tokio::time::sleep(IN_TRANSIT_GRACE).await;
         } => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection => ended,
-                // Strangers do not keep wharf from ending. Who is let in meanwhile is none.
+                // Unauthenticated connections do not delay shutdown; none are accepted while draining.
                 () = async {
-                    tokio::time::sleep(DRAIN.saturating_sub(ON_ITS_WAY)).await;
+                    tokio::time::sleep(DRAIN_TIMEOUT.saturating_sub(IN_TRANSIT_GRACE)).await;
                     if peer.is_admitted() {
                         std::future::pending::<()>().await;
                     }
@@ -241,8 +240,8 @@ where
     }
 }
 
-/// Charges for a connection. There is memory for every place, but a connection that was ended for this one gives its memory back a moment
-/// after its place.
+/// Charges for a connection. There is memory for every place, but a connection that was closed for this one releases its memory a moment
+/// after its place, so this waits for it.
 async fn charged(server: &Server, open: &mut JoinSet<()>) -> Option<Charge> {
     let charge = || server.ledger.connections().charge(CONNECTION_BYTES).ok();
     let given_back = async {
@@ -253,25 +252,25 @@ async fn charged(server: &Server, open: &mut JoinSet<()>) -> Option<Charge> {
             let _ended = open.join_next().await?;
         }
     };
-    tokio::time::timeout(GIVING_BACK, given_back).await.unwrap_or_default()
+    tokio::time::timeout(MEMORY_RELEASE_TIMEOUT, given_back).await.unwrap_or_default()
 }
 
-/// How many connections there may be: no more than the config says, than a quarter of the memory of the host suffices for, and than half of
-/// the files that the process may open. The rest is for plugins, requests and wharf itself.
+/// Returns the maximum number of connections: what the config says, but at most as many as a quarter of the host's memory suffices for, and
+/// at most half of the files that the process may open. The rest is for plugins, requests and wharf itself.
 fn most_connections(server: &Server) -> usize {
     let files =
         getrlimit(Resource::Nofile).current.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
     let wanted = server.startup.http.connections;
     let by_memory = server.ledger.connections().limit() / CONNECTION_BYTES;
     let most = wanted.min(by_memory).min(files / 2).max(1);
-    // What nobody asked for need not be had.
+    // Only a number that the operator chose is worth a warning.
     if most < wanted && wanted != defaults::CONNECTIONS {
         let why = if by_memory <= files / 2 {
             "a quarter of total_host_memory_mib in [limits] is for all of them, at 128 KiB each"
         } else {
             "each takes a file descriptor, and half of those that the process may open (ulimit -n) are for plugins"
         };
-        tracing::warn!("at most {most} connections at once, and not {wanted} (`connections` in [http]): {why}");
+        tracing::warn!("at most {most} connections at once, instead of {wanted} (`connections` in [http]): {why}");
     }
     most
 }

@@ -1,4 +1,4 @@
-//! The places of open event streams: those on which clients hear of changes, and those that clients take up again.
+//! The places of open event streams: those on which clients wait for changes, and those that clients resume.
 
 use std::{
     sync::Arc,
@@ -36,7 +36,7 @@ pub struct Listen {
 struct Open {
     began: Instant,
     over: CancellationToken,
-    /// Whether it is only for changes now.
+    /// Returns whether the stream only waits for changes at the moment.
     waits: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -54,7 +54,7 @@ impl Listens {
 }
 
 impl Listen {
-    /// The stream gives way only while this says that nothing else is on it.
+    /// Makes the stream give way only while `waits` returns true, which means that the stream has no other use at the moment.
     pub fn only_while(&mut self, waits: impl Fn() -> bool + Send + Sync + 'static) {
         let occupant = Open { began: Instant::now(), over: self.over.clone(), waits: Box::new(waits) };
         self.place.give_way(Arc::new(occupant));

@@ -1,4 +1,5 @@
-//! What clients read before they log in: which resource this is, and who issues tokens for it. Everybody may read it, web pages too.
+//! The OAuth metadata that clients read before they log in (RFC 9728): which resource this is, and who issues tokens for it. It is public:
+//! web pages may read it too.
 
 use std::sync::Arc;
 
@@ -51,8 +52,8 @@ async fn issuer(State(shared): State<Shared>, request: HttpRequest) -> HttpRespo
 }
 
 impl Shared {
-    /// What follows the path of MCP in the path of a resource. None: this is none. For those who have no token, every name is that of
-    /// a profile.
+    /// Returns what follows the path of MCP in the path of a resource. None: the path is not one of MCP. Every valid name counts as a
+    /// profile here, so that clients without a token do not learn which profiles exist.
     fn below<'a>(&self, path: &'a str) -> Option<&'a str> {
         if matches!(path, "" | "/") {
             return Some("");

@@ -1,4 +1,4 @@
-//! A socket that fails if the other end reads too slowly what is sent to it.
+//! A socket that fails if the client reads too slowly what it is sent, as in a slow-read attack.
 
 use std::{
     io,
@@ -15,22 +15,22 @@ use tokio::{
 
 use super::connections::Peer;
 
-/// While data waits to be read, the other end must read at least `PACE_BYTES` in each such period.
-pub const PACE: Duration = Duration::from_secs(20);
-const PACE_BYTES: usize = 64 << 10;
+/// While data waits to be read, the client must read at least `MIN_BYTES_PER_PACE` in each such period.
+pub const PACE_INTERVAL: Duration = Duration::from_secs(20);
+const MIN_BYTES_PER_PACE: usize = 64 << 10;
 
 pub struct Paced<S> {
     stream: S,
     peer: Arc<Peer>,
     pace: Duration,
-    /// When the current period ends; none while no data waits to be read.
+    /// When the current period ends. None while no data waits to be read.
     until: Option<Pin<Box<Sleep>>>,
     /// How many bytes were read in the current period.
     taken: usize,
 }
 
 impl<S> Paced<S> {
-    /// `pace`: the period, usually [`PACE`].
+    /// `pace`: the period, usually [`PACE_INTERVAL`].
     pub fn new(stream: S, peer: Arc<Peer>, pace: Duration) -> Self {
         Self { stream, peer, pace, until: None, taken: 0 }
     }
@@ -56,7 +56,7 @@ impl<S> Paced<S> {
                 let pace = self.pace;
                 let until = self.until.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + pace)));
                 while until.as_mut().poll(cx).is_ready() {
-                    if self.taken < PACE_BYTES {
+                    if self.taken < MIN_BYTES_PER_PACE {
                         let problem = "the client does not read what it is sent";
                         return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, problem)));
                     }
@@ -157,7 +157,7 @@ mod tests {
         });
         let began = Instant::now();
         near.write_all(&vec![0; 1 << 20]).await.unwrap();
-        assert!(began.elapsed() > Duration::from_millis(200), "longer than a pace, and nobody is gone");
+        assert!(began.elapsed() > Duration::from_millis(200), "longer than a period, and the connection is open");
         drop(near);
         assert_eq!(reader.await.unwrap(), 1 << 20);
     }

@@ -23,13 +23,13 @@ impl Refused {
         Self::of_id(status, request.map(|request| &request.id), error)
     }
 
-    /// The same for a request of which only the id is known, or nothing.
+    /// Returns the response to a request of which only the id is known, or not even that.
     pub fn of_id(status: StatusCode, id: Option<&Id>, error: &RpcError) -> Self {
         // The errors with which requests are refused have the same code in every revision, so any revision will do here.
         Self { status, body: error_text(id, error, Revision::V2026_07_28) }
     }
 
-    /// There is not enough memory for the request: it would never fit, or not now for this client, or not now for anybody.
+    /// Returns the response to a request without memory for it: it would never fit, or exceeds this client's share now, or all memory now.
     pub fn full(full: &Full, id: Option<&Id>) -> Self {
         let status = match full {
             Full::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
@@ -39,7 +39,7 @@ impl Refused {
         Self::of_id(status, id, &no_room(full))
     }
 
-    /// The request has more header fields than any may have.
+    /// Returns the response to a request that has too many header fields.
     pub fn too_many_fields() -> Self {
         let message = format!("a request has at most {MAX_FIELDS} header fields");
         Self::plain(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &message)

@@ -29,8 +29,8 @@ use crate::{
     methods::response::{Answer, Text},
 };
 
-/// How often a comment is sent on a silent stream, so that it is not taken for dead.
-pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How often a comment is sent on a silent stream, so that it does not count as dead.
+pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// A response, with the HTTP status for it, which can only be sent if no stream has begun.
 pub struct Reply {
@@ -43,7 +43,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Makes the reply of an answer and charges for it until it is read. If there is no memory for it, the reply is that error.
+    /// Makes the reply of an answer, and charges for it until it is read. If there is no memory for it, the reply is an error that says so.
     pub fn of(ctx: &context::Context, answer: Result<Answer, RpcError>, client: &Accounts, busy: Busy) -> Self {
         let (status, hint) = status::of(ctx, &answer);
         let text = Text::of(ctx, answer);
@@ -55,15 +55,14 @@ impl Reply {
     }
 }
 
-/// The work for a request, which ends with its reply; none if the request was cancelled.
+/// The work for a request, which ends with its reply. None if the request was cancelled.
 pub type Work = Pin<Box<dyn Future<Output = Option<Reply>> + Send>>;
 
 /// A request under way, with the messages that it sends before its answer.
 pub struct Running {
     pub work: Work,
     pub messages: mpsc::UnboundedReceiver<Queued>,
-    /// The reply once it is there, kept until the messages from before it are sent. The inner `None`: the request was
-    /// cancelled.
+    /// The reply once it is there, held until the messages from before it are sent. The inner `None`: the request was cancelled.
     pub ended: Option<Option<Reply>>,
 }
 
@@ -94,7 +93,7 @@ impl Running {
         }
     }
 
-    /// Waits for what comes first. `patience`: after how long without anything the response becomes a stream; none: never.
+    /// Waits for what comes first. `patience`: after how long without anything the response becomes a stream. None: never.
     pub async fn first(mut self, patience: Option<Duration>) -> First {
         if self.ended.is_none() {
             let waited = async {
@@ -119,7 +118,7 @@ impl Running {
 
     /// A response with an event stream. If the response is dropped, the request is too.
     pub fn stream(self, first: Option<String>) -> HttpResponse {
-        let mut keep_alive = tokio::time::interval(KEEP_ALIVE);
+        let mut keep_alive = tokio::time::interval(KEEP_ALIVE_INTERVAL);
         keep_alive.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         keep_alive.reset();
         event_stream(Body::from_stream(Events { running: self, first, keep_alive, over: false, hold: None }))
@@ -209,7 +208,7 @@ pub fn accepted() -> HttpResponse {
     StatusCode::ACCEPTED.into_response()
 }
 
-/// Ends a stream when what its client showed is not good any more. The client comes back with something else.
+/// Ends a stream when its client's credentials expire or are revoked. The client can come back with new ones.
 pub fn ending(response: HttpResponse, end: impl Future<Output = ()> + Send + 'static) -> HttpResponse {
     response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(end))))
 }

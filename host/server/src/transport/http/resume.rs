@@ -1,8 +1,8 @@
-//! Event streams of legacy sessions, which clients may leave and resume later.
+//! Event streams (Server-Sent Events) of legacy sessions, which clients may leave and resume later.
 //!
-//! The messages on a stream are kept for a while as numbered events, so that a client that was cut off, or told to come back
-//! later, can ask for what followed the last event that it has seen. A stream goes on even if nobody reads it. What is kept has
-//! a bound: unread old events make room for new ones, and the client that keeps most makes room for others.
+//! The messages on a stream are stored for a while as numbered events, so that a client that was cut off, or told to come back later, can
+//! ask for what followed the last event that it has seen. A stream goes on even without a reader. What is stored is bounded: unread old
+//! events make room for new ones, and streams of the client with the most bytes make room for others.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -25,7 +25,7 @@ use wharf_protocol::{Feature, Revision};
 use super::{
     body::Hold,
     connections::Busy,
-    reply::{KEEP_ALIVE, Running},
+    reply::{KEEP_ALIVE_INTERVAL, Running},
 };
 use crate::{
     base::{
@@ -36,20 +36,20 @@ use crate::{
     client::session::Session,
 };
 
-/// How many bytes one stream keeps; a single larger event is kept alone.
+/// The maximum number of bytes that one stream stores; a single larger event is stored alone.
 const MAX_STREAM_BYTES: usize = 256 * 1024;
-/// How many bytes all finished streams keep together, and for how long; and what one takes besides its events.
+/// The maximum number of bytes that all finished streams store together, what one takes besides its events, and how long it is stored.
 const MAX_FINISHED_BYTES: usize = 32 << 20;
 const STREAM_BYTES: usize = 1 << 10;
-const KEPT: Duration = Duration::from_secs(300);
+const FINISHED_RETENTION: Duration = Duration::from_secs(300);
 /// How long clients are told to wait before they come back.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The streams of all sessions.
-pub struct Streams(Mutex<Kept>);
+pub struct Streams(Mutex<Table>);
 
-struct Kept {
-    /// When it was last looked for streams that ended too long ago.
+struct Table {
+    /// When streams that ended too long ago were last looked for.
     looked: Instant,
     by_number: BTreeMap<u64, Arc<EventLog>>,
     last_number: u64,
@@ -72,12 +72,12 @@ pub static KEPT_STREAMS: Rule = Rule {
     until: "5 minutes after the end of the stream",
     asking: "not held: the stream has ended",
     gone: "held, since they are kept for clients that come back",
-    gives_way: "the oldest of the client that keeps most, whoever adds to them",
+    gives_way: "the oldest stream of the client with the most bytes, whichever client needs the room",
     old: Duration::ZERO,
 };
 
-impl Kept {
-    /// Adds a stream that has ended. While there are too many bytes of them, the oldest of the client that keeps most is dropped.
+impl Table {
+    /// Adds a stream that has ended. While such streams have too many bytes, the oldest of the client with the most bytes is dropped.
     fn add(&mut self, party: Party, stream: (u64, usize, Instant)) {
         let own = self.finished.entry(party).or_default();
         own.streams.push_back(stream);
@@ -103,13 +103,13 @@ impl Kept {
         }
     }
 
-    /// Drops the streams that ended too long ago. They are looked for now and then.
+    /// Drops the streams that ended too long ago. Searches for them from time to time only.
     fn forget_old(&mut self) {
-        if self.looked.elapsed() < KEPT / 10 {
+        if self.looked.elapsed() < FINISHED_RETENTION / 10 {
             return;
         }
         self.looked = Instant::now();
-        let is_old = |own: &Finished| own.streams.front().is_some_and(|(_, _, at)| at.elapsed() >= KEPT);
+        let is_old = |own: &Finished| own.streams.front().is_some_and(|(_, _, at)| at.elapsed() >= FINISHED_RETENTION);
         while let Some(party) = self.finished.iter().find(|(_, own)| is_old(own)).map(|(party, _)| *party) {
             self.drop_oldest(party);
         }
@@ -119,7 +119,7 @@ impl Kept {
 impl Default for Streams {
     fn default() -> Self {
         let (by_number, last_number, finished, finished_bytes) = Default::default();
-        Self(Mutex::new(Kept { looked: Instant::now(), by_number, last_number, finished, finished_bytes }))
+        Self(Mutex::new(Table { looked: Instant::now(), by_number, last_number, finished, finished_bytes }))
     }
 }
 
@@ -142,7 +142,7 @@ impl Streams {
         log
     }
 
-    /// Finds the stream of the named event, and the number of the event after it. None: the stream or event is not kept, or
+    /// Finds the stream of the named event, and the number of the event after it. None: the stream or event is not stored, or
     /// belongs to another session.
     pub fn find(&self, session: &Session, last_event_id: &str) -> Option<(Arc<EventLog>, u64)> {
         let (number, event) = last_event_id.split_once('-')?;
@@ -156,7 +156,7 @@ impl Streams {
         known.then_some((log, next))
     }
 
-    /// Notes that a stream has ended. Its events are kept for a while.
+    /// Marks a stream as ended. Its events are stored for a while.
     fn finish(&self, log: &EventLog) {
         let bytes = {
             let mut state = log.state.lock();
@@ -200,25 +200,25 @@ pub struct EventLog {
     number: u64,
     party: Party,
     session: Arc<str>,
-    /// Is charged for the events that are kept.
+    /// The account that is charged for the stored events.
     account: Account,
     revision: Revision,
     state: Mutex<State>,
-    /// Counts changes, for those who wait for one.
+    /// Counts changes, for tasks that wait for one.
     changes: watch::Sender<u64>,
 }
 
 struct State {
     /// Each event with what is charged for it.
     events: VecDeque<(Arc<str>, Option<Charge>)>,
-    /// The number of the first event that is kept, of the next to come, and of the next to be read. Event 0 is the one that
-    /// only opens the stream.
+    /// The number of the first event that is stored, of the next to come, and of the next to be read. Event 0 is the one
+    /// that only opens the stream.
     first: u64,
     next: u64,
     read: u64,
     bytes: usize,
     ended: bool,
-    /// Whether the reader is told, when it has ended, when to come back.
+    /// Whether the reader learns, at the end of the stream, when to come back.
     dismissed: bool,
     /// Counts readers. Only the latest one may read.
     reader: u64,
@@ -285,18 +285,18 @@ impl EventLog {
         self.changed();
     }
 
-    /// Lets the reader know, when the stream has ended, that it may come back: to another server, or to the next one here.
+    /// Makes the stream, when it has ended, tell its reader when to come back: to another server, or to the next one here.
     pub fn dismiss(&self) {
         self.state.lock().dismissed = true;
     }
 
-    /// For how long there has been no reader. None: there is one.
+    /// Returns how long there has been no reader. None: there is one.
     pub fn unread_for(&self, now: std::time::Instant) -> Option<Duration> {
         let state = self.state.lock();
         (!state.attached).then(|| now.saturating_duration_since(state.left.into_std()))
     }
 
-    /// Returns when there has been no reader for so long.
+    /// Returns when there has been no reader for this long.
     pub async fn abandoned(&self, patience: Duration) {
         let mut changes = self.changes.subscribe();
         loop {
@@ -308,8 +308,8 @@ impl EventLog {
         }
     }
 
-    /// The body of a response with all events from one on. It replaces any earlier reader. `poll_after`: after how long the
-    /// client is to leave and come back. `hold`: held while there is this reader.
+    /// Returns the body of a response with all events from number `from` on. It replaces any earlier reader. `poll_after`: after how long
+    /// the client is to leave and come back. `hold`: held while this reader exists.
     pub fn read(self: Arc<Self>, from: u64, poll_after: Option<Duration>, hold: Hold) -> Body {
         let reader = {
             let mut state = self.state.lock();
@@ -322,7 +322,7 @@ impl EventLog {
         let primed = !self.revision.has(Feature::PrimedStreams);
         let reader = Reader {
             changes: self.changes.subscribe(),
-            keep_alive: interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE),
+            keep_alive: interval_at(Instant::now() + KEEP_ALIVE_INTERVAL, KEEP_ALIVE_INTERVAL),
             leave_at: poll_after.filter(|_| !primed).map(|after| Instant::now() + after),
             over: hold.listen.as_ref().map(|listen| listen.over.clone()),
             attached: Attached { log: self, reader, _hold: hold },
@@ -346,11 +346,12 @@ impl EventLog {
 
     /// The event that opens a stream. It tells the client the id to resume from, and after how long to do so.
     fn priming(&self, next: u64) -> Bytes {
-        format!("id: {}-{}\nretry: {}\ndata: \n\n", self.number, next.saturating_sub(1), RETRY.as_millis()).into()
+        format!("id: {}-{}\nretry: {}\ndata: \n\n", self.number, next.saturating_sub(1), RETRY_INTERVAL.as_millis())
+            .into()
     }
 }
 
-/// When it is dropped, the stream has no reader any more, unless a later one has replaced this one.
+/// RAII guard of a reader. When this is dropped, the stream has no reader any more, unless a later one has replaced this one.
 struct Attached {
     log: Arc<EventLog>,
     reader: u64,
@@ -380,13 +381,12 @@ struct Reader {
     over: Option<CancellationToken>,
     next: u64,
     primed: bool,
-    /// Whether it was told when to come back.
+    /// Whether the client was told when to come back.
     dismissed: bool,
 }
 
 impl Reader {
-    /// What to send next. None: the stream has ended, the client is to come back later, or another reader has replaced this
-    /// one.
+    /// Returns what to send next. None: the stream has ended, the client is to come back later, or another reader has replaced this one.
     async fn next(&mut self) -> Option<Bytes> {
         let log = Arc::clone(&self.attached.log);
         if !self.primed {
@@ -411,7 +411,7 @@ impl Reader {
                 }
                 if state.ended {
                     let told = std::mem::replace(&mut self.dismissed, true);
-                    let last = || format!("retry: {}\n\n", RETRY.as_millis()).into();
+                    let last = || format!("retry: {}\n\n", RETRY_INTERVAL.as_millis()).into();
                     let tells = state.dismissed && !told && log.revision.has(Feature::EventIds);
                     return tells.then(last);
                 }
@@ -452,15 +452,15 @@ mod tests {
         (0..4).for_each(|number| kept.add(ben, stream(number)));
         (4..1000).for_each(|number| kept.add(ann, stream(number)));
         let numbers =
-            |kept: &Kept, party| kept.finished[&party].streams.iter().map(|(number, ..)| *number).collect::<Vec<_>>();
-        assert_eq!(numbers(&kept, ben), [0, 1, 2, 3], "nothing of the one who keeps little is dropped");
+            |kept: &Table, party| kept.finished[&party].streams.iter().map(|(number, ..)| *number).collect::<Vec<_>>();
+        assert_eq!(numbers(&kept, ben), [0, 1, 2, 3], "no stream of the client with few bytes is dropped");
         let of_ann = numbers(&kept, ann);
-        assert_eq!(of_ann, (1000 - of_ann.len() as u64..1000).collect::<Vec<_>>(), "the oldest are");
+        assert_eq!(of_ann, (1000 - of_ann.len() as u64..1000).collect::<Vec<_>>(), "the oldest are dropped");
         assert!(
             kept.finished_bytes <= MAX_FINISHED_BYTES && kept.finished_bytes > MAX_FINISHED_BYTES - MAX_STREAM_BYTES
         );
         (1000..2000).for_each(|number| kept.add(ben, stream(number)));
         let (of_ann, of_ben) = (kept.finished[&ann].bytes, kept.finished[&ben].bytes);
-        assert!(of_ann.abs_diff(of_ben) <= MAX_STREAM_BYTES, "both keep half: {of_ann} and {of_ben}");
+        assert!(of_ann.abs_diff(of_ben) <= MAX_STREAM_BYTES, "both have half: {of_ann} and {of_ben}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is served at which path. The path of MCP itself leads to `endpoint`.
+//! The paths of the HTTP server. The path of MCP itself leads to `endpoint`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,10 +24,10 @@ use super::{
 };
 use crate::client::server::Server;
 
-/// For how long a browser need not ask again what a page may send.
-const PREFLIGHT: Duration = Duration::from_secs(600);
+/// How long a browser may cache the answer to a CORS preflight request.
+const PREFLIGHT_MAX_AGE: Duration = Duration::from_secs(600);
 
-/// All routes, with MCP at this path.
+/// Returns all routes, with MCP at this path.
 pub fn routes(server: &Arc<Server>, path: &str) -> Router {
     let config = &server.startup;
     let shared = Arc::new(Endpoint::new(server));
@@ -63,7 +63,7 @@ fn cors(origins: &[String]) -> CorsLayer {
         // matters.
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([SESSION_HEADER, REQUEST_ID, header::WWW_AUTHENTICATE, header::RETRY_AFTER])
-        .max_age(PREFLIGHT)
+        .max_age(PREFLIGHT_MAX_AGE)
 }
 
 async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
@@ -107,7 +107,7 @@ async fn visit(shared: &Arc<Endpoint>, profile: Option<Arc<str>>, request: HttpR
         Ok(response) => {
             visitor.peer.admit();
             let lasts = gets || response.extensions().get::<Lasting>().is_some();
-            match shared.server.shown_until(&visitor.caller).filter(|_| lasts) {
+            match shared.server.credentials_end(&visitor.caller).filter(|_| lasts) {
                 Some(end) => ending(response, end),
                 None => response,
             }

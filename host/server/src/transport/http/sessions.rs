@@ -1,8 +1,8 @@
 //! The legacy sessions of the HTTP server. Their ids cannot be guessed, only the principal that opened a session may use it,
 //! and unused sessions are ended.
 //!
-//! Opening sessions costs a client nothing, so it must not harm others: each client has a part of them, and sessions that are not in
-//! use make room.
+//! Opening sessions costs a client nothing, so it must not harm others: each client has a share of them, and sessions that
+//! are not in use make room.
 
 use std::{
     collections::HashMap,
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The longest time between two searches for unused sessions.
-const SWEEP: Duration = Duration::from_secs(60);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
 pub static OPEN: Rule = Rule {
     of: "sessions",
@@ -43,7 +43,7 @@ type ById = Mutex<HashMap<Arc<str>, (Arc<Session>, Place)>>;
 pub struct Sessions {
     by_id: Arc<ById>,
     places: Arc<Places>,
-    /// A session that nobody has used for so long is ended.
+    /// A session that is not used for this long is ended.
     idle: Duration,
 }
 
@@ -62,7 +62,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// The session with this id, if it belongs to this principal, who opened it for this profile.
+    /// Returns the session with this id, if this principal opened it for this profile.
     pub fn get(&self, id: &str, principal: &Principal, profile: Option<&str>) -> Option<Arc<Session>> {
         let same = |session: &&Arc<Session>| session.principal == *principal && session.profile.as_deref() == profile;
         let session = self.by_id.lock().get(id).map(|(session, _)| session).filter(same).cloned()?;
@@ -78,9 +78,9 @@ impl Sessions {
         end(&self.by_id, session);
     }
 
-    /// Ends sessions that nobody uses, for as long as wharf runs.
+    /// Ends unused sessions, for as long as wharf runs.
     pub async fn sweep(self, stop: CancellationToken) {
-        let mut interval = tokio::time::interval(self.idle.min(SWEEP));
+        let mut interval = tokio::time::interval(self.idle.min(SWEEP_INTERVAL));
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,

@@ -1,5 +1,6 @@
-//! A stream that is read in sips. A connection of HTTP/2 would read and keep all that its client sends until there is nothing more to
-//! read, and only then hand the requests in it over to be looked at. After a sip it has to hand over what it has read.
+//! A stream with a budget of bytes for each poll, a "sip". Without it, an HTTP/2 connection would read and buffer all that its client
+//! sends until nothing more is there, and only then hand over the requests in it. When the budget is used up, the connection has to
+//! hand over what it has read.
 
 use std::{
     io::{self, IoSlice},
@@ -13,23 +14,23 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How much is read at once, and a little more if the reader's buffer is larger.
-const SIP: usize = 16 << 10;
+/// The budget of one poll. If the reader's buffer is larger, a little more is read.
+const SIP_BYTES: usize = 16 << 10;
 
 pub struct Sips<S> {
     stream: S,
     sip: Sip,
 }
 
-/// What is left of the current sip.
+/// The rest of the current budget.
 #[derive(Clone)]
 pub struct Sip(Arc<AtomicUsize>);
 
 impl Sip {
-    /// Begins a sip each time that the future, which reads the stream, is polled.
+    /// Polls the future that reads the stream, with a full budget for each poll.
     pub async fn before<F: Future>(&self, mut reader: Pin<&mut F>) -> F::Output {
         std::future::poll_fn(|cx| {
-            self.0.store(SIP, Ordering::Relaxed);
+            self.0.store(SIP_BYTES, Ordering::Relaxed);
             reader.as_mut().poll(cx)
         })
         .await
@@ -38,7 +39,7 @@ impl Sip {
 
 impl<S> Sips<S> {
     pub fn new(stream: S) -> Self {
-        Self { stream, sip: Sip(Arc::new(AtomicUsize::new(SIP))) }
+        Self { stream, sip: Sip(Arc::new(AtomicUsize::new(SIP_BYTES))) }
     }
 
     pub fn sip(&self) -> Sip {
@@ -93,7 +94,7 @@ mod tests {
         let mut stream = Sips::new(io::Cursor::new(vec![0; 100 << 10]));
         let sip = stream.sip();
         let read = std::cell::Cell::new(0);
-        // A reader that never has enough.
+        // A reader that reads as much as it can.
         let reader = std::future::poll_fn(|cx| {
             loop {
                 let mut bytes = [0; 4 << 10];
@@ -110,7 +111,7 @@ mod tests {
         while all.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
             polls += 1;
         }
-        assert_eq!(polls, (100 << 10) / SIP + 1);
+        assert_eq!(polls, (100 << 10) / SIP_BYTES + 1);
         assert_eq!(read.get(), 100 << 10);
     }
 }

@@ -1,4 +1,4 @@
-//! Where clients arrive: at an address, or at a Unix socket, which wharf makes and removes.
+//! The listening sockets: TCP addresses, and Unix sockets, which wharf creates and removes.
 
 use std::{
     io,
@@ -18,14 +18,14 @@ use crate::base::{guard::check_trusted_directory, paths::FileId};
 /// How many connections may wait to be accepted at a Unix socket.
 const BACKLOG: u32 = 1024;
 
-/// A socket at which clients arrive.
+/// A listening socket.
 pub struct Socket(Kind);
 
 enum Kind {
     Tcp(TcpListener),
     Unix {
         listener: UnixListener,
-        /// If wharf made it.
+        /// The socket's file, if wharf created it.
         _file: Option<SocketFile>,
     },
 }
@@ -49,8 +49,8 @@ impl From<UnixListener> for Socket {
 }
 
 impl Socket {
-    /// Makes a Unix socket to which those may connect whom the mode lets write its file. One that nobody listens at any more is
-    /// replaced.
+    /// Creates a Unix socket. Users may connect if `mode` lets them write the socket's file. A stale socket, at which no program
+    /// listens any more, is replaced.
     #[expect(
         clippy::disallowed_methods,
         reason = "the file of the socket is made here, in a folder that only the operator may write"
@@ -59,13 +59,14 @@ impl Socket {
         let name = || format!("cannot listen on unix:{}", path.display());
         let folder = path.parent().with_context(name)?;
         check_trusted_directory(folder, "folder of a socket").with_context(name)?;
-        // Of several that start at the same time, one looks and listens after the other.
+        // Of several processes that start at the same time, one checks and binds after the other.
         let lock = std::fs::File::open(folder).with_context(name)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .with_context(|| format!("{}: another program begins to listen in this folder just now", name()))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).with_context(|| {
+            format!("{}: another program is just starting to listen in this folder; try again", name())
+        })?;
         if let Ok(metadata) = std::fs::symlink_metadata(path) {
             if !metadata.file_type().is_socket() {
-                bail!("{}: there is a file of this name that is no socket; move it away", name());
+                bail!("{}: there is a file of this name that is not a socket; move it away", name());
             }
             match UnixStream::connect(path).await {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -77,13 +78,13 @@ impl Socket {
         let socket = UnixSocket::new_stream().with_context(name)?;
         socket.bind(path).with_context(name)?;
         let file = SocketFile::of(path).with_context(name)?;
-        // Nobody can connect before the mode is right, since it does not listen yet.
+        // No client can connect before the mode is set, since the socket does not listen yet.
         std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).with_context(name)?;
         let listener = socket.listen(BACKLOG).with_context(name)?;
         Ok(Self(Kind::Unix { listener, _file: Some(file) }))
     }
 
-    /// Its address, if it has one.
+    /// Returns the socket's address, if it has one.
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.0 {
             Kind::Tcp(listener) => listener.local_addr().ok(),
@@ -91,7 +92,7 @@ impl Socket {
         }
     }
 
-    /// Where clients find it. `secure`: over TLS.
+    /// Returns the address under which clients reach the socket. `secure`: over TLS.
     pub fn name(&self, secure: bool) -> String {
         let scheme = if secure { "https" } else { "http" };
         match &self.0 {
@@ -107,7 +108,7 @@ impl Socket {
         }
     }
 
-    /// The next connection, and where it comes from.
+    /// Returns the next connection, and where it comes from.
     pub async fn accept(&self) -> (Accepted, Remote) {
         loop {
             let accepted = match &self.0 {
@@ -120,8 +121,8 @@ impl Socket {
                     Ok((stream, _)) => match stream.peer_cred() {
                         Ok(peer) => Ok((Accepted::Unix(stream), Remote::Local(peer.uid()))),
                         Err(error) => {
-                            // Without knowing who it is, nobody is served.
-                            tracing::debug!("a connection from nobody: {error}");
+                            // A client whose user is unknown is not served.
+                            tracing::debug!("a connection from an unknown user: {error}");
                             continue;
                         }
                     },
@@ -139,7 +140,7 @@ impl Socket {
     }
 }
 
-/// The file of a socket, which is removed when this is dropped, unless somebody else has put another in its place.
+/// The file of a socket. It is removed when this is dropped, unless another file has been put in its place.
 struct SocketFile {
     path: PathBuf,
     identity: FileId,
@@ -155,7 +156,7 @@ impl Drop for SocketFile {
     #[expect(clippy::disallowed_methods, reason = "only what was made here is removed")]
     fn drop(&mut self) {
         if FileId::at(&self.path) == Some(self.identity) {
-            // If this fails, the next start replaces it.
+            // If this fails, the next start replaces the file.
             std::fs::remove_file(&self.path).ok();
         }
     }

@@ -28,7 +28,7 @@ use super::{
     headers::accepts,
     listens::Listen,
     refused::Refused,
-    reply::{KEEP_ALIVE, accepted, ending, event, event_stream},
+    reply::{KEEP_ALIVE_INTERVAL, accepted, ending, event, event_stream},
 };
 use crate::{
     base::{ledger::Account, principal::Principal, random_id},
@@ -36,12 +36,12 @@ use crate::{
     transport::pipe::{Client, Pipe},
 };
 
-/// How many bytes may wait for a client to read them.
-const QUEUED_BYTES: u32 = 256 * 1024;
+/// The maximum number of bytes that wait for a client to read them.
+const MAX_QUEUED_BYTES: u32 = 256 * 1024;
 
 struct Streams {
     endpoint: Arc<Endpoint>,
-    /// Each with whose it is.
+    /// Each stream with its owner, by id.
     by_id: Mutex<HashMap<String, (Principal, Arc<Pipe>)>>,
 }
 
@@ -66,19 +66,19 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         Err(refused) => return refused.into_response(),
     };
     let Ok(id) = random_id::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
-    let (outbox, messages) = Outbox::new(QUEUED_BYTES, Account::clone(&accounts));
+    let (outbox, messages) = Outbox::new(MAX_QUEUED_BYTES, Account::clone(&accounts));
     let client = Client { caller: caller.clone(), profile: None, roots: None, transport: peer.remote().transport() };
     let pipe = Pipe::new(Arc::clone(server), outbox, client, accounts, false);
-    // The stream is all that there is of its client, so it stays while a request of the client is under way.
+    // The client has only this stream, so it does not give way while a request of the client is under way.
     let waits = Arc::downgrade(&pipe);
     listen.only_while(move || waits.upgrade().is_none_or(|pipe| pipe.is_idle()));
     let busy = peer.work();
-    let shown = server.shown_until(&caller);
+    let shown = server.credentials_end(&caller);
     streams.by_id.lock().insert(id.clone(), (caller.principal().clone(), Arc::clone(&pipe)));
     let open = Open {
         greeting: Some(format!("event: endpoint\ndata: messages?session={id}\n\n").into()),
         messages,
-        keep_alive: interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE),
+        keep_alive: interval_at(Instant::now() + KEEP_ALIVE_INTERVAL, KEEP_ALIVE_INTERVAL),
         closing,
         finished: None,
         over: false,
@@ -96,15 +96,15 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     }
 }
 
-/// A client's stream. When it is dropped, everything of the client is.
+/// A client's stream. When this is dropped, the client's requests and its session end.
 struct Open {
     greeting: Option<Bytes>,
     messages: mpsc::UnboundedReceiver<Queued>,
     keep_alive: Interval,
     closing: CancellationToken,
-    /// From when wharf closes: ready when all requests under way are answered.
+    /// Set when wharf closes: ready when all requests under way are answered.
     finished: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// Whether they are.
+    /// Whether all requests under way are answered.
     over: bool,
     listed: Listed,
     _listen: Listen,
@@ -165,7 +165,7 @@ async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
         Err(turned_away) => return turned_away,
     };
     let id = request.uri().query().and_then(|query| query.strip_prefix("session=")).unwrap_or_default();
-    // The id is a secret of its client, but it stands in URLs, which proxies write down.
+    // The id is a secret of its client, but it is part of URLs, which proxies log, so the owner is checked too.
     let pipe =
         streams.by_id.lock().get(id).filter(|(owner, _)| owner == caller.principal()).map(|(_, pipe)| Arc::clone(pipe));
     let Some(pipe) = pipe else {

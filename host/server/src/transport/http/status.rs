@@ -14,7 +14,7 @@ use crate::{
 
 pub type Hint = Option<(HeaderName, HeaderValue)>;
 
-/// The status for an answer, and a header if there is something to do.
+/// Returns the status for an answer, and a header if the client can do something about it.
 pub fn of<T>(ctx: &Context, answer: &Result<T, RpcError>) -> (StatusCode, Hint) {
     let Err(error) = answer else { return (StatusCode::OK, None) };
     match error.code {
@@ -27,7 +27,7 @@ pub fn of<T>(ctx: &Context, answer: &Result<T, RpcError>) -> (StatusCode, Hint) 
     }
 }
 
-/// Says which scopes to ask for.
+/// Returns the header that says which scopes to ask for.
 fn challenge(ctx: &Context, error: &RpcError) -> Hint {
     let settings = &ctx.server.auth.as_ref()?.settings;
     let needed = error.data.as_ref()?.get("scopes")?.as_array()?;

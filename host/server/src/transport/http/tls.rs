@@ -1,7 +1,9 @@
-//! TLS of the HTTP server. The certificate is read anew when it changes, and the one before is used until the new one is whole: its
-//! chain and key can be read, belong together, and nobody else could have changed them.
+//! TLS of the HTTP server, with client certificates (mTLS) if the config asks for them. The certificate is read again when its files
+//! change. The previous one stays in use until the new one is valid: its chain and key can be read, belong together, and could not have
+//! been changed by other users.
 //!
-//! A connection keeps what it began with, so that a change ends none but those of clients whose certificates are not accepted any more.
+//! A connection keeps the certificate that it began with. A change closes only connections of clients whose certificates
+//! are not accepted any more.
 
 use std::{
     io::{self, ErrorKind},
@@ -28,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     base::{
-        certificate::{Certificate, Life, Stage},
+        certificate::{Certificate, Stage, Validity},
         folders::{Folders, leading_to},
         guard::{check_key_file, check_trusted_file},
         ledger::Charge,
@@ -37,47 +39,47 @@ use crate::{
     config::tls,
 };
 
-/// How long a client may take to agree on how to encrypt.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// The largest file of certificates.
-const MAX_BYTES: u64 = 1 << 20;
+/// How long a client may take for the TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum size of each file.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 const H2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
-/// How often the files are looked at, whatever is heard of their folders.
-const LOOK: Duration = Duration::from_secs(10 * 60);
-/// How often the operator is told that the certificate ends.
-const REMIND: Duration = Duration::from_secs(24 * 60 * 60);
+/// How often the files are checked, even if no change of their folders is reported.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(10 * 60);
+/// How often the operator is warned that the certificate expires.
+const REMINDER_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How connections are encrypted, for as long as wharf runs.
+/// The TLS setup of the listener, for as long as wharf runs.
 pub struct Tls {
     files: tls::Tls,
     current: watch::Sender<Arc<Current>>,
-    /// The digest of the files as they were last read, whether or not they were good.
+    /// The digest of the files as they were last read, whether or not they were valid.
     seen: Mutex<[u8; 32]>,
-    /// When the operator was last told that the certificate ends.
+    /// When the operator was last warned that the certificate expires.
     told: Mutex<Option<Instant>>,
 }
 
 struct Current {
     config: Arc<ServerConfig>,
-    /// The same without HTTP/2.
+    /// The same config without HTTP/2.
     http1: Arc<ServerConfig>,
-    /// Judges the certificates of clients.
+    /// Verifies the certificates of clients.
     clients: Option<Arc<dyn ClientCertVerifier>>,
-    /// None: it cannot be read, although rustls can.
-    life: Option<Life>,
+    /// The validity period. None: wharf cannot read it from the certificate, although rustls can use the certificate.
+    life: Option<Validity>,
 }
 
-/// A connection on which both sides have agreed.
+/// A connection after its handshake.
 pub struct Secured<S> {
     pub stream: TlsStream<S>,
     pub shown: Option<Shown>,
-    /// If the client speaks HTTP/2: what is charged for that.
+    /// If the client speaks HTTP/2: the charge for the memory of that.
     pub h2: Option<Charge>,
 }
 
-/// What a client showed of itself.
+/// The certificate that a client presented, with its chain.
 pub struct Shown {
     pub certificate: Arc<Certificate>,
     chain: Vec<CertificateDer<'static>>,
@@ -85,7 +87,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Returns when the authorities have changed and those of now do not accept it.
+    /// Returns when the certificate authorities have changed, and do not accept the certificate any more.
     pub async fn refused(mut self) {
         while self.current.changed().await.is_ok() {
             if !self.current.borrow_and_update().accepts(&self.chain) {
@@ -105,7 +107,7 @@ impl Current {
     }
 }
 
-/// What is in the files.
+/// The contents of the files.
 struct Contents {
     cert: Vec<u8>,
     key: Vec<u8>,
@@ -121,12 +123,12 @@ impl Tls {
         Ok(Arc::new(Self { files: files.clone(), current, seen, told: Mutex::default() }))
     }
 
-    /// Reads the files again when they may have changed, or when somebody asks for it, until wharf closes.
+    /// Reads the files again when they may have changed or when `asked` is notified, until wharf closes.
     pub async fn follow(self: Arc<Self>, mut asked: watch::Receiver<()>, closing: CancellationToken) {
         let mut folders = Folders::new(|_| false, |_| ());
         folders.follow(self.folders());
-        // It begins with a tick, because something may have changed before the folders were watched.
-        let mut ticks = tokio::time::interval(LOOK);
+        // The first tick comes at once, because the files may have changed before the folders were watched.
+        let mut ticks = tokio::time::interval(RECHECK_INTERVAL);
         loop {
             let asks = tokio::select! {
                 () = closing.cancelled() => return,
@@ -136,7 +138,7 @@ impl Tls {
             };
             self.renew().await;
             self.tell(asks);
-            // Links on the way may lead elsewhere now.
+            // Symbolic links in the paths may lead elsewhere now.
             folders.follow(self.folders());
         }
     }
@@ -160,32 +162,32 @@ impl Tls {
             Ok(current) => {
                 self.current.send_replace(Arc::new(current));
                 *self.told.lock() = None;
-                tracing::info!("{}: the certificate was read anew", self.files.cert.display());
+                tracing::info!("{}: the certificate was reloaded", self.files.cert.display());
             }
             Err(error) => {
                 tracing::error!(
-                    "[http.tls]: the new certificate is not used, the last good one stays: {}",
+                    "[http.tls]: the new certificate is not used, the last valid one stays: {}",
                     escaped(&format!("{error:#}"))
                 );
             }
         }
     }
 
-    /// Tells the operator how long the certificate is good: if it was asked for, and once a day if it should be renewed.
+    /// Logs how long the certificate is valid: if `asked`, and once a day if the certificate should be renewed.
     fn tell(&self, asked: bool) {
         let (stage, text) = self.current.borrow().state(&self.files);
         let mut told = self.told.lock();
-        if stage == Stage::Good {
+        if stage == Stage::Valid {
             if asked {
                 tracing::info!("{text}");
             }
-        } else if asked || told.is_none_or(|at| at.elapsed() > REMIND) {
+        } else if asked || told.is_none_or(|at| at.elapsed() > REMINDER_INTERVAL) {
             *told = Some(Instant::now());
             tracing::warn!("{text}");
         }
     }
 
-    /// Agrees with a client on how to encrypt. HTTP/2 is offered to one that speaks it, if `charge` finds memory for it.
+    /// Performs the handshake with a client. HTTP/2 is offered to a client that speaks it, if `charge` finds memory for it.
     pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
@@ -203,8 +205,9 @@ impl Tls {
             let config = if charge.is_some() { config } else { http1 };
             Ok::<_, io::Error>((hello.into_stream(config).await?, charge))
         };
-        let accepted = tokio::time::timeout(HANDSHAKE, accepted).await;
-        let (stream, charge) = accepted.map_err(|_| io::Error::new(ErrorKind::TimedOut, "it takes too long"))??;
+        let accepted = tokio::time::timeout(HANDSHAKE_TIMEOUT, accepted).await;
+        let (stream, charge) =
+            accepted.map_err(|_| io::Error::new(ErrorKind::TimedOut, "the handshake takes too long"))??;
         let (_, session) = stream.get_ref();
         let h2 = charge.filter(|_| session.alpn_protocol() == Some(H2));
         let chain = session.peer_certificates().unwrap_or_default();
@@ -220,10 +223,10 @@ impl Tls {
     }
 }
 
-/// Whether wharf could use the files as they are, and how long the certificate is good. False: it is not at this time.
+/// Returns whether the certificate is valid at this time, and for how long, in words. An error: wharf could not use the files as they are.
 pub async fn check(files: &tls::Tls) -> Result<(bool, String)> {
     let (stage, text) = read(files).await?.config(files)?.state(files);
-    Ok((matches!(stage, Stage::Good | Stage::Late), text))
+    Ok((matches!(stage, Stage::Valid | Stage::ExpiresSoon), text))
 }
 
 async fn read(files: &tls::Tls) -> Result<Contents> {
@@ -247,12 +250,12 @@ fn read_file(path: &Path, check: impl Fn(&Path) -> Result<()>) -> Result<Vec<u8>
     let name = || path.display().to_string();
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).with_context(name)?;
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).with_context(name)?;
-    ensure!(bytes.len() as u64 <= MAX_BYTES, "{}: it is larger than {MAX_BYTES} bytes", name());
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).with_context(name)?;
+    ensure!(bytes.len() as u64 <= MAX_FILE_BYTES, "{}: it is larger than {MAX_FILE_BYTES} bytes", name());
     Ok(bytes)
 }
 
-/// All certificates in a file.
+/// Returns all certificates in a file.
 fn certificates(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let name = || path.display().to_string();
     let found: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().with_context(name)?;
@@ -272,7 +275,7 @@ impl Contents {
 
     fn config(&self, files: &tls::Tls) -> Result<Current> {
         let chain = certificates(&self.cert, &files.cert)?;
-        let life = chain.first().and_then(|first| Life::read(first));
+        let life = chain.first().and_then(|first| Validity::read(first));
         let key = PrivateKeyDer::from_pem_slice(&self.key)
             .with_context(|| format!("{}: there is no private key in it; it has to be PEM", files.key.display()))?;
         let provider = Arc::new(ring::default_provider());
@@ -295,7 +298,7 @@ impl Contents {
             .with_single_cert(chain, key)
             .with_context(|| format!("{} and {} cannot be used together", files.cert.display(), files.key.display()))?;
         if files.clients.is_some() {
-            // A client that came back would not have to show its certificate again, even if it has ended since.
+            // A client that resumes a TLS session would not have to present its certificate again, even if it has expired since.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         }
@@ -307,19 +310,21 @@ impl Contents {
 }
 
 impl Current {
-    /// How long the certificate is good, in words.
+    /// Returns the stage in the certificate's life, and its validity in words.
     fn state(&self, files: &tls::Tls) -> (Stage, String) {
         let path = files.cert.display();
         let Some(life) = self.life else {
-            return (Stage::Good, format!("{path}: it cannot be read how long it is good"));
+            return (Stage::Valid, format!("{path}: wharf cannot read how long the certificate is valid"));
         };
         let at = humantime::format_rfc3339_seconds;
         let stage = life.stage(SystemTime::now());
         let text = match stage {
-            Stage::Good => format!("{path}: the certificate is good until {}", at(life.until)),
-            Stage::Late => format!("{path}: the certificate ends at {}; renew it", at(life.until)),
-            Stage::Early => format!("{path}: the certificate is good only from {}; clients refuse it", at(life.from)),
-            Stage::Over => format!("{path}: the certificate ended at {}; clients refuse it", at(life.until)),
+            Stage::Valid => format!("{path}: the certificate is valid until {}", at(life.until)),
+            Stage::ExpiresSoon => format!("{path}: the certificate expires at {}; renew it", at(life.until)),
+            Stage::NotYetValid => {
+                format!("{path}: the certificate is valid only from {}; clients refuse it", at(life.from))
+            }
+            Stage::Expired => format!("{path}: the certificate expired at {}; clients refuse it", at(life.until)),
         };
         (stage, text)
     }

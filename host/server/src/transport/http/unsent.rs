@@ -1,5 +1,5 @@
-//! Answers over HTTP/1.1 until they are sent. The HTTP library drops a body when it has taken the last piece of it, while pieces may still
-//! wait to be written. What is held for the answer, such as the charge for its memory, is held until they are.
+//! Keeps the bodies of HTTP/1.1 answers until they are sent. The HTTP library drops a body when it has taken the last piece of it, while
+//! pieces may still wait to be written. What is held for the answer, such as the charge for its memory, must be held until then.
 
 use std::{
     io::{self, IoSlice},
@@ -14,7 +14,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The bodies of a connection of which pieces may wait to be written.
+/// The bodies of a connection of which pieces may still wait to be written.
 #[derive(Default)]
 pub struct Unsent(Mutex<Bodies>);
 
@@ -31,7 +31,7 @@ impl Unsent {
     fn keep(&self, body: Body) {
         let mut bodies = self.0.lock();
         if bodies.ended {
-            // What the body holds may not use this while it is locked.
+            // Dropped outside of the lock, because dropping the body may use this too.
             drop(bodies);
             drop(body);
         } else if bodies.one.is_none() {
@@ -51,7 +51,7 @@ impl Unsent {
     }
 }
 
-/// The body of an answer, which is kept with its connection when the HTTP library has taken all of it.
+/// The body of an answer. It is stored with its connection when the HTTP library has taken all of it.
 pub struct Kept {
     body: Body,
     begun: bool,
@@ -67,7 +67,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // One that was not taken to its end is given up together with its connection.
+        // A body that was not taken to its end is dropped together with its connection.
         if self.begun && (self.ended || self.body.is_end_stream()) {
             self.unsent.keep(std::mem::take(&mut self.body));
         }
@@ -100,7 +100,7 @@ impl HttpBody for Kept {
     }
 }
 
-/// A stream that tells its connection when all is written: the HTTP library flushes it only then.
+/// A stream that drops the stored bodies when they are written: the HTTP library's flush is complete only then.
 pub struct Flushed<S> {
     stream: S,
     unsent: Arc<Unsent>,
@@ -114,7 +114,7 @@ impl<S> Flushed<S> {
 
 impl<S> Drop for Flushed<S> {
     fn drop(&mut self) {
-        // Requests that go on without the connection hold this too.
+        // Requests that go on without the connection also hold `unsent`, so it is marked as ended.
         self.unsent.sent(true);
     }
 }
@@ -168,7 +168,7 @@ mod tests {
         named("ann")
     }
 
-    /// An answer for which something is charged.
+    /// Returns an answer with a charge.
     fn answer(unsent: &Arc<Unsent>, ledger: &Arc<Ledger>) -> Kept {
         let charge = ledger.message(&ledger.client(client()), 1000).ok();
         let hold = Hold { charge, ..Hold::default() };

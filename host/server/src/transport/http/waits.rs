@@ -1,4 +1,4 @@
-//! What is held for a client that waits for an answer, and what becomes of it when the client leaves.
+//! The resources held for a client that waits for an answer, and what happens to them when the client leaves.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ pub enum Place {
     Listens(#[expect(dead_code, reason = "held until it is dropped")] Listen),
 }
 
-/// The client of legacy requests that wait for their answers. When this is dropped, the client has its answers, is gone for good, or
-/// has a stream to which it may come back; then its places give way while nobody reads the stream.
+/// RAII guard of legacy requests whose client waits for the answers. If this is dropped without the answers, the places of the requests
+/// give way to others: at once if the client has no stream to come back to, else while its stream has no reader.
 pub struct WaitedFor<'a> {
     pub seats: &'a [ItsSeat],
     pub stream: Option<Arc<EventLog>>,

@@ -1,6 +1,6 @@
 //go:build wasip1
 
-// Package runtime is what the generated bindings need to share memory with the host.
+// Package runtime has the functions by which the generated bindings share memory with the host.
 package runtime
 
 import (
@@ -9,14 +9,14 @@ import (
 	"unsafe"
 )
 
-// Handle is the number by which the host knows a resource; 0 once it was given away.
+// Handle is the number by which the host identifies a resource; 0 after its ownership was transferred.
 type Handle struct{ number int32 }
 
 func MakeHandle(number int32) *Handle { return &Handle{number} }
 
 func (h *Handle) Use() int32 {
 	if h.number == 0 {
-		panic("a resource of the host is used after it was given away")
+		panic("a resource of the host is used after its ownership was transferred")
 	}
 	return h.number
 }
@@ -35,44 +35,45 @@ func (h *Handle) TakeOrNil() int32 {
 
 func (h *Handle) Set(number int32) { h.number = number }
 
-// Allocate returns memory that stays where it is until the pinner lets go of it.
+// Allocate returns memory that does not move until the pinner unpins it.
 func Allocate(pinner *runtime.Pinner, size, align uintptr) unsafe.Pointer {
 	if size == 0 {
 		return nil
 	}
-	// Words of eight bytes are aligned for every type of the contract.
+	// Words of eight bytes satisfy the alignment of every type of the contract.
 	words := make([]uint64, (size+7)/8)
 	memory := unsafe.Pointer(unsafe.SliceData(words))
 	pinner.Pin(memory)
 	return memory
 }
 
-// What the host has written for this side: the arguments of the call, and results of imports.
+// written pins memory that the host wrote: the arguments of the call, and results of imports.
 var written runtime.Pinner
 
-// Unpin lets go of what the host has written, after it was read.
+// Unpin unpins the memory that the host wrote, after it was read.
 func Unpin() { written.Unpin() }
 
-// The adapter of WASI takes its memory before Go's own allocator is there, so the first pieces come from here.
+// The WASI adapter allocates memory before Go's own allocator is initialized, so the first allocations come from here.
 var (
 	early   [3 << 16]byte
 	used    uintptr
 	isReady bool
 )
 
-// The host calls this to make room for what it passes. No import may be called meanwhile; but to collect garbage, Go asks for the
-// time. So the collector is off whenever the host may call this, and for the rest the adapter answers with the time that it knows.
+// realloc allocates memory for values that the host passes. The host calls it, and no import may be called before it returns. But Go's
+// garbage collector asks for the time, which is an import. So the collector is off whenever the host may call this function, and for
+// other uses of the clock the adapter returns the last time that it knows.
 //
 //go:wasmexport cabi_realloc
 func realloc(old unsafe.Pointer, oldSize, align, size uintptr) unsafe.Pointer {
 	if old != nil {
-		panic("the host does not grow what it has written")
+		panic("the host tries to grow an allocation")
 	}
 	if !isReady {
 		start := uintptr(unsafe.Pointer(&early))
 		at := (start+used+align-1)&^(align-1) - start
 		if at+size > uintptr(len(early)) {
-			panic("the memory for the start is too small")
+			panic("the memory for allocations before Go's start is too small")
 		}
 		used = at + size
 		return unsafe.Pointer(&early[at])
@@ -86,7 +87,7 @@ func realloc(old unsafe.Pointer, oldSize, align, size uintptr) unsafe.Pointer {
 //go:wasmimport wasi_snapshot_preview1 adapter_monotonic_clock_set_paused
 func pauseClock(paused int32)
 
-// How much the heap grows before garbage is collected, as Go has it by default or GOGC says.
+// growth is the percentage by which the heap grows before garbage is collected: Go's default, or GOGC.
 var growth int
 
 func init() {
@@ -94,15 +95,15 @@ func init() {
 	isReady = true
 }
 
-// Collecting runs a function with the collector on: the author's code.
+// Collecting runs a function, the author's code, with the garbage collector on.
 func Collecting[T any](run func() T) T {
 	debug.SetGCPercent(growth)
-	// To switch it off waits for the end of a collection that is under way.
+	// Switching the collector off waits for the end of a running collection.
 	defer debug.SetGCPercent(-1)
 	return run()
 }
 
-// Receiving runs an import for which the host may make room, with the collector off. What it returns refers to that room.
+// Receiving runs an import whose result the host may allocate by realloc, with the collector off. The result refers to that memory.
 func Receiving[T any](run func() T) T {
 	before := debug.SetGCPercent(-1)
 	result := run()

@@ -11,7 +11,7 @@ const (
 	ResultErr = 1
 )
 
-// Unit is what a result without a value holds.
+// Unit is the value type of a result without a value.
 type Unit struct{}
 
 // Tuple2 is a pair.
@@ -20,7 +20,7 @@ type Tuple2[A, B any] struct {
 	F1 B
 }
 
-// Option is a value or nothing.
+// Option is an optional value.
 type Option[T any] struct {
 	value T
 	some  bool
@@ -37,7 +37,7 @@ func (o Option[T]) Tag() uint8 {
 	return OptionNone
 }
 
-// Some is the value, or the zero value if there is none.
+// Some returns the value, or the zero value if it is absent.
 func (o Option[T]) Some() T { return o.value }
 
 // Result is the value of a success or of a failure.

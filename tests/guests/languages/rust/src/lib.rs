@@ -1,5 +1,5 @@
-//! What the suite does not look at: the plugin's config, its directories, requests over HTTP, chance, and failures. The plugins in
-//! other languages have the same tools.
+//! Abilities that the official suite does not test: the plugin's config, its directories, HTTP requests, random numbers, and failures. The
+//! plugins in other languages have the same tools.
 
 #![allow(clippy::disallowed_methods, reason = "a plugin sees only the files that are open to it")]
 
@@ -73,7 +73,7 @@ impl Abilities {
     /// What has to differ from call to call.
     fn ability_chance() -> Result<String> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
-        // The standard library has no random numbers but the seeds of its hash maps.
+        // The standard library has no random numbers except the seeds of its hash maps.
         let random = || RandomState::new().hash_one("a").to_string();
         let clock = u64::try_from(now.as_millis())?;
         Ok(json!({ "random": random(), "secure": random(), "hash": random(), "clock_ms": clock }).to_string())

@@ -1,4 +1,4 @@
-// The table of what a plugin can do, the same in each language.
+// The abilities of a plugin, the same in each language.
 import * as v from "valibot";
 import { Failure, tool } from "wharf-sdk";
 import { readFile } from "wharf-sdk/files";

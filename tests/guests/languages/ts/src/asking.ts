@@ -1,4 +1,4 @@
-// Tools that ask the client. Each asks, and runs again from its start with the answers: nothing waits meanwhile.
+// Tools that ask the client. After a question, the tool runs again from its start with the answers; nothing waits in between.
 import * as v from "valibot";
 import { type Call, type FormAnswer, form, type Question, roots, sampling, tool } from "wharf-sdk";
 
@@ -25,7 +25,7 @@ function told({ action, content }: FormAnswer<unknown>): string {
 
 export async function greetByForm(_: object, call: Call): Promise<string> {
   const { content } = await call.ask("user_name", nameForm("What is your name?"));
-  return content ? `Hello, ${content.name}!` : "Hello, whoever you are!";
+  return content ? `Hello, ${content.name}!` : "Hello, anonymous!";
 }
 
 async function confirm(_: object, call: Call): Promise<string> {

@@ -4,7 +4,7 @@ import { embedded, listChanged, result, tool } from "wharf-sdk";
 import { picture, sound } from "./media.js";
 import { wait } from "./schema.js";
 
-/** Published as it stands here: the suite looks for each of its keywords. */
+/** Published unchanged: the suite looks for each of its keywords. */
 const SCHEMA = {
   $schema: "https://json-schema.org/draft/2020-12/schema",
   type: "object",
@@ -102,7 +102,7 @@ export const plain = [
   tool("test_reconnection", {
     description: "Takes so long that the stream of its answer is closed meanwhile and the client has to come back.",
     async run() {
-      // The operator's `poll_after_ms` has to be less than this for the suite to see the stream close.
+      // The operator's `poll_after_ms` has to be less than this duration, so that the suite sees the stream close.
       await wait(900);
       return "The answer that the client came back for.";
     },

@@ -1,5 +1,5 @@
-// The fixture that the official MCP conformance suite wants to find on a server, and then the table of what a plugin in this
-// language can do. The reference is `tests/guests/conformance`, in Rust.
+// The fixture that the official MCP conformance suite expects on a server, and then the abilities of a plugin in this
+// language. The reference is `tests/guests/conformance`, in Rust.
 import { plugin } from "wharf-sdk";
 
 import { fetching } from "./fetching.js";

@@ -1,4 +1,4 @@
-// The prompts, one of which asks first, and what completes the arguments of one.
+// The prompts, one of which asks a question first, and the completion of a prompt's arguments.
 import * as v from "valibot";
 import { embedded, form, prompt, user } from "wharf-sdk";
 

@@ -1,4 +1,4 @@
-// The same for the engine QuickJS, which has no `fetch`.
+// The same plugin for the engine QuickJS, which has no `fetch`.
 import { plugin } from "wharf-sdk";
 
 import { parts } from "./parts.js";

@@ -5,5 +5,5 @@ export const text = (description: string) => v.pipe(v.string(), v.description(de
 
 export const object = <const E extends v.ObjectEntries>(entries: E) => toStandardJsonSchema(v.object(entries));
 
-/** The world goes on while a call waits. */
+/** Blocking is fine here: nothing else runs in the sandbox of this call. */
 export const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

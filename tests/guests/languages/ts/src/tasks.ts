@@ -30,7 +30,7 @@ export const tasks = [
     task: "required",
     async run() {
       await wait(1000);
-      // What a tool could not do is for the model to read: the task completes, with a result that says so.
+      // A failure of the tool itself is for the model to read: the task completes, with a result that says so.
       throw new Failure("The job did not work out.");
     },
   }),
@@ -39,7 +39,7 @@ export const tasks = [
     description: "Fails with an error of the protocol.",
     task: "optional",
     run() {
-      // What is wrong with the request is an error of the protocol: the task fails.
+      // An invalid request is a protocol error: the task fails.
       throw new Failure("The job cannot run.", { code: -32603 });
     },
   }),

@@ -1,8 +1,8 @@
-//! JSON values for the validator, where each read pays out of the budget. Whatever a schema does, it has to read the value, so
-//! the budget ends it wherever it is.
+//! Metered JSON values for the validator: each read of a value consumes steps of the budget (see `budget`). Whatever a schema does, it must
+//! read the value, so the budget can stop the validator at any point.
 //!
-//! The check for unique items is done here too, because the validator's own is slow on hostile values. It uses hashes that
-//! nobody can predict.
+//! The check for unique items is implemented here too, because the validator's own is slow on hostile values. It uses hashes with a random
+//! key, so that collisions cannot be constructed.
 
 use std::{
     borrow::Cow,
@@ -18,9 +18,10 @@ use serde_json::{Map, Number, Value};
 
 use super::budget::{pay, pay_error, pay_name, pay_text};
 
-/// The JSON implementation for the validator: the values of serde_json, where reads pay.
-pub struct Judged;
+/// The JSON implementation for the validator: the values of `serde_json`, with metered reads.
+pub struct Metered;
 
+/// A metered value.
 #[derive(Clone, Copy)]
 pub struct At<'a>(pub &'a Value);
 
@@ -34,7 +35,7 @@ pub struct MemberIter<'a>(serde_json::map::Iter<'a>);
 
 pub struct ElementIter<'a>(std::slice::Iter<'a, Value>);
 
-impl Json for Judged {
+impl Json for Metered {
     type Node<'a> = At<'a>;
     type PreparedKey = String;
     type StringBuffer = Value;
@@ -55,7 +56,7 @@ impl Json for Judged {
     }
 }
 
-impl<'a> Node<'a, Judged> for At<'a> {
+impl<'a> Node<'a, Metered> for At<'a> {
     type Object = Members<'a>;
     type Array = Elements<'a>;
     type Number = &'a Number;
@@ -70,7 +71,7 @@ impl<'a> Node<'a, Judged> for At<'a> {
         self.0.as_array().map(|all| Elements(all))
     }
 
-    /// Pays for the whole text, since patterns read all of it, some of them a hundred times slower than a comparison.
+    /// Pays for the whole text, because patterns read all of it, some of them a hundred times slower than a comparison.
     fn as_string(&self) -> Option<Cow<'a, str>> {
         let text = self.0.as_str()?;
         pay_text(text.len());
@@ -125,7 +126,7 @@ impl<'a> Node<'a, Judged> for At<'a> {
         equal(self.0, expected)
     }
 
-    /// The validator calls this only to make an error.
+    /// The validator calls this only to construct an error.
     fn to_value(&self) -> Cow<'a, Value> {
         pay_error();
         Cow::Borrowed(self.0)
@@ -138,7 +139,7 @@ impl<'a> Node<'a, Judged> for At<'a> {
     }
 }
 
-impl<'a> Object<'a, Judged> for Members<'a> {
+impl<'a> Object<'a, Metered> for Members<'a> {
     type Node = At<'a>;
     type MemberName = &'a str;
     type MembersIter = MemberIter<'a>;
@@ -161,7 +162,7 @@ impl<'a> Object<'a, Judged> for Members<'a> {
 impl<'a> Iterator for MemberIter<'a> {
     type Item = (&'a str, At<'a>);
 
-    /// Pays for the name, which is looked up in sets and matched against patterns.
+    /// Pays for the name, which the validator looks up in sets and matches against patterns.
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.0.next()?;
         pay_name(name.len());
@@ -169,7 +170,7 @@ impl<'a> Iterator for MemberIter<'a> {
     }
 }
 
-impl<'a> Array<'a, Judged> for Elements<'a> {
+impl<'a> Array<'a, Metered> for Elements<'a> {
     type Node = At<'a>;
     type ElementsIter = ElementIter<'a>;
 
@@ -205,7 +206,7 @@ impl<'a> Iterator for ElementIter<'a> {
     }
 }
 
-/// Whether two values are equal as JSON Schema defines it. Pays for the comparison.
+/// Whether two values are equal as defined by JSON Schema. Pays for the comparison.
 fn equal(one: &Value, other: &Value) -> bool {
     pay(1);
     match (one, other) {
@@ -224,7 +225,7 @@ fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Hashes a value so that equal values have equal hashes, and differently nested ones different hashes.
+/// Hashes a value so that equal values have equal hashes, and values that differ only in nesting have different hashes.
 fn hash(value: &Value, state: &mut impl Hasher) {
     pay(1);
     match value {

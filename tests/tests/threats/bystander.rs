@@ -1,20 +1,20 @@
-//! A client that wants to work, beside whatever else goes on; and the bounds that the host keeps.
+//! A client that works in parallel with an attack, and the limits of the host.
 
 use std::time::{Duration, Instant};
 
 use e2e::{Folder, Server, Session, json, memory_kib, plugin, text};
 
-/// How long an answer may take at the worst. Alone on a machine it is a hundredth of that; tests run side by side.
+/// The longest time that an answer may take. On an idle machine it takes a hundredth of that; tests run in parallel.
 const WORST: Duration = Duration::from_secs(6);
-/// What the binary itself and its sandboxes at rest take.
+/// The memory of the binary itself and its idle sandboxes.
 const SLACK_MIB: u64 = 128;
 
-/// A config with `echo` as `by_echo`, and whatever else.
+/// A config with `echo` as `by_echo`, and further lines.
 pub fn config(folder: &Folder, more: &str) {
     folder.config(&format!("{more}\n[plugins.echo]\npath = {:?}\nprefix = \"by_\"\n", plugin("echo")));
 }
 
-/// How long answers took.
+/// The latencies of answers.
 #[derive(Default)]
 pub struct Latencies(Vec<Duration>);
 
@@ -25,18 +25,18 @@ impl Latencies {
     }
 }
 
-/// One call and one ping; fails if they are not answered, or late.
+/// Makes one call and one ping; fails if they are not answered, or late.
 pub async fn works(session: &mut Session<'_>, latencies: &mut Latencies, during: &str) {
     let began = Instant::now();
     assert_eq!(session.request("ping", json!({})).await.unwrap(), json!({}), "{during}");
     latencies.0.push(began.elapsed());
     let result = session.call("by_echo", json!({ "message": "well" })).await;
     assert_eq!(text(&result), "well", "{during}");
-    assert!(began.elapsed() < WORST, "{during}: the client beside it waits {:?}", began.elapsed());
+    assert!(began.elapsed() < WORST, "{during}: the other client waits {:?}", began.elapsed());
 }
 
-/// Does something hostile while a client works beside it; what came of it.
-pub async fn beside<T>(session: &mut Session<'_>, what: &str, attack: impl Future<Output = T>) -> T {
+/// Runs an attack while a client works in parallel; returns the result of the attack.
+pub async fn during<T>(session: &mut Session<'_>, what: &str, attack: impl Future<Output = T>) -> T {
     let mut attack = std::pin::pin!(attack);
     let mut latencies = Latencies::default();
     let done = loop {
@@ -52,7 +52,7 @@ pub async fn beside<T>(session: &mut Session<'_>, what: &str, attack: impl Futur
     done
 }
 
-/// Fails if more memory was ever in use than the bound, given in MiB: `total_memory_mib` + `total_host_memory_mib`.
+/// Fails if memory use ever exceeded the limit, in MiB: `total_memory_mib` + `total_host_memory_mib`.
 pub fn within(server: &Server, bound_mib: u64, what: &str) {
     let most = memory_kib(server.pid(), "VmHWM") >> 10;
     println!("{what}: at most {most} MiB of {} MiB", bound_mib + SLACK_MIB);
