@@ -105,6 +105,12 @@ pub trait Occupant: Send + Sync {
     /// compared. Must not use the pool, whose lock is held.
     fn gives_way(&self, now: Instant) -> Option<GivesWay>;
 
+    /// The class of the occupant, if there are others that can be used in its stead. No occupant is evicted for a new one of the same party
+    /// and class: the party can use the one that is there.
+    fn class(&self) -> Option<u64> {
+        None
+    }
+
     /// Evicts the occupant. Its place already counts as free, although the occupant may take a moment to stop.
     fn end(&self);
 }
@@ -171,6 +177,12 @@ struct Waiting {
     given: oneshot::Sender<Place>,
 }
 
+impl Waiting {
+    fn class(&self) -> Option<u64> {
+        self.occupant.as_ref()?.class()
+    }
+}
+
 /// The result of serving waiters: places that were given, and occupants that were evicted for them. Both are notified outside the lock.
 #[derive(Default)]
 struct Served {
@@ -230,12 +242,15 @@ impl State {
         }
     }
 
-    /// Selects the occupant to evict for `party`. `is_full`: no place is free. While places are free, the party gets none because of what
+    /// Selects the occupant to evict for a new occupant of `party`. `is_full`: no place is free. While places are free, the party gets none because of what
     /// it holds itself; then only its own occupants can be evicted, and idle ones of parties that hold more.
-    fn to_evict(&self, party: Party, is_full: bool, rule: &Rule) -> Option<u64> {
+    fn to_evict(&self, party: Party, class: Option<u64>, is_full: bool, rule: &Rule) -> Option<u64> {
         let (wants, now) = (self.held(party), Instant::now());
         let candidates = self.occupants.iter().filter_map(|(number, (other, occupant))| {
             let (holds, own) = (self.held(*other), *other == party);
+            if own && class.is_some() && occupant.class() == class {
+                return None;
+            }
             let may = |idle: Duration| holds > wants + 1 || (is_full && idle >= rule.old);
             let (rank, idle) = match occupant.gives_way(now)? {
                 GivesWay::ToAnyone { idle } if own || is_full => (0, idle),
@@ -249,8 +264,8 @@ impl State {
     }
 
     /// Takes the place of an occupant away for `party`, and returns the occupant. The caller has to end it outside the lock.
-    fn make_room(&mut self, party: Party, is_full: bool, rule: &Rule) -> Option<Arc<dyn Occupant>> {
-        let (other, occupant) = self.occupants.remove(&self.to_evict(party, is_full, rule)?)?;
+    fn make_room(&mut self, party: Party, class: Option<u64>, is_full: bool, rule: &Rule) -> Option<Arc<dyn Occupant>> {
+        let (other, occupant) = self.occupants.remove(&self.to_evict(party, class, is_full, rule)?)?;
         self.give_back(other);
         Some(occupant)
     }
@@ -267,11 +282,12 @@ impl State {
         }
         let mut rest: Vec<(usize, &Waiting)> = self.waiting.iter().enumerate().collect();
         rest.sort_by_key(order);
-        // The answer is the same for all waiters of one party.
+        // The answer is the same for all waiters of one party and class.
         let mut asked = HashSet::new();
-        rest.retain(|(_, waiting)| asked.insert(waiting.party));
+        rest.retain(|(_, waiting)| asked.insert((waiting.party, waiting.class())));
         let is_full = self.taken >= whole;
-        rest.into_iter().find(|(_, one)| self.to_evict(one.party, is_full, rule).is_some()).map(|(at, _)| (at, true))
+        let evicts = |one: &Waiting| self.to_evict(one.party, one.class(), is_full, rule).is_some();
+        rest.into_iter().find(|(_, one)| evicts(one)).map(|(at, _)| (at, true))
     }
 }
 
@@ -288,17 +304,17 @@ impl Places {
 
     /// Takes a place at once, and evicts an occupant for it if necessary.
     pub fn take(self: &Arc<Self>, party: Party) -> Result<Place, Full> {
-        self.take_or_end(party).map(|(place, _)| place)
+        self.take_or_end(party, None).map(|(place, _)| place)
     }
 
-    fn take_or_end(self: &Arc<Self>, party: Party) -> Result<(Place, bool), Full> {
+    fn take_or_end(self: &Arc<Self>, party: Party, class: Option<u64>) -> Result<(Place, bool), Full> {
         let (place, ended) = {
             let mut state = self.state.lock();
             let ended = match state.fits(party, self.whole) {
                 true => None,
                 false => {
                     let is_full = state.taken >= self.whole;
-                    Some(state.make_room(party, is_full, self.rule).ok_or_else(|| self.full(&state, party))?)
+                    Some(state.make_room(party, class, is_full, self.rule).ok_or_else(|| self.full(&state, party))?)
                 }
             };
             (self.place(&mut state, party, None), ended)
@@ -311,7 +327,7 @@ impl Places {
 
     /// Takes a place at once for an occupant that can be evicted later. Returns also whether another occupant was evicted for it.
     pub fn take_for(self: &Arc<Self>, party: Party, occupant: Arc<dyn Occupant>) -> Result<(Place, bool), Full> {
-        let (mut place, ended) = self.take_or_end(party)?;
+        let (mut place, ended) = self.take_or_end(party, occupant.class())?;
         place.give_way(occupant);
         Ok((place, ended))
     }
@@ -379,7 +395,8 @@ impl Places {
             state.turn = state.turn.max(turn);
             if ends {
                 let is_full = state.taken >= self.whole;
-                served.ended.extend(state.make_room(party, is_full, self.rule));
+                let class = occupant.as_ref().and_then(|occupant| occupant.class());
+                served.ended.extend(state.make_room(party, class, is_full, self.rule));
             }
             served.given.push((given, self.place(state, party, occupant)));
         }

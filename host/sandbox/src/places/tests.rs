@@ -134,6 +134,7 @@ struct Idle {
     seconds: Option<u64>,
     unused: bool,
     comes_back: bool,
+    class: Option<u64>,
     ended: AtomicBool,
 }
 
@@ -145,6 +146,10 @@ impl Occupant for Idle {
             (false, true) => GivesWay::ToOthers { idle },
             (false, false) => GivesWay::ToSmaller { idle },
         })
+    }
+
+    fn class(&self) -> Option<u64> {
+        self.class
     }
 
     fn end(&self) {
@@ -160,7 +165,7 @@ fn ended(taken: &Taken) -> bool {
 }
 
 fn take(places: &Arc<Places>, number: u64, seconds: Option<u64>, unused: bool) -> Option<Taken> {
-    let occupant = Arc::new(Idle { seconds, unused, comes_back: false, ended: AtomicBool::new(false) });
+    let occupant = Arc::new(Idle { seconds, unused, comes_back: false, class: None, ended: AtomicBool::new(false) });
     let (place, _) = places.take_for(party(number), Arc::clone(&occupant) as Arc<dyn Occupant>).ok()?;
     Some((place, occupant))
 }
@@ -200,8 +205,9 @@ fn one_that_comes_back_is_never_ended_for_its_own_taker() {
     let places = Places::new(&RULE, 4);
     let mut held: Vec<_> = (0..3).map(|_| places.take(party(1)).unwrap()).collect();
     let (first, second) = held.split_at_mut(1);
-    let occupant =
-        |comes_back| Arc::new(Idle { seconds: Some(1), unused: false, comes_back, ended: AtomicBool::new(false) });
+    let occupant = |comes_back| {
+        Arc::new(Idle { seconds: Some(1), unused: false, comes_back, class: None, ended: AtomicBool::new(false) })
+    };
     let (stays, goes) = (occupant(true), occupant(false));
     first[0].give_way(Arc::clone(&stays) as Arc<dyn Occupant>);
     assert!(places.take(party(1)).is_err());
@@ -217,6 +223,28 @@ fn one_that_comes_back_is_never_ended_for_its_own_taker() {
     assert!(stays.ended.load(Ordering::Relaxed), "evicted for a party that holds fewer places");
     drop((held, own));
     assert_eq!(places.taken(), 2);
+}
+
+#[tokio::test]
+async fn one_that_could_be_used_is_not_ended_for_another_of_its_class() {
+    let places = Places::new(&RULE, 4);
+    let of = |class, seconds| {
+        let (unused, comes_back, ended) = (false, false, AtomicBool::new(false));
+        Arc::new(Idle { seconds, unused, comes_back, class: Some(class), ended })
+    };
+    let take = |occupant: &Arc<Idle>| places.take_for(party(1), Arc::clone(occupant) as _);
+    let first = [of(7, Some(90)), of(7, Some(90)), of(7, Some(90))];
+    let held: Vec<_> = first.iter().map(|one| take(one).unwrap()).collect();
+    let any_ended = || first.iter().any(|one| one.ended.load(Ordering::Relaxed));
+    assert!(take(&of(7, Some(90))).is_err());
+    let mut same = Box::pin(places.wait_for(party(1), of(7, Some(90)) as _));
+    assert!(poll(&mut same).is_none() && !any_ended());
+    let mut other = Box::pin(places.wait_for(party(1), of(8, None) as _));
+    let other = poll(&mut other);
+    assert!(other.is_some() && any_ended(), "one of another class gets the place, although it came later");
+    assert!(poll(&mut same).is_none());
+    drop(held);
+    assert!(poll(&mut same).is_some());
 }
 
 #[test]

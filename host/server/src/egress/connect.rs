@@ -63,12 +63,12 @@ pub static CONNECTIONS: Rule = Rule {
     until: "the connection is closed: after the response, or 15 s later if it can be used again",
     asking: "not held: no call of a plugin runs while it waits for a person; the connection may be idle for 15 s",
     gone: "given back, since the connection is closed with the call that uses it",
-    gives_way: "idle connections, the longest idle first, to plugins with fewer connections and to further requests of the same plugin",
+    gives_way: "idle connections, the longest idle first, to plugins with fewer connections and to the same plugin's requests to other servers",
     old: Duration::from_secs(5),
 };
 
 /// The addresses that a connection may reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Allowed {
     Public,
     /// Public and private addresses.
@@ -218,6 +218,8 @@ impl StdError for Unconnected {}
 #[derive(Clone)]
 pub struct Connector {
     pub dialer: Arc<Dialer>,
+    /// The number of the plugin's network; each has its own pool of connections.
+    pub network: u64,
     /// The plugin.
     pub party: Party,
     pub allowed: Allowed,
@@ -238,7 +240,7 @@ pub struct Proxy {
 impl Connector {
     async fn connect(self, uri: Uri) -> Result<Io, Unconnected> {
         let target = Target::of(&uri).map_err(|problem| Unconnected::Config(problem.to_owned()))?;
-        let line = Line::new();
+        let line = Line::new((self.network, self.allowed, uri.scheme_str(), uri.authority()));
         let place =
             timeout(CONNECT_TIMEOUT, self.dialer.connections.wait_for(self.party, Arc::clone(&line) as _)).await;
         let place = place.map_err(|_| Unconnected::Refused(HttpRefusal::Limit("http_at_once")))?;

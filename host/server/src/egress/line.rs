@@ -1,6 +1,7 @@
 //! The usage state of one connection: whether a request uses it, and how it is closed when its place is needed by another plugin.
 
 use std::{
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash},
     io,
     pin::Pin,
     sync::Arc,
@@ -58,6 +59,8 @@ pub static REQUESTS: Rule = Rule {
 /// first write after a read begins the next request.
 pub struct Line {
     created: Instant,
+    /// The pool and the server that the connection belongs to.
+    class: u64,
     state: Mutex<State>,
 }
 
@@ -75,8 +78,13 @@ struct State {
 }
 
 impl Line {
-    pub fn new() -> Arc<Self> {
-        Arc::new(Self { created: Instant::now(), state: Mutex::default() })
+    /// `pool` identifies the connections that are used in each other's stead: those of one HTTP client to one server.
+    pub fn new(pool: impl Hash) -> Arc<Self> {
+        Arc::new(Self {
+            created: Instant::now(),
+            class: BuildHasherDefault::<DefaultHasher>::default().hash_one(pool),
+            state: Mutex::default(),
+        })
     }
 
     fn idle(&self, state: &State, now: Instant) -> Option<Duration> {
@@ -124,6 +132,12 @@ impl Occupant for Line {
     fn gives_way(&self, now: Instant) -> Option<GivesWay> {
         let state = self.state.lock();
         Some(GivesWay::ToSmaller { idle: self.idle(&state, now)? })
+    }
+
+    /// A request that waits for a connection gets the first of its class that becomes idle. If that one were closed to make room for
+    /// another, a plugin that is at its limit would open a connection for each request.
+    fn class(&self) -> Option<u64> {
+        Some(self.class)
     }
 
     fn end(&self) {
@@ -289,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_connection_is_idle_between_two_requests() {
-        let line = Line::new();
+        let line = Line::new(());
         let cx = Context::from_waker(Waker::noop());
         assert!(!is_idle(&line), "it was made for a request");
         line.on_write();

@@ -162,8 +162,15 @@ impl PluginNetwork {
             Some(IssuedPlaceholder { variable: name.clone(), secret: secret.clone(), value, finder })
         };
         let placeholders = allowance.placeholders.iter().filter_map(placeholder).collect();
-        let connector =
-            Connector { dialer, party, allowed: Allowed::Public, tls: Arc::new(Tls::new(roots)), proxy, io };
+        let connector = Connector {
+            dialer,
+            network: number,
+            party,
+            allowed: Allowed::Public,
+            tls: Arc::new(Tls::new(roots)),
+            proxy,
+            io,
+        };
         let (masks, senders) = (Mutex::default(), Default::default());
         let requests = Places::new(&REQUESTS, MAX_REQUESTS_PER_PLUGIN);
         Self(Arc::new(Inner { number, allowance, placeholders, vault, masks, senders, connector, requests }))
