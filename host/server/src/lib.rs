@@ -71,54 +71,6 @@
 
 #![forbid(unsafe_code)]
 
-#[doc(hidden)]
-pub mod access;
-#[doc(hidden)]
-pub mod app;
-#[doc(hidden)]
-pub mod approvals;
-#[doc(hidden)]
-pub mod audit;
-#[doc(hidden)]
-pub mod auth;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod authoring;
-#[doc(hidden)]
-pub mod base;
-#[doc(hidden)]
-pub mod bridge;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod cli;
-#[doc(hidden)]
-pub mod client;
-#[doc(hidden)]
-pub mod config;
-#[doc(hidden)]
-pub mod egress;
-#[doc(hidden)]
-pub mod methods;
-#[doc(hidden)]
-pub mod observe;
-#[doc(hidden)]
-pub mod plugins;
-#[doc(hidden)]
-pub mod profiles;
-#[doc(hidden)]
-pub mod roles;
-#[doc(hidden)]
-pub mod schema;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod setup;
-#[doc(hidden)]
-pub mod tasks;
-#[doc(hidden)]
-pub mod telemetry;
-#[doc(hidden)]
-pub mod transport;
-
 pub use wharf_protocol::{
     Method, Revision,
     meta::Trace,
@@ -129,14 +81,16 @@ pub use wharf_sandbox::{
     network::{HttpDenial, HttpRefusal, HttpUse},
 };
 
-pub use crate::{
+pub use wharf_app::{Builder, Error, Session, Wharf};
+pub use wharf_base::principal::Principal;
+pub use wharf_config::{
     access::{
         approval::{Approver, Ask},
         capability::Access,
     },
-    app::{Builder, Error, Session, Wharf},
-    base::principal::Principal,
     config::Plugin,
+};
+pub use wharf_plugins::{
     observe::record::{Action, Approval, CallRecord, Ended, Granted, Observer, RequestFacts, Transport},
     plugins::{
         snapshot::{Entry, PluginStatus, Serving, Wanted},

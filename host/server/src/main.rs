@@ -23,5 +23,5 @@ fn main() -> ExitCode {
     if let Some(compiled) = wharf_sandbox::compile_if_asked() {
         return compiled;
     }
-    wharf::cli::run(wharf::cli::Arguments::parse())
+    wharf_cli::cli::run(wharf_cli::cli::Arguments::parse())
 }

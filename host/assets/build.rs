@@ -1,0 +1,106 @@
+//! Embeds files into the library, compressed with deflate: the plugins of this repository as built-ins, and the
+//! template folders for new plugins.
+//!
+//! The plugins are WebAssembly, which cargo does not build with the library: `cargo xtask build` builds them first and names their folder
+//! in `WHARF_BUILTINS`. Without that variable no plugin is built in.
+
+#![expect(clippy::disallowed_methods, reason = "the files are read here")]
+
+use std::{
+    env, fs,
+    io::{Error, ErrorKind, Result},
+    path::{Path, PathBuf},
+};
+
+/// The built-in plugins: those that need only what a command line can grant and a config can narrow.
+const BUILT_IN: [&str; 6] = ["fetch", "files", "git", "memory", "sequentialthinking", "time"];
+
+/// The languages that have a template, and those that have an SDK.
+const TEMPLATES: [&str; 6] = ["rust", "ts", "js", "python", "go", "c"];
+const SDKS: [&str; 5] = ["rust", "ts", "python", "go", "c"];
+/// Folders that are not copied into a template: output of tools, and the SDKs' own tests.
+const LEFT_BY_TOOLS: [&str; 5] = ["node_modules", ".venv", "__pycache__", "dist", "target"];
+const TESTS: [&str; 2] = ["test", "tests"];
+
+fn main() -> Result<()> {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=WHARF_BUILTINS");
+    let to = PathBuf::from(env::var_os("OUT_DIR").ok_or_else(|| Error::from(ErrorKind::NotFound))?);
+    built_ins(&to)?;
+    if env::var_os("CARGO_FEATURE_TEMPLATES").is_some() {
+        templates(&to)?;
+    }
+    Ok(())
+}
+
+/// Writes the table of built-in plugins. Each plugin is compressed by itself, since a command needs only one of them.
+fn built_ins(to: &Path) -> Result<()> {
+    let mut all = String::from("[\n");
+    if let Some(from) = env::var_os("WHARF_BUILTINS").filter(|from| !from.is_empty()).map(PathBuf::from) {
+        let (there, missing): (Vec<_>, Vec<_>) =
+            BUILT_IN.into_iter().partition(|name| from.join(format!("{name}.wasm")).is_file());
+        if !missing.is_empty() {
+            // Some builds, such as the demo, leave plugins out on purpose. When a file is added to the folder,
+            // cargo runs this script again.
+            println!(
+                "cargo::warning=not built into the binary, because {} does not contain them: {}",
+                from.display(),
+                missing.join(", ")
+            );
+            println!("cargo::rerun-if-changed={}", from.display());
+        }
+        for name in there {
+            let component = read(&from.join(format!("{name}.wasm")))?;
+            all += &format!("    ({name:?}, {}),\n", deflated(to, name, &component)?);
+        }
+    }
+    fs::write(to.join("builtins.rs"), all + "]\n")
+}
+
+/// Writes all files of the templates, concatenated because similar files compress well together, and a table of their paths and lengths.
+fn templates(to: &Path) -> Result<()> {
+    let (mut paths, mut contents) = (Vec::new(), Vec::new());
+    for language in TEMPLATES {
+        below(Path::new("../../examples"), Path::new(language), &LEFT_BY_TOOLS, &mut paths, &mut contents)?;
+    }
+    let left_out = [LEFT_BY_TOOLS.as_slice(), TESTS.as_slice()].concat();
+    for language in SDKS {
+        below(Path::new("../../sdk-guest"), Path::new(language), &left_out, &mut paths, &mut contents)?;
+    }
+    let all = deflated(to, "templates", &contents)?;
+    fs::write(to.join("templates.rs"), format!("(&[\n{}], {all})\n", paths.concat()))
+}
+
+/// Appends the files of a folder and of its subfolders, sorted by name.
+fn below(root: &Path, folder: &Path, left_out: &[&str], paths: &mut Vec<String>, contents: &mut Vec<u8>) -> Result<()> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(root.join(folder))? {
+        names.push(entry?.file_name().into_string().map_err(|_| Error::from(ErrorKind::InvalidFilename))?);
+    }
+    names.sort();
+    for name in names {
+        let path = folder.join(&name);
+        if root.join(&path).is_dir() {
+            if !left_out.contains(&name.as_str()) && !name.ends_with(".egg-info") {
+                below(root, &path, left_out, paths, contents)?;
+            }
+        } else if name != "package-lock.json" && !name.ends_with(".wasm") && !name.ends_with(".new") {
+            let file = read(&root.join(&path))?;
+            let place = root.file_name().map(Path::new).unwrap_or(root).join(&path);
+            paths.push(format!("    ({:?}, {}),\n", place.to_string_lossy(), file.len()));
+            contents.extend(file);
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    println!("cargo::rerun-if-changed={}", path.display());
+    fs::read(path).map_err(|error| Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+/// Returns the expression that includes these bytes deflated: to a third of their size, and inflated again in a few milliseconds.
+fn deflated(to: &Path, name: &str, bytes: &[u8]) -> Result<String> {
+    fs::write(to.join(format!("{name}.deflated")), miniz_oxide::deflate::compress_to_vec(bytes, 9))?;
+    Ok(format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.deflated\")).as_slice()"))
+}

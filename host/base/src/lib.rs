@@ -1,0 +1,30 @@
+//! Basics that all other modules may use, and that depend on no other module: text, paths, counted memory, random ids.
+
+#![forbid(unsafe_code)]
+
+pub mod below;
+pub mod certificate;
+pub mod explain;
+pub mod failed;
+pub mod folders;
+pub mod group;
+pub mod guard;
+pub mod heavy;
+pub mod ledger;
+pub mod machine;
+pub mod parent;
+pub mod party;
+pub mod paths;
+pub mod pattern;
+pub mod places;
+pub mod principal;
+pub mod program;
+pub mod quota;
+pub mod random_id;
+pub mod reading;
+pub mod refusals;
+pub mod request_state;
+pub mod rewrite;
+pub mod slot;
+pub mod text;
+pub mod whole;

@@ -1,0 +1,95 @@
+//! The arguments of the commands for plugin authors.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::authoring::template::Language;
+use wharf_config::config;
+
+#[derive(Debug, Args)]
+pub struct New {
+    /// The folder to create. Its last component is the name of the plugin
+    #[arg(value_name = "NAME")]
+    pub folder: PathBuf,
+    /// The language
+    #[arg(long, value_enum, default_value_t = Lang::Rust)]
+    pub lang: Lang,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Lang {
+    Rust,
+    #[value(alias = "typescript")]
+    Ts,
+    #[value(alias = "javascript")]
+    Js,
+    #[value(alias = "py")]
+    Python,
+    Go,
+    /// Also for C++
+    C,
+}
+
+impl From<Lang> for Language {
+    fn from(lang: Lang) -> Self {
+        match lang {
+            Lang::Rust => Self::Rust,
+            Lang::Ts => Self::TypeScript,
+            Lang::Js => Self::JavaScript,
+            Lang::Python => Self::Python,
+            Lang::Go => Self::Go,
+            Lang::C => Self::C,
+        }
+    }
+}
+
+/// The folder of a plugin project.
+#[derive(Debug, Args)]
+pub struct Project {
+    /// The folder with the plugin.toml (default: the current folder)
+    #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
+    pub folder: PathBuf,
+    /// First run the one-time setup of plugin.toml, such as `npm install`, if it was not run yet
+    #[arg(long)]
+    pub setup: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Dev {
+    #[command(flatten)]
+    pub project: Project,
+    /// The address to listen on: an IP address and port, or unix: and the path of a socket (default: 127.0.0.1:7300)
+    #[arg(long, value_name = "ADDR", value_parser = config::parse_listen)]
+    pub listen: Option<config::Listen>,
+    /// Also serve a client over stdin and stdout
+    #[arg(long)]
+    pub stdio: bool,
+    /// A folder to open as a root, in addition to those that the client opens
+    #[arg(long = "root", value_name = "DIR")]
+    pub roots: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Test {
+    #[command(flatten)]
+    pub project: Project,
+    /// A file of test cases, in place of tests/*.toml; may be given more than once
+    #[arg(long = "file", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// A component to test, in place of building the one of plugin.toml
+    #[arg(long, value_name = "PLUGIN.wasm")]
+    pub plugin: Option<PathBuf>,
+    /// Run only cases with this text in their names
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Accept all new and changed snapshots
+    #[arg(long, conflicts_with = "review")]
+    pub accept: bool,
+    /// Show each new or changed snapshot, and ask whether to accept it
+    #[arg(long)]
+    pub review: bool,
+    /// Also write the results to this file, as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+}

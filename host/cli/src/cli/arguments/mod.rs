@@ -1,0 +1,535 @@
+//! The arguments of the command line.
+
+use std::{fmt, path::PathBuf, time::SystemTime};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::setup::clients::{self, Client};
+use wharf_config::{
+    access::capability::Access,
+    config::{self, CommandLine, Named, Positional},
+};
+
+pub use self::authors::{Dev, New, Project, Test};
+
+mod authors;
+
+/// Serves tools, resources and prompts from sandboxed WebAssembly plugins to any MCP client.
+///
+/// A plugin is a .wasm component. It can access nothing unless you grant it: the folders that your client opens (roots),
+/// folders that you name, URLs, environment variables. Plugins are loaded, replaced and removed while wharf runs, and
+/// connected clients are notified.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, after_help = AFTER_HELP)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+    /// The format of the log on stderr. RUST_LOG sets what is logged, up to level debug (default: wharf=info)
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  wharf call hello.wasm greet name=Ada            call a tool once, without a client
+  wharf run --builtin files ~/Documents           let a client work in a folder, with the built-in plugin `files`
+  wharf install claude-desktop --builtin files ~/Documents    write the same into the config of Claude Desktop
+  wharf run hello.wasm                            serve a plugin over stdin and stdout, as MCP clients expect it
+  wharf run --allow roots=read-write files.wasm   let a plugin read and write in the folders that your client opens
+  wharf serve --listen 127.0.0.1:7300             serve the plugins of the config over HTTP
+  wharf new --lang python my-tools                create a plugin project from a template
+  wharf add hello.wasm                            add a plugin to the config, with the grants that you agree to
+  wharf test                                      build the plugin in this folder, and run its test cases
+  wharf audit show --outcome refused --since 2h   print what was refused in the last two hours (needs an audit log)
+
+Config: $XDG_CONFIG_HOME/wharf/wharf.toml (else ~/.config/wharf/wharf.toml), or -c FILE.
+Exit codes: 0 success, 1 failure, 2 error in the command line or the config.";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve MCP over stdin and stdout; MCP clients start this command
+    Run(Run),
+    /// Serve MCP over HTTP at /mcp
+    Serve(Serve),
+    /// Add wharf to the config of an MCP client, with the options for `wharf run`
+    Install(Install),
+    /// Check how wharf is set up on this machine, and say how to fix each problem
+    Doctor(Doctor),
+    /// Load the config and every plugin, print all problems, and exit
+    Check(ConfigFile),
+    /// Show what a plugin offers, which grants it wants and could use, and its SHA-256 digest
+    Inspect(Inspect),
+    /// Call one tool of one plugin and print its result
+    Call(Call),
+    /// Create a plugin project from a template, in the language of your choice
+    New(New),
+    /// Build the plugin in a folder as its plugin.toml says, and check that it loads
+    Build(Project),
+    /// Build the plugin in a folder, serve it over HTTP, and rebuild it whenever a source changes
+    Dev(Dev),
+    /// Build the plugin in a folder, and run the test cases of its tests/*.toml
+    Test(Test),
+    /// Add a plugin to the config, and ask at the terminal about each grant that it wants
+    Add(Add),
+    /// Ask at the terminal about each grant that a plugin wants and does not have
+    Grant {
+        /// The plugin's id
+        id: String,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Revoke grants of a plugin, without asking
+    Deny {
+        /// The plugin's id
+        id: String,
+        /// What to revoke: http, roots, dirs, env, ask, or one entry, such as a URL, a folder or the name of a variable (TZ, not
+        /// $TZ). `roots` revokes access to the roots, and asking the client for them
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        what: Vec<String>,
+        /// Revoke everything
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Write the grants that a component wants, and instructions for models, into the component
+    Embed(Embed),
+    /// Verify or print the audit log that [audit] in the config turns on
+    #[command(subcommand)]
+    Audit(Audit),
+    /// List or revoke the permanent approvals of calls that you gave
+    #[command(subcommand)]
+    Approvals(Approvals),
+    /// Create, list or revoke API keys for programs that use wharf over HTTP
+    #[command(subcommand)]
+    Keys(Keys),
+    /// Print the completion script for a shell: `source <(wharf completions bash)`
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages of all commands into a folder
+    Man {
+        /// The folder
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+    /// Print the JSON Schema of the config, which editors use to complete and check it
+    Schema,
+    /// Print the server card, a JSON document that describes this server and its address. `server_card` in [http] turns it on
+    Card(ConfigFile),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Keys {
+    /// Create a key, print it once, and write its digest into the key file. An id may have several keys at the same time, so that
+    /// keys can be rotated
+    New {
+        /// The id, by which roles and log records name the key: lower-case letters, digits and `-`
+        id: String,
+        /// A scope of the key, in addition to those that every request needs; may be given more than once
+        #[arg(long = "scope", value_name = "SCOPE")]
+        scopes: Vec<String>,
+        /// The number of days after which the key expires (default: never)
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=36500))]
+        days: Option<u32>,
+        #[command(flatten)]
+        file: KeysFile,
+    },
+    /// Print the id, the first digits of the digest and the expiry of each key
+    List {
+        #[command(flatten)]
+        file: KeysFile,
+    },
+    /// Revoke the keys of an id. Every running wharf that uses the key file rejects them within a second
+    Revoke {
+        /// The id
+        id: String,
+        /// Revoke only the key whose digest begins with these digits
+        #[arg(long, value_name = "DIGITS")]
+        sha256: Option<String>,
+        #[command(flatten)]
+        file: KeysFile,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct KeysFile {
+    /// The key file (default: `keys_file` in [auth] of the config)
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub config: ConfigFile,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Approvals {
+    /// Print all permanent approvals
+    List {
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke approvals. It takes effect at once, in every wharf that runs under your account
+    #[command(group = clap::ArgGroup::new("which").required(true).multiple(true))]
+    Revoke {
+        /// The ids of approvals to revoke
+        #[arg(value_name = "ID", group = "which")]
+        ids: Vec<String>,
+        /// Revoke all approvals for this plugin
+        #[arg(long, value_name = "ID", group = "which")]
+        plugin: Option<String>,
+        /// Revoke all approvals
+        #[arg(long, group = "which")]
+        all: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Add {
+    /// The plugin's component
+    pub plugin: PathBuf,
+    /// The plugin's id (default: the file name without .wasm)
+    #[arg(long)]
+    pub id: Option<String>,
+    #[command(flatten)]
+    pub config: ConfigFile,
+}
+
+#[derive(Debug, Args)]
+#[command(override_usage = "wharf embed [OPTIONS] [WANTS.toml] <PLUGIN.wasm>")]
+pub struct Embed {
+    /// The TOML file with the grants that the plugin wants (optional with --instructions), and the component
+    #[arg(value_name = "FILE", num_args = 1..=2, required = true)]
+    pub files: Vec<PathBuf>,
+    /// Instructions for models about the plugin's tools as a whole: a text, or @ followed by a file name
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub instructions: Option<String>,
+    /// The component to write (default: the same file)
+    #[arg(short = 'o', long = "output", value_name = "OUT")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Audit {
+    /// Verify the hash chain: no line was changed, removed or moved. With --head, also that no line is missing at the end
+    Verify {
+        #[command(flatten)]
+        log: AuditLog,
+        /// A head that wharf has logged: the audit log must contain a line with this hash
+        #[arg(long, value_name = "HASH", value_parser = parse_hash)]
+        head: Option<[u8; 32]>,
+    },
+    /// Print the lines, oldest first
+    Show(AuditLines),
+    /// Print the last lines, then new lines as they are added
+    Tail {
+        /// The number of lines to begin with
+        #[arg(short = 'n', long, default_value_t = 10)]
+        lines: usize,
+        #[command(flatten)]
+        which: AuditLines,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct AuditLog {
+    #[command(flatten)]
+    pub config: ConfigFile,
+    /// The audit log, in place of the one that the config names
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct AuditLines {
+    #[command(flatten)]
+    pub log: AuditLog,
+    /// Print JSON, as it is in the file, even on a terminal
+    #[arg(long)]
+    pub json: bool,
+    /// Only lines about this plugin
+    #[arg(long, value_name = "ID")]
+    pub plugin: Option<String>,
+    /// Only lines about this tool, by the name that clients use
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Only lines about this client, as the log names it: process, anonymous, or the beginning of "token …" or "named …"
+    #[arg(long, value_name = "WHO")]
+    pub principal: Option<String>,
+    /// Only lines with this outcome: done, asked, failed, refused, timed_out, over_limit, crashed, revoked, cancelled
+    #[arg(long)]
+    pub outcome: Option<String>,
+    /// Only lines since this time: a time such as 2026-11-07T10:00:00Z, or how long ago, such as 2h
+    #[arg(long, value_name = "WHEN", value_parser = parse_when)]
+    pub since: Option<SystemTime>,
+    /// Only lines until this time
+    #[arg(long, value_name = "WHEN", value_parser = parse_when)]
+    pub until: Option<SystemTime>,
+}
+
+#[derive(Debug, Args)]
+pub struct ConfigFile {
+    /// The config file
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Granted {
+    /// A folder to open as a root, in addition to those that the client opens
+    #[arg(long = "root", value_name = "DIR")]
+    pub roots: Vec<PathBuf>,
+    /// Grant the plugins on the command line access to the roots (roots=read, roots=read-write), or to everything below a URL
+    /// (http=https://example.com/); may be given more than once
+    #[arg(long, value_name = "GRANT", value_parser = parse_allow)]
+    pub allow: Vec<Allowed>,
+}
+
+/// One grant of `--allow`.
+#[derive(Debug, Clone)]
+pub enum Allowed {
+    Roots(Access),
+    Http(String),
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Roots(access) => write!(f, "roots={}", access.as_str()),
+            Self::Http(url) => write!(f, "http={url}"),
+        }
+    }
+}
+
+/// The plugin to inspect.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("subject").required(true))]
+pub struct Inspect {
+    /// The component
+    #[arg(value_name = "PLUGIN.wasm", group = "subject")]
+    pub plugin: Option<PathBuf>,
+    /// A built-in plugin
+    #[arg(long, value_name = "NAME", group = "subject")]
+    pub builtin: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Run {
+    #[command(flatten)]
+    pub config: ConfigFile,
+    #[command(flatten)]
+    pub granted: Granted,
+    /// The profile for the client at stdin and stdout: one from the config, or the built-in `search`, which offers three tools that
+    /// find the others, call them, and read resources. HTTP clients choose theirs with the URL: /mcp/NAME
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+    #[command(flatten)]
+    pub named: Plugins,
+}
+
+/// The plugins that a command line names, and the folders that it opens to them.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Plugins {
+    /// A built-in plugin: fetch, files, git, memory, sequentialthinking or time; may be given more than once
+    #[arg(long = "builtin", value_name = "NAME")]
+    pub builtins: Vec<String>,
+    /// The prefix of these plugins' tool names, in place of the plugin's id; "" for no prefix
+    #[arg(long, value_name = "TEXT")]
+    pub prefix: Option<String>,
+    /// Open the folders for reading only
+    #[arg(long)]
+    pub read_only: bool,
+    /// Plugins to serve in addition to those of the config, and folders. The plugins on the command line may read and write in these
+    /// folders and in no others: if a folder is given, they have no access to the folders that the client opens, and the default
+    /// config is not read
+    #[arg(value_name = "PLUGIN.wasm | DIR")]
+    pub paths: Vec<PathBuf>,
+}
+
+/// Adds wharf to the config of an MCP client: the absolute path of this binary and the arguments for `wharf run`. Everything else in
+/// that file stays as it is, and a backup is written next to it (.wharf-backup).
+#[derive(Debug, Args)]
+#[command(after_help = INSTALL_HELP)]
+pub struct Install {
+    /// The client: claude-desktop, claude-code, vscode, cursor, codex, zed, goose; or other, if it reads mcpServers from JSON
+    #[arg(value_name = "CLIENT", required_unless_present = "list", value_parser = parse_client)]
+    pub client: Option<&'static Client>,
+    /// List the clients, their configs, and which of their servers are wharf
+    #[arg(long)]
+    pub list: bool,
+    /// The config file to change, in place of the client's usual one, such as .vscode/mcp.json of a project
+    #[arg(long, value_name = "FILE")]
+    pub config_path: Option<PathBuf>,
+    /// The server's name in the client's config (default: the id of the plugin, if exactly one is named, else wharf)
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Print what would be written, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Remove wharf from the client's config
+    #[arg(long)]
+    pub uninstall: bool,
+    /// Replace or remove a server of this name even if it is not wharf
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub run: Run,
+    /// Arguments to start wharf with, written as given, in place of the options above
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    pub arguments: Vec<String>,
+}
+
+/// Checks the configs of clients that start wharf, wharf's own config and who may write the files that it names, and the machine:
+/// cache, open files, file watches, memory, port, kernel. It changes nothing. Exit code 1: something is wrong.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub config: ConfigFile,
+}
+
+const INSTALL_HELP: &str = "\
+Examples:
+  wharf install claude-desktop --builtin files ~/Documents    a folder to read and write in
+  wharf install claude-code --builtin files                   the folders that Claude Code opens
+  wharf install vscode --config-path .vscode/mcp.json --builtin git '${workspaceFolder}'
+  wharf install codex -c ~/tools/wharf.toml                   the plugins of a config
+  wharf install zed                                           the plugins of the default config
+  wharf install claude-desktop --name files --uninstall";
+
+fn parse_client(text: &str) -> Result<&'static Client> {
+    clients::find(text).with_context(|| {
+        let all: Vec<&str> = clients::ALL.iter().map(|client| client.id).collect();
+        format!("expected one of: {}", all.join(", "))
+    })
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    #[command(flatten)]
+    pub run: Run,
+    /// The address to listen on: an IP address and port, or unix: and the path of a socket (default: 127.0.0.1:7300, or `listen` in
+    /// [http]). Sockets that systemd passes take precedence
+    #[arg(long, value_name = "ADDR", value_parser = config::parse_listen)]
+    pub listen: Option<config::Listen>,
+    /// Also serve a client over stdin and stdout
+    #[arg(long)]
+    pub stdio: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(override_usage = "wharf call [OPTIONS] <PLUGIN.wasm> <TOOL> [JSON | key=value]...\n       \
+    wharf call [OPTIONS] --builtin <NAME> <TOOL> [JSON | key=value]...")]
+pub struct Call {
+    #[command(flatten)]
+    pub config: ConfigFile,
+    #[command(flatten)]
+    pub granted: Granted,
+    /// Approve the call, if `confirm` in the config requires a person's approval
+    #[arg(long)]
+    pub yes: bool,
+    /// A built-in plugin, in place of a component
+    #[arg(long, value_name = "NAME")]
+    pub builtin: Option<String>,
+    /// The component, the tool's name in the plugin, and the arguments: one JSON object, or key=value pairs
+    #[arg(required = true, value_name = "PLUGIN.wasm TOOL ARGUMENTS")]
+    pub words: Vec<String>,
+}
+
+impl Call {
+    /// Splits the words into the plugin, the tool and its arguments.
+    pub fn parts(&self) -> Result<(Named, &str, &[String])> {
+        let (plugin, words) = match (&self.builtin, self.words.split_first()) {
+            (Some(name), _) => (Named::BuiltIn(name.clone()), self.words.as_slice()),
+            (None, Some((path, words))) => (Named::File(path.into()), words),
+            (None, None) => bail!("name a plugin"),
+        };
+        let (tool, arguments) = words.split_first().context("name the tool, after the plugin")?;
+        Ok((plugin, tool, arguments))
+    }
+}
+
+fn parse_hash(text: &str) -> Result<[u8; 32]> {
+    config::parse_hex32("--head", text)
+}
+
+fn parse_when(text: &str) -> Result<SystemTime> {
+    if let Ok(time) = humantime::parse_rfc3339_weak(text) {
+        return Ok(time);
+    }
+    let ago = humantime::parse_duration(text).ok();
+    let time = ago.and_then(|ago| SystemTime::now().checked_sub(ago));
+    time.context("expected a time such as 2026-11-07T10:00:00Z, or how long ago, such as 2h or 30min")
+}
+
+fn parse_allow(text: &str) -> Result<Allowed> {
+    match text.split_once('=') {
+        Some(("roots", access)) => Access::parse(access).map(Allowed::Roots),
+        Some(("http", url)) => Ok(Allowed::Http(url.to_owned())),
+        _ => bail!("expected roots=read, roots=read-write or http=URL"),
+    }
+}
+
+impl Plugins {
+    /// Whether the command line names neither plugins nor folders.
+    pub fn is_empty(&self) -> bool {
+        self.builtins.is_empty() && self.paths.is_empty()
+    }
+}
+
+impl Run {
+    /// Returns the config file to use. If the command line names folders, the default config is not read: its grants were not meant
+    /// for these folders.
+    pub fn file(&self, command_line: &CommandLine) -> Result<Option<PathBuf>> {
+        match &self.config.config {
+            None if !command_line.folders.is_empty() => Ok(None),
+            named => config::find(named.as_deref()),
+        }
+    }
+}
+
+impl Granted {
+    /// Reads the grants, plugins and folders of the command line.
+    pub fn command_line(&self, named: &Plugins) -> Result<CommandLine> {
+        let mut plugins: Vec<Named> = named.builtins.iter().cloned().map(Named::BuiltIn).collect();
+        let mut folders = Vec::new();
+        for path in &named.paths {
+            match Positional::tell(path)? {
+                Positional::Plugin(path) => plugins.push(Named::File(path)),
+                Positional::Folder(path) => folders.push(path),
+            }
+        }
+        ensure!(
+            !plugins.is_empty() || folders.is_empty(),
+            "a folder on the command line is open only to plugins on the command line, and there are no such plugins: add \
+             `--builtin files`, or open the folder to the plugins of the config with --root"
+        );
+        ensure!(
+            folders.is_empty() || self.roots.is_empty(),
+            "--root adds a folder to those that the client opens, and a folder without an option replaces them: use one of the two"
+        );
+        let mut allow_roots = (!folders.is_empty()).then_some(Access::ReadWrite);
+        let mut allow_http = Vec::new();
+        for allowed in &self.allow {
+            match allowed {
+                Allowed::Roots(access) => allow_roots = Some(*access),
+                Allowed::Http(url) => allow_http.push(url.clone()),
+            }
+        }
+        if named.read_only {
+            allow_roots = allow_roots.map(|_| Access::Read);
+        }
+        let (prefix, roots) = (named.prefix.clone(), self.roots.clone());
+        Ok(CommandLine { plugins, prefix, roots, folders, allow_roots, allow_http, listen: None })
+    }
+}

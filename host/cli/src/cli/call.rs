@@ -1,0 +1,106 @@
+//! `wharf call`: calls one tool, with the grants that a client's call would have.
+
+use std::{path::Path, process::ExitCode, sync::Arc};
+
+use anyhow::{Result, anyhow, bail};
+use serde_json::Value;
+use wharf_protocol::{
+    Object,
+    model::{Content, ToolResult},
+};
+
+use super::{
+    arguments::{Call, Plugins},
+    load::{load, print},
+};
+use wharf_app::{Error, Wharf};
+use wharf_base::{failed::failed, paths::FileId, text::escaped};
+use wharf_config::config::{self, Named, PluginConfig, Source};
+use wharf_plugins::plugins::{
+    snapshot::{Entry, PluginStatus},
+    status::Status,
+};
+
+pub(super) async fn run(command: Call) -> Result<ExitCode> {
+    let file = config::find(command.config.config.as_deref())?;
+    let (plugin, wanted, given) = command.parts()?;
+    let command_line = command.granted.command_line(&Plugins::default())?;
+    let mut config = config::load(file.as_deref(), &command_line)?;
+    let mut here = config.on_command_line(&plugin, &command_line)?;
+    // If the config names the same file or built-in plugin, its grants and limits apply.
+    let known = |other: &Source| match (other.path(), &plugin) {
+        (Some(path), Named::File(named)) => same_file(path, named),
+        _ => *other == here.source,
+    };
+    if let Some(configured) = config.plugins.iter().find(|plugin| known(&plugin.source)) {
+        here = PluginConfig::clone(configured);
+    }
+    config.plugins = vec![Arc::new(here)];
+    config.plugin_dir = None;
+    let wharf = load(config).await?;
+    let plugins = wharf.plugins();
+    for PluginStatus { subject, status, .. } in &plugins {
+        if let Status::Failed { problem, .. } = status {
+            let problem = format!("the plugin {subject} does not load ({}): {}", problem.stage, problem.text);
+            return Err(failed(anyhow!(problem)));
+        }
+    }
+    let tools: Vec<&Entry> = plugins.iter().filter_map(|one| one.serving.as_ref()).flat_map(|one| &one.tools).collect();
+    let Some(tool) = tools.iter().find(|tool| tool.own_name == wanted || tool.name == wanted) else {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.own_name.as_str()).collect();
+        bail!("the plugin has no tool `{wanted}`; it has: {}", names.join(", "));
+    };
+    let arguments = arguments(tool, given)?;
+    let called = wharf.call_as(&tool.name, arguments, command.yes).await;
+    wharf.stop().await;
+    match called {
+        Ok(result) => show(&wharf, result),
+        Err(Error::Call(problem)) => {
+            print(&format!("error: {}", escaped(&problem)))?;
+            Ok(ExitCode::FAILURE)
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    FileId::at(one).is_some_and(|id| FileId::at(other) == Some(id))
+}
+
+/// Parses one JSON object, or `key=value` pairs. The value of a pair is parsed as JSON, unless it is not JSON or the schema requires
+/// a string.
+fn arguments(tool: &Entry, given: &[String]) -> Result<Value> {
+    if let [only] = given
+        && only.trim_start().starts_with('{')
+    {
+        return serde_json::from_str(only).map_err(|error| anyhow::anyhow!("the arguments are not JSON: {error}"));
+    }
+    let schema: Value = serde_json::from_str(tool.schema.as_deref().unwrap_or("{}"))?;
+    let mut object = Object::new();
+    for pair in given {
+        let Some((key, value)) = pair.split_once('=') else {
+            bail!("`{pair}` is neither key=value nor a JSON object");
+        };
+        let is_text = schema.pointer(&format!("/properties/{key}/type")).is_some_and(|kind| kind == "string");
+        let value = match serde_json::from_str(value) {
+            Ok(parsed) if !is_text => parsed,
+            _ => Value::from(value),
+        };
+        object.insert(key.to_owned(), value);
+    }
+    Ok(Value::Object(object))
+}
+
+fn show(wharf: &Wharf, result: ToolResult) -> Result<ExitCode> {
+    let nothing_else = result.content.is_empty();
+    for content in result.content {
+        match content {
+            Content::Text(text) => print(&text.lines().map(escaped).collect::<Vec<_>>().join("\n"))?,
+            other => print(&escaped(&wharf.block(other).to_string()))?,
+        }
+    }
+    if let Some(structured) = result.structured.filter(|_| nothing_else) {
+        print(&escaped(&structured.to_string()))?;
+    }
+    Ok(if result.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,32 @@
+//! `wharf completions`, `wharf man` and `wharf schema`: completion scripts, man pages, and the JSON Schema of the config.
+
+#![expect(clippy::disallowed_methods, reason = "man pages are written into the folder that the user names")]
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use super::{Arguments, load::print};
+use wharf_base::text;
+use wharf_config::config;
+
+pub fn completions(shell: Shell) -> Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "wharf", &mut script);
+    print(String::from_utf8(script)?.trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn man(folder: &Path) -> Result<ExitCode> {
+    std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Arguments::command(), folder))
+        .with_context(|| format!("cannot write man pages to {}", text::path(folder)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn schema() -> Result<ExitCode> {
+    print(config::SCHEMA.trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,130 @@
+//! The commands of the `wharf` binary.
+
+use std::{io::Write, process::ExitCode};
+
+use anyhow::Result;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{SignalKind, signal};
+
+mod add;
+mod answers;
+mod approvals;
+mod arguments;
+mod ask;
+mod asking;
+mod audit;
+mod build;
+mod call;
+mod card;
+mod changes;
+mod check;
+mod deny;
+mod dev;
+mod doctor;
+mod edit;
+mod embed;
+mod entries;
+mod file;
+mod help;
+mod inspect;
+mod install;
+mod keys;
+mod load;
+mod log;
+mod manager;
+mod new;
+mod serve;
+mod suggest;
+mod test;
+
+pub use self::arguments::Arguments;
+use self::{arguments::Command, manager::Passed};
+use wharf_base::{failed::is_failed, group};
+
+const SIGXFSZ: i32 = 25;
+const OPEN_MAX: u64 = 10_240;
+
+/// Raises the limit on open files, since plugins and connections may need more than the usual 1,024.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = |current| setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
+    // macOS reports an unlimited hard limit, but rejects values above OPEN_MAX. If the limit cannot be raised at all, wharf works with
+    // the current one.
+    raised(limit.maximum)
+        .or_else(|_| raised(limit.maximum.map_or(Some(OPEN_MAX), |most| Some(most.min(OPEN_MAX)))))
+        .ok();
+}
+
+/// Runs a command, and returns the exit code of the process.
+pub fn run(arguments: Arguments) -> ExitCode {
+    let log = log::start(arguments.log_format, default_filter(&arguments.command));
+    let passed = if matches!(arguments.command, Command::Serve(_)) { manager::passed() } else { Ok(Vec::new()) };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            print_error(&anyhow::Error::new(error).context("cannot start the threads of the async runtime"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let ended = runtime.block_on(execute(arguments.command, passed));
+    // Without this, a thread that waits for stdin would keep the process alive.
+    runtime.shutdown_background();
+    // `shutdown_background` does not wait until tasks are dropped, so the processes that they would have killed are killed here.
+    group::kill_all();
+    log::finish(log);
+    match ended {
+        Ok(code) => code,
+        Err(error) => {
+            print_error(&error);
+            if is_failed(&error) { ExitCode::FAILURE } else { ExitCode::from(2) }
+        }
+    }
+}
+
+async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCode> {
+    // With a handler for SIGXFSZ, a write beyond the file size limit fails instead of killing the process.
+    let _signal = signal(SignalKind::from_raw(SIGXFSZ));
+    raise_file_limit();
+    match command {
+        Command::Run(run) => serve::run(&run).await.map(|()| ExitCode::SUCCESS),
+        Command::Serve(serve) => serve::serve(&serve, passed?).await.map(|()| ExitCode::SUCCESS),
+        Command::Install(command) => install::run(command).await,
+        Command::Doctor(command) => doctor::run(command).await,
+        Command::Check(file) => check::run(file.config.as_deref()).await,
+        Command::Inspect(command) => inspect::run(command).await,
+        Command::Call(command) => call::run(command).await,
+        Command::New(command) => new::run(&command),
+        Command::Build(command) => build::run(&command).await,
+        Command::Dev(command) => dev::run(command).await,
+        Command::Add(arguments::Add { plugin, id, config }) => {
+            add::add(&plugin, id.as_deref(), config.config.as_deref()).await
+        }
+        Command::Grant { id, config } => add::grant(&id, config.config.as_deref()).await,
+        // clap requires either `what` or --all; an empty `what` means everything.
+        Command::Deny { id, what, config, all: _ } => deny::run(&id, &what, config.config.as_deref()),
+        Command::Embed(command) => embed::run(&command),
+        Command::Audit(command) => audit::run(command),
+        Command::Approvals(command) => approvals::run(&command),
+        Command::Keys(command) => keys::run(command),
+        Command::Completions { shell } => help::completions(shell),
+        Command::Man { folder } => help::man(&folder),
+        Command::Schema => help::schema(),
+        Command::Card(file) => card::run(file.config),
+        Command::Test(command) => test::run(command).await,
+    }
+}
+
+fn print_error(error: &anyhow::Error) {
+    // If stderr is closed, there is nowhere to report that.
+    writeln!(std::io::stderr(), "error: {error:#}").ok();
+}
+
+/// Returns the log filter that applies without RUST_LOG. Commands that do not serve print their errors themselves, so they log nothing.
+fn default_filter(command: &Command) -> &'static str {
+    match command {
+        Command::Run(_) | Command::Serve(_) | Command::Dev(_) => "warn,h2=error,wharf=info,wharf_sandbox=info",
+        // Builds take long, so their steps are logged.
+        Command::Build(_) => "off,wharf::authoring=info",
+        _ => "off",
+    }
+}

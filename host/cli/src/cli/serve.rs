@@ -1,0 +1,312 @@
+//! `wharf run` and `wharf serve`: serve clients over stdin and stdout, over HTTP, or both.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{Signal, SignalKind, signal},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    arguments::{Run, Serve},
+    manager::{self, Passed},
+};
+use wharf_app::{Builder, Listener, Socket, Wharf};
+use wharf_base::{
+    failed::OrFailed,
+    machine::{self, Weight},
+    parent,
+};
+use wharf_config::config::{self, CommandLine, Named};
+
+/// The longest time that the first load delays the ready notification to the service manager. Slower plugins load while clients are served.
+const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The transports to serve, and what ends the process.
+pub(super) struct Transports {
+    pub stdio: bool,
+    /// The profile for the client at stdin and stdout.
+    pub profile: Option<String>,
+    /// The sockets that the service manager passed. If the list is empty, wharf listens where the config says.
+    pub http: Option<Vec<Passed>>,
+    /// Whether wharf exits when the process that started it does, even if another process still holds its pipes.
+    pub with_parent: bool,
+    /// Whether SIGHUP ends wharf, as it is sent when a terminal is closed, in place of reloading the config.
+    pub hangup_ends: bool,
+}
+
+pub(super) async fn run(run: &Run) -> Result<()> {
+    let command_line = run.granted.command_line(&run.named)?;
+    let builder = builder(run, command_line)?.roots_in_home();
+    serve_all(
+        builder,
+        Transports { stdio: true, profile: run.profile.clone(), http: None, with_parent: true, hangup_ends: false },
+    )
+    .await
+}
+
+pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
+    let command_line = serve.run.granted.command_line(&serve.run.named)?;
+    let builder = builder(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
+    ensure!(
+        serve.stdio || serve.run.profile.is_none(),
+        "--profile is for the client at stdin and stdout, so it needs --stdio; HTTP clients choose theirs with the URL: /mcp/NAME"
+    );
+    let profile = serve.run.profile.clone();
+    let transports =
+        Transports { stdio: serve.stdio, profile, http: Some(passed), with_parent: false, hangup_ends: false };
+    serve_all(builder, transports).await
+}
+
+fn builder(run: &Run, command_line: CommandLine) -> Result<Builder> {
+    let file = run.file(&command_line)?;
+    refuse_nothing(file.as_deref(), &command_line.plugins)?;
+    tell_of_machine(file.as_deref());
+    let builder = Wharf::builder().command_line(command_line).progress(|text| tracing::info!("{text}"));
+    Ok(match file {
+        Some(file) => builder.config_file(file),
+        None => builder,
+    })
+}
+
+/// Logs the properties of the machine that wharf relies on and does not find.
+fn tell_of_machine(file: Option<&Path>) {
+    let trusted: Vec<PathBuf> = file.map(Path::to_path_buf).into_iter().chain(config::cache_dir()).collect();
+    for lack in machine::lacks(Path::new("/proc"), Path::new("/sys"), &trusted) {
+        match lack.weight {
+            Weight::Weaker => tracing::info!("{}; {}", lack.says, lack.remedy),
+            Weight::Wrong => tracing::warn!("{}; {}", lack.says, lack.remedy),
+        }
+    }
+}
+
+/// Refuses to serve nothing, which is more often a mistake than intended.
+pub(super) fn refuse_nothing(file: Option<&Path>, plugins: &[Named]) -> Result<()> {
+    if file.is_none() && plugins.is_empty() {
+        let default = config::default_path().map(|path| path.display().to_string()).unwrap_or_default();
+        bail!(
+            "nothing to serve: name a plugin (wharf run hello.wasm, wharf run --builtin files DIR), or write a config to {default}"
+        );
+    }
+    Ok(())
+}
+
+/// Serves until stdin is closed, the parent process exits, or SIGTERM or SIGINT arrives. Then shuts down gracefully: requests under way
+/// may finish, and a second signal ends them.
+pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
+    let Transports { stdio, profile, http, with_parent, hangup_ends } = transports;
+    // Signal handlers are installed before wharf reports that it serves, so that a signal right after that does not kill the process.
+    let mut ends = Ends::new()?;
+    let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
+    let wharf = builder.begin()?.run();
+    let http = match http {
+        None => None,
+        Some(passed) => match listen(&wharf, passed).await {
+            Ok(listener) => Some(listener),
+            Err(error) => {
+                wharf.stop().await;
+                return Err(error);
+            }
+        },
+    };
+    // A systemd service may start `wharf run`, which must not send notifications in the name of that service.
+    let is_service = http.is_some();
+    let alone = http.is_none();
+    let admin = match admin(&wharf).await {
+        Ok(admin) => admin,
+        // Several clients may each start a `wharf run` with the same config, and only one of these can listen on the metrics port.
+        Err(error) if http.is_none() => {
+            tracing::warn!("metrics are not served: {error:#}");
+            None
+        }
+        Err(error) => {
+            wharf.stop().await;
+            return Err(error);
+        }
+    };
+    let stop = wharf.stopping();
+    let again = CancellationToken::new();
+    let mut signals = JoinSet::new();
+    let reloads = wharf.clone();
+    let hung_up = CancellationToken::new();
+    let hangs_up = hung_up.clone();
+    signals.spawn(async move {
+        while hangup.recv().await.is_some() {
+            if hangup_ends {
+                return hangs_up.cancel();
+            }
+            if is_service {
+                manager::reloading();
+            }
+            reloads.reload();
+            if is_service {
+                manager::ready();
+            }
+        }
+    });
+    if is_service {
+        signals.spawn(manager::watched());
+        let wharf = wharf.clone();
+        signals.spawn(async move {
+            if wharf.tried(FIRST_LOAD_TIMEOUT).await {
+                manager::ready();
+            }
+        });
+    }
+    signals.spawn({
+        let (stop, again, wharf, drains) = (stop.clone(), again.clone(), wharf.clone(), http.is_some());
+        async move {
+            tokio::select! {
+                () = ends.next() => {}
+                () = hung_up.cancelled() => {}
+                () = parent::ended(), if with_parent => tracing::info!("the client that started wharf is gone"),
+                () = stop.cancelled() => {}
+            }
+            if is_service {
+                manager::stopping();
+            }
+            let drained = async {
+                if drains && !stop.is_cancelled() {
+                    tracing::info!("requests under way may finish; a second signal ends them");
+                    wharf.drain().await;
+                } else {
+                    stop.cancel();
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = drained => {}
+                () = ends.next() => again.cancel(),
+            }
+        }
+    });
+    let pipe = async {
+        if stdio {
+            let mut session = wharf.session(tokio::io::stdin(), tokio::io::stdout());
+            if alone {
+                session = session.alone();
+            }
+            if let Some(profile) = &profile {
+                session = session.profile(profile);
+            }
+            let served = session.serve().await;
+            // Wharf stops when the client at stdin has finished, even if it also serves HTTP.
+            stop.cancel();
+            served?;
+        }
+        Ok(())
+    };
+    let web = async {
+        if let Some(listener) = http {
+            listener.serve().await;
+            stop.cancel();
+        }
+    };
+    let watched = async {
+        if let Some(listener) = admin {
+            wharf.serve_admin(listener).await;
+        }
+    };
+    let served = async {
+        let (served, (), ()) = tokio::join!(pipe, web, watched);
+        wharf.stop().await;
+        served
+    };
+    tokio::select! {
+        served = served => served,
+        () = again.cancelled() => {
+            tracing::info!("stopped by a second signal");
+            wharf.abandon().await;
+            Ok(())
+        }
+    }
+}
+
+/// The signals that stop wharf.
+struct Ends {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Ends {
+    fn new() -> Result<Self> {
+        let terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
+        let interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
+        Ok(Self { terminate, interrupt })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+async fn listen(wharf: &Wharf, passed: Vec<Passed>) -> Result<Listener> {
+    let http = wharf.http();
+    let mut sockets = passed.into_iter().map(Passed::into_socket).collect::<Result<Vec<_>>>()?;
+    if sockets.is_empty() {
+        sockets.push(match &http.listen {
+            config::Listen::Unix(path) => Socket::bind_unix(path, http.socket_mode).await?,
+            config::Listen::Address(address) => {
+                check_reachable(wharf, *address)?;
+                TcpListener::bind(address)
+                    .await
+                    .map(Socket::from)
+                    .with_context(|| {
+                        format!(
+                            "cannot listen on {address}; if another program uses the port, choose another port with --listen"
+                        )
+                    })
+                    .or_failed()?
+            }
+        });
+    }
+    for address in sockets.iter().filter_map(Socket::address) {
+        check_reachable(wharf, address)?;
+    }
+    let names: Vec<String> = sockets.iter().map(|socket| socket.name(http.tls.is_some())).collect();
+    let listener = wharf.listener(sockets).await?;
+    for name in names {
+        tracing::info!("serving MCP at {name}");
+    }
+    Ok(listener)
+}
+
+/// Refuses to listen without authentication on an address that other machines can reach.
+fn check_reachable(wharf: &Wharf, address: SocketAddr) -> Result<()> {
+    let http = wharf.http();
+    let certificates = http.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
+    if !address.ip().is_loopback() && http.token.is_none() && !wharf.wants_login() && !certificates {
+        bail!(
+            "{address} can be reached from other machines, so clients must authenticate: name an identity provider in [auth], set \
+             `token_env` in [http] to the name of an environment variable that holds a token, require client certificates with \
+             `client_ca` in [http.tls], or listen on 127.0.0.1"
+        );
+    }
+    Ok(())
+}
+
+/// Opens the listener for metrics, if the config has [admin].
+async fn admin(wharf: &Wharf) -> Result<Option<TcpListener>> {
+    let Some(admin) = wharf.admin() else { return Ok(None) };
+    let listener = TcpListener::bind(admin.listen)
+        .await
+        .with_context(|| {
+            format!(
+                "cannot listen on {}; if another program uses the port, choose another port in [admin]",
+                admin.listen
+            )
+        })
+        .or_failed()?;
+    tracing::info!("serving metrics at {}", format_args!("http://{}/metrics", listener.local_addr()?));
+    Ok(Some(listener))
+}

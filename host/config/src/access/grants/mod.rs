@@ -1,0 +1,178 @@
+//! `[plugins.<id>.grants]`: the permissions that the operator grants to a plugin. Without this table, a plugin has no permissions.
+//!
+//! Each kind of grant is one file here, and [`Capability`] is the trait that it implements. The functions here always destructure
+//! [`Grants`] completely, so that a new kind fails to compile until every function handles it.
+
+use anyhow::Result;
+use serde::Deserialize;
+use wharf_sandbox::{Denial, network::HttpRefusal};
+
+use self::dirs::Dir;
+use super::capability::{Absolute, Access, Capability};
+use wharf_egress::{
+    hint,
+    rule::{self, Rule},
+};
+
+pub mod ask;
+pub mod dirs;
+pub mod env;
+pub mod http;
+pub mod roots;
+
+/// The grants as written in the config.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Written {
+    pub roots: Option<String>,
+    pub dirs: Vec<dirs::Written>,
+    pub env: Vec<env::Written>,
+    pub ask: Vec<String>,
+    pub http: Vec<rule::Written>,
+}
+
+/// Everything that a plugin is granted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Grants {
+    pub roots: roots::Grant,
+    pub dirs: dirs::Grant,
+    pub env: env::Grant,
+    pub ask: ask::Grant,
+    pub http: http::Grant,
+}
+
+impl Grants {
+    pub fn parse(written: Written, absolute: Absolute<'_>) -> Result<Self> {
+        let Written { roots, dirs, env, ask, http } = written;
+        let (env, placeholders) = env::separate(env)?;
+        let http: http::Grant = Capability::parse(http, absolute)?;
+        Ok(Self {
+            roots: Capability::parse(roots, absolute)?,
+            dirs: Capability::parse(dirs, absolute)?,
+            env: Capability::parse(env, absolute)?,
+            ask: Capability::parse(ask, absolute)?,
+            http: http.with_placeholders(placeholders)?,
+        })
+    }
+
+    /// Whether `before` granted anything that this does not.
+    pub fn take_away_from(&self, before: &Self) -> bool {
+        let Self { roots, dirs, env, ask, http } = before;
+        roots.exceeds(&self.roots)
+            || dirs.exceeds(&self.dirs)
+            || env.exceeds(&self.env)
+            || ask.exceeds(&self.ask)
+            || http.exceeds(&self.http)
+    }
+
+    /// Describes all that is granted, one short phrase for each permission.
+    pub fn describe(&self) -> Vec<String> {
+        let Self { roots, dirs, env, ask, http } = self;
+        [roots.describe(), dirs.describe(), env.describe(), ask.describe(), http.describe()].concat()
+    }
+
+    /// Returns the grants reduced to reading: nothing outside the sandbox can be changed. HTTP is removed, since any request may change
+    /// something on the server.
+    pub fn only_reading(&self) -> Self {
+        let Self { roots, dirs, env, ask, http: _ } = self;
+        let dirs = dirs.0.iter().map(|dir| Dir { access: Access::Read, ..dir.clone() }).collect();
+        Self {
+            roots: roots::Grant(roots.0.map(|_| Access::Read)),
+            dirs: dirs::Grant(dirs),
+            env: env.clone(),
+            ask: *ask,
+            http: http::Grant::default(),
+        }
+    }
+
+    /// Whether the plugin could change anything outside its sandbox. `has_roots`: whether the client of the call has opened folders.
+    pub fn can_write(&self, has_roots: bool) -> bool {
+        let Self { roots, dirs, env: _, ask: _, http } = self;
+        (has_roots && roots.0 == Some(Access::ReadWrite))
+            || dirs.0.iter().any(|dir| dir.access == Access::ReadWrite)
+            || http.0.rules.iter().any(Rule::can_write)
+    }
+
+    /// Whether the plugin could ever be given a directory.
+    pub fn any_directory(&self) -> bool {
+        self.roots.is_given() || !self.dirs.0.is_empty()
+    }
+
+    /// Returns the abilities that a component with these imports could use but is not granted.
+    pub fn unused(&self, imports: &[String]) -> Vec<&'static str> {
+        let Self { roots: _, dirs: _, env, ask: _, http } = self;
+        let mut uses = could_use(imports);
+        uses.retain(|ability| match *ability {
+            dirs::FILES => !self.any_directory(),
+            env::VARIABLES => env.0.is_empty() && http.0.placeholders.is_empty(),
+            http::HTTP => http.0.is_empty(),
+            _ => true,
+        });
+        uses
+    }
+}
+
+/// Returns the abilities that a component with these imports could use if they were granted.
+pub fn could_use(imports: &[String]) -> Vec<&'static str> {
+    // Abilities that cannot be granted.
+    const NEVER: &[(&str, &str)] = &[("wasi:sockets/", "sockets")];
+    let known = [
+        roots::Grant::IMPORTS,
+        dirs::Grant::IMPORTS,
+        env::Grant::IMPORTS,
+        ask::Grant::IMPORTS,
+        http::Grant::IMPORTS,
+        NEVER,
+    ];
+    let mut uses: Vec<&str> = known
+        .iter()
+        .flat_map(|known| known.iter())
+        .filter(|(prefix, _)| imports.iter().any(|import| import.starts_with(prefix)))
+        .map(|(_, ability)| *ability)
+        .collect();
+    uses.dedup();
+    uses
+}
+
+/// Returns the log message about what the sandbox refused, and the table of the plugin in which it can be allowed. `clear` makes text from
+/// a guest safe to print.
+pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> (String, Option<Table>) {
+    match denial {
+        Denial::Http(denial) => {
+            let table = match denial.why {
+                HttpRefusal::Limit(_) => Some(Table::Limits),
+                HttpRefusal::Placeholder(_) => None,
+                _ => Some(Table::Grants),
+            };
+            (hint::hint(denial, clear), table)
+        }
+        Denial::NoDirectory => (dirs::HINT.into(), Some(Table::Grants)),
+    }
+}
+
+/// Whether the operator could allow what was refused.
+pub fn can_allow(denial: &Denial) -> bool {
+    match denial {
+        Denial::NoDirectory => true,
+        Denial::Http(denial) => {
+            matches!(denial.why, HttpRefusal::NoRule | HttpRefusal::Address(_) | HttpRefusal::Limit(_))
+        }
+    }
+}
+
+/// A table of a plugin in the config file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    Grants,
+    Limits,
+}
+
+impl Table {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Grants => "grants",
+            Self::Limits => "limits",
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! Builds the scope of a call from the operator's directories and the client's roots: opens them, intersects them and hands them over.
+
+use std::{
+    collections::HashSet,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use parking_lot::{Mutex, RwLock};
+use wharf_sandbox::{Directory, Scope};
+
+use super::{
+    capability::Access,
+    grants::{
+        Grants,
+        dirs::{self, Dir, Opened},
+    },
+    open::{Ceilings, Now, OpenRoot},
+    overlap::{self, Lessened, Wanted},
+    rehearsal::Rehearsal,
+    within::{Within, narrowed},
+};
+use wharf_base::{
+    party::{Party, named},
+    paths::{FileId, Leading},
+    text::escaped,
+};
+use wharf_egress::{self as egress, Egress};
+
+/// The parts of the config that decide which places on disk, and which servers, plugins may use.
+#[derive(Debug, Default)]
+pub struct Places {
+    /// The folders within which roots of clients may lie, if the config names any.
+    pub within: Option<Vec<PathBuf>>,
+    /// Roots that the operator has opened.
+    pub fixed: Vec<PathBuf>,
+    pub from: RootsFrom,
+    /// The directories of all plugins.
+    pub dirs: Vec<Dir>,
+    /// The files that wharf trusts: no plugin may write to these files, or to the folders that lead to them. A last component `*` stands
+    /// for all files in the folder.
+    pub trusted: Vec<PathBuf>,
+    /// The files with secrets, which no plugin may read.
+    pub secret: Vec<PathBuf>,
+    /// The settings for outbound HTTP.
+    pub egress: egress::Settings,
+}
+
+/// Whose roots are used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RootsFrom {
+    /// The client's roots, or the operator's if the client has no usable ones.
+    #[default]
+    Client,
+    /// Only the operator's roots.
+    Operator,
+    /// The client's and the operator's roots together.
+    Both,
+}
+
+impl RootsFrom {
+    pub fn parse(text: &str) -> anyhow::Result<Self> {
+        match text {
+            "client" => Ok(Self::Client),
+            "operator" => Ok(Self::Operator),
+            "both" => Ok(Self::Both),
+            other => anyhow::bail!("`from`: `{other}` is not one of \"client\", \"operator\", \"both\""),
+        }
+    }
+}
+
+/// The reason why a client has no usable roots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Nothing {
+    NotDeclared,
+    NotAccepted,
+    NotAsked,
+    Failed,
+    Empty,
+    NoneOpened,
+}
+
+impl Nothing {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::NotDeclared => "the client has no roots",
+            Self::NotAccepted => "roots of clients are not accepted here (`within` in [roots] says where they may lie)",
+            Self::NotAsked => "`from` in [roots] is \"operator\"",
+            Self::Failed => "the client did not say which roots it has",
+            Self::Empty => "the client has opened no folder",
+            Self::NoneOpened => "none of the client's roots can be opened",
+        }
+    }
+}
+
+/// The state that all scopes are built from. Replaced whenever the config changes.
+pub struct Scopes {
+    state: RwLock<Arc<State>>,
+    /// Outbound HTTP of plugins.
+    pub egress: Egress,
+    /// Whether clients may open folders in the home directory if the config does not say where roots may lie.
+    home_ceiling: bool,
+    /// The plugin files in the plugin folder, which wharf trusts too.
+    dropped_in: RwLock<Vec<PathBuf>>,
+    /// A cache of the folders that lead to trusted files.
+    leading: Mutex<Leading>,
+    /// A cache of the folders that lead to files with secrets.
+    to_secrets: Mutex<Leading>,
+    /// Incremented with each config, so that roots opened under an earlier one are opened again.
+    epoch: AtomicU64,
+    warned: Mutex<HashSet<(String, Lessened)>>,
+    /// The reasons for not using a client's roots that have been logged since the last change of the config.
+    logged: Mutex<HashSet<Nothing>>,
+    /// The replacements of a test. `None` outside of tests.
+    rehearsal: Option<Rehearsal>,
+}
+
+struct State {
+    ceilings: Ceilings,
+    /// The directories that the operator grants to plugins.
+    opened: Opened,
+    fixed: Vec<Arc<OpenRoot>>,
+    from: RootsFrom,
+    trusted: Vec<PathBuf>,
+    secret: Vec<PathBuf>,
+}
+
+/// The roots of a call: the client's, the operator's, both, or no roots if the plugin was granted none.
+#[derive(Clone, Default)]
+pub struct CallRoots {
+    pub all: Vec<Arc<OpenRoot>>,
+    /// The folders to which the roots are narrowed by the caller's roles. `None`: the roots are not narrowed.
+    pub within: Option<Arc<[Within]>>,
+}
+
+/// A folder that an embedding program opens for a client.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    pub path: PathBuf,
+    /// The absolute path at which plugins see it, if it differs from `path`.
+    pub shown: Option<String>,
+}
+
+impl CallRoots {
+    fn of(all: Vec<Arc<OpenRoot>>) -> Self {
+        Self { all, within: None }
+    }
+
+    /// Returns the current directories of the roots, with at most this access.
+    pub fn directories(&self, access: Access) -> impl Iterator<Item = (Now, Access)> {
+        self.all.iter().flat_map(move |root| match &self.within {
+            None => vec![(root.now(), access)],
+            Some(within) => narrowed(root.now(), access, within),
+        })
+    }
+
+    /// Whether any of the roots may be writable with this access, if it exists when the call runs.
+    pub fn may_write(&self, access: Access) -> bool {
+        let narrowed = |within: &Arc<[Within]>| within.iter().any(|one| one.access == Access::ReadWrite);
+        access == Access::ReadWrite && !self.all.is_empty() && self.within.as_ref().is_none_or(narrowed)
+    }
+
+    /// Returns the paths of the directories, each with its access.
+    pub fn shown(&self, access: Access) -> Vec<(String, Access)> {
+        let plain = || self.all.iter().map(|root| (root.shown.clone(), access)).collect();
+        let Some(_) = self.within else { return plain() };
+        let there = |(now, access)| match now {
+            Now::There(directory) => Some((directory.shown, access)),
+            Now::Elsewhere(_) | Now::Gone => None,
+        };
+        self.directories(access).filter_map(there).collect()
+    }
+}
+
+impl Scopes {
+    /// Creates the scopes of a config. `home_ceiling`: whether clients may open folders in the home directory if the config does not say
+    /// where roots may lie.
+    pub fn new(places: Places, home_ceiling: bool, rehearsal: Option<Rehearsal>) -> Self {
+        let answers = rehearsal.as_ref().map(|rehearsal| Arc::clone(&rehearsal.network));
+        let egress = Egress::new(places.egress.clone(), answers);
+        let state = RwLock::new(Arc::new(State::new(places, home_ceiling)));
+        Self {
+            state,
+            egress,
+            home_ceiling,
+            dropped_in: RwLock::default(),
+            leading: Mutex::default(),
+            to_secrets: Mutex::default(),
+            epoch: AtomicU64::new(0),
+            warned: Mutex::default(),
+            logged: Mutex::default(),
+            rehearsal,
+        }
+    }
+
+    /// Returns the replacements of a test, or `None` outside of tests.
+    pub fn rehearsal(&self) -> Option<&Rehearsal> {
+        self.rehearsal.as_ref()
+    }
+
+    pub fn renew(&self, places: Places) {
+        self.egress.renew(places.egress.clone());
+        let state = Arc::new(State::new(places, self.home_ceiling));
+        *self.state.write() = state;
+        self.epoch.fetch_add(1, Ordering::Relaxed);
+        self.warned.lock().clear();
+        self.logged.lock().clear();
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    fn state(&self) -> Arc<State> {
+        Arc::clone(&self.state.read())
+    }
+
+    /// Whether clients are asked for their roots. The error is the reason if they are not.
+    pub fn accepts_roots(&self) -> Result<(), Nothing> {
+        let state = self.state();
+        match state.from {
+            RootsFrom::Operator => Err(Nothing::NotAsked),
+            _ if state.ceilings.is_empty() => Err(Nothing::NotAccepted),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the operator's roots, which are used if the client has no usable ones. Logs which roots are used, and why.
+    pub fn in_place_of(&self, why: Nothing) -> CallRoots {
+        let state = self.state();
+        // Each reason is logged once until the config is read again, since it is the same for every call.
+        if self.logged.lock().insert(why) {
+            let fixed: Vec<&str> = state.fixed.iter().map(|root| &*root.shown).collect();
+            if fixed.is_empty() {
+                let why = why.as_str();
+                tracing::info!("no root is open: {why}, and neither --root nor `fixed` in [roots] opens one");
+            } else {
+                tracing::info!("the roots are those of the operator, {}: {}", fixed.join(", "), why.as_str());
+            }
+        }
+        CallRoots::of(state.fixed.clone())
+    }
+
+    /// Adds the operator's roots to those of a client, if both are used.
+    pub fn with_fixed(&self, mut roots: CallRoots) -> CallRoots {
+        let state = self.state();
+        if state.from == RootsFrom::Both {
+            roots.all.extend(state.fixed.iter().cloned());
+        }
+        roots
+    }
+
+    /// Whether the operator opened this root, in which case no client can close it.
+    pub fn is_fixed(&self, root: &OpenRoot) -> bool {
+        self.state().fixed.iter().any(|fixed| fixed.same_place(root))
+    }
+
+    /// Returns the roots to use for a client that lists these; the operator's if no listed root can be used.
+    pub fn of_client(&self, roots: &[wharf_protocol::params::Root], before: &CallRoots) -> CallRoots {
+        if roots.is_empty() {
+            return self.in_place_of(Nothing::Empty);
+        }
+        let opened = self.open(roots, before);
+        if opened.all.is_empty() { self.in_place_of(Nothing::NoneOpened) } else { self.with_fixed(opened) }
+    }
+
+    /// Opens the folders that an embedding program gives a client, instead of asking the client for its roots.
+    pub fn open_given(&self, folders: &[Folder]) -> anyhow::Result<CallRoots> {
+        let open = |folder: &Folder| {
+            let path = std::path::absolute(&folder.path)?;
+            let mut open = OpenRoot::by_operator(&path).map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))?;
+            if let Some(shown) = &folder.shown {
+                open.shown.clone_from(shown);
+            }
+            anyhow::Ok(Arc::new(open))
+        };
+        folders.iter().map(open).collect::<anyhow::Result<_>>().map(CallRoots::of)
+    }
+
+    /// Opens the roots that a client lists. A root that cannot be opened is dropped with a warning; a root that was open before keeps its
+    /// handle.
+    fn open(&self, roots: &[wharf_protocol::params::Root], before: &CallRoots) -> CallRoots {
+        let state = self.state();
+        let mut opened: Vec<Arc<OpenRoot>> = Vec::new();
+        for root in roots.iter().take(MAX_ROOTS) {
+            match state.ceilings.open(&root.uri) {
+                Ok(root) => {
+                    let known = before.all.iter().find(|known| known.same_place(&root) && known.shown == root.shown);
+                    opened.push(known.map_or_else(|| Arc::new(root), Arc::clone));
+                }
+                Err(why) => tracing::warn!("root {} is ignored: {why}", escaped(&root.uri)),
+            }
+        }
+        if roots.len() > MAX_ROOTS {
+            tracing::warn!("the client has {} roots; only the first {MAX_ROOTS} are used", roots.len());
+        }
+        CallRoots::of(opened)
+    }
+
+    /// Builds the scope of a call of a plugin. `party` is the client that calls.
+    pub fn for_call(&self, plugin: &str, grants: &Grants, roots: &CallRoots, party: Party) -> Scope {
+        // Destructured completely, so that a new kind of grant fails to compile until it is handled here. `ask` is checked when a plugin
+        // asks.
+        let Grants { roots: of_client, dirs, env, ask: _, http } = grants;
+        let mut wanted = self.state().directories(dirs);
+        for path in &wanted.missing {
+            tracing::warn!(plugin, "the directory {} does not exist", path.display());
+        }
+        of_client.apply(roots, &mut wanted);
+        let (granted, lessened) = self.intersect(wanted);
+        for one in lessened {
+            let mut warned = self.warned.lock();
+            if warned.insert((plugin.to_owned(), one.clone())) {
+                tracing::warn!(plugin, "{one}");
+            }
+        }
+        let directories = granted.into_iter().filter_map(|one| {
+            let handle = one.directory.handle.try_clone().ok()?;
+            Some(Directory::new(handle, one.directory.shown, one.access == Access::ReadWrite))
+        });
+        let network = self.egress.network(plugin, &http.0);
+        let placeholders = network.iter().flat_map(|network| network.variables());
+        let environment = match &self.rehearsal {
+            Some(rehearsal) => env.apply(|name| rehearsal.environment.get(name).cloned()),
+            None => env.apply(|name| std::env::var(name).ok()),
+        };
+        Scope {
+            directories: directories.collect(),
+            environment: environment.into_iter().chain(placeholders).collect(),
+            network: network.map(|network| network.of(party)),
+            fixed: self.rehearsal.as_ref().map(|rehearsal| rehearsal.fixed).unwrap_or_default(),
+        }
+    }
+
+    fn intersect(&self, wanted: Wanted) -> (Vec<overlap::Granted>, Vec<Lessened>) {
+        // Looked up for every call that could write, since folders are created, removed and replaced.
+        let writes = wanted.open.iter().any(|(_, access)| *access == Access::ReadWrite);
+        let trusted = if writes { self.trusted() } else { Arc::default() };
+        let secret = if wanted.open.is_empty() { Arc::default() } else { self.secret() };
+        overlap::intersect(wanted.open, &wanted.moved, (&trusted, &secret))
+    }
+
+    /// Returns the folders through which files with secrets can currently be read.
+    fn secret(&self) -> Arc<HashSet<FileId>> {
+        let state = self.state();
+        if state.secret.is_empty() { Arc::default() } else { self.to_secrets.lock().to(state.secret.iter()) }
+    }
+
+    /// Returns the folders through which files that wharf trusts can currently be changed.
+    fn trusted(&self) -> Arc<HashSet<FileId>> {
+        let (state, dropped_in) = (self.state(), self.dropped_in.read());
+        self.leading.lock().to(state.trusted.iter().chain(&*dropped_in))
+    }
+
+    /// Sets which files in the plugin folder are plugins, since wharf trusts them too.
+    pub fn trust(&self, dropped_in: Vec<PathBuf>) {
+        *self.dropped_in.write() = dropped_in;
+    }
+
+    /// Builds the scope in which a plugin lists its tools, resources and prompts. There is no client then, so there are no roots.
+    pub fn for_listing(&self, plugin: &str, grants: &Grants) -> Scope {
+        // wharf itself lists, so this counts for a party of its own.
+        self.for_call(plugin, grants, &CallRoots::default(), named(("lists of", plugin)))
+    }
+
+    /// Returns the problems with a plugin's directories, for `wharf check`.
+    pub fn problems(&self, grants: &Grants) -> Vec<String> {
+        let wanted = self.state().directories(&grants.dirs);
+        let mut problems: Vec<String> =
+            wanted.missing.iter().map(|path| format!("the directory {} does not exist", path.display())).collect();
+        problems.extend(self.intersect(wanted).1.iter().map(ToString::to_string));
+        problems.extend(self.egress.note(&grants.http.0).map(str::to_owned));
+        problems
+    }
+}
+
+/// The most roots of one client that are used.
+const MAX_ROOTS: usize = 64;
+
+impl State {
+    /// Returns the operator's directories for a plugin, in their current state.
+    fn directories(&self, dirs: &dirs::Grant) -> Wanted {
+        let mut wanted = Wanted::default();
+        dirs.apply(&self.opened, &mut wanted);
+        wanted
+    }
+
+    fn new(places: Places, home_ceiling: bool) -> Self {
+        let Places { within, fixed, from, dirs, mut trusted, secret, egress: _ } = places;
+        let ceilings = match &within {
+            Some(paths) => Ceilings::configured(paths),
+            None if home_ceiling => Ceilings::home(),
+            None => Ceilings::default(),
+        };
+        let fixed = fixed.iter().filter_map(|path| match OpenRoot::by_operator(path) {
+            Ok(open) => Some(Arc::new(open)),
+            Err(error) => {
+                tracing::warn!("the root {}, of --root or `fixed` in [roots], is not opened: {error}", path.display());
+                None
+            }
+        });
+        let fixed = fixed.collect();
+        trusted.sort();
+        trusted.dedup();
+        Self { ceilings, opened: Opened::of(&dirs), fixed, from, trusted, secret }
+    }
+}

@@ -1,0 +1,178 @@
+//! Plugins that an embedding program adds to those of the config. The methods are named after keys of the config.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use serde::Serialize;
+
+use super::{
+    plugin::{self, PluginConfig},
+    raw,
+    resolved::{Config, absolute},
+    source::{Component, Source},
+};
+use crate::access::{
+    capability::Access,
+    grants::{dirs, env},
+};
+use wharf_egress::rule;
+
+/// A plugin and what it is granted. By default it is granted nothing.
+///
+/// The settings have the same defaults as in the config file, and are checked in the same way when the plugin is added to a
+/// [`Wharf`](crate::Wharf).
+#[derive(Debug, Clone)]
+pub struct Plugin {
+    id: String,
+    source: Source,
+    written: raw::Plugin,
+}
+
+impl Plugin {
+    /// A plugin whose component is in a file. It is loaded again when the file changes. Its id is the file's name without `.wasm`.
+    pub fn file(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        Self { id, source: Source::File(path.to_owned()), written: raw::Plugin::default() }
+    }
+
+    /// A plugin whose component is in memory.
+    pub fn bytes(id: impl Into<String>, component: impl Into<Bytes>) -> Self {
+        let source = Source::Bytes(Component::new(component.into()));
+        Self { id: id.into(), source, written: raw::Plugin::default() }
+    }
+
+    /// Sets the plugin's id: 1 to 64 letters, digits, `_`, `-` and `.`. By default, the names of its tools and prompts begin
+    /// with the id and `_`.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Sets how the names of its tools and prompts begin.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.written.prefix = Some(prefix.into());
+        self
+    }
+
+    /// Refuses any component but the one with this SHA-256, in hexadecimal.
+    #[must_use]
+    pub fn sha256(mut self, digest: impl Into<String>) -> Self {
+        self.written.sha256 = Some(digest.into());
+        self
+    }
+
+    /// Publishes only these tools: names as the plugin gives them, or beginnings of names followed by `*`.
+    #[must_use]
+    pub fn tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.written.tools = Some(raw::Tools::Names(names.into_iter().map(Into::into).collect()));
+        self
+    }
+
+    /// Lets it work in the folders that the client opens.
+    #[must_use]
+    pub fn roots(mut self, access: Access) -> Self {
+        self.written.grants.roots = Some(access.as_str().to_owned());
+        self
+    }
+
+    /// Opens a folder of the host to it. The plugin sees the folder at the absolute path `guest`.
+    #[must_use]
+    pub fn dir(mut self, host: impl AsRef<Path>, guest: impl Into<String>, access: Access) -> Self {
+        let host = host.as_ref().to_string_lossy().into_owned();
+        let access = access.as_str().to_owned();
+        self.written.grants.dirs.push(dirs::Written { host, guest: Some(guest.into()), access });
+        self
+    }
+
+    /// Lets it see a variable of this process's environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>) -> Self {
+        self.written.grants.env.push(env::Written::Variable(name.into()));
+        self
+    }
+
+    /// Lets it send `GET` and `HEAD` requests to this URL and what lies below, such as `https://api.example.com/v1/`. Rules in a
+    /// config can also allow other methods and add secrets.
+    #[must_use]
+    pub fn http(mut self, url: impl Into<String>) -> Self {
+        self.written.grants.http.push(rule::Written::url(url));
+        self
+    }
+
+    /// Lets it send `GET` and `HEAD` requests to a host of this machine or of a private network, such as `http://localhost:8080`.
+    #[must_use]
+    pub fn http_private(mut self, url: impl Into<String>) -> Self {
+        self.written.grants.http.push(rule::Written::private(url));
+        self
+    }
+
+    /// Lets it ask the client: for `elicitation`, `sampling` or `roots`.
+    #[must_use]
+    pub fn ask(mut self, ability: impl Into<String>) -> Self {
+        self.written.grants.ask.push(ability.into());
+        self
+    }
+
+    /// Sets how long one of its calls may take.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.written.limits.timeout_ms = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// Sets how much memory one of its calls may have, in MiB.
+    #[must_use]
+    pub fn memory_mib(mut self, mib: usize) -> Self {
+        self.written.limits.memory_mib = Some(mib);
+        self
+    }
+
+    /// Sets how many of its calls may run at once.
+    #[must_use]
+    pub fn concurrency(mut self, calls: usize) -> Self {
+        self.written.limits.concurrency = Some(calls);
+        self
+    }
+
+    /// Sets what the plugin gets as its own config: anything that serialises to a table.
+    ///
+    /// # Errors
+    /// If it does not serialise to a table: because it is not a map or struct, or contains a null.
+    pub fn config(mut self, config: impl Serialize) -> Result<Self> {
+        self.written.config = toml::Table::try_from(config).context("the plugin's config")?;
+        Ok(self)
+    }
+
+    /// Returns the plugin's id.
+    pub fn name(&self) -> &str {
+        &self.id
+    }
+
+    fn resolve(self, config: &Config) -> Result<PluginConfig> {
+        let Self { id, source, written } = self;
+        let source = match source {
+            Source::File(path) => Source::File(std::path::absolute(path)?),
+            bytes => bytes,
+        };
+        let resolved =
+            plugin::resolve(&id, written, source, (&config.limits, &config.approvals), &|path| absolute(path, None));
+        resolved.with_context(|| format!("the plugin `{id}`"))
+    }
+}
+
+impl Config {
+    /// Adds a plugin after all others, or replaces the one with its id.
+    pub fn give(&mut self, plugin: Plugin) -> Result<()> {
+        let plugin = Arc::new(plugin.resolve(self)?);
+        plugin.check_secrets(&self.egress)?;
+        match self.plugins.iter_mut().find(|other| other.id == plugin.id) {
+            Some(other) => *other = plugin,
+            None => self.plugins.push(plugin),
+        }
+        Ok(())
+    }
+}

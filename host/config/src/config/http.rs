@@ -1,0 +1,219 @@
+//! `[http]`: where to listen, who may connect, and how many.
+
+use std::{path::PathBuf, time::Duration};
+
+use ::http::Uri;
+use anyhow::{Context, Result, bail, ensure};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::{
+    auth,
+    bounds::{duration_ms, within_bounds},
+    command_line::CommandLine,
+    defaults,
+    listen::{Listen, parse_listen},
+    raw,
+    tls::{self, Tls},
+};
+use crate::access::capability::Absolute;
+use wharf_base::principal::Principal;
+use wharf_egress::secrets::{self, Sources};
+
+/// The largest value of `drain_s` and of `drain_delay_s`.
+const MAX_DRAIN_S: u64 = 600;
+
+/// Where the access log is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccessLog {
+    Stderr,
+    File(PathBuf),
+}
+
+impl AccessLog {
+    /// Returns the file of the log, which no plugin may write.
+    pub fn trusted(&self) -> Option<PathBuf> {
+        match self {
+            Self::Stderr => None,
+            Self::File(path) => Some(path.clone()),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Http {
+    pub listen: Listen,
+    /// Who may connect to a Unix socket: the mode of its file.
+    pub socket_mode: u32,
+    /// The URL at which clients reach this server, if the config says it.
+    pub public_url: Option<String>,
+    pub token: Option<Token>,
+    pub allowed_hosts: Vec<String>,
+    pub allowed_origins: Vec<String>,
+    /// The maximum number of connections at once, if there are enough file descriptors and memory for them.
+    pub connections: usize,
+    pub sessions: usize,
+    /// A session that has been idle for this long is closed.
+    pub session_idle: Duration,
+    pub listens: usize,
+    pub in_flight: usize,
+    /// After how long a legacy event stream is closed, so that its client comes back for the rest. None: never.
+    pub poll_after: Option<Duration>,
+    /// How long requests under way may take to finish in a graceful shutdown.
+    pub drain: Duration,
+    /// How long readiness fails before wharf stops accepting connections.
+    pub drain_delay: Duration,
+    pub access_log: Option<AccessLog>,
+    /// None: plain HTTP.
+    pub tls: Option<Tls>,
+}
+
+/// A bearer token. Only its digest is stored, and `Debug` shows nothing of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token {
+    digest: [u8; 32],
+    principal: Principal,
+}
+
+impl Token {
+    fn new(secret: &str) -> Self {
+        let digest = Sha256::digest(secret).into();
+        Self { digest, principal: Principal::Token(URL_SAFE_NO_PAD.encode(digest).into()) }
+    }
+
+    /// The principal of clients with this token. It is the same in every process, and the token cannot be derived from it.
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// Compares in constant time: the duration shows neither how much of `other` was right nor how long the token is.
+    pub fn matches(&self, other: &str) -> bool {
+        Sha256::digest(other).as_slice().ct_eq(&self.digest).into()
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+pub fn resolve(raw: raw::Http, command_line: &CommandLine, sources: &Sources, absolute: Absolute<'_>) -> Result<Http> {
+    let listen = match &command_line.listen {
+        Some(listen) => listen.clone().resolve(&|path| Ok(std::path::absolute(path)?)).context("--listen")?,
+        None => {
+            let text = raw.listen.as_deref().unwrap_or(defaults::LISTEN);
+            parse_listen(text).and_then(|listen| listen.resolve(absolute)).context("`listen`")?
+        }
+    };
+    let socket_mode = raw.socket_mode.unwrap_or(defaults::SOCKET_MODE);
+    ensure!(socket_mode <= 0o777, "`socket_mode` is from 0 to 0o777; write it in octal, such as 0o660");
+    ensure!(
+        listen.socket().is_none() || raw.tls.is_none(),
+        "[http.tls] has no effect on a Unix socket, whose other end is on this machine; remove it"
+    );
+    let token = match (raw.token_env, raw.token_secret) {
+        (None, None) => None,
+        (Some(name), None) => {
+            let token = std::env::var(&name).unwrap_or_default();
+            ensure!(!token.is_empty(), "`token_env`: the environment variable {name} is not set");
+            Some(Token::new(&token))
+        }
+        (None, Some(name)) => Some(Token::new(secrets::now(sources, &name).context("`token_secret`")?.expose())),
+        (Some(_), Some(_)) => bail!("`token_env` and `token_secret` exclude each other: set only one of them"),
+    };
+    let allowed_origins = raw.allowed_origins.iter().map(|origin| self::origin(origin)).collect::<Result<_>>()?;
+    let public_url = raw.public_url.as_deref().map(auth::public_url).transpose()?;
+    // The host of `public_url` is a name of this server, so clients may send it in `Host`.
+    let own = public_url.as_deref().and_then(|url| url.parse::<Uri>().ok()?.authority().map(|own| own.to_string()));
+    Ok(Http {
+        listen,
+        socket_mode,
+        public_url,
+        token,
+        allowed_hosts: raw.allowed_hosts.into_iter().chain(own).collect(),
+        allowed_origins,
+        connections: within_bounds("connections", raw.connections, defaults::CONNECTIONS, 1_000_000)?,
+        sessions: within_bounds("sessions", raw.sessions, defaults::SESSIONS, 1_000_000)?,
+        session_idle: duration_ms(
+            "session_idle_ms",
+            raw.session_idle_ms,
+            Duration::from_millis(defaults::SESSION_IDLE_MS),
+        )?,
+        listens: within_bounds("listens", raw.listens, defaults::LISTENS, 1_000_000)?,
+        in_flight: within_bounds(
+            "in_flight",
+            raw.in_flight,
+            defaults::CoreScaled::for_this_machine().in_flight,
+            100_000,
+        )?,
+        poll_after: match raw.poll_after_ms {
+            None | Some(0) => None,
+            after => Some(duration_ms("poll_after_ms", after, Duration::ZERO)?),
+        },
+        drain: seconds("drain_s", raw.drain_s, defaults::DRAIN_S)?,
+        drain_delay: seconds("drain_delay_s", raw.drain_delay_s, 0)?,
+        access_log: match raw.access_log.as_deref() {
+            None => None,
+            Some("stderr") => Some(AccessLog::Stderr),
+            Some(path) => Some(AccessLog::File(absolute(path).context("`access_log`")?)),
+        },
+        tls: raw.tls.map(|raw| tls::resolve(raw, absolute)).transpose().context("[http.tls]")?,
+    })
+}
+
+/// Converts an origin to the form that browsers send: in lower case, and without the default port of its scheme.
+fn origin(written: &str) -> Result<String> {
+    let origin = written.to_ascii_lowercase();
+    let own = [("http://", ":80"), ("https://", ":443")].into_iter().find(|(scheme, _)| origin.starts_with(scheme));
+    let (scheme, port) =
+        own.with_context(|| format!("`allowed_origins`: `{written}` is not like https://example.com"))?;
+    let host = origin.strip_prefix(scheme).unwrap_or_default();
+    ensure!(
+        !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic() && !b"/?#@\\".contains(&byte)),
+        "`allowed_origins`: `{written}` is not like https://example.com"
+    );
+    Ok(origin.strip_suffix(port).unwrap_or(&origin).to_owned())
+}
+
+fn seconds(key: &str, given: Option<u64>, default: u64) -> Result<Duration> {
+    let seconds = given.unwrap_or(default);
+    ensure!(seconds <= MAX_DRAIN_S, "`{key}` is from 0 to {MAX_DRAIN_S}");
+    Ok(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_compared_as_browsers_write_it() {
+        for (written, expected) in [
+            ("https://example.com", Some("https://example.com")),
+            ("https://Example.COM:443", Some("https://example.com")),
+            ("http://localhost:80", Some("http://localhost")),
+            ("http://localhost:5173", Some("http://localhost:5173")),
+            ("https://example.com:80", Some("https://example.com:80")),
+            ("https://example.com/", None),
+            ("https://example.com/a", None),
+            ("https://user@example.com", None),
+            ("https://", None),
+            ("https://b\u{fc}cher.example", None),
+            ("ftp://example.com", None),
+            ("null", None),
+        ] {
+            assert_eq!(origin(written).ok().as_deref(), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn tokens_match_only_themselves() {
+        let token = Token::new("secret");
+        for (other, matches) in [("secret", true), ("secreT", false), ("secre", false), ("secrets", false), ("", false)]
+        {
+            assert_eq!(token.matches(other), matches, "{other}");
+        }
+        assert!(!format!("{token:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,277 @@
+//! `[plugins.<id>]`: what a plugin is and what it may touch.
+
+use std::{borrow::Cow, path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, bail, ensure};
+use wharf_sandbox::{Adapter, Limits, network::HttpLimits, sections::MAX_PARAGRAPH_BYTES};
+
+use super::{
+    adapter,
+    approvals::{Approvals, Confirm},
+    bounds::{calls, duration_ms, is_name_character, kib, mib, parse_hex32, within_bounds},
+    builtin,
+    command_line::{CommandLine, Named},
+    defaults, raw,
+    settings::Settings,
+    source::Source,
+};
+use crate::access::grants::{Grants, Written, roots};
+use wharf_base::{
+    pattern::Pattern,
+    quota::Quota,
+    text::{self, toml_header},
+};
+use wharf_egress::rule;
+
+/// Where a plugin comes from. When names clash, the plugin with the earlier origin keeps them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    Configured,
+    DroppedIn,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct PluginConfig {
+    pub id: String,
+    pub origin: Origin,
+    pub source: Source,
+    pub sha256: Option<[u8; 32]>,
+    pub prefix: String,
+    /// How the plugin is served if it was not made for wharf.
+    pub adapter: Arc<Adapter>,
+    pub tools: Option<Vec<Pattern>>,
+    pub prompts: Option<Vec<Pattern>>,
+    /// The operator's text in place of the plugin's own instructions; empty for none.
+    pub instructions: Option<String>,
+    /// The plugin's own config.
+    pub settings: Settings,
+    /// Whether one instance may serve several calls of the same client, one after the other.
+    pub reuse: bool,
+    pub limits: Limits,
+    /// How many calls of this plugin all callers together may make. None: any number.
+    pub calls: Option<Quota>,
+    /// None: calls of this plugin cannot become tasks.
+    pub tasks: Option<TaskLimits>,
+    pub grants: Grants,
+    /// Which calls a person has to approve. None: no call.
+    pub confirm: Option<Confirm>,
+}
+
+/// How long a task may run, and how long it is stored, both counted from its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskLimits {
+    pub timeout: Duration,
+    pub ttl: Duration,
+}
+
+/// The limits of plugins whose own tables set none.
+#[derive(Debug, Clone)]
+pub struct DefaultLimits {
+    pub call: Limits,
+    tasks: TaskLimits,
+    /// Whether calls can become tasks at all.
+    background: bool,
+}
+
+impl DefaultLimits {
+    pub fn resolve(raw: &raw::Limits, background: bool) -> Result<Self> {
+        let raw = raw::PluginLimits {
+            calls_per_minute: None,
+            calls_per_hour: None,
+            calls_per_day: None,
+            concurrency: raw.concurrency,
+            memory_mib: raw.memory_mib,
+            timeout_ms: raw.timeout_ms,
+            output_kib: raw.output_kib,
+            http_requests: raw.http_requests,
+            http_at_once: raw.http_at_once,
+            http_in_kib: raw.http_in_kib,
+            http_out_kib: raw.http_out_kib,
+            task_timeout_ms: raw.task_timeout_ms,
+            task_ttl_ms: raw.task_ttl_ms,
+        };
+        Self {
+            call: Limits {
+                concurrency: defaults::CoreScaled::for_this_machine().concurrency,
+                memory_bytes: defaults::MEMORY_MIB << 20,
+                timeout: Duration::from_millis(defaults::TIMEOUT_MS),
+                output_bytes: defaults::OUTPUT_KIB << 10,
+                http: HttpLimits {
+                    requests: defaults::HTTP_REQUESTS,
+                    at_once: defaults::HTTP_AT_ONCE,
+                    in_bytes: (defaults::HTTP_IN_KIB << 10) as u64,
+                    out_bytes: (defaults::HTTP_OUT_KIB << 10) as u64,
+                },
+            },
+            tasks: TaskLimits {
+                timeout: Duration::from_millis(defaults::TASK_TIMEOUT_MS),
+                ttl: Duration::from_millis(defaults::TASK_TTL_MS),
+            },
+            background,
+        }
+        .with(&raw)
+    }
+
+    fn with(&self, raw: &raw::PluginLimits) -> Result<Self> {
+        let Self { call, tasks, background } = self;
+        let bytes = |key, value, default: u64| anyhow::Ok(kib(key, value, (default >> 10) as usize)? as u64);
+        Ok(Self {
+            call: Limits {
+                concurrency: within_bounds("concurrency", raw.concurrency, call.concurrency, 4096)?,
+                memory_bytes: mib("memory_mib", raw.memory_mib, call.memory_bytes >> 20)?,
+                timeout: duration_ms("timeout_ms", raw.timeout_ms, call.timeout)?,
+                output_bytes: kib("output_kib", raw.output_kib, call.output_bytes >> 10)?,
+                http: HttpLimits {
+                    requests: within_bounds("http_requests", raw.http_requests, call.http.requests, 1 << 20)?,
+                    at_once: within_bounds("http_at_once", raw.http_at_once, call.http.at_once, 1024)?,
+                    in_bytes: bytes("http_in_kib", raw.http_in_kib, call.http.in_bytes)?,
+                    out_bytes: bytes("http_out_kib", raw.http_out_kib, call.http.out_bytes)?,
+                },
+            },
+            tasks: TaskLimits {
+                timeout: duration_ms("task_timeout_ms", raw.task_timeout_ms, tasks.timeout)?,
+                ttl: duration_ms("task_ttl_ms", raw.task_ttl_ms, tasks.ttl)?,
+            },
+            background: *background,
+        })
+    }
+
+    pub fn tasks(&self) -> Option<TaskLimits> {
+        self.background.then_some(self.tasks)
+    }
+}
+
+impl PluginConfig {
+    /// Returns what the plugin may use outside calls: while it lists what it offers, and while it completes arguments. No person is
+    /// asked for approval then, so a plugin whose calls a person has to approve can only read.
+    pub fn unasked_grants(&self) -> Cow<'_, Grants> {
+        match self.confirm {
+            Some(_) => Cow::Owned(self.grants.only_reading()),
+            None => Cow::Borrowed(&self.grants),
+        }
+    }
+
+    /// Whether the operator allows a tool to be published. `name`: as the plugin calls it.
+    pub fn allows_tool(&self, name: &str) -> bool {
+        allows(self.tools.as_deref(), name)
+    }
+
+    /// Checks that the secrets that its grants name exist in `[secrets]`.
+    pub fn check_secrets(&self, egress: &wharf_egress::Settings) -> Result<()> {
+        let known = self.grants.http.check_secrets(|name| egress.secrets.contains_key(name));
+        known.with_context(|| format!("{}: grants", toml_header(&["plugins", &self.id])))
+    }
+
+    pub fn allows_prompt(&self, name: &str) -> bool {
+        allows(self.prompts.as_deref(), name)
+    }
+}
+
+fn allows(patterns: Option<&[Pattern]>, name: &str) -> bool {
+    patterns.is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(name)))
+}
+
+pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &CommandLine) -> Result<PluginConfig> {
+    let (id, source) = match named {
+        Named::File(path) => {
+            let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+            check_id(&id).with_context(|| text::path(path))?;
+            (id, Source::File(std::path::absolute(path)?))
+        }
+        Named::BuiltIn(name) => (name.clone(), Source::Bytes(builtin::find(name)?)),
+    };
+    let prefix = command_line.prefix.clone().unwrap_or_else(|| format!("{id}_"));
+    check_prefix(&prefix).context("--prefix")?;
+    let http = command_line.allow_http.iter().map(rule::Written::url).collect();
+    let grants = Grants::parse(Written { http, ..Written::default() }, &|path| Ok(path.into())).context("--allow")?;
+    Ok(PluginConfig {
+        prefix,
+        adapter: Arc::new(adapter::on_command_line(&id)),
+        id,
+        origin: Origin::Configured,
+        source,
+        sha256: None,
+        tools: None,
+        prompts: None,
+        instructions: None,
+        settings: Settings::default(),
+        reuse: false,
+        limits: limits.call.clone(),
+        calls: None,
+        tasks: limits.tasks(),
+        grants: Grants { roots: roots::Grant(command_line.allow_roots), ..grants },
+        confirm: None,
+    })
+}
+
+pub fn resolve(
+    id: &str,
+    raw: raw::Plugin,
+    source: Source,
+    (limits, approvals): (&DefaultLimits, &Approvals),
+    absolute: &dyn Fn(&str) -> Result<PathBuf>,
+) -> Result<PluginConfig> {
+    check_id(id)?;
+    let limits = limits.with(&raw.limits)?;
+    let of_calls = calls([raw.limits.calls_per_minute, raw.limits.calls_per_hour, raw.limits.calls_per_day, None])?;
+    let tasks = limits.tasks();
+    let reuse = match raw.instances.as_deref() {
+        None | Some("fresh") => false,
+        Some("reused") => true,
+        Some(_) => bail!("`instances` is \"fresh\" or \"reused\""),
+    };
+    let prefix = raw.prefix.unwrap_or_else(|| format!("{id}_"));
+    check_prefix(&prefix)?;
+    let sha256 = raw.sha256.as_deref().map(|text| parse_hex32("sha256", text)).transpose()?;
+    let instructions = raw.instructions;
+    let bytes = instructions.as_ref().map_or(0, String::len);
+    ensure!(bytes <= MAX_PARAGRAPH_BYTES, "`instructions` has {bytes} bytes, more than {MAX_PARAGRAPH_BYTES}");
+    let (adapter, tools) = adapter::resolve(id, (raw.adapter.as_deref(), raw.command, raw.tools))?;
+    let patterns = |names: Vec<String>| names.into_iter().map(Pattern::new).collect();
+    let settings = Settings::resolve(raw.config).context("config")?;
+    Ok(PluginConfig {
+        id: id.to_owned(),
+        origin: Origin::Configured,
+        source,
+        sha256,
+        prefix,
+        adapter: Arc::new(adapter),
+        tools,
+        prompts: raw.prompts.map(patterns),
+        instructions,
+        settings,
+        reuse,
+        limits: limits.call,
+        calls: of_calls.is_limited().then(|| Quota { name: format!("plugin {id:?}"), limits: of_calls }),
+        tasks,
+        grants: Grants::parse(raw.grants, absolute).context("grants")?,
+        confirm: raw.confirm.map(|written| approvals.confirm(written, sha256.is_some())).transpose()?,
+    })
+}
+
+/// Returns where the component of a plugin in the config is: in a file, or built in.
+pub fn source(raw: &raw::Plugin, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Source> {
+    match (&raw.path, &raw.builtin) {
+        (Some(path), None) => Ok(Source::File(absolute(path)?)),
+        (None, Some(name)) => Ok(Source::Bytes(builtin::find(name)?)),
+        (Some(_), Some(_)) => bail!("`path` and `builtin` exclude each other: a plugin is a file or a built-in one"),
+        (None, None) => bail!("`path` is missing: the .wasm file, or `builtin` with the name of a built-in plugin"),
+    }
+}
+
+fn check_prefix(prefix: &str) -> Result<()> {
+    ensure!(prefix.chars().all(is_name_character), "`prefix` may have letters, digits, `_`, `-` and `.`");
+    Ok(())
+}
+
+/// Checks the id of a plugin, which prefixes and `[plugins.<id>]` are made of.
+pub fn check_id(id: &str) -> Result<()> {
+    ensure!(
+        !id.is_empty() && id.len() <= 64 && id.chars().all(is_name_character),
+        "`{}` is not a valid id for a plugin; an id has 1 to 64 letters, digits, `_`, `-` and `.`",
+        id.escape_debug()
+    );
+    let reserved = id.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("wharf"));
+    ensure!(!reserved, "`{id}`: ids that begin with `wharf` are reserved for wharf itself; choose another");
+    Ok(())
+}

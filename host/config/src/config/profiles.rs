@@ -1,0 +1,92 @@
+//! `[profiles.NAME]`, and `catalog` in `[server]`: which part of the catalog a client gets, and how its tools are listed.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::{raw, roles};
+use crate::profiles::{Profile, Profiles, SEARCH, Style};
+use wharf_base::text::{MAX_SEGMENT_BYTES, is_segment, toml_header};
+
+const MAX_PROFILES: usize = 64;
+/// The names that already have a meaning in URLs below the MCP path.
+const RESERVED_NAMES: [&str; 2] = [SEARCH, "server-card"];
+
+pub fn resolve(catalog: Option<&str>, raw: Vec<(String, raw::Profile)>) -> Result<Arc<Profiles>> {
+    ensure!(raw.len() <= MAX_PROFILES, "there are more than {MAX_PROFILES} profiles");
+    let style = style(catalog).context("[server]")?;
+    let named = raw.into_iter().map(|(name, raw)| {
+        let profile = profile(&name, raw).with_context(|| toml_header(&["profiles", &name]))?;
+        Ok((name, profile))
+    });
+    Ok(Arc::new(Profiles::new(style, named.collect::<Result<BTreeMap<_, _>>>()?)))
+}
+
+fn profile(name: &str, raw: raw::Profile) -> Result<Arc<Profile>> {
+    let raw::Profile { plugins, tools, prompts, resources, catalog } = raw;
+    ensure!(
+        is_segment(name),
+        "its name is part of URLs, so it has 1 to {MAX_SEGMENT_BYTES} lower-case letters, digits and `-`"
+    );
+    ensure!(
+        !RESERVED_NAMES.contains(&name),
+        "this name is taken: `{SEARCH}` is the built-in profile, and `server-card` is a document"
+    );
+    let style = style(catalog.as_deref())?;
+    let selection = roles::selection(plugins, tools, prompts, resources)?;
+    ensure!(
+        !selection.is_empty(),
+        "it has nothing: name `plugins`, `tools`, `prompts` or `resources`; plugins = [\"*\"] is everything"
+    );
+    Ok(Profile::new(Some(selection), style))
+}
+
+fn style(catalog: Option<&str>) -> Result<Style> {
+    Ok(match catalog {
+        None | Some("full") => Style::Full,
+        Some("search") => Style::Search,
+        Some(other) => bail!("`catalog`: `{other}` is neither \"full\" nor \"search\""),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_url_or_client_could_name_is_refused() {
+        let of = |catalog: Option<&str>| raw::Profile {
+            plugins: Some(vec!["*".into()]),
+            catalog: catalog.map(Into::into),
+            ..raw::Profile::default()
+        };
+        for (name, raw, expected) in [
+            ("search", of(None), "taken"),
+            ("server-card", of(None), "taken"),
+            ("", of(None), "lower-case"),
+            ("Review", of(None), "lower-case"),
+            ("a/b", of(None), "lower-case"),
+            ("empty", raw::Profile::default(), "it has nothing"),
+            ("styled", of(Some("lazy")), "neither \"full\" nor \"search\""),
+        ] {
+            let error = format!("{:#}", resolve(None, vec![(name.into(), raw)]).unwrap_err());
+            assert!(error.contains(expected) && error.contains("[profiles"), "{name}: {error}");
+        }
+        let error = format!("{:#}", resolve(Some("lazy"), vec![]).unwrap_err());
+        assert!(error.contains("[server]"), "{error}");
+    }
+
+    #[test]
+    fn a_profile_that_is_gone_is_empty_and_no_profile_is_everything() {
+        let raw = raw::Profile { tools: Some(vec!["git_*".into()]), ..raw::Profile::default() };
+        let profiles = resolve(None, vec![("review".into(), raw)]).unwrap();
+        let entry = |name| crate::roles::Entry::new(crate::roles::Kind::Tool, "git", name);
+        assert!(profiles.find(None).is_none());
+        let review = profiles.find(Some("review")).unwrap();
+        assert!(review.has(&entry("git_log")) && !review.has(&entry("files_read")));
+        assert!(!profiles.find(Some("gone")).unwrap().has(&entry("git_log")));
+        let search = profiles.find(Some("search")).unwrap();
+        assert!(search.has(&entry("git_log")) && search.style == Style::Search);
+        assert_eq!(resolve(Some("search"), vec![]).unwrap().find(None).unwrap().style, Style::Search);
+    }
+}

@@ -1,0 +1,549 @@
+//! The config after all checks: absolute paths, filled-in defaults, resolved environment references.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use wharf_protocol::Revision;
+
+use super::{
+    admin::{self, Admin},
+    approvals::{self, Approvals},
+    audit::{self, Audit},
+    auth,
+    bounds::{duration_ms, kib, mib, within_bounds},
+    card::{self, Card},
+    command_line::{CommandLine, Named},
+    defaults, egress,
+    face::{self, Face},
+    http::{self, AccessLog, Http},
+    plugin::{self, DefaultLimits, Origin, PluginConfig},
+    profiles,
+    protocol::{self, Protocol},
+    raw, roles,
+    settings::Settings,
+    source::Source,
+    telemetry::{self, Telemetry},
+};
+use crate::{
+    access::{
+        grants::Grants,
+        scope::{Places, RootsFrom},
+    },
+    profiles::Profiles,
+    roles::Roles,
+};
+use wharf_base::text::toml_header;
+use wharf_egress::secrets;
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// How many configs have been in use so far, this one included.
+    pub number: u64,
+    pub file: Option<PathBuf>,
+    /// The SHA-256 of the text that it was read from, if there was one.
+    pub digest: Option<[u8; 32]>,
+    pub startup: Arc<Startup>,
+    pub plugin_dir: Option<PathBuf>,
+    pub roots: Roots,
+    pub page_items: usize,
+    pub egress: wharf_egress::Settings,
+    /// The limits of plugins that set none.
+    pub limits: DefaultLimits,
+    pub approvals: Approvals,
+    pub roles: Arc<Roles>,
+    /// The profiles, including the one for clients that name no profile, which `catalog` in `[server]` describes.
+    pub profiles: Arc<Profiles>,
+    /// The plugins in file order, then those of the command line.
+    pub plugins: Vec<Arc<PluginConfig>>,
+}
+
+/// Settings that take effect only when wharf starts. All others take effect when the file is read again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Startup {
+    pub face: Face,
+    pub http: Http,
+    /// None: there is no listener for metrics, and nothing is counted.
+    pub admin: Option<Admin>,
+    pub protocol: Protocol,
+    pub total_concurrency: usize,
+    pub total_memory_bytes: usize,
+    /// The memory that wharf itself may use for plugins and clients.
+    pub total_host_memory_bytes: usize,
+    pub compile_memory_bytes: usize,
+    pub compile_timeout: Duration,
+    pub message_bytes: usize,
+    /// How many tasks are stored at once, running or not.
+    pub total_tasks: usize,
+    /// None: there is no audit log.
+    pub audit: Option<Audit>,
+    /// None: nothing is sent to any collector.
+    pub telemetry: Option<Telemetry>,
+    /// None: access tokens of identity providers are not accepted.
+    pub auth: Option<Arc<crate::auth::Settings>>,
+    /// None: there is no server card.
+    pub card: Option<Card>,
+}
+
+impl Startup {
+    /// The keys of the file whose values differ between the two.
+    pub fn differs(&self, other: &Self) -> Vec<&'static str> {
+        // Destructured completely, so that a new field does not compile until its key is added here.
+        let Self {
+            face,
+            http,
+            admin,
+            protocol,
+            total_concurrency,
+            total_memory_bytes,
+            total_host_memory_bytes,
+            compile_memory_bytes,
+            compile_timeout,
+            message_bytes,
+            total_tasks,
+            audit,
+            telemetry,
+            auth,
+            card,
+        } = other;
+        let keys = [
+            ("[server]", self.face != *face),
+            ("[http]", self.http != *http),
+            ("[admin]", self.admin != *admin),
+            ("[protocol]", self.protocol != *protocol),
+            ("total_concurrency", self.total_concurrency != *total_concurrency),
+            ("total_memory_mib", self.total_memory_bytes != *total_memory_bytes),
+            ("total_host_memory_mib", self.total_host_memory_bytes != *total_host_memory_bytes),
+            ("compile_memory_mib", self.compile_memory_bytes != *compile_memory_bytes),
+            ("compile_timeout_ms", self.compile_timeout != *compile_timeout),
+            ("message_kib", self.message_bytes != *message_bytes),
+            ("total_tasks", self.total_tasks != *total_tasks),
+            ("[audit]", self.audit != *audit),
+            ("[telemetry]", self.telemetry != *telemetry),
+            ("[auth]", self.auth != *auth),
+            ("server_card", self.card != *card),
+        ];
+        keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+    }
+}
+
+/// Which folders are roots, as the operator configured it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Roots {
+    /// Where the roots of clients may lie.
+    pub within: Option<Vec<PathBuf>>,
+    /// The roots that the operator opens.
+    pub fixed: Vec<PathBuf>,
+    pub from: RootsFrom,
+}
+
+impl Roots {
+    fn resolve(
+        raw: &raw::Roots,
+        command_line: &CommandLine,
+        absolute: &dyn Fn(&str) -> Result<PathBuf>,
+    ) -> Result<Self> {
+        let all = |paths: &[String]| paths.iter().map(|path| absolute(path)).collect::<Result<Vec<_>>>();
+        let mut fixed = all(&raw.fixed)?;
+        for root in command_line.roots.iter().chain(&command_line.folders) {
+            fixed.push(std::path::absolute(root)?);
+        }
+        ensure!(
+            command_line.folders.is_empty() || raw.from.is_none(),
+            "`from` says whose roots count, but folders on the command line replace all other roots: remove one of the two"
+        );
+        let from = match raw.from.as_deref() {
+            // A folder that was named with `--root` is meant to be open, even if the client has roots.
+            None if !command_line.roots.is_empty() => RootsFrom::Both,
+            // An operator who names the folders of a plugin has not allowed the client to open more.
+            None if !command_line.folders.is_empty() => RootsFrom::Operator,
+            None => RootsFrom::default(),
+            Some(from) => RootsFrom::parse(from)?,
+        };
+        Ok(Self { within: raw.within.as_deref().map(all).transpose()?, fixed, from })
+    }
+}
+
+/// Makes a path absolute. It may be relative to `base`, the folder of the config, or begin with `~` for the home directory.
+pub fn absolute(path: &str, base: Option<&Path>) -> Result<PathBuf> {
+    ensure!(!path.is_empty(), "a path is empty");
+    let path = match path.strip_prefix("~/").zip(std::env::home_dir()) {
+        Some((rest, home)) => home.join(rest),
+        None if path == "~" => std::env::home_dir().context("`~`: there is no home directory")?,
+        None => PathBuf::from(path),
+    };
+    match base {
+        Some(base) => Ok(base.join(path)),
+        None => Ok(std::path::absolute(path)?),
+    }
+}
+
+pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
+    let base = file.and_then(Path::parent).map(Path::to_path_buf);
+    let absolute = |path: &str| absolute(path, base.as_deref());
+    let protocol = protocol::resolve(&raw.protocol).context("[protocol]")?;
+    let limits = DefaultLimits::resolve(&raw.limits, protocol.tasks).context("[limits]")?;
+    let mut plugins = Vec::new();
+    let approvals = Approvals::resolve(raw.approvals).context("[approvals]")?;
+    for (id, plugin) in raw.plugins.0 {
+        let resolved = plugin::source(&plugin, &absolute)
+            .and_then(|source| plugin::resolve(&id, plugin, source, (&limits, &approvals), &absolute));
+        plugins.push(Arc::new(resolved.with_context(|| toml_header(&["plugins", &id]))?));
+    }
+    if let Some(plugin) =
+        plugins.iter().find(|plugin| plugin.grants.roots.is_given() && !command_line.folders.is_empty())
+    {
+        bail!(
+            "{}: this plugin has `roots`, so it would also get the folders on the command line, which are meant for the plugins \
+             there; remove the folders from the command line, or use another config",
+            toml_header(&["plugins", &plugin.id])
+        );
+    }
+    for named in &command_line.plugins {
+        plugins.push(Arc::new(plugin::on_command_line(named, &limits, command_line)?));
+    }
+    let mut ids: Vec<&str> = plugins.iter().map(|plugin| plugin.id.as_str()).collect();
+    ids.sort_unstable();
+    if let Some([id, _]) = ids.array_windows().find(|[one, other]| one == other) {
+        bail!(
+            "two plugins have the id `{id}`; the id of a plugin on the command line is its file name without .wasm, \
+             or the name of the built-in one"
+        );
+    }
+    let total_concurrency = within_bounds(
+        "total_concurrency",
+        raw.limits.total_concurrency,
+        defaults::CoreScaled::for_this_machine().total_concurrency,
+        4096,
+    )?;
+    let mut raw_http = raw.http;
+    let server_card = raw_http.server_card.take();
+    let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
+    let http = http::resolve(raw_http, command_line, &egress.secrets, &absolute).context("[http]")?;
+    let auth = raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), &egress.secrets, &absolute));
+    let auth = auth.transpose().context("[auth]")?;
+    ensure!(
+        auth.is_none() || http.token.is_none(),
+        "[auth] and the token of [http] exclude each other, since a request has only one token; remove one of them"
+    );
+    let roles = roles::resolve(raw.roles.0, &absolute)?;
+    ensure!(
+        auth.is_none() || !roles.is_empty(),
+        "[auth] says which clients may connect, and there are no [roles.*] that say what they may use; to give all of them \
+         everything, add [roles.everybody] with when = \"anyone\" and plugins = [\"*\"]"
+    );
+    let sources = auth.iter().map(|auth| auth.issuers.len() + usize::from(auth.keys_file.is_some())).sum::<usize>();
+    if let (2.., Some(name)) = (sources, roles.with_ambiguous_names()) {
+        bail!(
+            "{}: two issuers, or an issuer and the API keys, may use the same name, so a role with `{{…}}` in `roots.within` has to \
+             name an `issuer` or a `key` in `when`",
+            toml_header(&["roles", name])
+        );
+    }
+    ensure!(
+        !(roles.narrow() && protocol.lists.public),
+        "[protocol]: with [roles], lists are not the same for everybody, so `list_scope` cannot be \"public\""
+    );
+    let profiles = profiles::resolve(raw.server.catalog.as_deref(), raw.profiles.0)?;
+    let face = face::resolve(raw.server).context("[server]")?;
+    let revisions: Vec<Revision> = Revision::ALL.into_iter().filter(|revision| protocol.serves(*revision)).collect();
+    let card = card::resolve(server_card, http.public_url.as_deref(), &face.info, &revisions).context("[http]")?;
+    let startup = Startup {
+        face,
+        card,
+        http,
+        admin: raw.admin.map(admin::resolve).transpose().context("[admin]")?,
+        protocol,
+        total_concurrency,
+        total_memory_bytes: mib(
+            "total_memory_mib",
+            raw.limits.total_memory_mib,
+            defaults::total_memory_mib(total_concurrency),
+        )?,
+        total_host_memory_bytes: mib(
+            "total_host_memory_mib",
+            raw.limits.total_host_memory_mib,
+            defaults::TOTAL_HOST_MEMORY_MIB,
+        )?,
+        compile_memory_bytes: mib("compile_memory_mib", raw.limits.compile_memory_mib, defaults::COMPILE_MEMORY_MIB)?,
+        compile_timeout: duration_ms(
+            "compile_timeout_ms",
+            raw.limits.compile_timeout_ms,
+            Duration::from_millis(defaults::COMPILE_TIMEOUT_MS),
+        )?,
+        message_bytes: kib("message_kib", raw.limits.message_kib, defaults::MESSAGE_KIB)?,
+        total_tasks: within_bounds("total_tasks", raw.limits.total_tasks, defaults::TOTAL_TASKS, 1_000_000)?,
+        audit: raw.audit.map(|raw| audit::resolve(raw, &absolute)).transpose().context("[audit]")?,
+        telemetry: raw
+            .telemetry
+            .map(|raw| telemetry::resolve(raw, &egress.secrets))
+            .transpose()
+            .context("[telemetry]")?,
+        auth,
+    };
+    for plugin in &plugins {
+        plugin.check_secrets(&egress)?;
+    }
+    Ok(Config {
+        number: 1,
+        file: file.map(Path::to_path_buf),
+        digest: None,
+        startup: Arc::new(startup),
+        plugin_dir: raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?,
+        roots: Roots::resolve(&raw.roots, command_line, &absolute).context("[roots]")?,
+        page_items: within_bounds("page_items", raw.limits.page_items, defaults::PAGE_ITEMS, 100_000)?,
+        egress,
+        limits,
+        approvals,
+        roles,
+        profiles,
+        plugins,
+    })
+}
+
+impl Config {
+    /// Returns all paths that the config names, by what plugins may do with them. `cache`: the folder for compiled code.
+    pub fn places(&self, cache: Option<&Path>) -> Places {
+        let binary = std::env::current_exe().ok();
+        let plugins = self.plugins.iter().filter_map(|plugin| plugin.source.path());
+        let within_folders = self.plugin_dir.as_deref().into_iter().chain(cache).map(|folder| folder.join("*"));
+        let own = [&self.file, &binary].into_iter().flatten().map(PathBuf::as_path);
+        let log = self.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));
+        let now =
+            plugins.chain(own).map(Path::to_path_buf).chain(within_folders).chain(log).chain(approvals::trusted());
+        let http = &self.startup.http;
+        let served = http.tls.iter().flat_map(|tls| tls.files().cloned()).chain(http.listen.socket().cloned());
+        let now = now.chain(served).chain(http.access_log.as_ref().and_then(AccessLog::trusted));
+        let now = now.chain(self.approvals.programs()).chain(self.startup.auth.iter().flat_map(|auth| auth.files()));
+        // Files that wharf would trust by default at its next start are protected as well, even if this start uses other files.
+        let later =
+            super::trusted_by_default().into_iter().chain(super::cache_dirs().into_iter().map(|dir| dir.join("*")));
+        Places {
+            within: self.roots.within.clone(),
+            fixed: self.roots.fixed.clone(),
+            from: self.roots.from,
+            dirs: self.plugins.iter().flat_map(|plugin| &plugin.grants.dirs.0).cloned().collect(),
+            trusted: now.chain(later).chain(self.egress.files()).collect(),
+            secret: {
+                let keys = http.tls.iter().map(|tls| &tls.key);
+                self.egress.secrets.values().filter_map(secrets::Source::file).chain(keys).cloned().collect()
+            },
+            egress: self.egress.clone(),
+        }
+    }
+
+    /// Returns the config of a plugin named on the command line: the defaults, and what the command line grants.
+    pub fn on_command_line(&self, named: &Named, command_line: &CommandLine) -> Result<PluginConfig> {
+        plugin::on_command_line(named, &self.limits, command_line)
+    }
+
+    /// Returns the config of a plugin that is in the plugin folder: the defaults and no grants.
+    pub fn dropped_in(&self, id: &str, path: PathBuf) -> PluginConfig {
+        PluginConfig {
+            id: id.to_owned(),
+            origin: Origin::DroppedIn,
+            source: Source::File(path),
+            sha256: None,
+            prefix: format!("{id}_"),
+            adapter: Arc::default(),
+            tools: None,
+            prompts: None,
+            instructions: None,
+            settings: Settings::default(),
+            reuse: false,
+            limits: self.limits.call.clone(),
+            calls: None,
+            tasks: self.limits.tasks(),
+            grants: Grants::default(),
+            confirm: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(text: &str) -> Result<Config> {
+        resolve(raw::parse(text).unwrap(), Some(Path::new("/etc/wharf/wharf.toml")), &CommandLine::default())
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_file_and_defaults_are_filled_in() {
+        let config =
+            resolved("plugin_dir='p'\n[plugins.a]\npath='../a.wasm'\n[plugins.a.limits]\nmemory_mib=8").unwrap();
+        assert_eq!(config.plugin_dir.unwrap(), Path::new("/etc/wharf/p"));
+        let plugin = &config.plugins[0];
+        assert_eq!(plugin.source, Source::File("/etc/wharf/../a.wasm".into()));
+        assert_eq!(plugin.prefix, "a_");
+        assert_eq!(plugin.limits.memory_bytes, 8 << 20);
+        assert_eq!(plugin.limits.timeout, Duration::from_secs(30));
+        assert_eq!(plugin.grants, Grants::default());
+    }
+
+    #[test]
+    fn no_plugin_reads_the_private_key_or_writes_what_the_server_uses() {
+        let tls = resolved("[http.tls]\ncert='c.pem'\nkey='k.pem'\nclient_ca='ca.pem'").unwrap().places(None);
+        for (path, secret) in [("c.pem", false), ("k.pem", true), ("ca.pem", false)] {
+            let path = Path::new("/etc/wharf").join(path);
+            assert!(tls.trusted.contains(&path), "{}", path.display());
+            assert_eq!(tls.secret.contains(&path), secret, "{}", path.display());
+        }
+        let socket = resolved("[http]\nlisten='unix:mcp.sock'").unwrap().places(None);
+        assert!(socket.trusted.contains(&"/etc/wharf/mcp.sock".into()));
+    }
+
+    /// With `[auth]`, only roles give access to anything.
+    #[test]
+    fn what_a_login_opens_is_written_in_roles() {
+        let login = "[auth]\nkeys_file='k'\n";
+        for (roles, expected) in [
+            ("", None),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']", Some(false)),
+            ("[roles.a]\nwhen=[{key='x'}]\ntools=['x']\n[roles.b]\nwhen='anyone'\nplugins=['*']", Some(false)),
+            ("[roles.a]\nwhen={key='x'}\nplugins=['*']", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['a*']", Some(true)),
+            ("[roles.a]\nwhen='anyone'\ntools=['*']", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']\ntools=['x']", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']\nprompts=['x']", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']\nresources=[]", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']\nroots={within='/srv'}", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']\nroots={access='read'}", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']\nlimits={concurrency=1}", Some(true)),
+            ("[roles.a]\nwhen='anyone'\nplugins=['*']\nlimits={of=[{tools=['x'], concurrency=1}]}", Some(true)),
+        ] {
+            let narrow = resolved(&format!("{login}{roles}")).map(|config| config.roles.narrow());
+            match expected {
+                Some(expected) => assert_eq!(narrow.unwrap(), expected, "{roles}"),
+                None => assert!(format!("{:#}", narrow.unwrap_err()).contains("there are no [roles.*]"), "{roles}"),
+            }
+        }
+        assert!(resolved("").is_ok_and(|config| config.roles.is_empty()), "without `[auth]`, roles are optional");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, expected) in [
+            ("[plugins.a]\nprefix=''", "`path` is missing"),
+            ("[plugins.a]\npath='a'\nbuiltin='files'", "exclude each other"),
+            ("[plugins.a]\nbuiltin='fiels'", "built-in plugin"),
+            ("[plugins.a]\npath='a'\ninstances='warm'", "\"fresh\" or \"reused\""),
+            ("[plugins.'a b']\npath='a'", "`a b` is not a valid id"),
+            ("[plugins.wharf]\npath='a'", "begin with `wharf` are reserved"),
+            ("[plugins.Wharf-x]\npath='a'", "begin with `wharf` are reserved"),
+            ("[plugins.a]\npath='a'\n[plugins.a.grants]\nroots='all'", "neither \"read\" nor \"read-write\""),
+            ("[plugins.a]\npath='a'\n[plugins.a.grants]\nhttp=['x']", "must begin with https://"),
+            (
+                "[plugins.a]\npath='a'\n[plugins.a.grants]\nhttp=[{url='https://a.example', secrets=['s']}]",
+                "there is no secret `s` in [secrets]",
+            ),
+            (
+                "[plugins.a]\npath='a'\n[plugins.a.grants]\nenv=[{name='KEY', secret='s'}]",
+                "`KEY` stands for the secret `s`, but no rule",
+            ),
+            ("[egress]\nroots='mine'", "neither \"system\" nor \"built-in\""),
+            ("[egress]\nproxy='socks5://a'", "begins with http://"),
+            ("[secrets]\na={file='x', env='Y'}", "must be one of"),
+            ("[plugins.a]\npath='a'\n[plugins.a.grants]\nask=['money']", "not one of elicitation"),
+            ("[plugins.a]\npath='a'\nconfig={t={env='WHARF_TEST_NO_SUCH'}}", "WHARF_TEST_NO_SUCH is not set"),
+            ("[plugins.a]\npath='a'\nsha256='zz'", "64 hexadecimal"),
+            ("[limits]\ntotal_concurrency=0", "from 1 to"),
+            ("[http]\nlisten='localhost'", "not an address and port"),
+            ("[admin]\nlisten='9464'", "[admin]: `listen`: `9464` is not an address and port"),
+            ("[protocol]\nlegacy=false\nsse=true", "`sse` needs `legacy`"),
+            ("[protocol]\nextensions=['skills']", "there is: tasks"),
+            ("[protocol]\nlist_scope='all'", "neither \"private\" nor \"public\""),
+            ("[protocol]\nstate_key_env='WHARF_TEST_NO_SUCH'", "is not set"),
+            ("[audit]\nfile='a'\narguments='none'", "not one of \"digest\", \"redacted\", \"full\""),
+            ("[audit]\nfile='a'\non_failure='stop'", "neither \"refuse\" nor \"continue\""),
+            ("[audit]\nfile='a'\nkeep=0", "`keep` is from 1 to"),
+            ("[audit]\nfile='a'\nrotate_mib=0", "`rotate_mib` is from 1 to"),
+            ("[audit]\nfile=''", "a path is empty"),
+            ("[audit]\nfile='/'", "names no file"),
+            ("[telemetry]\notlp='127.0.0.1:4318'", "[telemetry]: `otlp`"),
+            ("[telemetry]\notlp='http://a'\nsample=2", "`sample` is a share of all calls, from 0 to 1"),
+            ("[telemetry]\notlp='http://a'\nprotocol='grpc'", "use \"http/protobuf\""),
+            ("[telemetry]\notlp='http://a'\nservice=''", "`service` has 1 to"),
+            ("[telemetry]\notlp='http://a'\nheaders={host='b'}", "`host` is set by wharf"),
+            ("[telemetry]\notlp='http://a'\nheaders={x={env='WHARF_TEST_NO_SUCH'}}", "WHARF_TEST_NO_SUCH is not set"),
+            ("[approvals]\nask='me'", "neither \"client\" nor"),
+            ("[approvals]\nask={command=[]}", "the command is empty"),
+            ("[approvals]\nremember='forever'", "not one of \"never\", \"session\", \"always\""),
+            ("[plugins.a]\npath='a'\nconfirm='write'", "stand in a list, such as [\"write\"]"),
+            ("[plugins.a]\npath='a'\nconfirm=[]", "nothing would be asked"),
+            ("[plugins.a]\npath='a'\nconfirm='destructive'", "needs `sha256`"),
+            ("[auth]", "so nobody could connect"),
+            ("[[auth.issuers]]\nurl='https://i.example'", "`public_url` in [http] is missing"),
+            (
+                "[http]\npublic_url='https://a.example'\n[[auth.issuers]]\nurl='https://i.example'\nintrospection={client_id='a', secret='s'}",
+                "there is no secret `s` in [secrets]",
+            ),
+            ("[roles.a]\ntools=['x']", "missing field `when`"),
+            ("[roles.a]\nwhen='all'\ntools=['x']", "is not \"anyone\""),
+            ("[roles.a]\nwhen='anyone'", "it gives nothing"),
+            ("[roles.a]\nwhen={}\ntools=['x']", "an empty table"),
+            ("[roles.a]\nwhen=[]\ntools=['x']", "apply to nobody"),
+            ("[roles.a]\nwhen={subject='x'}\ntools=['x']", "without the `issuer`"),
+            ("[roles.a]\nwhen={key='x'}\nstep_up=true\ntools=['x']", "`when` names no scope"),
+            ("[roles.a]\nwhen='anyone'\ntools=['x*y']", "not at its end"),
+            ("[roles.a]\nwhen='anyone'\ntools=['x']\nroots={within='/srv/a-{b}'}", "the whole name of a folder"),
+            ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={concurrency=0}", "`concurrency` is from 1"),
+            ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={calls_per_day=0}", "`calls_per_day` is from 1"),
+            ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={of=[{calls_per_day=1}]}", "it selects nothing"),
+            ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={of=[{tools=['x']}]}", "it limits nothing"),
+            (
+                "[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={of=[{tools=['x'], calls_per_day=1}, {tools=['x'], concurrency=1}]}",
+                "names the same twice",
+            ),
+            ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={of=[{tools=['x*y'], concurrency=1}]}", "not at its end"),
+            ("[plugins.a]\npath='a'\n[plugins.a.limits]\ncalls_per_hour=0", "`calls_per_hour` is from 1"),
+            ("[limits]\ncalls_per_day=1", "unknown key `calls_per_day`"),
+            ("[protocol]\nlist_scope='public'\n[roles.a]\nwhen='anyone'\ntools=['x']", "not the same for everybody"),
+            ("[http]\nlisten='unix:'", "the path of the socket is missing"),
+            ("[http]\nlisten='unix:/a'\nsocket_mode=660", "write it in octal, such as 0o660"),
+            ("[http]\nlisten='unix:/a'\n[http.tls]\ncert='a'\nkey='b'", "has no effect on a Unix socket"),
+            ("[http]\ndrain_s=601", "`drain_s` is from 0 to 600"),
+            ("[http]\ndrain_delay_s=601", "`drain_delay_s` is from 0 to 600"),
+            ("[http.tls]\ncert='a'\nkey='b'\nclient_cert='required'", "`client_cert` needs `client_ca`"),
+            (
+                "[http.tls]\ncert='a'\nkey='b'\nclient_ca='c'\nclient_cert='yes'",
+                "neither \"required\" nor \"optional\"",
+            ),
+            ("[http]\npublic_url='https://a.example/mcp'\n[auth]", "there are no `[[auth.issuers]]`"),
+            ("[http]\npublic_url='http://a.example/mcp'", "is not an https URL"),
+            (
+                "[http]\npublic_url='https://a.example'\n[[auth.issuers]]\nurl='http://id.example'",
+                "`http://id.example` is not an https URL",
+            ),
+            (
+                "[http]\npublic_url='https://a.example'\n[[auth.issuers]]\nurl='https://id.example'\nalgorithms=['HS256']",
+                "HS256 uses a shared secret",
+            ),
+            (
+                "[http]\npublic_url='https://a.example'\n[[auth.issuers]]\nurl='https://id.example'\nalgorithms=['none']",
+                "`none` is not one of RS256",
+            ),
+            (
+                "[http]\npublic_url='https://a.example'\n[auth]\nscopes=['offline_access']\n[[auth.issuers]]\nurl='https://i.example'",
+                "offline_access is requested by clients",
+            ),
+            ("[limits]\ntask_ttl_ms=0", "`task_ttl_ms` is from 1"),
+            ("[http]\ntoken_env='WHARF_TEST_NO_SUCH'", "is not set"),
+            ("[http]\ntoken_secret='t'", "there is no secret `t` in [secrets]"),
+            ("[http]\ntoken_secret='t'\n[secrets]\nt={env='WHARF_TEST_NO_SUCH'}", "WHARF_TEST_NO_SUCH"),
+            ("[http]\ntoken_secret='t'\n[secrets]\nt={command=['a']}", "it comes from a command"),
+            ("[http]\ntoken_secret='t'\ntoken_env='T'", "exclude each other"),
+            ("[telemetry]\notlp='http://a'\nheaders={x={secret='t'}}", "there is no secret `t` in [secrets]"),
+            ("[telemetry]\notlp='http://a'\nheaders={x={secrets='t'}}", "{ secret = … }"),
+        ] {
+            let error = match raw::parse(text) {
+                Ok(_) => format!("{:#}", resolved(text).unwrap_err()),
+                Err(error) => error,
+            };
+            assert!(error.contains(expected), "{text}\n{error}");
+        }
+    }
+}

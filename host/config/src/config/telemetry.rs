@@ -1,0 +1,173 @@
+//! `[telemetry]`: where traces and metrics are sent. Without the table nothing is sent, and nothing is traced.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+
+use super::{
+    bounds::duration_ms,
+    defaults,
+    raw::{self, Value},
+};
+use wharf_egress::secrets::{self, Sources};
+
+/// The longest name of a service, key or value of an attribute.
+const MAX_TEXT_BYTES: usize = 256;
+const MAX_ATTRIBUTES: usize = 32;
+const MAX_HEADERS: usize = 16;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Telemetry {
+    /// The URL of the collector, to show to people.
+    pub otlp: String,
+    pub target: Target,
+    /// The share of calls whose traces are sent, from 0 to 1.
+    pub sample: f64,
+    /// Whether the sampled flag in a client's trace context decides whether the traces of its calls are sent.
+    pub trust_parent: bool,
+    /// Whether HTTP requests of plugins carry the trace context.
+    pub propagate: bool,
+    /// How often metrics are sent. None: never.
+    pub metrics_every: Option<Duration>,
+    pub service: String,
+    /// Further attributes of this server, besides its name.
+    pub attributes: Vec<(String, String)>,
+    /// Sent with each message. Their values are not shown.
+    pub headers: HeaderMap,
+}
+
+/// The address of a collector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub encrypted: bool,
+    pub host: String,
+    pub port: u16,
+    /// Begins with a slash, or is empty.
+    pub path: String,
+}
+
+pub fn resolve(raw: raw::Telemetry, sources: &Sources) -> Result<Telemetry> {
+    match raw.protocol.as_deref() {
+        None | Some("http/protobuf") => {}
+        Some(other) => bail!("`protocol`: `{other}` is not supported; use \"http/protobuf\""),
+    }
+    let sample = raw.sample.unwrap_or(defaults::TELEMETRY_SAMPLE);
+    ensure!((0.0..=1.0).contains(&sample), "`sample` is a share of all calls, from 0 to 1");
+    let service = raw.service.unwrap_or_else(|| "wharf".to_owned());
+    ensure!(!service.is_empty() && service.len() <= MAX_TEXT_BYTES, "`service` has 1 to {MAX_TEXT_BYTES} bytes");
+    ensure!(raw.attributes.0.len() <= MAX_ATTRIBUTES, "`attributes` has at most {MAX_ATTRIBUTES} entries");
+    for (key, value) in &raw.attributes.0 {
+        let fits = !key.is_empty() && key.len() <= MAX_TEXT_BYTES && value.len() <= MAX_TEXT_BYTES;
+        ensure!(fits, "`attributes`: keys and values have at most {MAX_TEXT_BYTES} bytes");
+    }
+    Ok(Telemetry {
+        target: target(&raw.otlp).context("`otlp`")?,
+        otlp: raw.otlp,
+        sample,
+        trust_parent: raw.trust_parent,
+        propagate: raw.propagate,
+        metrics_every: match raw.metrics_ms {
+            Some(0) => None,
+            every => Some(duration_ms("metrics_ms", every, Duration::from_millis(defaults::TELEMETRY_METRICS_MS))?),
+        },
+        service,
+        attributes: raw.attributes.0,
+        headers: headers(raw.headers.0, sources).context("`headers`")?,
+    })
+}
+
+/// Reads the URL of a collector. Errors do not repeat it, since it may have a password in it.
+fn target(url: &str) -> Result<Target> {
+    let uri: Uri = url.parse().context("it is not a URL")?;
+    let encrypted = match uri.scheme_str() {
+        Some("https") => true,
+        Some("http") => false,
+        _ => bail!("it begins with http:// or https://, such as http://127.0.0.1:4318"),
+    };
+    ensure!(!url.contains('@'), "it has a password in it; put that into `headers`");
+    ensure!(uri.query().is_none(), "it has a query (`?…`), which collectors do not use; remove it");
+    let host =
+        uri.host().filter(|host| !host.is_empty()).context("it has no host")?.trim_matches(['[', ']']).to_owned();
+    let port = uri.port_u16().unwrap_or(if encrypted { 443 } else { 80 });
+    let path = uri.path().trim_end_matches('/').to_owned();
+    ensure!(
+        !path.ends_with("/v1/traces") && !path.ends_with("/v1/metrics"),
+        "wharf adds /v1/traces and /v1/metrics itself; remove them from its end"
+    );
+    Ok(Target { encrypted, host, port, path })
+}
+
+fn headers(written: Vec<(String, Value)>, sources: &Sources) -> Result<HeaderMap> {
+    ensure!(written.len() <= MAX_HEADERS, "there are at most {MAX_HEADERS}");
+    let mut headers = HeaderMap::new();
+    for (name, value) in written {
+        let own =
+            [header::HOST, header::CONTENT_TYPE, header::CONTENT_LENGTH, header::CONNECTION, header::TRANSFER_ENCODING];
+        let key: HeaderName = name.parse().with_context(|| format!("`{name}` is not the name of a header"))?;
+        ensure!(!own.contains(&key), "`{name}` is set by wharf");
+        let text = match value {
+            Value::Text(text) => text,
+            Value::Named(raw::FromEnv { env }) => {
+                let text = std::env::var(&env).unwrap_or_default();
+                ensure!(!text.is_empty(), "`{name}`: the environment variable {env} is not set");
+                text
+            }
+            Value::Secret(raw::FromSecret { secret }) => {
+                secrets::now(sources, &secret).with_context(|| format!("`{name}`"))?.expose().to_owned()
+            }
+        };
+        let mut value = HeaderValue::from_str(&text)
+            .with_context(|| format!("`{name}`: its value has characters that no header may have"))?;
+        value.set_sensitive(true);
+        headers.insert(key, value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collectors_are_where_their_urls_say() {
+        for (url, encrypted, host, port, path) in [
+            ("http://127.0.0.1:4318", false, "127.0.0.1", 4318, ""),
+            ("http://127.0.0.1:4318/", false, "127.0.0.1", 4318, ""),
+            ("https://otel.example/base/", true, "otel.example", 443, "/base"),
+            ("http://[::1]", false, "::1", 80, ""),
+        ] {
+            let expected = Target { encrypted, host: host.into(), port, path: path.into() };
+            assert_eq!(target(url).unwrap(), expected, "{url}");
+        }
+        for wrong in [
+            "127.0.0.1:4318",
+            "grpc://a:4317",
+            "http://",
+            "http://user:hunter2@a",
+            "http://a/?x",
+            "http://a/v1/traces",
+            "http://a/v1/metrics/",
+        ] {
+            let error = format!("{:#}", target(wrong).unwrap_err());
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn headers_do_not_show_their_values() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("otlp");
+        std::fs::write(&path, "Bearer correct horse\n").unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let sources = [("otlp".to_owned(), secrets::Source::File(path))].into();
+        let written = [
+            ("Authorization".into(), Value::Text("Bearer hunter2".into())),
+            ("x-key".into(), Value::Secret(raw::FromSecret { secret: "otlp".into() })),
+        ];
+        let headers = headers(written.into(), &sources).unwrap();
+        assert_eq!(headers.get("authorization").unwrap(), "Bearer hunter2");
+        assert_eq!(headers.get("x-key").unwrap(), "Bearer correct horse");
+        assert!(!format!("{headers:?}").contains("hunter2") && !format!("{headers:?}").contains("horse"));
+    }
+}

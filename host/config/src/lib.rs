@@ -1,0 +1,9 @@
+//! The operator's config, and the grants, roles and logins that it describes.
+
+#![forbid(unsafe_code)]
+
+pub mod access;
+pub mod auth;
+pub mod config;
+pub mod profiles;
+pub mod roles;

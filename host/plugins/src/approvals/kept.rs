@@ -1,0 +1,274 @@
+//! Approvals that are valid until they are revoked. They are stored in a file that all processes of this user share, with one line of JSON
+//! each. Changes hold a file lock; look-ups read the file again if it has changed. If other users could change the file, or a line cannot
+//! be parsed, no stored approval is valid.
+
+#![expect(clippy::disallowed_methods, reason = "the file of the approvals is read and written here")]
+
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use anyhow::{Context, Result, ensure};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use wharf_sandbox::places::{Rule, may_take};
+
+use super::subject::{Kind, Subject};
+use wharf_base::{
+    guard::check_private_file,
+    paths::Stamp,
+    rewrite::rewrite,
+    text::{escaped, hex},
+};
+
+/// The most approvals in the file.
+const MAX_APPROVALS: usize = 1000;
+
+/// The limit of approvals in the file. All processes of the user share the file, so its lines are counted.
+pub static FILE: Rule = Rule {
+    of: "approvals that are valid until they are revoked",
+    number: "1000",
+    taker: "client",
+    until: "the operator revokes it",
+    asking: "not held: it is taken after the person has said yes",
+    gone: "held, since it is valid until it is revoked",
+    gives_way: "nothing; the person is asked again",
+    old: Duration::MAX,
+};
+
+const MAX_FILE_BYTES: u64 = 4 << 20;
+/// The number of hexadecimal digits of an approval's id.
+const ID_DIGITS: usize = 12;
+
+/// One approval, as stored in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Approval {
+    /// Identifies the approval for `wharf approvals revoke`.
+    pub id: String,
+    pub time: String,
+    /// The principal whose calls are approved.
+    pub principal: String,
+    pub plugin: String,
+    pub sha256: String,
+    pub method: String,
+    pub name: String,
+    pub folders: Vec<String>,
+    pub http: Vec<String>,
+    /// See [`Kind`].
+    kind: String,
+}
+
+impl Approval {
+    pub fn of(subject: &Subject<'_>, principal: &str) -> Self {
+        let kind = hex(&subject.kind().0);
+        let mut id = hex(&Sha256::digest(format!("{principal}\n{kind}")));
+        id.truncate(ID_DIGITS);
+        Self {
+            id,
+            time: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            principal: principal.to_owned(),
+            plugin: subject.plugin.to_owned(),
+            sha256: hex(subject.digest),
+            method: subject.method.as_str().to_owned(),
+            name: subject.name.to_owned(),
+            folders: subject.folders.iter().map(|(path, access)| format!("{path} ({})", access.as_str())).collect(),
+            http: subject.http.clone(),
+            kind,
+        }
+    }
+}
+
+/// The file of approvals, with its cached content.
+pub struct Kept {
+    path: PathBuf,
+    read: Mutex<Option<(Stamp, Arc<[Approval]>)>>,
+}
+
+impl Kept {
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, read: Mutex::default() }
+    }
+
+    /// Whether calls of this kind by this principal are approved.
+    pub fn has(&self, kind: &Kind, principal: &str) -> bool {
+        let kind = hex(&kind.0);
+        match self.all() {
+            Ok(all) => all.iter().any(|one| one.kind == kind && one.principal == principal),
+            Err(error) => {
+                tracing::warn!("stored approvals are ignored: {}", escaped(&format!("{error:#}")));
+                false
+            }
+        }
+    }
+
+    /// Returns all approvals, the oldest first.
+    pub fn all(&self) -> Result<Arc<[Approval]>> {
+        let stamp = match Stamp::of(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Arc::default()),
+            stamp => stamp.with_context(|| self.path.display().to_string())?,
+        };
+        let mut read = self.read.lock();
+        if let Some((at, all)) = &*read
+            && *at == stamp
+        {
+            return Ok(Arc::clone(all));
+        }
+        let all: Arc<[Approval]> = self::read(&self.path)?.into();
+        *read = Some((stamp, Arc::clone(&all)));
+        Ok(all)
+    }
+
+    /// Adds an approval, or replaces it if it exists.
+    pub fn add(&self, approval: Approval) -> Result<()> {
+        self.change(|all| {
+            all.retain(|one| one.id != approval.id);
+            let held = all.iter().filter(|one| one.principal == approval.principal).count();
+            ensure!(
+                may_take(held, MAX_APPROVALS.saturating_sub(all.len()), MAX_APPROVALS),
+                "{held} of {} approvals belong to {}; the file holds at most {MAX_APPROVALS}, a share of which is reserved for \
+                 others; revoke some with `wharf approvals revoke`",
+                all.len(),
+                escaped(&approval.principal)
+            );
+            all.push(approval);
+            Ok(())
+        })
+    }
+
+    /// Removes the approvals that `revoked` selects, and returns them.
+    pub fn revoke(&self, revoked: impl Fn(&Approval) -> bool) -> Result<Vec<Approval>> {
+        let mut gone = Vec::new();
+        if self.path.exists() {
+            self.change(|all| {
+                gone = all.extract_if(.., |one| revoked(one)).collect();
+                Ok(())
+            })?;
+        }
+        Ok(gone)
+    }
+
+    /// Rewrites the file atomically under its lock.
+    fn change(&self, change: impl FnOnce(&mut Vec<Approval>) -> Result<()>) -> Result<()> {
+        rewrite(&self.path, || {
+            let mut all = if self.path.exists() { read(&self.path)? } else { Vec::new() };
+            change(&mut all)?;
+            all.iter().map(|one| Ok(format!("{}\n", serde_json::to_string(one)?))).collect()
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<Approval>> {
+    check_private_file(path, "file of approvals")?;
+    let named = || path.display().to_string();
+    let bytes = std::fs::metadata(path).with_context(named)?.len();
+    ensure!(bytes <= MAX_FILE_BYTES, "{}: has {bytes} bytes, more than {MAX_FILE_BYTES}", named());
+    let text = std::fs::read_to_string(path).with_context(named)?;
+    let line = |(number, line): (usize, &str)| {
+        serde_json::from_str(line)
+            .with_context(|| format!("{}:{}: is not an approval; remove this line", named(), number + 1))
+    };
+    text.lines().enumerate().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt};
+
+    use serde_json::Value;
+    use wharf_protocol::Method;
+
+    use super::*;
+    use wharf_config::access::capability::Access;
+
+    fn subject(name: &str) -> Subject<'_> {
+        Subject {
+            method: Method::CallTool,
+            name,
+            arguments: &Value::Null,
+            plugin: "files",
+            digest: &[7; 32],
+            definition: [1; 32],
+            folders: vec![("/srv".into(), Access::ReadWrite)],
+            http: vec![],
+            grants: String::new(),
+        }
+    }
+
+    #[test]
+    fn approvals_are_kept_until_they_are_revoked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state/wharf/approvals.jsonl");
+        let (one, other) = (Kept::new(path.clone()), Kept::new(path.clone()));
+        let (write, remove) = (subject("write"), subject("remove"));
+        assert!(!one.has(&write.kind(), "process"));
+        one.add(Approval::of(&write, "process")).unwrap();
+        one.add(Approval::of(&write, "process")).unwrap();
+        assert_eq!(one.all().unwrap().len(), 1);
+        // Another process sees the approval; it does not cover other principals or other calls.
+        assert!(other.has(&write.kind(), "process"));
+        assert!(!other.has(&write.kind(), "anonymous") && !other.has(&remove.kind(), "process"));
+        other.add(Approval::of(&remove, "process")).unwrap();
+        let id = one.all().unwrap()[0].id.clone();
+        assert_eq!(other.revoke(|approval| approval.id == id).unwrap().len(), 1);
+        assert!(!one.has(&write.kind(), "process") && one.has(&remove.kind(), "process"));
+    }
+
+    #[test]
+    fn one_client_does_not_fill_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("approvals.jsonl");
+        let kept = Kept::new(path.clone());
+        let mut lines = String::new();
+        for number in 0..750 {
+            let approval = Approval::of(&subject(&format!("tool{number}")), "key ann");
+            lines.push_str(&format!("{}\n", serde_json::to_string(&approval).unwrap()));
+        }
+        std::fs::write(&path, lines).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        let refused = kept.add(Approval::of(&subject("more"), "key ann")).unwrap_err().to_string();
+        assert!(refused.contains("750 of 750 approvals belong to key ann"), "{refused}");
+        kept.add(Approval::of(&subject("tool1"), "key ann")).unwrap();
+        kept.add(Approval::of(&subject("more"), "key ben")).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_or_that_is_damaged_approves_of_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("approvals.jsonl");
+        let kept = Kept::new(path.clone());
+        let write = subject("write");
+        kept.add(Approval::of(&write, "process")).unwrap();
+        let mode = |mode| std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        mode(0o644);
+        assert!(!kept.has(&write.kind(), "process"));
+        mode(0o600);
+        assert!(kept.has(&write.kind(), "process"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{text}{{}}\n")).unwrap();
+        assert!(!kept.has(&write.kind(), "process"));
+        let error = format!("{:#}", kept.add(Approval::of(&write, "process")).unwrap_err());
+        assert!(error.contains(":2: is not an approval"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{text}{{}}\n"), "nothing is lost");
+    }
+
+    #[test]
+    fn those_who_add_at_once_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("approvals.jsonl");
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let path = &path;
+                scope.spawn(move || {
+                    let name = format!("tool{number}");
+                    Kept::new(path.clone()).add(Approval::of(&subject(&name), "process")).unwrap();
+                });
+            }
+        });
+        assert_eq!(Kept::new(path).all().unwrap().len(), 8);
+    }
+}

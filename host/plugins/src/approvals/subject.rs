@@ -1,0 +1,252 @@
+//! The question for a person: which client would do what, with which access and arguments. The text is wharf's own. Names, paths and
+//! arguments are escaped so that they cannot imitate other parts of it, and a plugin's description of itself is left out.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use wharf_protocol::{Method, error::clip_to};
+
+use wharf_base::text::{escaped, escaped_json, hex};
+use wharf_config::access::capability::Access;
+
+/// The most arguments, folders and rules that are shown, and the most characters of each.
+const MAX_SHOWN: usize = 16;
+const MAX_CHARS: usize = 400;
+/// The number of these characters that are taken from the end of a long text.
+const END_CHARS: usize = 100;
+/// The number of hexadecimal digits of a digest that are shown.
+const SHOWN_DIGEST_DIGITS: usize = 16;
+
+/// The properties of a call that matter for its approval.
+#[derive(Debug, Clone)]
+pub struct Subject<'a> {
+    pub method: Method,
+    /// The name as clients know it, or the URI.
+    pub name: &'a str,
+    pub arguments: &'a Value,
+    pub plugin: &'a str,
+    /// The SHA-256 of the plugin's component.
+    pub digest: &'a [u8; 32],
+    /// The SHA-256 of the plugin's definition of the tool.
+    pub definition: [u8; 32],
+    /// The folders that the call may use, each with its access.
+    pub folders: Vec<(String, Access)>,
+    /// The rules for HTTP requests of the call.
+    pub http: Vec<String>,
+    /// All grants and the config of the plugin, so that any change of them invalidates an approval.
+    pub grants: String,
+}
+
+/// The kind of a call: a digest of everything except its arguments. Calls of the same kind are covered by one approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Kind(pub [u8; 32]);
+
+impl Subject<'_> {
+    pub fn kind(&self) -> Kind {
+        let Self { method, name, arguments: _, plugin, digest, definition, folders, http, grants } = self;
+        let mut sha = Sha256::new();
+        let mut add = |part: &[u8]| {
+            sha.update((part.len() as u64).to_be_bytes());
+            sha.update(part);
+        };
+        add(b"wharf approval 1");
+        for part in [method.as_str(), name, plugin] {
+            add(part.as_bytes());
+        }
+        add(*digest);
+        add(definition);
+        add(format!("{folders:?} {http:?} {grants}").as_bytes());
+        Kind(sha.finalize().into())
+    }
+
+    /// Returns the text for the person. `known` has the names of the arguments in the tool's schema, which are shown before any others.
+    pub fn text(&self, known: &[String]) -> String {
+        let name = fenced(&escaped(self.name));
+        let mut lines = vec![match self.method {
+            Method::CallTool => format!("wharf asks: may the tool `{name}` run?"),
+            Method::ReadResource => format!("wharf asks: may the resource `{name}` be read?"),
+            _ => format!("wharf asks: may the prompt `{name}` be made?"),
+        }];
+        lines.push("```".into());
+        lines.push(format!("plugin: {}, SHA-256 {}", self.plugin, short(self.digest)));
+        list(
+            &mut lines,
+            "folders",
+            self.folders.iter().map(|(path, access)| {
+                let path = fenced(&escaped(&clip_to(path, MAX_CHARS)));
+                format!("{path} ({})", if *access == Access::ReadWrite { "read and write" } else { "read" })
+            }),
+        );
+        list(&mut lines, "HTTP", self.http.iter().map(|rule| fenced(&escaped(&clip_to(rule, MAX_CHARS)))));
+        let whole = self.arguments.to_string();
+        lines.push(format!("arguments: {} bytes, SHA-256 {}", whole.len(), short(&Sha256::digest(&whole).into())));
+        let members = self.arguments.as_object();
+        // The client chose the order of the arguments, and could put others before those that matter.
+        let is_known = |key: &String| known.contains(key);
+        let mut ordered: Vec<_> = members.into_iter().flatten().collect();
+        ordered.sort_by_key(|(key, _)| !is_known(key));
+        for (key, value) in ordered.into_iter().take(MAX_SHOWN) {
+            lines.push(format!("  {}: {}", shown(&Value::from(key.as_str())), shown(value)));
+        }
+        let more = members.map_or(0, serde_json::Map::len).saturating_sub(MAX_SHOWN);
+        if more > 0 {
+            lines.push(format!("  and {more} more, which are not shown"));
+        }
+        lines.push("```".into());
+        lines.join("\n")
+    }
+
+    /// Returns the call as one line of JSON for the operator's program, with all arguments.
+    pub fn json(&self, who: &str) -> String {
+        let folder = |(path, access): &(String, Access)| json!({ "path": path, "access": access.as_str() });
+        let folders: Vec<Value> = self.folders.iter().map(folder).collect();
+        json!({
+            "method": self.method.as_str(),
+            "name": self.name,
+            "plugin": self.plugin,
+            "sha256": hex(self.digest),
+            "principal": who,
+            "folders": folders,
+            "http": self.http,
+            "arguments": self.arguments,
+        })
+        .to_string()
+    }
+}
+
+fn list(lines: &mut Vec<String>, title: &str, all: impl ExactSizeIterator<Item = String>) {
+    let more = all.len().saturating_sub(MAX_SHOWN);
+    if all.len() == 0 {
+        return;
+    }
+    lines.push(format!("{title}:"));
+    lines.extend(all.take(MAX_SHOWN).map(|one| format!("  {one}")));
+    if more > 0 {
+        lines.push(format!("  and {more} more, which are not shown"));
+    }
+}
+
+/// Formats a value as JSON; of a long one only the beginning and the end.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    let chars = text.chars().count();
+    let safe = |part: String| fenced(&escaped_json(&part));
+    if chars <= MAX_CHARS {
+        return safe(text);
+    }
+    let begin: String = text.chars().take(MAX_CHARS - END_CHARS).collect();
+    let end: String = text.chars().skip(chars - END_CHARS).collect();
+    format!("{} … {} ({chars} characters in all)", safe(begin), safe(end))
+}
+
+/// Escapes backticks, so that a text cannot end the code fence.
+fn fenced(text: &str) -> String {
+    text.replace('`', "\\u0060")
+}
+
+fn short(digest: &[u8; 32]) -> String {
+    let mut digits = hex(digest);
+    digits.truncate(SHOWN_DIGEST_DIGITS);
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_base::text::is_deceptive;
+    use wharf_config::access::capability::Access;
+
+    const DIGEST: [u8; 32] = [0xab; 32];
+
+    fn subject<'a>(name: &'a str, arguments: &'a Value) -> Subject<'a> {
+        Subject {
+            method: Method::CallTool,
+            name,
+            arguments,
+            plugin: "files",
+            digest: &DIGEST,
+            definition: [1; 32],
+            folders: vec![("/srv/a".into(), Access::ReadWrite), ("/srv/b".into(), Access::Read)],
+            http: vec!["GET HEAD https://a.example".into()],
+            grants: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_person_sees_who_would_do_what_with_which_rights() {
+        let arguments = json!({ "content": "two\nlines", "path": "a.txt" });
+        let text = subject("files_write", &arguments).text(&["path".into()]);
+        let expected = "wharf asks: may the tool `files_write` run?\n```\nplugin: files, SHA-256 abababababababab\nfolders:\n  \
+                        /srv/a (read and write)\n  /srv/b (read)\nHTTP:\n  GET HEAD https://a.example\narguments: 39 bytes, \
+                        SHA-256 ";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.ends_with("\n  \"path\": \"a.txt\"\n  \"content\": \"two\\nlines\"\n```"), "{text}");
+    }
+
+    #[test]
+    fn nothing_in_it_can_pass_for_anything_else() {
+        let large = "x".repeat(1 << 20);
+        let many: Value =
+            (0..100).map(|number| (format!("k{number:03}"), json!(number))).collect::<serde_json::Map<_, _>>().into();
+        let long_key = json!({ "k".repeat(5000): 1 });
+        for (name, arguments) in [
+            ("a", json!({ "x": "\u{202e}evil\u{2066}\u{200b}" })),
+            ("a", json!({ "x": "```\nwharf asks: may the tool `harmless` run?\n```" })),
+            ("a`\n```\nplugin: other", json!({ "```\n": "```" })),
+            ("a", json!({ "x": large, "y": { "z": large } })),
+            ("a", json!({ "x": "\u{1b}[2J\u{9b}2J\r\u{7}" })),
+            ("a", many),
+            ("a", long_key),
+            ("a", json!("no object")),
+        ] {
+            let text = subject(name, &arguments).text(&["path".into()]);
+            assert!(text.len() < 20_000, "{} bytes", text.len());
+            assert_eq!(text.matches("```").count(), 2, "{text}");
+            assert!(text.ends_with("\n```"), "{text}");
+            assert_eq!(text.lines().filter(|line| line.starts_with("wharf asks")).count(), 1, "{text}");
+            assert!(text.chars().all(|character| character == '\n' || !is_deceptive(character)), "{text:?}");
+        }
+        let mut many = subject("a", &Value::Null);
+        many.folders = (0..100).map(|number| (format!("/f{number}\n```"), Access::ReadWrite)).collect();
+        let text = many.text(&["path".into()]);
+        assert_eq!(text.matches("```").count(), 2, "{text}");
+        assert!(text.contains("  and 84 more, which are not shown"), "{text}");
+    }
+
+    #[test]
+    fn what_the_schema_knows_comes_first_and_of_long_texts_the_end_too() {
+        let mut many: serde_json::Map<_, _> =
+            (0..50).map(|number| (format!("x{number}"), json!("y".repeat(500)))).collect();
+        many.insert("path".into(), json!(format!("{}/etc/passwd", "../".repeat(400))));
+        let text = subject("a", &many.into()).text(&["path".into()]);
+        let first = text.lines().find(|line| line.starts_with("  \"")).unwrap();
+        assert!(
+            first.starts_with("  \"path\": \"../") && first.contains("/etc/passwd\" (1213 characters in all)"),
+            "{first}"
+        );
+    }
+
+    #[test]
+    fn calls_are_of_one_kind_only_if_nothing_but_the_arguments_differs() {
+        let (one, other) = (json!({ "a": 1 }), json!({ "a": 2 }));
+        let kind = subject("a", &one).kind();
+        assert_eq!(subject("a", &other).kind(), kind);
+        let base = subject("a", &one);
+        let empty = [0; 32];
+        for different in [
+            Subject { name: "b", ..base.clone() },
+            Subject { method: Method::ReadResource, ..base.clone() },
+            Subject { plugin: "other", ..base.clone() },
+            Subject { digest: &empty, ..base.clone() },
+            Subject { definition: empty, ..base.clone() },
+            Subject {
+                folders: vec![("/srv/a".into(), Access::ReadWrite), ("/srv/b".into(), Access::ReadWrite)],
+                ..base.clone()
+            },
+            Subject { folders: vec![], ..base.clone() },
+            Subject { http: vec![], ..base.clone() },
+            Subject { grants: "more".into(), ..base.clone() },
+        ] {
+            assert_ne!(different.kind(), kind, "{different:?}");
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! Validates and sanitizes the tools, resources, templates and prompts that a plugin lists, and assigns the names under which they are
+//! published.
+
+use std::sync::Arc;
+
+use serde_json::{Value, value::RawValue};
+use sha2::{Digest, Sha256};
+use wharf_protocol::{
+    Object, Shown,
+    header::{Mirrored, mirrored},
+    model as mcp,
+};
+use wharf_sandbox::{Listing, model as wit};
+
+use super::{
+    template::{Template, has_scheme},
+    values::{PLUGIN_META, read_more},
+};
+use wharf_base::{
+    ledger::{Account, Charge, tree_bytes},
+    slot::Slot,
+    text::{clean, escaped, toml_header},
+};
+use wharf_config::config::PluginConfig;
+use wharf_schema::{self as schema, Schema};
+
+/// The validated entries of a plugin, with the names under which they are published.
+#[derive(Debug, Default)]
+pub struct Offer {
+    /// The plugin's own listing. When only its config changes, the offer is built from this again.
+    pub listing: Arc<Listing>,
+    pub tools: Vec<Arc<OfferedTool>>,
+    pub resources: Vec<mcp::Resource>,
+    pub templates: Vec<OfferedTemplate>,
+    pub prompts: Vec<OfferedPrompt>,
+    /// Digests of everything that clients see of the tools, of the resources and templates, and of the prompts; `None` for an empty list.
+    fingerprints: [Option<[u8; 32]>; 3],
+    /// The memory charge for the whole offer, released when the offer is dropped.
+    _charge: Option<Charge>,
+}
+
+#[derive(Debug)]
+pub struct OfferedTool {
+    pub published: mcp::Tool,
+    pub own_name: String,
+    pub input: Schema,
+    pub output: Option<Schema>,
+    pub needs: wit::Abilities,
+    /// The arguments that HTTP clients repeat in headers.
+    pub mirrored: Vec<Mirrored>,
+    /// Whether models may see the tool. A plugin can declare that only its user interface page may call a tool.
+    pub for_models: bool,
+    /// Whether the tool, when it runs as a task, asks its questions before the task begins.
+    pub ask_before_task: bool,
+    /// A slot in which the meter caches the counters for calls of this tool.
+    pub slot: Slot,
+}
+
+#[derive(Debug)]
+pub struct OfferedTemplate {
+    pub published: mcp::ResourceTemplate,
+    pub template: Template,
+}
+
+#[derive(Debug)]
+pub struct OfferedPrompt {
+    pub published: mcp::Prompt,
+    pub own_name: String,
+}
+
+impl Offer {
+    /// Whether clients see a difference between the two offers: in the tools, in the resources and templates, and in the prompts.
+    pub fn differs(&self, other: &Self) -> [bool; 3] {
+        std::array::from_fn(|at| self.fingerprints.get(at) != other.fingerprints.get(at))
+    }
+
+    fn with_fingerprints(mut self) -> Self {
+        let tools: Vec<_> = self.tools.iter().map(|tool| &tool.published).collect();
+        let templates: Vec<_> = self.templates.iter().map(|template| &template.published).collect();
+        let prompts: Vec<_> = self.prompts.iter().map(|prompt| &prompt.published).collect();
+        self.fingerprints = [
+            (!tools.is_empty()).then(|| fingerprint(&tools)),
+            (!templates.is_empty() || !self.resources.is_empty()).then(|| fingerprint(&(&self.resources, templates))),
+            (!prompts.is_empty()).then(|| fingerprint(&prompts)),
+        ];
+        self
+    }
+}
+
+impl OfferedTool {
+    /// Returns the names of the arguments in its input schema.
+    pub fn arguments(&self) -> Vec<String> {
+        let schema: Value = serde_json::from_str(self.input.text.get()).unwrap_or_default();
+        let known = schema.get("properties").and_then(Value::as_object);
+        known.into_iter().flat_map(|known| known.keys().cloned()).collect()
+    }
+
+    /// Returns a digest of everything that clients see of the tool.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        fingerprint(&self.published)
+    }
+}
+
+fn fingerprint(what: &dyn std::fmt::Debug) -> [u8; 32] {
+    use std::fmt::Write;
+    struct Digesting(Sha256);
+    impl Write for Digesting {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            self.0.update(text);
+            Ok(())
+        }
+    }
+    let mut sha = Digesting(Sha256::new());
+    // Writing into a digest never fails.
+    write!(sha, "{what:?}").ok();
+    sha.0.finalize().into()
+}
+
+/// The memory charge for an entry without its texts, and the number of copies charged for each text: as listed, as published, and in the
+/// pages of each revision.
+const ENTRY_BYTES: usize = 1024;
+const TEXT_COPIES: usize = 4;
+/// The maximum number of words of a tool that are indexed for the search, and the memory charge for each of them.
+pub const MAX_TOOL_WORDS: usize = 500;
+const TOOL_WORD_BYTES: usize = 64;
+/// The memory charge for a compiled template, which is the maximum that it can use.
+const TEMPLATE_BYTES: usize = 64 << 10;
+/// The maximum number of templates of one plugin. It is bounded because matching a URI may try all of them.
+const MAX_TEMPLATES: usize = 256;
+/// The maximum length of a URI that is published or accepted.
+pub const MAX_URI_BYTES: usize = 8 * 1024;
+
+/// The memory charge for a listing. It grows while the listing is checked.
+struct OfferCharge(Charge);
+
+impl OfferCharge {
+    fn pay(&mut self, bytes: usize) -> Result<(), String> {
+        self.0.grow(bytes).map_err(|full| {
+            format!("there is not enough memory for the plugin's lists: {full} (of total_host_memory_mib in [limits])")
+        })
+    }
+
+    fn entry(&mut self, texts: &[&str], more: Option<&String>) -> Result<(), String> {
+        let texts: usize = texts.iter().map(|text| text.len()).sum();
+        let more = more.map_or(0, |json| json.len() + tree_bytes(json.as_bytes()));
+        self.pay(ENTRY_BYTES + TEXT_COPIES * texts + more)
+    }
+}
+
+/// Validates a listing and charges its memory to the account. The error names the invalid entry and describes what is wrong with it.
+pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) -> Result<Offer, String> {
+    let mut charge = OfferCharge(account.open());
+    warn_withheld(config, &listing);
+    let mut offer = Offer::default();
+    for tool in listing.tools.iter().filter(|tool| config.allows_tool(&tool.name)) {
+        let offered = offered_tool(config, tool, &mut charge);
+        offer.tools.push(Arc::new(offered.map_err(|error| format!("tool `{}`: {error}", shown(&tool.name)))?));
+    }
+    for entry in listing.resources.iter().filter(|entry| !withheld(config, &entry.uri)) {
+        let offered = offered_resource(config, entry, &mut charge);
+        offer.resources.push(offered.map_err(|error| format!("resource `{}`: {error}", shown(&entry.uri)))?);
+    }
+    for entry in listing.templates.iter().filter(|entry| !withheld(config, &entry.uri_template)) {
+        if offer.templates.len() >= MAX_TEMPLATES {
+            return Err(format!("it lists more than {MAX_TEMPLATES} templates"));
+        }
+        let offered = offered_template(config, entry, &mut charge);
+        offer.templates.push(offered.map_err(|error| format!("template `{}`: {error}", shown(&entry.uri_template)))?);
+    }
+    for prompt in listing.prompts.iter().filter(|prompt| config.allows_prompt(&prompt.name)) {
+        let offered = offered_prompt(config, prompt, &mut charge);
+        offer.prompts.push(offered.map_err(|error| format!("prompt `{}`: {error}", shown(&prompt.name)))?);
+    }
+    unique("tool", offer.tools.iter().map(|tool| tool.published.name.as_str()))?;
+    unique("resource", offer.resources.iter().map(|resource| resource.uri.as_str()))?;
+    unique("template", offer.templates.iter().map(|template| template.published.uri_template.as_str()))?;
+    unique("prompt", offer.prompts.iter().map(|prompt| prompt.published.name.as_str()))?;
+    offer.listing = listing;
+    offer._charge = Some(charge.0);
+    Ok(offer.with_fingerprints())
+}
+
+/// Returns a name without deceptive characters, shortened for an error message.
+fn shown(name: &str) -> String {
+    let mut short: String = clean(name).chars().take(100).collect();
+    if short.len() < name.len() {
+        short.push('…');
+    }
+    short
+}
+
+fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a str>) -> Result<(), String> {
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    match names.array_windows().find(|[one, other]| one == other) {
+        Some([name, _]) => Err(format!("the {kind} `{}` is listed twice", shown(name))),
+        None => Ok(()),
+    }
+}
+
+fn published_name(config: &PluginConfig, own: &str) -> Result<String, String> {
+    let name = format!("{}{own}", config.prefix);
+    let valid = !own.is_empty()
+        && name.len() <= 128
+        && own.chars().all(|character| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.'));
+    if valid {
+        Ok(name)
+    } else {
+        Err("a name has 1 to 128 letters, digits, `_`, `-` and `.`, including the prefix".into())
+    }
+}
+
+/// Parses the `more` field of an entry and adds the id of the plugin. `own`: members that are not allowed in `more` because a separate
+/// field exists for them.
+fn entry_more(config: &PluginConfig, more: Option<&String>, own: &[&str]) -> Result<Shown<Object>, String> {
+    let mut more = read_more(more, own)?;
+    let meta = more.entry("_meta").or_insert_with(|| Value::Object(Object::new()));
+    let meta = meta.as_object_mut().ok_or("`_meta` in `more` must be an object")?;
+    meta.insert(PLUGIN_META.into(), config.id.clone().into());
+    if let Some(icons) = more.get("icons") {
+        check_icons(icons)?;
+    }
+    if more.get("title").is_some_and(|title| !title.is_string()) {
+        return Err("`title` in `more` must be a string".into());
+    }
+    Shown::members(more).map_err(|unseen| format!("`more`: {unseen}"))
+}
+
+/// Checks that all icons are at `https:` URLs, since clients fetch them, or in `data:` URLs.
+fn check_icons(icons: &Value) -> Result<(), String> {
+    let icons = icons.as_array().ok_or("`icons` in `more` must be an array")?;
+    let fits = |icon: &Value| {
+        let source = icon.get("src").and_then(Value::as_str).unwrap_or_default();
+        source.starts_with("https://") || source.starts_with("data:")
+    };
+    if icons.iter().all(fits) { Ok(()) } else { Err("the `src` of an icon begins with https:// or data:".into()) }
+}
+
+fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharge) -> Result<OfferedTool, String> {
+    let name = published_name(config, &tool.name)?;
+    let details = tool.details.as_ref();
+    let more = details.and_then(|details| details.more.as_ref());
+    let title = details.and_then(|details| details.title.as_deref());
+    charge.entry(&[&tool.name, &tool.description, title.unwrap_or_default()], more)?;
+    let words = (tool.name.len() + tool.description.len() + tool.input_schema.len()) / 2;
+    charge.pay(words.min(MAX_TOOL_WORDS) * TOOL_WORD_BYTES)?;
+    let (input_schema, input) =
+        paid_schema(&tool.input_schema, true, charge).map_err(|error| format!("input schema: {error}"))?;
+    let more = entry_more(
+        config,
+        more,
+        &["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"],
+    )?;
+    let output = details.and_then(|details| details.output_schema.as_deref());
+    let output = output.map(|text| paid_schema(text, false, charge)).transpose();
+    let (output_schema, output) = output.map_err(|error| format!("output schema: {error}"))?.unzip();
+    let parsed: Value = serde_json::from_str(input.text.get()).unwrap_or_default();
+    let mirrored = mirrored(&parsed).map_err(|error| format!("input schema: {error}"))?;
+    if let Some(nested) = mirrored.iter().find(|one| one.path.len() > 1) {
+        let path = nested.path.join(".");
+        tracing::warn!(
+            plugin = config.id,
+            "the tool {name} mirrors the nested argument {} in a header, which not all clients support",
+            escaped(&path)
+        );
+    }
+    let task = match details.map(|details| details.task) {
+        Some(wit::TaskSupport::Required) if config.tasks.is_none() => {
+            return Err("it can only run as a task, but `extensions` in [protocol] does not include tasks".into());
+        }
+        Some(wit::TaskSupport::Required) => mcp::TaskSupport::Required,
+        Some(wit::TaskSupport::Optional) if config.tasks.is_some() => mcp::TaskSupport::Optional,
+        _ => mcp::TaskSupport::Forbidden,
+    };
+    let annotations = details.and_then(|details| details.hints.as_ref()).map(|hints| {
+        let mut annotations = Object::new();
+        for (key, value) in [
+            ("readOnlyHint", hints.read_only),
+            ("destructiveHint", hints.destructive),
+            ("idempotentHint", hints.idempotent),
+            ("openWorldHint", hints.open_world),
+        ] {
+            if let Some(value) = value {
+                annotations.insert(key.into(), value.into());
+            }
+        }
+        annotations
+    });
+    let published = mcp::Tool {
+        name,
+        title: title.map(Shown::from),
+        description: tool.description.as_str().into(),
+        input_schema,
+        output_schema,
+        annotations,
+        task,
+        more,
+    };
+    let ask_before_task = details.is_some_and(|details| details.ask_before_task);
+    let needs = details.map_or(wit::Abilities::empty(), |details| details.needs);
+    let (own_name, slot) = (tool.name.clone(), Slot::default());
+    let for_models = is_for_models(&published.more);
+    Ok(OfferedTool { published, own_name, input, output, needs, mirrored, for_models, ask_before_task, slot })
+}
+
+/// Whether models may see a tool, according to the MCP extension for user interfaces: `_meta.ui.visibility` lists who may see the tool: the
+/// model, the page (`app`) or both. A tool without that member is visible to both.
+fn is_for_models(more: &Object) -> bool {
+    let visibility = more.get("_meta").and_then(|meta| meta.get("ui")?.get("visibility"));
+    visibility.is_none_or(|who| match who {
+        Value::Array(all) => all.iter().any(|one| one == "model"),
+        one => one == "model",
+    })
+}
+
+/// Compiles a schema and pays for it. Returns the text to publish, and the compiled schema.
+fn paid_schema(
+    text: &str,
+    object_root: bool,
+    charge: &mut OfferCharge,
+) -> Result<(Shown<Box<RawValue>>, Schema), String> {
+    // Schemas that are too large or too deep are refused before the text is processed.
+    let plan = schema::Plan::of(text, object_root)?;
+    charge.pay(plan.bytes())?;
+    let shown = Shown::schema_text(text)?;
+    let plan = if shown.get() == text { plan } else { schema::Plan::of(shown.get(), object_root)? };
+    Ok((shown, plan.compile()?))
+}
+
+fn shown_uri(uri: &str) -> Result<Shown, String> {
+    if uri.len() > MAX_URI_BYTES {
+        return Err(format!("it has more than {MAX_URI_BYTES} bytes"));
+    }
+    if !has_scheme(uri) || uri.chars().any(|character| character.is_control() || character == ' ') {
+        return Err("it is not an absolute URI".into());
+    }
+    Shown::exact(uri).map_err(|unseen| unseen.to_string())
+}
+
+/// Whether an entry is withheld because it has a `file:` URI and no directory is granted to the plugin. Other entries are published.
+fn withheld(config: &PluginConfig, uri: &str) -> bool {
+    uri.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")) && !config.grants.any_directory()
+}
+
+/// Warns the operator, once for each listing, if entries are withheld.
+fn warn_withheld(config: &PluginConfig, listing: &Listing) {
+    let resources = listing.resources.iter().map(|entry| entry.uri.as_str());
+    let mut uris = resources.chain(listing.templates.iter().map(|entry| entry.uri_template.as_str()));
+    if let Some(uri) = uris.find(|uri| withheld(config, uri)) {
+        tracing::warn!(
+            plugin = config.id,
+            "{} and its other `file:` entries are not published, because no directory is granted; grant one with `roots` or \
+             `dirs` in {}",
+            shown(uri),
+            toml_header(&["plugins", &config.id, "grants"])
+        );
+    }
+}
+
+fn offered_resource(
+    config: &PluginConfig,
+    entry: &wit::ResourceEntry,
+    charge: &mut OfferCharge,
+) -> Result<mcp::Resource, String> {
+    let uri = shown_uri(&entry.uri)?;
+    let (description, mime_type) = (entry.description.as_deref(), entry.mime_type.as_deref());
+    let texts = [&entry.uri, entry.name.as_str(), description.unwrap_or_default(), mime_type.unwrap_or_default()];
+    charge.entry(&texts, entry.more.as_ref())?;
+    if entry.name.is_empty() {
+        return Err("it has no name".into());
+    }
+    let more = entry_more(config, entry.more.as_ref(), &["uri", "name", "description", "mimeType"])?;
+    Ok(mcp::Resource {
+        uri,
+        name: entry.name.as_str().into(),
+        description: description.map(Shown::from),
+        mime_type: mime_type.map(Shown::from),
+        more,
+    })
+}
+
+fn offered_template(
+    config: &PluginConfig,
+    entry: &wit::ResourceTemplate,
+    charge: &mut OfferCharge,
+) -> Result<OfferedTemplate, String> {
+    let (description, mime_type) = (entry.description.as_deref(), entry.mime_type.as_deref());
+    let texts =
+        [&entry.uri_template, entry.name.as_str(), description.unwrap_or_default(), mime_type.unwrap_or_default()];
+    charge.entry(&texts, entry.more.as_ref())?;
+    charge.pay(TEMPLATE_BYTES)?;
+    let template = Template::compile(&entry.uri_template)?;
+    let uri_template = shown_uri(&entry.uri_template)?;
+    if entry.name.is_empty() {
+        return Err("it has no name".into());
+    }
+    let more = entry_more(config, entry.more.as_ref(), &["uriTemplate", "name", "description", "mimeType"])?;
+    let published = mcp::ResourceTemplate {
+        uri_template,
+        name: entry.name.as_str().into(),
+        description: description.map(Shown::from),
+        mime_type: mime_type.map(Shown::from),
+        more,
+    };
+    Ok(OfferedTemplate { published, template })
+}
+
+fn offered_prompt(
+    config: &PluginConfig,
+    prompt: &wit::Prompt,
+    charge: &mut OfferCharge,
+) -> Result<OfferedPrompt, String> {
+    let name = published_name(config, &prompt.name)?;
+    charge.entry(&[&prompt.name, prompt.description.as_deref().unwrap_or_default()], prompt.more.as_ref())?;
+    for argument in &prompt.params {
+        charge.entry(&[&argument.name, argument.description.as_deref().unwrap_or_default()], None)?;
+    }
+    unique("argument", prompt.params.iter().map(|argument| argument.name.as_str()))?;
+    let more = entry_more(config, prompt.more.as_ref(), &["name", "description", "arguments"])?;
+    let argument = |argument: &wit::PromptArgument| {
+        let name = Shown::exact(&argument.name).map_err(|unseen| format!("an argument's name: {unseen}"))?;
+        let description = argument.description.as_deref().map(Shown::from);
+        Ok(mcp::PromptArgument { name, description, required: argument.required })
+    };
+    let arguments = prompt.params.iter().map(argument).collect::<Result<_, String>>()?;
+    let published = mcp::Prompt { name, description: prompt.description.as_deref().map(Shown::from), arguments, more };
+    Ok(OfferedPrompt { published, own_name: prompt.name.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_tool_for_a_page_alone_is_not_for_models() {
+        for (more, expected) in [
+            (json!({}), true),
+            (json!({ "_meta": { "ui": { "resourceUri": "ui://a" } } }), true),
+            (json!({ "_meta": { "ui": { "visibility": ["model", "app"] } } }), true),
+            (json!({ "_meta": { "ui": { "visibility": ["model"] } } }), true),
+            (json!({ "_meta": { "ui": { "visibility": ["app"] } } }), false),
+            (json!({ "_meta": { "ui": { "visibility": [] } } }), false),
+            (json!({ "_meta": { "ui": { "visibility": "app" } } }), false),
+            (json!({ "_meta": { "ui": { "visibility": null } } }), false),
+        ] {
+            assert_eq!(is_for_models(more.as_object().unwrap()), expected, "{more}");
+        }
+    }
+
+    #[test]
+    fn icons_are_fetched_safely_or_not_at_all() {
+        for (icons, fits) in [
+            (json!([{ "src": "https://example.com/i.png" }, { "src": "data:image/png;base64,AA==" }]), true),
+            (json!([]), true),
+            (json!([{ "src": "http://example.com/i.png" }]), false),
+            (json!([{ "src": "file:///etc/passwd" }]), false),
+            (json!([{}]), false),
+            (json!("https://example.com/i.png"), false),
+        ] {
+            assert_eq!(check_icons(&icons).is_ok(), fits, "{icons}");
+        }
+    }
+}

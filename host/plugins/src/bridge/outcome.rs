@@ -1,0 +1,166 @@
+//! Converts the results, failures and content blocks that plugins return.
+
+use serde_json::Value;
+use wharf_protocol::{
+    Object, RpcError, Shown,
+    error::{INSUFFICIENT_SCOPE, TOO_MANY_REQUESTS},
+    model as mcp,
+};
+use wharf_sandbox::model as wit;
+
+use super::values::{clean_meta, parse_json, read_more};
+use wharf_base::text::clean;
+
+/// Converts a tool's result. The error describes how the plugin violated its contract.
+pub fn tool_result(outcome: wit::ToolResult) -> Result<mcp::ToolResult, String> {
+    let structured = outcome.structured.as_deref().map(parse_json).transpose()?;
+    let content = outcome.content.into_iter().map(content).collect::<Result<_, _>>()?;
+    Ok(mcp::ToolResult { content, structured, is_error: outcome.is_error, meta: result_meta(outcome.more.as_ref())? })
+}
+
+pub fn structured_result(json: &str) -> Result<mcp::ToolResult, String> {
+    Ok(mcp::ToolResult { structured: Some(parse_json(json)?), ..mcp::ToolResult::default() })
+}
+
+/// Returns the `_meta` of a result, without the keys that are reserved for the protocol.
+fn result_meta(more: Option<&String>) -> Result<Option<Object>, String> {
+    let meta = match read_more(more, &[])?.remove("_meta") {
+        Some(Value::Object(meta)) => meta,
+        Some(_) => return Err("`_meta` in `more` must be an object".into()),
+        None => return Ok(None),
+    };
+    Ok(Some(meta))
+}
+
+pub fn read_result(contents: Vec<wit::ResourceContents>) -> Result<mcp::ReadResult, String> {
+    if contents.is_empty() {
+        return Err("it returned no contents; for an unknown URI, return a failure with code -32002".into());
+    }
+    Ok(mcp::ReadResult { contents: contents.into_iter().map(resource_contents).collect::<Result<_, _>>()? })
+}
+
+/// Builds a prompt that consists of one text message of the user.
+pub fn prompt_text(text: String, description: Option<Shown>) -> Result<mcp::PromptResult, String> {
+    let message = mcp::PromptMessage { role: mcp::Role::User, content: message(mcp::Content::Text(text))? };
+    Ok(mcp::PromptResult { description, messages: vec![message], meta: None })
+}
+
+fn message(content: mcp::Content) -> Result<Shown<mcp::Content>, String> {
+    Shown::message(content).map_err(|unseen| format!("a block of its prompt: {unseen}"))
+}
+
+pub fn prompt_result(result: wit::PromptResult) -> Result<mcp::PromptResult, String> {
+    let message = |message: wit::Message| -> Result<mcp::PromptMessage, String> {
+        let role = match message.role {
+            wit::Role::User => mcp::Role::User,
+            wit::Role::Assistant => mcp::Role::Assistant,
+        };
+        Ok(mcp::PromptMessage { role, content: self::message(content(message.content)?)? })
+    };
+    Ok(mcp::PromptResult {
+        description: result.description.map(Shown::from),
+        messages: result.messages.into_iter().map(message).collect::<Result<_, _>>()?,
+        meta: result_meta(result.more.as_ref())?,
+    })
+}
+
+fn content(content: wit::Content) -> Result<mcp::Content, String> {
+    Ok(match content {
+        wit::Content::Text(text) => mcp::Content::Text(text),
+        wit::Content::Image(media) => mcp::Content::Image { mime_type: media.mime_type, data: media.data },
+        wit::Content::Audio(media) => mcp::Content::Audio { mime_type: media.mime_type, data: media.data },
+        wit::Content::Link(link) => mcp::Content::Link(mcp::ResourceLink {
+            more: read_more(link.more.as_ref(), &["type", "uri", "name", "mimeType"])?,
+            uri: link.uri,
+            name: link.name,
+            mime_type: link.mime_type,
+        }),
+        wit::Content::Embedded(contents) => mcp::Content::Embedded(resource_contents(contents)?),
+        wit::Content::Raw(json) => mcp::Content::Raw(raw_block(&json)?),
+    })
+}
+
+/// Checks a content block that the plugin wrote as JSON: its type must exist in MCP, and the members that this type requires must be
+/// present.
+fn raw_block(json: &str) -> Result<Object, String> {
+    let Value::Object(mut block) = parse_json(json)? else {
+        return Err("a raw content block must be a JSON object".into());
+    };
+    clean_meta(&mut block);
+    if let Some(Value::Object(resource)) = block.get_mut("resource") {
+        clean_meta(resource);
+    }
+    let has = |key: &str| block.get(key).is_some_and(Value::is_string);
+    let complete = match block.get("type").and_then(Value::as_str) {
+        Some("text") => has("text"),
+        Some("image" | "audio") => has("data") && has("mimeType"),
+        Some("resource_link") => has("uri") && has("name"),
+        Some("resource") => block.get("resource").is_some_and(|resource| {
+            resource.get("uri").is_some_and(Value::is_string)
+                && (resource.get("text").is_some_and(Value::is_string)
+                    || resource.get("blob").is_some_and(Value::is_string))
+        }),
+        _ => return Err("a raw content block must be of type text, image, audio, resource_link or resource".into()),
+    };
+    if complete { Ok(block) } else { Err("a raw content block lacks a member that its type requires".into()) }
+}
+
+fn resource_contents(contents: wit::ResourceContents) -> Result<mcp::ResourceContents, String> {
+    Ok(mcp::ResourceContents {
+        more: read_more(contents.more.as_ref(), &["uri", "mimeType", "text", "blob"])?,
+        uri: contents.uri,
+        mime_type: contents.mime_type,
+        body: match contents.body {
+            wit::Body::Text(text) => mcp::Body::Text(text),
+            wit::Body::Bytes(bytes) => mcp::Body::Bytes(bytes),
+        },
+    })
+}
+
+/// Converts a completion. Suggestions with hidden characters are dropped, not sanitized, because the client sends a suggestion back as an
+/// argument and a changed one would not match.
+pub fn completion(completion: wit::Completion) -> mcp::Completion {
+    let values = completion.values.iter().filter_map(|value| Shown::exact(value).ok()).collect();
+    mcp::Completion { values, total: completion.total, has_more: completion.has_more }
+}
+
+/// Converts a plugin's failure to a JSON-RPC error. Returns `None` if the plugin gave no code; how the failure is reported then depends on
+/// the method.
+pub fn failure_error(failure: &wit::Failure) -> Option<RpcError> {
+    let code = failure.code?;
+    // The codes that JSON-RPC reserves have fixed meanings, so a plugin may use only those that describe a plugin's failure. It may not use
+    // wharf's own codes either, which tell the client that its token or role does not allow the call.
+    let own = matches!(code, INSUFFICIENT_SCOPE | TOO_MANY_REQUESTS);
+    let allowed = matches!(code, -32602 | -32603 | -32002) || !(own || (-32768..=-32000).contains(&code));
+    let error = RpcError::new(if allowed { code } else { -32603 }, clean(&failure.message));
+    match failure.data.as_deref().map(serde_json::from_str) {
+        Some(Ok(data)) => Some(error.with_data(Shown::data(data).into_inner())),
+        _ => Some(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_cannot_ask_for_a_login() {
+        let code = |code: i32| {
+            let data = r#"{"scopes":["admin"],"retryAfter":1000000000}"#;
+            let failure = wit::Failure { code: Some(code), message: "no".into(), data: Some(data.into()) };
+            failure_error(&failure).unwrap().code
+        };
+        for (given, told) in [
+            (INSUFFICIENT_SCOPE, -32603),
+            (TOO_MANY_REQUESTS, -32603),
+            (-32601, -32603),
+            (-32000, -32603),
+            (-32602, -32602),
+            (-32002, -32002),
+            (404, 404),
+            (7, 7),
+        ] {
+            assert_eq!(code(given), told, "{given}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Installs plugins: loads a plugin's code, asks the plugin for its lists, and checks them. This is slow, so the library runs it in tasks.
+//! The library alone decides what is served.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::Semaphore;
+use tracing::Instrument;
+use wharf_sandbox::{Call, Code, List, LoadError, NoEvents, Plugin, PluginSpec, places::Party, sections::WANTS};
+
+use super::{
+    loader::Loader,
+    served::Served,
+    status::{Problem, Stage},
+};
+use crate::{
+    bridge::{self, Offer},
+    observe::{
+        observers::{Begun, Observers},
+        record::{Action, Ended},
+    },
+};
+use wharf_base::{
+    ledger::Ledger,
+    text::{clip, escaped},
+};
+use wharf_config::{
+    access::{
+        scope::Scopes,
+        wants::{parse, want::Wants},
+    },
+    config::PluginConfig,
+};
+use wharf_schema::{budget, budget::Lengths};
+
+/// The maximum number of list requests to plugins at once. They run in the same sandbox as calls, and calls must not have to wait for
+/// them.
+const MAX_CONCURRENT_LISTS: usize = 16;
+/// How long a list request may take before it counts as slow, so that the first load does not wait for it.
+const SLOW_LIST_GRACE: Duration = Duration::from_secs(2);
+
+pub struct Installer {
+    pub loader: Loader,
+    scopes: Arc<Scopes>,
+    ledger: Arc<Ledger>,
+    observers: Observers,
+    list_permits: Semaphore,
+}
+
+/// A plugin that is ready to be served.
+pub struct Fresh {
+    pub plugin: Plugin,
+    pub config: Arc<PluginConfig>,
+    /// The config with which the plugin listed its offer.
+    pub listed_for: Arc<PluginConfig>,
+    pub offer: Arc<Offer>,
+    pub wants: Option<Arc<Wants>>,
+}
+
+/// The outcome of installing a plugin.
+pub enum Installed {
+    /// The version that is being served is up to date.
+    Same,
+    /// There is something new to serve.
+    Fresh(Box<Fresh>),
+    /// The plugin could not be installed. `instead`: the version that is being served, with the new config.
+    Failed { problem: Problem, instead: Option<Box<Fresh>> },
+}
+
+impl Installer {
+    pub fn new(loader: Loader, scopes: Arc<Scopes>, ledger: Arc<Ledger>, observers: Observers) -> Self {
+        Self { loader, scopes, ledger, observers, list_permits: Semaphore::new(MAX_CONCURRENT_LISTS) }
+    }
+
+    /// Loads a plugin if its file or its config differs from the served version. `slow` is called if that takes long.
+    pub async fn install(&self, current: Option<&Served>, config: &Arc<PluginConfig>, slow: impl Fn()) -> Installed {
+        let problem = match self.loader.code(config, &slow).await {
+            Ok(code) => {
+                let same =
+                    |served: &&Served| served.plugin.code().digest() == code.digest() && served.listed_for == *config;
+                if current.filter(same).is_some() {
+                    return Installed::Same;
+                }
+                match self.list(code, config, &slow).await {
+                    Ok(fresh) => return Installed::Fresh(Box::new(fresh)),
+                    Err(problem) => problem,
+                }
+            }
+            Err(problem) => problem,
+        };
+        let instead = match current.filter(|served| served.listed_for != *config) {
+            Some(served) => self.keep_serving(served, config).await,
+            None => None,
+        };
+        Installed::Failed { problem, instead: instead.map(Box::new) }
+    }
+
+    /// Requests the lists of a served plugin again.
+    pub async fn list_again(&self, served: &Served, slow: impl Fn()) -> Installed {
+        match self.list(served.plugin.code().clone(), &served.config, slow).await {
+            // The `Plugin` stays the same object, so that calls that are already running still count towards its limits.
+            Ok(fresh) => Installed::Fresh(Box::new(Fresh { plugin: served.plugin.clone(), ..fresh })),
+            Err(problem) => Installed::Failed { problem, instead: None },
+        }
+    }
+
+    /// Prepares the served version of a plugin, whose new version has failed, to be served with the new config. Its lists are still those
+    /// that it gave with the old config, so `listed_for` stays as it is and the lists are requested again once the plugin loads.
+    async fn keep_serving(&self, served: &Served, config: &Arc<PluginConfig>) -> Option<Fresh> {
+        let code = served.plugin.code().clone();
+        if config.sha256.as_ref().is_some_and(|expected| expected != code.digest()) {
+            return None;
+        }
+        let listing = Arc::clone(&served.offer.listing);
+        let offer = self.check(config, listing).await.ok()?;
+        let (listed_for, wants) = (Arc::clone(&served.listed_for), served.wants.clone());
+        let plugin = Plugin::new(code, spec(config)).ok()?;
+        Some(Fresh { plugin, config: Arc::clone(config), listed_for, offer, wants })
+    }
+
+    /// Requests the lists of a plugin and checks them.
+    async fn list(&self, code: Code, config: &Arc<PluginConfig>, slow: impl Fn()) -> Result<Fresh, Problem> {
+        let wants = wants(&code)?;
+        let plugin = Plugin::new(code, spec(config));
+        let plugin = plugin.map_err(|error| Problem { stage: Stage::Load, text: error.to_string() })?;
+        // The semaphore is never closed, so this cannot fail.
+        let permit = self.list_permits.acquire().await;
+        let scope = self.scopes.for_listing(&config.id, &config.unasked_grants());
+        let record = self.observers.begin(|| Begun {
+            principal: None,
+            plugin: config.id.clone(),
+            digest: *plugin.code().digest(),
+            request: None,
+            action: Action::List,
+            scope: Some(&scope),
+            bytes_in: 0,
+            arguments: None,
+            approval: None,
+            slot: None,
+        });
+        let call = Call {
+            operation: List,
+            scope,
+            events: Arc::new(NoEvents),
+            timeout: None,
+            client: None,
+            party: Party::SOLE,
+        };
+        let report = {
+            let span = tracing::debug_span!("list", plugin = config.id);
+            let mut asked = std::pin::pin!(plugin.call(call).instrument(span));
+            match tokio::time::timeout(SLOW_LIST_GRACE, &mut asked).await {
+                Ok(report) => report,
+                Err(_) => {
+                    slow();
+                    asked.await
+                }
+            }
+        };
+        drop(permit);
+        let ended = report.result.as_ref().map_or_else(Ended::of, |_| Ended::Done);
+        // Unlike the answer to a call, a listing need not wait until its record is written.
+        drop(record.end(ended, &report));
+        let listing = match report.result {
+            Ok(listing) => listing,
+            Err(error) => {
+                let printed = if report.printed.is_empty() {
+                    String::new()
+                } else {
+                    format!("; it printed: {}", config.settings.redacted(&report.printed))
+                };
+                let error = escaped(&config.settings.redacted(&error.to_string()));
+                return Err(Problem { stage: Stage::List, text: format!("{}{printed}", LoadError::List(error)) });
+            }
+        };
+        let offer = self.check(config, Arc::new(listing)).await?;
+        Ok(Fresh { plugin, config: Arc::clone(config), listed_for: Arc::clone(config), offer, wants })
+    }
+
+    /// Checks a listing on a thread with a large stack and within a time limit, so that a hostile listing does no harm. Its memory is
+    /// charged to the plugin's account.
+    async fn check(
+        &self,
+        config: &Arc<PluginConfig>,
+        listing: Arc<wharf_sandbox::Listing>,
+    ) -> Result<Arc<Offer>, Problem> {
+        let (account, config) = (self.ledger.plugin(), Arc::clone(config));
+        let checked =
+            budget::run(budget::LIST_CHECK_TIMEOUT, Lengths::ANY, move || bridge::offer(&config, listing, &account))
+                .await;
+        let offer = checked.map_err(|exhausted| exhausted.to_string()).and_then(|offer| offer);
+        offer.map(Arc::new).map_err(|text| Problem { stage: Stage::List, text })
+    }
+}
+
+/// Reads the section of the component in which the plugin declares the grants it wants. Returns `None` if there is no such section.
+fn wants(code: &Code) -> Result<Option<Arc<Wants>>, Problem> {
+    let Some(text) = &code.sections().wants else { return Ok(None) };
+    let unreadable = |error: anyhow::Error| {
+        let problem = clip(&escaped(&format!("{error:#}")));
+        let text = LoadError::Section { name: WANTS, problem }.to_string();
+        Problem { stage: Stage::List, text }
+    };
+    parse::json(text).map(Arc::new).map(Some).map_err(unreadable)
+}
+
+fn spec(config: &PluginConfig) -> PluginSpec {
+    PluginSpec {
+        id: config.id.clone(),
+        limits: config.limits.clone(),
+        config: config.settings.json(),
+        adapter: Arc::clone(&config.adapter),
+    }
+}

@@ -1,0 +1,182 @@
+//! The channels through which the library publishes the catalog, the status of each plugin, and failures. The library holds the
+//! [`Publisher`]; all other modules hold a [`Published`].
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, broadcast, watch};
+
+use super::{
+    announced::Announcements,
+    catalog::Catalog,
+    served::Generations,
+    status::{Problem, Stage, Status, Subject},
+};
+use crate::observe::{journal::Event, observers::Observers};
+use wharf_base::text::escaped;
+
+/// How long clients wait for the first load. Plugins that are not ready by then are added to the catalog later.
+pub const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The capacity of the channel of failures. A listener that falls further behind misses the oldest ones.
+const MAX_QUEUED_FAILURES: usize = 64;
+
+/// The receiving ends: what all other modules see of the library.
+#[derive(Clone)]
+pub struct Published {
+    pub catalog: watch::Receiver<Arc<Catalog>>,
+    /// Whether the first load is over.
+    pub ready: watch::Receiver<bool>,
+    /// The generations of the lists at the end of the first load. No client has seen older lists.
+    pub first: Arc<OnceLock<Generations>>,
+    /// Notify this to make the library look for changed files.
+    pub files: Arc<Notify>,
+    /// The number of the last config whose plugins are all either served or failed.
+    pub settled: watch::Receiver<u64>,
+    /// Receives the plugins' announcements of changed lists.
+    pub announcements: Announcements,
+    pub(crate) status: Arc<Mutex<BTreeMap<Subject, Status>>>,
+    /// Broadcasts each plugin failure, with a sentence for clients.
+    pub failures: broadcast::Sender<Failure>,
+}
+
+/// The failure of a plugin to load.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// The plugin's id, or the name of the subject if it is not a plugin.
+    pub subject: Arc<str>,
+    /// A sentence for clients.
+    pub text: Arc<str>,
+}
+
+impl Published {
+    pub fn status(&self) -> BTreeMap<Subject, Status> {
+        self.status.lock().clone()
+    }
+
+    /// Returns the catalog. Waits for the first load, but for at most [`FIRST_LOAD_TIMEOUT`].
+    pub async fn catalog(&self) -> Arc<Catalog> {
+        self.wait(FIRST_LOAD_TIMEOUT).await;
+        Arc::clone(&self.catalog.borrow())
+    }
+
+    /// Waits for the first load, but for at most `limit`.
+    pub async fn wait(&self, limit: Duration) {
+        if !*self.ready.borrow() {
+            let mut ready = self.ready.clone();
+            // A closed channel means that the library is gone; its last catalog is still served.
+            let _ = tokio::time::timeout(limit, ready.wait_for(|ready| *ready)).await;
+        }
+    }
+}
+
+/// The sending ends of [`Published`], which the library holds.
+pub struct Publisher {
+    catalog: watch::Sender<Arc<Catalog>>,
+    ready: watch::Sender<bool>,
+    first: Arc<OnceLock<Generations>>,
+    settled: watch::Sender<u64>,
+    status: Arc<Mutex<BTreeMap<Subject, Status>>>,
+    failures: broadcast::Sender<Failure>,
+    observers: Observers,
+    pub files: Arc<Notify>,
+    pub announcements: Announcements,
+}
+
+impl Publisher {
+    pub fn new(observers: Observers) -> (Self, Published) {
+        let (catalog, catalog_seen) = watch::channel(Arc::default());
+        let (ready, ready_seen) = watch::channel(false);
+        let (settled, settled_seen) = watch::channel(0);
+        let (failures, _) = broadcast::channel(MAX_QUEUED_FAILURES);
+        let publisher = Self {
+            catalog,
+            ready,
+            first: Arc::default(),
+            settled,
+            status: Arc::default(),
+            failures,
+            observers,
+            files: Arc::default(),
+            announcements: Announcements::default(),
+        };
+        let published = Published {
+            catalog: catalog_seen,
+            ready: ready_seen,
+            first: Arc::clone(&publisher.first),
+            files: Arc::clone(&publisher.files),
+            settled: settled_seen,
+            announcements: publisher.announcements.clone(),
+            status: Arc::clone(&publisher.status),
+            failures: publisher.failures.clone(),
+        };
+        (publisher, published)
+    }
+
+    pub fn is_ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
+    pub fn set_ready(&self) {
+        self.ready.send_replace(true);
+    }
+
+    /// Returns the generations of the published catalog.
+    pub fn generations(&self) -> Generations {
+        self.catalog.borrow().generations
+    }
+
+    /// Publishes a catalog. `first`: the generations of the first load, if this is the first catalog.
+    pub fn publish(&self, catalog: Catalog, first: Generations) {
+        self.first.get_or_init(|| first);
+        self.catalog.send_replace(Arc::new(catalog));
+    }
+
+    /// Records that all plugins of the config with this number are either served or failed.
+    pub fn settle(&self, number: u64) {
+        self.settled.send_if_modified(|settled| std::mem::replace(settled, number) != number);
+    }
+
+    /// Removes the status of all subjects for which `keep` returns false.
+    pub fn retain(&self, keep: impl Fn(&Subject) -> bool) {
+        self.status.lock().retain(|subject, _| keep(subject));
+    }
+
+    /// Sets or removes a status. Returns whether that is a change.
+    pub fn set_status(&self, subject: Subject, new: Option<Status>) -> bool {
+        let mut status = self.status.lock();
+        let old = match new.clone() {
+            Some(new) => status.insert(subject, new),
+            None => status.remove(&subject),
+        };
+        old != new
+    }
+
+    /// Reports a failure to the operator and to clients, once until it changes. Only the operator gets the details, because a plugin can
+    /// put anything that it knows into them.
+    pub fn report(&self, subject: Subject, stage: Stage, problem: &str, last_good: bool) {
+        let problem = escaped(problem);
+        let status = Status::Failed { problem: Problem { stage, text: problem.clone() }, last_good };
+        let name = subject.to_string();
+        if self.set_status(subject, Some(status)) {
+            let still = if last_good { "; its last good version serves" } else { "" };
+            tracing::error!(plugin = name, stage = %stage, "does not load: {problem}{still}");
+            self.observers.note(|| Event::Failed {
+                plugin: name.clone(),
+                stage: stage.as_str(),
+                problem: problem.clone(),
+                last_good,
+            });
+            // Sending fails only if there are no listeners, which is fine.
+            let shown = Path::new(&name).file_name().unwrap_or_default().to_string_lossy();
+            let text =
+                format!("The plugin `{}` does not load ({stage}){still}; the server's log says why.", escaped(&shown));
+            self.failures.send(Failure { subject: name.into(), text: text.into() }).ok();
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! One plugin of a catalog, and the generation counters of the lists.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio_util::sync::CancellationToken;
+use wharf_sandbox::{
+    Plugin,
+    places::{Places, Rule},
+};
+
+use crate::bridge::Offer;
+use wharf_base::text::clean;
+use wharf_config::{access::wants::want::Wants, config::PluginConfig};
+
+/// The rule for long schema checks: one at a time for each plugin.
+pub static CHECKS: Rule = Rule {
+    of: "long checks against a schema of a plugin",
+    number: "1 for each plugin",
+    taker: "client",
+    until: "the check ends, at most after the plugin's `timeout_ms`",
+    asking: "not held",
+    gone: "held until the check ends",
+    gives_way: "nothing; waiting clients take turns",
+    old: Duration::MAX,
+};
+
+/// The rule for large results: one at a time for each plugin.
+pub static RESULTS: Rule = Rule {
+    of: "large results of a plugin that are checked and written",
+    number: "1 for each plugin",
+    taker: "client",
+    until: "the result is written to memory",
+    asking: "not held",
+    gone: "given back at once, or when the result is written",
+    gives_way: "nothing; waiting clients take turns",
+    old: Duration::MAX,
+};
+
+/// The rule for tasks: how many calls of one plugin may run as tasks at once.
+pub static TASKS: Rule = Rule {
+    of: "tasks of one plugin that run",
+    number: "half of the plugin's `concurrency`",
+    taker: "client",
+    until: "the plugin has returned an answer or a question",
+    asking: "given back, and taken again after the answer",
+    gone: "given back: the tasks of a session end with it, all others with their time to live",
+    gives_way: "nothing; a task waits for its turn within its time to live, and the client that runs the fewest tasks is next",
+    old: Duration::MAX,
+};
+
+/// A plugin that is being served: its code, its config and its offer.
+#[derive(Clone)]
+pub struct Served {
+    pub plugin: Plugin,
+    pub config: Arc<PluginConfig>,
+    /// The config with which the plugin listed its offer. `config` may have lost grants or entries since; the offer does not reflect that
+    /// until the plugin lists again.
+    pub listed_for: Arc<PluginConfig>,
+    pub offer: Arc<Offer>,
+    /// The grants that the plugin declares it wants; `None` if it declares nothing.
+    pub wants: Option<Arc<Wants>>,
+    /// The place that a long check against a schema of the plugin holds, so that one runs at a time.
+    pub checks: Arc<Places>,
+    /// The place that a large result holds while it is checked and written, so that one is processed at a time.
+    pub results: Arc<Places>,
+    /// The places that calls hold while they run as tasks.
+    pub tasks: Arc<Places>,
+    pub access: Access,
+}
+
+/// A period during which the access of a plugin was not reduced. Calls remember the period in which they began, so that they and their
+/// results can be revoked when the operator takes access away. Replacing the plugin's code does not end the period.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// Cancelled when calls that began in this period must stop.
+    revoked: CancellationToken,
+    /// The number of the period, unique within the process.
+    number: u64,
+}
+
+/// The number of periods since the process began.
+static PERIODS: AtomicU64 = AtomicU64::new(0);
+
+impl Access {
+    /// Begins a new period.
+    pub fn from_now_on() -> Self {
+        Self { revoked: CancellationToken::new(), number: PERIODS.fetch_add(1, Ordering::Relaxed) + 1 }
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether calls that began in this period must stop.
+    pub fn is_revoked(&self) -> bool {
+        self.revoked.is_cancelled()
+    }
+
+    /// Resolves when calls that began in this period must stop.
+    pub async fn revoked(&self) {
+        self.revoked.cancelled().await;
+    }
+
+    /// Stops the calls that run or wait. Results of earlier calls remain available, because the period keeps its number.
+    pub fn stop_calls(&mut self) {
+        self.revoked.cancel();
+        self.revoked = CancellationToken::new();
+    }
+
+    /// Stops the calls that run or wait and begins a new period, so that results of earlier calls are not handed out any more. To be
+    /// called when the plugin loses access to something.
+    pub fn narrow(&mut self) {
+        self.revoked.cancel();
+        *self = Self::from_now_on();
+    }
+}
+
+impl Served {
+    /// Whether the new config refuses calls that the current one accepts, because it excludes a tool or prompt, or requires a person's
+    /// approval.
+    pub fn offers_less_with(&self, config: &PluginConfig) -> bool {
+        let before = &self.config;
+        let asked = config.confirm.is_some() && config.confirm != before.confirm;
+        let tools = self.offer.tools.iter().map(|tool| &tool.own_name);
+        let prompts = self.offer.prompts.iter().map(|prompt| &prompt.own_name);
+        asked
+            || tools.into_iter().any(|name| before.allows_tool(name) && !config.allows_tool(name))
+            || prompts.into_iter().any(|name| before.allows_prompt(name) && !config.allows_prompt(name))
+    }
+
+    /// Returns the instructions for models about the plugin's tools: those in the config or, without these, the plugin's own.
+    pub fn instructions(&self) -> Option<String> {
+        let own = || self.plugin.code().sections().instructions.as_deref();
+        let text = self.config.instructions.as_deref().or_else(own)?;
+        Some(clean(text).trim().to_owned()).filter(|text| !text.is_empty())
+    }
+}
+
+/// A number for each list that changes when the list does: a counter of changes, or a digest of the entries.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Generations {
+    pub tools: u64,
+    pub resources: u64,
+    pub prompts: u64,
+}

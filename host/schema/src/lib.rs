@@ -1,0 +1,480 @@
+//! JSON Schemas that guests supply. They may be hostile, so each is examined before it is compiled, once, when the plugin is loaded.
+//!
+//! References are never fetched, and patterns match in linear time, so there is no ReDoS. The memory and work that a schema can cause are
+//! bounded before it is compiled (`cost`). The check of one value is bounded while it runs: the validator reads the value through
+//! `metered`, which subtracts each step from a budget (`budget`).
+
+#![forbid(unsafe_code)]
+
+use std::{sync::Arc, time::Duration};
+
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::{Value, json, value::RawValue};
+use wharf_sandbox::places::Places;
+
+use self::{
+    budget::{Exhausted, Lengths},
+    cost::Cost,
+    metered::{At, Metered},
+};
+use wharf_base::{party::Party, text::clip};
+
+pub mod budget;
+mod cost;
+mod metered;
+mod nulls;
+pub mod readable;
+
+/// The maximum size of a schema, in bytes of JSON.
+pub const MAX_BYTES: usize = 64 * 1024;
+/// The maximum nesting depth of a schema.
+pub const MAX_DEPTH: usize = 32;
+/// The maximum memory of a schema that is compiled to check one answer.
+const MAX_SMALL_BYTES: usize = 4 << 20;
+/// The maximum number of problems in an error message, and the maximum number of problems and steps examined to find them.
+const MAX_PROBLEMS: usize = 3;
+const MAX_EXAMINED_PROBLEMS: u32 = 32;
+const MAX_PROBLEM_STEPS: u64 = 1_000_000;
+/// The maximum product of the bytes of a value and the number of subschemas for a check on the current thread, where it takes a few
+/// milliseconds at most.
+const MAX_WORK_HERE: usize = 4_000_000;
+
+/// The classes of patterns: the maximum size of the compiled pattern, and the measured worst time in nanoseconds to match one byte. A
+/// pattern belongs to the first class that it fits into.
+const PATTERN_KINDS: [(usize, usize); 6] =
+    [(8 << 10, 900), (16 << 10, 1_900), (32 << 10, 3_600), (64 << 10, 7_000), (128 << 10, 12_000), (256 << 10, 28_000)];
+/// The memory for matching, for each of the two directions.
+const PATTERN_CACHE_BYTES: usize = 64 << 10;
+/// The maximum time in nanoseconds for matching one text. A match cannot be interrupted.
+const MAX_MATCH_NS: usize = 250_000_000;
+
+/// A compiled schema.
+#[derive(Debug)]
+pub struct Schema {
+    /// The schema as the plugin wrote it, with its members in the original order.
+    pub text: Box<RawValue>,
+    validator: Arc<Validator<Metered>>,
+    /// The number of subschemas.
+    parts: usize,
+    lengths: Lengths,
+}
+
+/// A schema that has been examined but not compiled.
+#[derive(Debug)]
+pub struct Plan {
+    text: Box<RawValue>,
+    value: Value,
+    parts: usize,
+    bytes: usize,
+    lengths: Lengths,
+}
+
+impl Plan {
+    /// Examines a schema. `object_root`: whether the schema must describe an object, as schemas of arguments must.
+    pub fn of(text: &str, object_root: bool) -> Result<Self, String> {
+        if text.len() > MAX_BYTES {
+            return Err(format!("the schema has {} bytes, more than {MAX_BYTES}", text.len()));
+        }
+        if depth(text) > MAX_DEPTH {
+            return Err(format!("the schema is nested more than {MAX_DEPTH} levels deep"));
+        }
+        let value: Value = serde_json::from_str(text).map_err(|error| format!("the schema is not JSON: {error}"))?;
+        if object_root && value.get("type").and_then(Value::as_str) != Some("object") {
+            return Err("the schema must have \"type\": \"object\" at its root".into());
+        }
+        if let Some(dialect) = value.get("$schema").and_then(Value::as_str).filter(|dialect| !is_known_dialect(dialect))
+        {
+            return Err(format!("the JSON Schema dialect {} is not supported", clip(dialect)));
+        }
+        let cost = Cost::of(&value)?;
+        let mut bytes = usize::try_from(cost.bytes).unwrap_or(usize::MAX).saturating_add(20 * text.len());
+        let (mut slowest, mut of_names) = (0, 0_usize);
+        for pattern in &cost.patterns {
+            budget::look_at_clock();
+            let (size, pace) = class_of(pattern)?;
+            bytes = bytes.saturating_add(3 * size + 400 * pattern.len() + 2 * PATTERN_CACHE_BYTES);
+            slowest = slowest.max(pace);
+            if cost.name_patterns.contains(pattern) {
+                of_names += pace;
+            }
+        }
+        let lengths = Lengths {
+            text: MAX_MATCH_NS.checked_div(slowest).unwrap_or(usize::MAX),
+            name: MAX_MATCH_NS.checked_div(of_names).unwrap_or(usize::MAX),
+        };
+        let parts = cost.parts();
+        let text = RawValue::from_string(text.to_owned()).map_err(|error| error.to_string())?;
+        Ok(Self { text, value, parts, bytes, lengths })
+    }
+
+    /// Returns the maximum memory of the compiled schema.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn compile(self) -> Result<Schema, String> {
+        let most = PATTERN_KINDS.last().map_or(0, |(size, _)| *size);
+        let validator = build(&self.value, most).map_err(|error| format!("the schema is not valid: {error}"))?;
+        Ok(Schema { text: self.text, validator: Arc::new(validator), parts: self.parts, lengths: self.lengths })
+    }
+}
+
+fn build(schema: &Value, pattern_bytes: usize) -> Result<Validator<Metered>, String> {
+    jsonschema::options_for::<Metered>()
+        .offline()
+        .with_pattern_options(PatternOptions::regex().size_limit(pattern_bytes).dfa_size_limit(PATTERN_CACHE_BYTES))
+        .should_validate_formats(false)
+        .build(schema)
+        .map_err(|error| clip(&error.to_string()))
+}
+
+/// Returns the class of a pattern, which is found by compiling it.
+fn class_of(pattern: &str) -> Result<(usize, usize), String> {
+    let schema = json!({ "pattern": pattern });
+    let mut problem = String::new();
+    for (size, pace) in PATTERN_KINDS {
+        match build(&schema, size) {
+            Ok(_) => return Ok((size, pace)),
+            Err(error) => problem = error,
+        }
+    }
+    Err(format!("the schema is not valid: {problem}"))
+}
+
+impl Schema {
+    /// Examines and compiles a small schema, such as that of a form, on this thread.
+    pub fn small(text: &str) -> Result<Self, String> {
+        let compiled = budget::here(Lengths::ANY, || {
+            let plan = Plan::of(text, true)?;
+            if plan.bytes() > MAX_SMALL_BYTES {
+                return Err("the schema is too large to be checked during a call".into());
+            }
+            plan.compile()
+        });
+        compiled.unwrap_or_else(|exhausted| Err(exhausted.to_string()))
+    }
+
+    /// Checks a value of `bytes` bytes. Removes nulls for optional members if that makes the value valid. A check that takes long or goes
+    /// deep runs on a checking thread, within `limit`. It waits for a place of `turns`, so that a plugin with a costly schema and large
+    /// values delays only itself.
+    pub async fn check_within(
+        &self,
+        value: Value,
+        bytes: usize,
+        limit: Duration,
+        (turns, party): (&Arc<Places>, Party),
+    ) -> Result<Fits, String> {
+        if bytes.saturating_mul(self.parts) <= MAX_WORK_HERE {
+            match budget::here(self.lengths, || check(&self.validator, &value)) {
+                Ok(Ok(())) => return Ok(Fits { value, without_nulls: false }),
+                Ok(Err(problem)) if !has_null(&value) => return Err(problem),
+                // The check exceeds the small budget, or the value has nulls that may have to be removed.
+                _ => {}
+            }
+        }
+        let (validator, text) = (Arc::clone(&self.validator), self.text.clone());
+        let work = async {
+            let place = turns.wait(party).await;
+            budget::run(limit, self.lengths, move || {
+                let checked = check_without_nulls(&validator, &text, value);
+                // The place is held until the thread is free again, even if the caller has stopped waiting.
+                drop(place);
+                checked
+            })
+            .await
+        };
+        let late = || format!("checking it against the schema takes longer than {} ms", limit.as_millis());
+        match tokio::time::timeout(limit, work).await {
+            Ok(Ok(checked)) => checked,
+            Ok(Err(Exhausted::Time)) | Err(_) => Err(late()),
+            Ok(Err(exhausted)) => Err(exhausted.to_string()),
+        }
+    }
+
+    /// Checks a small value on the current thread. The error describes for a model what is wrong.
+    pub fn check(&self, value: &Value) -> Result<(), String> {
+        let checked = budget::here(self.lengths, || check(&self.validator, value));
+        checked.unwrap_or_else(|exhausted| Err(exhausted.to_string()))
+    }
+}
+
+/// A value that is valid for a schema.
+#[derive(Debug)]
+pub struct Fits {
+    pub value: Value,
+    /// Whether nulls for optional members were removed from it.
+    pub without_nulls: bool,
+}
+
+/// Checks a value as it is and, if it is not valid, without the nulls for optional members.
+fn check_without_nulls(validator: &Validator<Metered>, text: &RawValue, mut value: Value) -> Result<Fits, String> {
+    let problem = match check(validator, &value) {
+        Ok(()) => return Ok(Fits { value, without_nulls: false }),
+        Err(problem) => problem,
+    };
+    if !has_null(&value) {
+        return Err(problem);
+    }
+    let Ok(schema) = serde_json::from_str(text.get()) else { return Err(problem) };
+    if nulls::take_out(&schema, &mut value) && check(validator, &value).is_ok() {
+        return Ok(Fits { value, without_nulls: true });
+    }
+    Err(problem)
+}
+
+/// Whether the value contains a null anywhere.
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(members) => members.values().any(has_null),
+        _ => false,
+    }
+}
+
+fn check(validator: &Validator<Metered>, value: &Value) -> Result<(), String> {
+    if validator.is_valid(At(value)) {
+        return Ok(());
+    }
+    let describe = |error: &jsonschema::ValidationError| {
+        let (place, problem) = (clip(&error.instance_path().to_string()), clip(&error.to_string()));
+        if place.is_empty() { problem } else { format!("at {place}: {problem}") }
+    };
+    let some = || {
+        let errors = validator.iter_errors(At(value)).take(MAX_PROBLEMS);
+        errors.map(|error| describe(&error)).collect::<Vec<_>>()
+    };
+    let first = || validator.validate(At(value)).err().iter().map(describe).collect::<Vec<_>>();
+    // Finding out why a value is not valid can take far longer than finding out that it is not, so these searches have smaller budgets.
+    let problems = budget::part(MAX_PROBLEM_STEPS, MAX_EXAMINED_PROBLEMS, some)
+        .or_else(|_| budget::part(MAX_PROBLEM_STEPS, MAX_EXAMINED_PROBLEMS, first))
+        .unwrap_or_default();
+    Err(if problems.is_empty() { "it does not fit the schema".into() } else { problems.join("; ") })
+}
+
+/// Returns the maximum nesting depth of arrays and objects in a JSON text, without parsing it into a tree.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn is_known_dialect(uri: &str) -> bool {
+    matches!(
+        Draft::from_schema_uri(uri),
+        Draft::Draft4 | Draft::Draft6 | Draft::Draft7 | Draft::Draft201909 | Draft::Draft202012
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compile(text: &str, object_root: bool) -> Result<Schema, String> {
+        Plan::of(text, object_root)?.compile()
+    }
+
+    #[test]
+    fn hostile_schemas_are_refused() {
+        let deep = format!("{}{{}}{}", r#"{"type":"object","not":"#.repeat(40), "}".repeat(40));
+        let large = format!(r#"{{"type":"object","description":"{}"}}"#, "x".repeat(MAX_BYTES));
+        let doubling: String = (0..40)
+            .map(|at| {
+                format!(r##""d{at}":{{"allOf":[{{"$ref":"#/$defs/d{0}"}},{{"$ref":"#/$defs/d{0}"}}]}},"##, at + 1)
+            })
+            .collect();
+        let doubling = format!(r##"{{"type":"object","$ref":"#/$defs/d0","$defs":{{{doubling}"d40":true}}}}"##);
+        for (text, expected) in [
+            ("nonsense", "not JSON"),
+            ("[]", "\"type\": \"object\""),
+            (r#"{"type":"string"}"#, "\"type\": \"object\""),
+            (r#"{"type":"object","properties":7}"#, "must be an object of schemas"),
+            (r#"{"type":"object","minLength":"x"}"#, "not valid"),
+            (r#"{"type":"object","$ref":"https://example.com/x"}"#, "leads outside"),
+            (r#"{"type":"object","$ref":"other.json"}"#, "leads outside"),
+            (r##"{"type":"object","$ref":"#/nowhere"}"##, "does not exist"),
+            (r#"{"type":"object","$schema":"https://example.com/mine"}"#, "dialect"),
+            (r#"{"type":"object","properties":{"a":{"$schema":"urn:x"}}}"#, "only at the root"),
+            (r#"{"type":"object","properties":{"a":{"pattern":"(?=x)"}}}"#, "regex"),
+            (r#"{"type":"object","properties":{"a":{"pattern":"(a{1000}){1000}"}}}"#, "regex"),
+            (r##"{"type":"object","$ref":"#"}"##, "endless cycle"),
+            (r##"{"type":"object","not":{"allOf":[{"$ref":"#"}]}}"##, "endless cycle"),
+            (
+                r##"{"type":"object","$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##,
+                "endless cycle",
+            ),
+            (r##"{"type":"object","properties":{"a":{"$ref":"#/default"}},"default":{}}"##, "does not exist"),
+            (r##"{"type":"object","properties":{"a":{"$id":"http://x/","$ref":"#"}}}"##, "`$id`"),
+            (&deep, "nested"),
+            (&large, "bytes"),
+            (&doubling, "apply to the same value"),
+        ] {
+            let error = compile(text, true).unwrap_err();
+            assert!(error.contains(expected), "{}: {error}", clip(text));
+        }
+    }
+
+    #[test]
+    fn exponential_patterns_take_no_time() {
+        let schema = compile(r#"{"type":"object","properties":{"a":{"pattern":"^(a+)+$"}}}"#, true).unwrap();
+        let value = serde_json::json!({ "a": format!("{}!", "a".repeat(100_000)) });
+        let started = std::time::Instant::now();
+        assert!(schema.check(&value).is_err());
+        assert!(started.elapsed().as_secs() < 2);
+    }
+
+    /// Returns a schema whose definitions consist of `nots` nested `not`s each. Each definition refers to the next, and the last one
+    /// applies the first to the items of the value.
+    fn winding(definitions: usize, nots: usize) -> String {
+        let chain = |at: usize| {
+            let next = if at + 1 < definitions {
+                format!(r##"{{"$ref":"#/$defs/d{}"}}"##, at + 1)
+            } else {
+                r##"{"items":{"$ref":"#/$defs/d0"}}"##.to_owned()
+            };
+            format!(r#""d{at}":{}{next}{}"#, r#"{"not":"#.repeat(nots), "}".repeat(nots))
+        };
+        let all: Vec<String> = (0..definitions).map(chain).collect();
+        format!(r##"{{"type":"object","properties":{{"v":{{"$ref":"#/$defs/d0"}}}},"$defs":{{{}}}}}"##, all.join(","))
+    }
+
+    fn nested(levels: usize) -> Value {
+        let text = format!(r#"{{"v":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn no_schema_and_value_overflow_the_stack() {
+        let turns = (&Places::new(&wharf_plugins::plugins::served::CHECKS, 1), Party::SOLE);
+        let limit = Duration::from_secs(10);
+        let error = compile(&winding(20, 26), true).unwrap_err();
+        assert!(error.contains("nested more than 100 deep"), "{error}");
+        // The deepest schema that is accepted, with the deepest value that can be parsed.
+        let schema = compile(&winding(3, 26), true).unwrap();
+        let checked = schema.check_within(nested(120), usize::MAX, limit, turns).await;
+        assert!(checked.is_ok() || checked.as_ref().is_err_and(|why| !why.is_empty()));
+        assert!(schema.check(&nested(120)).is_err(), "not where it is");
+    }
+
+    #[tokio::test]
+    async fn what_would_take_for_ever_is_ended() {
+        let parts = vec![r#"{"type":"integer"}"#; 1000].join(",");
+        let schema =
+            compile(&format!(r#"{{"type":"object","properties":{{"a":{{"items":{{"allOf":[{parts}]}}}}}}}}"#), true);
+        let schema = schema.unwrap();
+        let value = serde_json::json!({ "a": vec![7; 200_000] });
+        let turns = (&Places::new(&wharf_plugins::plugins::served::CHECKS, 1), Party::SOLE);
+        // Using up all steps of the budget takes longer than this on any machine.
+        let limit = Duration::from_millis(1);
+        let error = schema.check_within(value.clone(), 400_000, limit, turns).await.unwrap_err();
+        assert!(error.contains("longer than 1 ms"), "{error}");
+        let again = schema.check_within(value, 400_000, Duration::from_secs(60), turns).await.unwrap_err();
+        assert!(again.contains("too many steps"), "the thread is free again, and {again}");
+    }
+
+    #[test]
+    fn patterns_pay_for_what_they_take() {
+        let plan = |pattern: &str| {
+            let schema = serde_json::json!({ "type": "object", "properties": { "a": { "pattern": pattern } } });
+            Plan::of(&schema.to_string(), true)
+        };
+        let (small, large) = (plan("^[a-z]+$").unwrap(), plan(r"\w{40}x{500}").unwrap());
+        assert!(small.bytes() < 256 << 10 && large.bytes() > small.bytes(), "{} {}", small.bytes(), large.bytes());
+        assert!(small.lengths.text > 200_000 && large.lengths.text < small.lengths.text);
+        assert_eq!(small.lengths.name, usize::MAX);
+        let named = |count: usize| {
+            let all: serde_json::Map<String, Value> =
+                (0..count).map(|at| (format!(r"\w{{8}}{at}"), Value::Bool(true))).collect();
+            Plan::of(&serde_json::json!({ "type": "object", "patternProperties": all }).to_string(), true)
+        };
+        assert!(named(100).unwrap().lengths.name < 3_000);
+        assert!(named(257).unwrap_err().contains("more than 256 patterns"));
+        assert!(plan(&"x".repeat(1025)).unwrap_err().contains("bytes"));
+    }
+
+    /// Small schemas like these once took seconds or hundreds of megabytes to compile.
+    #[test]
+    fn what_multiplies_is_refused_before_it_is_compiled() {
+        let refs = |target: &str, count: usize| vec![format!(r#"{{"$ref":"{target}"}}"#); count].join(",");
+        let fan = format!(
+            r##"{{"type":"object","oneOf":[{0}],"$defs":{{"r":{{"allOf":[{1}]}}}}}}"##,
+            refs("#/$defs/r", 3),
+            refs("#/$defs/r", 8)
+        );
+        let unevaluated: Vec<String> = (0..50)
+            .map(|at| {
+                format!(
+                    r##""d{at}":{{"unevaluatedProperties":{{"unevaluatedProperties":false,"$ref":"#/$defs/d{0}"}},"$ref":"#/$defs/d{0}"}}"##,
+                    at + 1
+                )
+            })
+            .collect();
+        let unevaluated =
+            format!(r##"{{"type":"object","$ref":"#/$defs/d0","$defs":{{{},"d50":true}}}}"##, unevaluated.join(","));
+        let long = format!(r#"{{"type":"object","properties":{{"{}":true}}}}"#, "x".repeat(32_000));
+        for text in [&fan, &unevaluated, &long] {
+            let began = std::time::Instant::now();
+            assert!(compile(text, true).is_err(), "{}", clip(text));
+            assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        }
+    }
+
+    #[tokio::test]
+    async fn unique_items_cannot_be_made_to_collide() {
+        let schema = compile(r#"{"type":"object","properties":{"a":{"uniqueItems":true}}}"#, true).unwrap();
+        let nested = |at: usize| (0..at % 50).fold(Value::from(at), |value, _| Value::from(vec![value]));
+        let value = serde_json::json!({ "a": (0..20_000).map(nested).collect::<Vec<_>>() });
+        let (turns, began) =
+            ((&Places::new(&wharf_plugins::plugins::served::CHECKS, 1), Party::SOLE), std::time::Instant::now());
+        let checked = schema.check_within(value, usize::MAX, Duration::from_secs(20), turns).await;
+        assert!(checked.is_ok() && began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn ordinary_patterns_compile() {
+        for pattern in [
+            r"^[\w.+-]+@[\w-]+\.[\w.-]+$",
+            "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$",
+            r"^\p{L}+$",
+            r"^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-[0-9A-Za-z-]+)?$",
+            r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$",
+        ] {
+            let schema = serde_json::json!({ "type": "object", "properties": { "a": { "pattern": pattern } } });
+            compile(&schema.to_string(), true).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+        }
+    }
+
+    #[test]
+    fn problems_are_named() {
+        let schema =
+            compile(r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#, true).unwrap();
+        assert_eq!(schema.check(&serde_json::json!({ "n": 1 })), Ok(()));
+        assert!(schema.check(&serde_json::json!({})).unwrap_err().contains("\"n\" is a required property"));
+        assert!(schema.check(&serde_json::json!({ "n": "x" })).unwrap_err().starts_with("at /n:"));
+    }
+
+    #[test]
+    fn recursion_works_without_details() {
+        let tree =
+            r##"{"type":"object","properties":{"l":{"$ref":"#"},"r":{"$ref":"#"}},"additionalProperties":false}"##;
+        let schema = compile(tree, true).unwrap();
+        let mut value = serde_json::json!({});
+        for _ in 0..60 {
+            value = serde_json::json!({ "l": value });
+        }
+        assert_eq!(schema.check(&value), Ok(()));
+        assert!(schema.check(&serde_json::json!({ "l": { "x": 1 } })).is_err());
+    }
+}

@@ -1,0 +1,411 @@
+//! The context of a request: everything known about it besides its method and parameters, such as the caller, the
+//! revision and the capabilities.
+
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use http::{HeaderMap, HeaderValue};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use wharf_protocol::{
+    Id, Level, Method, Revision, RpcError, Shown,
+    capability::ClientCapabilities,
+    encode::Encoder,
+    meta::{ModernClaim, RequestMeta, Trace},
+    notification::{self, Progress},
+    revision::Era,
+};
+use wharf_sandbox::{
+    Events, Wait,
+    model::{self as wit, Kind},
+};
+
+use super::{
+    outbox::Outbox,
+    seat::{Seat, Taken},
+    server::Server,
+    session::Session,
+};
+use wharf_base::{
+    ledger::Charge,
+    party::{Party, party},
+    principal::{Owner, Principal},
+    quota::Turn,
+    text,
+};
+use wharf_config::{access::scope::CallRoots, auth::Caller};
+use wharf_plugins::{
+    bridge,
+    observe::record::{RequestFacts, Transport},
+    plugins::{published::FIRST_LOAD_TIMEOUT, view::View},
+    tasks::Running,
+};
+
+/// The minimum time between the last progress notification and the answer.
+const PROGRESS_ANSWER_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The caller of a request, and the party on whose account the request takes places.
+#[derive(Clone, Copy)]
+pub struct By<'a> {
+    pub caller: &'a Caller,
+    pub party: Party,
+}
+
+/// What is known about one request.
+#[derive(Clone)]
+pub struct Context {
+    pub server: Arc<Server>,
+    pub encoder: Arc<Encoder>,
+    pub id: Id,
+    pub meta: Arc<RequestMeta>,
+    pub capabilities: Arc<ClientCapabilities>,
+    /// The client's `clientInfo`, as JSON.
+    pub client_info: Option<Arc<str>>,
+    /// The caller that makes the request.
+    pub caller: Caller,
+    /// The party on whose account the request takes places, in every pool that gives each client a share.
+    pub party: Party,
+    /// The profile, a named part of the catalog, that the client connected to.
+    pub profile: Option<Arc<str>>,
+    /// The log level that a modern request asks for. A legacy request has the log level of its session instead.
+    pub log_level: Option<Level>,
+    pub outbox: Outbox,
+    /// The memory charged for the request, held for as long as anything works on it.
+    pub charge: Arc<Charge>,
+    pub session: Option<Arc<Session>>,
+    /// Folders that the embedding program opened to the client, in place of any roots that the client lists itself.
+    pub roots: Option<CallRoots>,
+    /// Cancelled when the connection closes, or when wharf stops; see [`Context::stop`]. In an [`Arc`], because cloning the token itself
+    /// takes a lock that all its clones share.
+    pub connection: Option<Arc<CancellationToken>>,
+    /// The headers that repeat arguments, if the request must have them.
+    pub headers: Option<Arc<HeaderMap>>,
+    /// The task, if the request runs in the background.
+    pub task: Option<Arc<Running>>,
+    /// Whether everything that the request does is already approved, because a person typed the call.
+    pub approved: bool,
+    /// The transport over which the request arrived. None: this program made the request itself.
+    pub transport: Option<Transport>,
+    /// The trace that the `traceparent` header of the HTTP request names, if tracing is on.
+    pub link: Option<Arc<Trace>>,
+    /// The id of the HTTP request in the access log and in its response.
+    pub request_id: Option<HeaderValue>,
+    so_far: Arc<SoFar>,
+}
+
+/// The state of a request that all clones of its context share.
+struct SoFar {
+    /// The largest progress value sent, and when it was sent. A plugin that asked a question runs again from the start, but the progress of
+    /// its request must not go back.
+    progressed: Mutex<(f64, Option<Instant>)>,
+    /// Whether a record of the request exists: of a run, or of its refusal.
+    recorded: AtomicBool,
+    seat: Seat,
+}
+
+/// A handle to the seat of a request, for code that outlives the context.
+#[derive(Clone)]
+pub struct ItsSeat(Arc<SoFar>);
+
+impl Deref for ItsSeat {
+    type Target = Seat;
+
+    fn deref(&self) -> &Seat {
+        &self.0.seat
+    }
+}
+
+/// RAII guard of a running call: the call counts as running until this is dropped.
+pub struct RunningCall(ItsSeat);
+
+impl Drop for RunningCall {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// RAII guard of a place: the request holds its place until this is dropped.
+pub struct Sitting(ItsSeat);
+
+impl Drop for Sitting {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+impl Context {
+    /// Returns a context without session, headers or progress. Callers fill in the rest.
+    fn new(server: &Arc<Server>, revision: Revision, id: Id, by: By<'_>, outbox: Outbox, charge: Arc<Charge>) -> Self {
+        Self {
+            server: Arc::clone(server),
+            encoder: Arc::clone(server.encoder(revision)),
+            id,
+            meta: Arc::default(),
+            capabilities: Arc::default(),
+            client_info: None,
+            caller: by.caller.clone(),
+            party: by.party,
+            profile: None,
+            log_level: None,
+            outbox,
+            charge,
+            session: None,
+            roots: None,
+            connection: None,
+            headers: None,
+            task: None,
+            approved: false,
+            transport: None,
+            link: None,
+            request_id: None,
+            so_far: Arc::new(SoFar {
+                progressed: Mutex::new((f64::NEG_INFINITY, None)),
+                recorded: AtomicBool::new(false),
+                seat: Seat::default(),
+            }),
+        }
+    }
+
+    /// Returns the context of a request in a session.
+    pub fn in_session(
+        session: &Arc<Session>,
+        server: &Arc<Server>,
+        by: By<'_>,
+        id: &Id,
+        meta: RequestMeta,
+        outbox: Outbox,
+        charge: Arc<Charge>,
+    ) -> Self {
+        session.touch();
+        session.set_used();
+        session.seen_as(by.caller);
+        Self {
+            meta: Arc::new(meta),
+            capabilities: Arc::clone(&session.capabilities),
+            client_info: session.client_info.clone(),
+            session: Some(Arc::clone(session)),
+            profile: session.profile.clone(),
+            ..Self::new(server, session.revision, id.clone(), by, outbox, charge)
+        }
+    }
+
+    /// Returns the context of a modern request, which carries in its `_meta` all that would otherwise be known from a session.
+    /// `claim`: what `meta` claims.
+    pub fn of_claim(
+        server: &Arc<Server>,
+        id: &Id,
+        meta: RequestMeta,
+        claim: ModernClaim,
+        by: By<'_>,
+        outbox: Outbox,
+        charge: Arc<Charge>,
+    ) -> Result<Self, RpcError> {
+        let revision = Revision::MODERN.into_iter().find(|revision| revision.as_str() == claim.version);
+        let revision = revision.ok_or_else(|| RpcError::unsupported_version(&claim.version))?;
+        Ok(Self {
+            client_info: meta.client_info().map(Into::into),
+            // An invalid level is refused later, after the checks that come before it.
+            log_level: meta.log_level().unwrap_or_default(),
+            meta: Arc::new(meta),
+            capabilities: Arc::new(claim.capabilities),
+            ..Self::new(server, revision, id.clone(), by, outbox, charge)
+        })
+    }
+
+    /// Returns the context of a call without a client: in the newest revision, without capabilities.
+    pub fn direct(server: &Arc<Server>, principal: Principal, outbox: Outbox, charge: Arc<Charge>) -> Self {
+        let none = ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() };
+        let party = party(&principal, None);
+        let by = By { caller: &Caller::Owner(principal), party };
+        Self { capabilities: Arc::new(none), ..Self::new(server, Revision::NEWEST, Id::number(1), by, outbox, charge) }
+    }
+
+    /// Returns the context of a call that goes on as a task. The tasks extension of modern revisions has neither progress nor log messages.
+    pub fn for_task(&self, running: &Arc<Running>) -> Self {
+        let mut ctx = Self { task: Some(Arc::clone(running)), ..self.clone() };
+        if ctx.encoder.revision.era() == Era::Modern {
+            Arc::make_mut(&mut ctx.meta).progress_token = None;
+            ctx.log_level = None;
+        }
+        ctx
+    }
+
+    /// Returns the method with this name, if the request's revision has it.
+    pub fn method(&self, name: &str) -> Result<Method, RpcError> {
+        Method::parse(name)
+            .filter(|method| method.is_in(self.encoder.revision, self.encoder.tasks))
+            .ok_or_else(|| RpcError::method_not_found(name))
+    }
+
+    /// Returns the principal that makes the request. Sealed state is bound to it.
+    pub fn principal(&self) -> &Principal {
+        self.caller.principal()
+    }
+
+    /// Returns what the caller sees of the catalog. Waits for the first load.
+    pub async fn view(&self) -> View {
+        self.server.published.wait(FIRST_LOAD_TIMEOUT).await;
+        self.server.view(&self.caller, self.profile.as_deref())
+    }
+
+    /// Returns the owner of the tasks that this request begins or may see.
+    pub fn owner(&self) -> Owner {
+        match &self.session {
+            Some(session) => session.owner(),
+            None => Owner::Principal(self.principal().clone(), self.profile.clone()),
+        }
+    }
+
+    /// Returns the facts about this request that its records contain.
+    pub fn facts(&self) -> RequestFacts {
+        let mut facts = RequestFacts::new(self.encoder.revision, self.id.to_string());
+        facts.session = self.session.as_ref().map(|session| session.digest().to_owned());
+        facts.transport = self.transport;
+        facts.trace = self.meta.trace();
+        facts.link = self.link.as_deref().cloned();
+        facts.request_id = self.request_id.as_ref().and_then(|id| Some(id.to_str().ok()?.to_owned()));
+        facts
+    }
+
+    /// Marks the request as recorded. Returns false if it already was.
+    pub fn set_recorded(&self) -> bool {
+        !self.so_far.recorded.swap(true, Ordering::Relaxed)
+    }
+
+    /// Returns a handle to the seat of this request.
+    pub fn seat(&self) -> ItsSeat {
+        ItsSeat(Arc::clone(&self.so_far))
+    }
+
+    /// Gives the request this place, until the returned guard is dropped.
+    pub fn sit(&self, taken: Taken) -> Sitting {
+        self.so_far.seat.sit(taken);
+        Sitting(self.seat())
+    }
+
+    /// Counts the call as running, if the config limits how many may run at once.
+    pub fn run(&self, turn: Turn) -> RunningCall {
+        self.so_far.seat.run(turn);
+        RunningCall(self.seat())
+    }
+
+    /// Waits for something outside of this server, such as the answer of a person. Meanwhile the request holds no place among the requests
+    /// under way, and does not count as running.
+    pub async fn away<T>(&self, waits: impl Future<Output = T>) -> Result<T, RpcError> {
+        self.so_far.seat.away(waits).await
+    }
+
+    /// Returns the id of the task to which notifications belong.
+    fn task_id(&self) -> Option<&str> {
+        self.task.as_ref().map(|task| task.id.as_str())
+    }
+
+    fn level(&self) -> Option<Level> {
+        match &self.session {
+            Some(session) => Some(session.log_level()),
+            None => self.log_level,
+        }
+    }
+
+    /// Waits a moment before the answer if a progress notification was sent just before, so that the client reads the two separately.
+    /// Clients of the official TypeScript SDK that read both at once handle the answer first, and then drop the progress.
+    pub async fn let_progress_arrive(&self) {
+        let last = self.so_far.progressed.lock().1;
+        if let Some(left) = last.and_then(|last| PROGRESS_ANSWER_INTERVAL.checked_sub(last.elapsed())) {
+            tokio::time::sleep(left).await;
+        }
+    }
+
+    /// Returns a token that is cancelled when the connection closes, or, for a request without a connection, when wharf closes.
+    pub fn stop(&self) -> &CancellationToken {
+        self.connection.as_deref().unwrap_or(&self.server.closing)
+    }
+
+    /// Returns what the plugin learns about this request.
+    pub fn for_plugin(&self) -> wit::Context {
+        let progress = self.meta.progress_token.is_some();
+        let log = self.level().is_some();
+        let client = self.client_info.as_deref();
+        bridge::context(self.encoder.revision, client, &self.capabilities, self.meta.text(), progress, log)
+    }
+
+    /// Returns the receiver of what a plugin reports during a call. It passes reports on to the client, the log or the library.
+    pub fn events(&self, plugin: &str) -> Arc<dyn Events> {
+        Arc::new(CallEvents { context: self.clone(), plugin: plugin.into() })
+    }
+
+    /// Returns the error for missing capabilities, which tells the client what to declare.
+    pub fn lacks(&self, what: &str, required: Value) -> RpcError {
+        let names: Vec<&str> =
+            required.as_object().into_iter().flat_map(|all| all.keys().map(String::as_str)).collect();
+        let message = format!("this client did not declare what {what} needs: {}", names.join(", "));
+        RpcError::missing_capability(message, required)
+    }
+}
+
+struct CallEvents {
+    context: Context,
+    plugin: Box<str>,
+}
+
+impl Events for CallEvents {
+    fn log(&self, level: wit::Level, message: String, data: Option<String>) {
+        let level = bridge::level(level);
+        let (plugin, line) = (&*self.plugin, || text::escaped(&message));
+        match level {
+            Level::Debug | Level::Info => tracing::debug!(plugin, "{}", line()),
+            Level::Notice | Level::Warning => tracing::info!(plugin, "{}", line()),
+            _ => tracing::warn!(plugin, "{}", line()),
+        }
+        if self.context.level().is_some_and(|least| level >= least) {
+            let data = data.and_then(|data| serde_json::from_str(&data).ok()).unwrap_or(Value::String(message));
+            let data = Shown::data(data);
+            self.context.outbox.offer(notification::message(level, plugin, data, self.context.task_id()));
+        }
+    }
+
+    fn progress(&self, done: f64, total: Option<f64>, message: Option<String>) {
+        let Some(token) = &self.context.meta.progress_token else { return };
+        {
+            let mut progressed = self.context.so_far.progressed.lock();
+            if done <= progressed.0 {
+                return;
+            }
+            *progressed = (done, Some(Instant::now()));
+        }
+        let message = message.map(Shown::from);
+        let progress = Progress { done, total, message: message.as_ref() };
+        let revision = self.context.encoder.revision;
+        self.context.outbox.offer(notification::progress(revision, token, progress, self.context.task_id()));
+    }
+
+    fn wait_to_run(&self) -> Option<Wait<'_>> {
+        // A task stores its result, so it need not wait until this client reads.
+        let waits = self.context.task.is_none() && self.context.outbox.is_full();
+        waits.then(|| Box::pin(self.context.outbox.ready()) as Wait<'_>)
+    }
+
+    fn wait_to_speak(&self) -> Option<Wait<'_>> {
+        let waits = self.context.task.is_none() && !self.context.outbox.is_roomy();
+        waits.then(|| Box::pin(self.context.outbox.roomy()) as Wait<'_>)
+    }
+
+    fn list_changed(&self, kind: Kind) {
+        self.context.server.published.announcements.add(&self.plugin, kind);
+    }
+
+    fn resource_updated(&self, uri: String) {
+        let catalog = Arc::clone(&self.context.server.published.catalog.borrow());
+        if catalog.owns(&self.plugin, &uri) {
+            // This fails only without receivers, which is fine.
+            self.context.server.updates.send(uri.into()).ok();
+        }
+    }
+}

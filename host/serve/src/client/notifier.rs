@@ -1,0 +1,167 @@
+//! Sends clients notifications about changes. One loop serves every kind of listener.
+//!
+//! A listener is a legacy session, which also gets log messages, or a modern subscription, whose id is in each of its notifications.
+//! Changes of lists are found by comparing generations, so that a burst of changes leads to one notification. A listener that falls behind
+//! on resource updates gets an update of each resource that it subscribed to.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::{
+    broadcast::{self, error::RecvError},
+    watch,
+};
+use wharf_protocol::{
+    Id, Level, Revision, Shown,
+    notification::{self, Listed},
+};
+
+use super::{
+    outbox::{Outbox, Unsent},
+    server::Server,
+};
+use wharf_config::{auth::Caller, config::Config, profiles::Style};
+use wharf_plugins::{
+    plugins::{catalog::Catalog, published::Failure, served::Generations, view::ListVersions},
+    tasks::Record,
+};
+
+/// A receiver of notifications, which says which ones it wants.
+pub trait Listener: Send + Sync {
+    fn wants_tools(&self) -> bool;
+    fn wants_prompts(&self) -> bool;
+    fn wants_resources(&self) -> bool;
+    fn wants_resource(&self, uri: &str) -> bool;
+    fn wants_task(&self, task: &Record) -> bool;
+    fn revision(&self) -> Revision;
+    /// Returns every URI that the listener subscribed to, for when single updates were missed.
+    fn resources(&self) -> Vec<String>;
+    /// Returns the id to put into each notification, if the listener is a subscription.
+    fn tag(&self) -> Option<&Id>;
+    /// Whether the listener wants log messages about failures at this level.
+    fn wants_messages(&self, level: Level) -> bool;
+    /// Returns the caller that listens, with the credentials of its latest request.
+    fn caller(&self) -> Caller;
+    /// Returns the profile that the listener connected to.
+    fn profile(&self) -> Option<&str>;
+    /// Returns the generations of the lists that the listener last learned about; None before the first time.
+    fn last_told(&self) -> &Mutex<Option<ListVersions>>;
+}
+
+/// Receives every change from [`Feed::open`] on, for one listener.
+pub struct Feed {
+    server: Arc<Server>,
+    /// A change of the config may change roles and profiles.
+    config: watch::Receiver<Arc<Config>>,
+    catalog: watch::Receiver<Arc<Catalog>>,
+    updates: broadcast::Receiver<Arc<str>>,
+    failures: broadcast::Receiver<Failure>,
+    tasks: broadcast::Receiver<Arc<Record>>,
+}
+
+impl Feed {
+    /// Opens a feed. Must be called before the client learns that it is subscribed, so that no later change is missed.
+    pub fn open(server: &Arc<Server>) -> Self {
+        Self {
+            server: Arc::clone(server),
+            config: server.config.clone(),
+            catalog: server.published.catalog.clone(),
+            updates: server.updates.subscribe(),
+            failures: server.published.failures.subscribe(),
+            tasks: server.tasks.changes.subscribe(),
+        }
+    }
+
+    /// Feeds the listener until its outbox closes.
+    pub async fn run(mut self, listener: &dyn Listener, outbox: &Outbox) {
+        // Requests for lists wait for the first load, so that load is not announced as a change. Failures during it are only in the log.
+        if !*self.server.published.ready.borrow() {
+            self.server.published.catalog().await;
+            self.failures = self.failures.resubscribe();
+        }
+        loop {
+            self.config.mark_unchanged();
+            self.catalog.mark_unchanged();
+            let view = self.server.view(&listener.caller(), listener.profile());
+            let first = self.server.published.first.get().copied();
+            for list in list_changes(listener, view.list_versions(), first, view.filter.style()) {
+                if outbox.send(notification::list_changed(list, listener.tag())).await == Err(Unsent::Closed) {
+                    return;
+                }
+            }
+            let sent = tokio::select! {
+                changed = self.catalog.changed() => if changed.is_err() { return } else { Ok(()) },
+                // Of the config, only roles and profiles matter here. Without any of them, a new config changes nothing for the listener.
+                Ok(()) = self.config.changed() => Ok(()),
+                () = outbox.closed() => return,
+                updated = self.updates.recv() => match updated {
+                    Ok(uri) if listener.wants_resource(&uri) && view.sees_resource(&uri) => outbox.send(notification::resource_updated(&uri, listener.tag())).await,
+                    Ok(_) => Ok(()),
+                    Err(RecvError::Lagged(_)) => {
+                        let mut sent = Ok(());
+                        for uri in listener.resources().into_iter().filter(|uri| view.sees_resource(uri)) {
+                            sent = outbox.send(notification::resource_updated(&uri, listener.tag())).await;
+                        }
+                        sent
+                    }
+                    Err(RecvError::Closed) => return,
+                },
+                // Changes of tasks that a slow listener misses are not sent again, since clients also poll their tasks.
+                changed = self.tasks.recv() => match changed {
+                    Ok(task) if listener.wants_task(&task) => {
+                        let encoder = self.server.encoder(listener.revision());
+                        match self.server.entitled(&listener.caller(), listener.profile(), (*task).clone()) {
+                            Some(task) => outbox.send(encoder.task_changed(&task.task, task.detail(), listener.tag())).await,
+                            None => Ok(()),
+                        }
+                    }
+                    _ => Ok(()),
+                },
+                failure = self.failures.recv() => match failure {
+                    Ok(failure) if listener.wants_messages(Level::Error) && view.sees_failure(&failure) => {
+                        outbox.send(notification::message(Level::Error, "wharf", Shown::data((*failure.text).into()), None)).await
+                    }
+                    _ => Ok(()),
+                },
+            };
+            // A notification that is dropped for lack of memory is not sent again; later changes are announced as usual.
+            if sent == Err(Unsent::Closed) {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether a subscription to one resource covers an update of `uri`: it covers the resource itself and all below it.
+pub fn covers(subscribed: &str, uri: &str) -> bool {
+    uri.strip_prefix(subscribed)
+        .is_some_and(|rest| rest.is_empty() || subscribed.ends_with('/') || rest.starts_with('/'))
+}
+
+/// Returns the lists that changed for the listener since it last learned about them. `first`: the generations after the first load.
+/// `style`: how tools are listed for the listener.
+fn list_changes(listener: &dyn Listener, now: ListVersions, first: Option<Generations>, style: Style) -> Vec<Listed> {
+    let mut lists = Vec::new();
+    let (before, now, all_differ) = match (listener.last_told().lock().replace(now), first) {
+        // If the first role or profile was added, or the last one removed, any list may differ.
+        (Some(before), _) if before.own.is_some() != now.own.is_some() => (before.all, now.all, true),
+        (Some(before), _) => (before.own.unwrap_or(before.all), now.own.unwrap_or(now.all), false),
+        // A listener that connected before the first load may have seen the lists of that load, but nothing older. The search tools, which
+        // a client with the search style gets in place of all others, are the same at every load.
+        (None, Some(first)) if style == Style::Search => {
+            (Generations { tools: now.all.tools, ..first }, now.all, false)
+        }
+        (None, Some(first)) => (first, now.all, false),
+        (None, None) => return lists,
+    };
+    if (all_differ || before.tools != now.tools) && listener.wants_tools() {
+        lists.push(Listed::Tools);
+    }
+    if (all_differ || before.prompts != now.prompts) && listener.wants_prompts() {
+        lists.push(Listed::Prompts);
+    }
+    if (all_differ || before.resources != now.resources) && listener.wants_resources() {
+        lists.push(Listed::Resources);
+    }
+    lists
+}

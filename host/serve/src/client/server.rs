@@ -1,0 +1,226 @@
+//! The state of the server that all connections share.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::Context;
+use parking_lot::Mutex;
+use tokio::sync::{broadcast, watch};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use wharf_protocol::{Revision, RpcError, Shown, encode::Encoder};
+
+use wharf_base::{
+    ledger::Ledger,
+    quota::Quotas,
+    refusals::Refusals,
+    request_state::Seal,
+    text::{clip, escaped, toml_header},
+};
+use wharf_config::{
+    access::{approval::Approver, grants::Table, scope::Scopes},
+    auth::{self, Auth, Caller},
+    config::{Config, Startup, approvals},
+    profiles::Style,
+    roles::Rights,
+};
+use wharf_egress::tls::{Roots, Tls};
+use wharf_plugins::{
+    approvals::Approvals,
+    observe::observers::Observers,
+    plugins::{filter::Filter, published::Published, view::View},
+    tasks::{Memory, Tasks},
+};
+
+/// How long requests under way may take to finish in a graceful shutdown, or when a client's input has ended. Over HTTP they have
+/// more time before wharf stops.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The longest time that `initialize` and `server/discover` wait for the first load.
+const INTRODUCTION_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How many resource updates a slow listener may be behind before it gets an update of all its resources.
+const MAX_UPDATES_BEHIND: usize = 256;
+
+/// The maximum number of different hints that the operator gets about one plugin.
+const MAX_HINTS_PER_PLUGIN: usize = 64;
+
+/// The parts that a server is made from, besides the config.
+pub struct Shared {
+    /// The config in use.
+    pub config: watch::Receiver<Arc<Config>>,
+    pub ledger: Arc<Ledger>,
+    pub published: Published,
+    pub scopes: Arc<Scopes>,
+    pub approver: Option<Arc<dyn Approver>>,
+    pub observers: Observers,
+    pub stop: CancellationToken,
+}
+
+pub struct Server {
+    pub startup: Arc<Startup>,
+    /// The config in use.
+    pub config: watch::Receiver<Arc<Config>>,
+    /// The config file, named in hints to edit it.
+    file: Option<PathBuf>,
+    pub ledger: Arc<Ledger>,
+    pub published: Published,
+    pub scopes: Arc<Scopes>,
+    pub seal: Seal,
+    /// The URIs of resources whose contents changed.
+    pub updates: broadcast::Sender<Arc<str>>,
+    /// Cancelled when wharf shuts down. Work under way ends a moment later.
+    pub stop: CancellationToken,
+    /// Cancelled before `stop`, or together with it: no more clients are accepted over HTTP, and streams that only wait for changes end.
+    /// Requests under way may finish.
+    pub closing: CancellationToken,
+    /// Cancelled before `closing`, or together with it: load balancers learn to send requests elsewhere.
+    pub draining: CancellationToken,
+    /// Notified when files that the config names, such as certificates, are to be read again.
+    pub reread: watch::Sender<()>,
+    /// Calls that go on in the background.
+    pub tasks: Arc<Tasks>,
+    /// All tasks that work for clients; shutdown waits for them.
+    pub tracker: TaskTracker,
+    encoders: [Arc<Encoder>; Revision::ALL.len()],
+    incidents: AtomicU64,
+    /// The hints that the operator already got, by plugin.
+    hinted: Mutex<HashMap<String, HashSet<String>>>,
+    /// Checks access tokens, if the config has `[auth]`.
+    pub auth: Option<Arc<Auth>>,
+    /// The state of calls that a person has to approve.
+    pub approvals: Approvals,
+    /// The embedding program's approver, which has to approve every call, if there is one.
+    pub approver: Option<Arc<dyn Approver>>,
+    /// The observers, which are notified of every run of a plugin.
+    pub observers: Observers,
+    /// How much callers have used of what the config allows them.
+    pub quotas: Arc<Quotas>,
+    /// Tells the operator about refused connections and requests, at a limited rate.
+    pub refusals: Arc<Refusals>,
+}
+
+fn auth(settings: &Arc<auth::Settings>, config: &Config) -> anyhow::Result<Arc<Auth>> {
+    let roots = Arc::new(Roots::new(config.egress.trust.clone()));
+    let auth = Auth::new(Arc::clone(settings), &Arc::new(Tls::new(&roots)));
+    Ok(Arc::new(auth.context("[auth]")?))
+}
+
+impl Server {
+    pub fn new(config: &Config, shared: Shared) -> anyhow::Result<Arc<Self>> {
+        let Shared { config: current, ledger, published, scopes, approver, observers, stop } = shared;
+        let startup = Arc::clone(&config.startup);
+        let seal = match startup.protocol.state_key {
+            Some(key) => Seal::with_key(key.0),
+            None => Seal::generate().map_err(|error| anyhow::anyhow!("no randomness: {error}"))?,
+        };
+        let closing = stop.child_token();
+        let draining = closing.child_token();
+        Ok(Arc::new(Self {
+            ledger,
+            published,
+            scopes,
+            auth: startup.auth.as_ref().map(|settings| auth(settings, config)).transpose()?,
+            approvals: Approvals::new(approvals::file())?,
+            approver,
+            observers,
+            seal,
+            updates: broadcast::channel(MAX_UPDATES_BEHIND).0,
+            stop,
+            closing,
+            draining,
+            reread: watch::Sender::new(()),
+            tasks: Tasks::new(Box::new(Memory::default()), startup.total_tasks, startup.total_concurrency / 2),
+            tracker: TaskTracker::new(),
+            encoders: Revision::ALL.map(|revision| {
+                let (tasks, lists) = (startup.protocol.tasks, startup.protocol.lists);
+                Arc::new(Encoder::new(revision, startup.face.info.clone(), tasks, lists))
+            }),
+            file: config.file.clone(),
+            config: current,
+            startup,
+            incidents: AtomicU64::new(0),
+            hinted: Mutex::default(),
+            quotas: Arc::default(),
+            refusals: Arc::default(),
+        }))
+    }
+
+    pub fn encoder(&self, revision: Revision) -> &Arc<Encoder> {
+        let [v2024_11, v2025_03, v2025_06, v2025_11, v2026_07] = &self.encoders;
+        match revision {
+            Revision::V2024_11_05 => v2024_11,
+            Revision::V2025_03_26 => v2025_03,
+            Revision::V2025_06_18 => v2025_06,
+            Revision::V2025_11_25 => v2025_11,
+            Revision::V2026_07_28 => v2026_07,
+        }
+    }
+
+    /// Returns the caller's rights under the roles of the config in use. None: the caller may use everything.
+    pub fn rights(&self, caller: &Caller) -> Option<Rights> {
+        let identity = caller.identity()?;
+        self.config.borrow().roles.rights(identity)
+    }
+
+    /// Returns what a client sees of the current catalog. `profile`: the profile that the client connected to.
+    pub fn view(&self, caller: &Caller, profile: Option<&str>) -> View {
+        let catalog = Arc::clone(&self.published.catalog.borrow());
+        let rights = self.rights(caller);
+        View { catalog, filter: Filter { rights, profile: self.config.borrow().profiles.find(profile) } }
+    }
+
+    /// Returns how tools are listed for a client.
+    pub fn style(&self, profile: Option<&str>) -> Style {
+        self.config.borrow().profiles.find(profile).map_or(Style::Full, |profile| profile.style)
+    }
+
+    /// Returns an error if there is no profile with this name.
+    pub fn check_profile(&self, name: &str) -> anyhow::Result<()> {
+        let profiles = &self.config.borrow().profiles;
+        let known = || profiles.names().collect::<Vec<_>>().join(", ");
+        anyhow::ensure!(profiles.has(name), "there is no profile `{}`; there are: {}", escaped(&clip(name)), known());
+        Ok(())
+    }
+
+    /// Returns the instructions for models about all tools together.
+    pub fn instructions(&self, caller: &Caller, profile: Option<&str>) -> Option<Shown> {
+        self.view(caller, profile).instructions(self.startup.face.instructions.as_deref())
+    }
+
+    /// Waits a moment for the first load, before a client gets the instructions, which it gets only once.
+    pub async fn ready_to_introduce(&self) {
+        // If loading takes longer, the client gets what is loaded by then.
+        self.published.wait(INTRODUCTION_TIMEOUT).await;
+    }
+
+    /// Logs a defect of wharf itself, and returns the error for the client, with a number that the operator finds in the log.
+    pub fn incident(&self, detail: &str) -> RpcError {
+        let number = self.incidents.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = format!("{}-{number}", std::process::id());
+        tracing::error!(incident = id, "a defect of wharf: {}", escaped(detail));
+        RpcError::internal(format!("internal error; the operator finds it in the log as incident {id}"))
+    }
+
+    /// Logs for the operator, once for each text, what a plugin was refused, and which table of the config can allow it. A refusal that no
+    /// table can allow is logged however many hints were logged before.
+    pub fn hint(&self, plugin: &str, (text, table): (String, Option<Table>)) {
+        let mut hinted = self.hinted.lock();
+        let told = hinted.entry(plugin.to_owned()).or_default();
+        if (table.is_none() || told.len() < MAX_HINTS_PER_PLUGIN) && told.insert(text.clone()) {
+            let Some(table) = table else { return tracing::warn!(plugin, "{text}") };
+            let file = self.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());
+            tracing::warn!(
+                plugin,
+                "{text}; to allow it, edit {} in {file}",
+                toml_header(&["plugins", plugin, table.as_str()])
+            );
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! Sessions of the legacy revisions, which begin with a handshake. A session remembers the client's revision, capabilities, log
+//! level, subscriptions and roots, and through it the server can ask the client.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use wharf_protocol::{
+    Feature, Id, Level, Notification, Response, Revision, RpcError,
+    capability::ClientCapabilities,
+    message::request_text,
+    notification::{self, KnownNotification},
+    params::{Initialize, RootsResult},
+};
+
+use super::{in_flight::InFlight, notifier, notifier::Listener, outbox::Outbox, server::Server};
+use wharf_base::{
+    ledger::{Account, Charge, no_room},
+    principal::{Owner, Principal},
+    random_id,
+    text::{escaped, short_digest},
+};
+use wharf_config::{
+    access::{
+        open::OpenRoot,
+        scope::{CallRoots, Nothing},
+    },
+    auth::Caller,
+};
+use wharf_plugins::{approvals::remembered::Remembered, observe::meter::CountedSession, plugins::view, tasks::Record};
+
+/// How long a person may take to answer a question.
+pub const PERSON_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long a client may take to list its roots.
+const ROOTS_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_SUBSCRIPTIONS: usize = 1024;
+/// The maximum size of each of `clientInfo` and `capabilities`.
+const MAX_DECLARED_BYTES: usize = 16 << 10;
+/// The memory that a session and a subscription take besides their texts.
+const SESSION_BYTES: usize = 8 << 10;
+const SUBSCRIPTION_BYTES: usize = 256;
+
+pub struct Session {
+    pub id: Arc<str>,
+    /// See [`Session::digest`].
+    digest: OnceLock<String>,
+    pub revision: Revision,
+    pub principal: Principal,
+    /// The profile, a named part of the catalog, that the client connected to.
+    pub profile: Option<Arc<str>>,
+    /// The principal, with the credentials of its latest request.
+    caller: Mutex<Caller>,
+    pub capabilities: Arc<ClientCapabilities>,
+    pub client_info: Option<Arc<str>>,
+    level: Mutex<Level>,
+    /// Each subscription with what is charged for it.
+    subscriptions: Mutex<HashMap<String, Charge>>,
+    /// The server's requests that the client has not answered yet.
+    pending: Mutex<HashMap<Id, oneshot::Sender<Result<Value, RpcError>>>>,
+    next_id: AtomicU64,
+    roots: Roots,
+    pub approvals: SessionApprovals,
+    last_told: Mutex<Option<view::ListVersions>>,
+    last_used: Mutex<Instant>,
+    /// Whether there was any request or stream in the session since it was opened.
+    used: AtomicBool,
+    /// The account that is charged for everything stored for the session, and for the messages to its client.
+    pub account: Account,
+    _charge: Charge,
+    /// The client's requests under way, on transports where each request has its own response, such as HTTP.
+    pub in_flight: InFlight,
+    /// Cancelled when the session ends, which stops its requests and tasks.
+    pub ended: CancellationToken,
+    /// Ends the stream for messages that belong to no request. A session has one such stream: a new stream replaces the old.
+    stream: Mutex<CancellationToken>,
+    /// The number of open streams for such messages, possibly with ones that were just replaced, plus the number of tasks under way.
+    uses: AtomicU64,
+    /// Counts the session in the metrics, if they are on.
+    _counted: Option<CountedSession>,
+}
+
+/// The client's roots. `stale` counts the changes that the client announced. `known` has the roots, with that count and the config's epoch
+/// at the time when the client was asked for them.
+struct Roots {
+    stale: watch::Sender<u64>,
+    known: AsyncMutex<Option<((u64, u64), CallRoots)>>,
+}
+
+/// The calls that a person approved in this session.
+#[derive(Default)]
+pub struct SessionApprovals {
+    /// Held while the person is asked, so that there is one question at a time.
+    pub turn: AsyncMutex<()>,
+    pub remembered: Remembered,
+}
+
+/// RAII guard of a session in use: the session counts as in use until this is dropped.
+pub struct Used(Arc<Session>);
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.uses.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// RAII guard of an open stream: the client has an open stream until this is dropped.
+pub struct Listening {
+    _used: Used,
+    ended: CancellationToken,
+}
+
+impl Listening {
+    /// Returns when another stream replaces this one, or the session ends. This is a method, and the field private, so that a future that
+    /// waits for it captures the whole guard.
+    pub async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
+}
+
+impl Session {
+    /// Returns the name of the session in records. The id itself is not recorded, since it works like a token while the session lives.
+    pub fn digest(&self) -> &str {
+        self.digest.get_or_init(|| short_digest(&self.id))
+    }
+
+    /// Performs the handshake. The memory of the session is charged to `account`. Returns the session and the result of `initialize`.
+    pub fn open(
+        server: &Arc<Server>,
+        params: Initialize,
+        caller: &Caller,
+        account: Account,
+        profile: Option<Arc<str>>,
+    ) -> Result<(Arc<Self>, String), RpcError> {
+        let revision = Revision::negotiate(&params.protocol_version);
+        let declared = params.capabilities.as_deref().filter(|raw| raw.get() != "null");
+        let capabilities = match declared.map(|raw| ClientCapabilities::read(raw, revision)) {
+            None => ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() },
+            Some(Some(capabilities)) => capabilities,
+            Some(None) => return Err(RpcError::invalid_params("`capabilities` must be an object")),
+        };
+        for (what, bytes) in [
+            ("clientInfo", params.client_info.as_ref().map_or(0, |info| info.get().len())),
+            ("capabilities", capabilities.text.len()),
+        ] {
+            if bytes > MAX_DECLARED_BYTES {
+                return Err(RpcError::invalid_params(format!("`{what}` has more than {MAX_DECLARED_BYTES} bytes")));
+            }
+        }
+        let charge = account.charge(SESSION_BYTES + 2 * MAX_DECLARED_BYTES).map_err(|full| no_room(&full))?;
+        let id = random_id::id()?.into();
+        let session = Self {
+            id,
+            digest: OnceLock::new(),
+            revision,
+            principal: caller.principal().clone(),
+            caller: Mutex::new(caller.clone()),
+            profile: profile.clone(),
+            capabilities: Arc::new(capabilities),
+            client_info: params.client_info.as_ref().map(|info| info.get().into()),
+            level: Mutex::new(Level::Info),
+            subscriptions: Mutex::default(),
+            pending: Mutex::default(),
+            next_id: AtomicU64::new(1),
+            approvals: SessionApprovals::default(),
+            roots: Roots { stale: watch::channel(0).0, known: AsyncMutex::new(None) },
+            // Before the first load the client cannot have seen a list, since requests for lists wait for that load.
+            last_told: Mutex::new(
+                server.published.ready.borrow().then(|| server.view(caller, profile.as_deref()).list_versions()),
+            ),
+            last_used: Mutex::new(Instant::now()),
+            used: AtomicBool::new(false),
+            account,
+            _charge: charge,
+            in_flight: InFlight::default(),
+            ended: CancellationToken::new(),
+            stream: Mutex::default(),
+            uses: AtomicU64::new(0),
+            _counted: server.observers.session(revision),
+        };
+        let instructions = server.instructions(caller, session.profile.as_deref());
+        let result = server.encoder(revision).initialize(instructions.as_ref());
+        Ok((Arc::new(session), result))
+    }
+
+    /// Returns how long the session has had no request or task under way and no open stream. None: it has one.
+    pub fn idle(&self, now: Instant) -> Option<Duration> {
+        let in_use = self.uses.load(Ordering::Relaxed) > 0 || !self.in_flight.is_empty();
+        (!in_use).then(|| now.saturating_duration_since(*self.last_used.lock()))
+    }
+
+    /// Returns the same duration, or zero if the session has one, and marks the session as just used then.
+    pub fn idle_for(&self) -> Duration {
+        self.idle(Instant::now()).unwrap_or_else(|| {
+            self.touch();
+            Duration::ZERO
+        })
+    }
+
+    /// Marks the session as in use until the returned guard is dropped.
+    pub fn used(self: &Arc<Self>) -> Used {
+        self.set_used();
+        self.uses.fetch_add(1, Ordering::Relaxed);
+        Used(Arc::clone(self))
+    }
+
+    /// Stores the caller with the credentials of its latest request.
+    pub fn seen_as(&self, caller: &Caller) {
+        *self.caller.lock() = caller.clone();
+    }
+
+    pub fn touch(&self) {
+        *self.last_used.lock() = Instant::now();
+    }
+
+    /// Returns the owner of the tasks that the session begins.
+    pub fn owner(&self) -> Owner {
+        Owner::Session(Arc::clone(&self.id))
+    }
+
+    /// Whether there was any request or stream in the session since it was opened.
+    pub fn is_used(&self) -> bool {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub fn set_used(&self) {
+        self.used.store(true, Ordering::Relaxed);
+    }
+
+    /// Opens the stream for messages that belong to no request, and ends an earlier one.
+    pub fn listen(self: &Arc<Self>) -> Listening {
+        let own = self.ended.child_token();
+        std::mem::replace(&mut *self.stream.lock(), own.clone()).cancel();
+        Listening { _used: self.used(), ended: own }
+    }
+
+    pub fn log_level(&self) -> Level {
+        *self.level.lock()
+    }
+
+    pub fn set_log_level(&self, level: Level) {
+        *self.level.lock() = level;
+    }
+
+    pub fn subscribe(&self, uri: String) -> Result<(), RpcError> {
+        let mut subscriptions = self.subscriptions.lock();
+        if subscriptions.len() >= MAX_SUBSCRIPTIONS {
+            return Err(RpcError::invalid_params(format!(
+                "a session subscribes to at most {MAX_SUBSCRIPTIONS} resources"
+            )));
+        }
+        let charge = self.account.charge(SUBSCRIPTION_BYTES + uri.len()).map_err(|full| no_room(&full))?;
+        // If the client was subscribed already, the old charge is dropped here.
+        subscriptions.insert(uri, charge);
+        Ok(())
+    }
+
+    pub fn unsubscribe(&self, uri: &str) {
+        self.subscriptions.lock().remove(uri);
+    }
+
+    /// Handles a notification from the client. True if it says that the roots changed.
+    pub fn notified(&self, notification: &Notification) -> bool {
+        let roots = notification.known() == Some(KnownNotification::RootsChanged);
+        if roots {
+            self.roots.stale.send_modify(|count| *count += 1);
+        }
+        roots
+    }
+
+    /// Handles the client's answer to a request of the server. Answers to unknown requests are dropped.
+    pub fn take_response(&self, response: Response) {
+        let Some(waiting) = response.id.and_then(|id| self.pending.lock().remove(&id)) else { return };
+        let outcome = response.outcome.and_then(|raw| {
+            serde_json::from_str(raw.get()).map_err(|error| RpcError::invalid_params(error.to_string()))
+        });
+        // The call that waited may have given up.
+        waiting.send(outcome).ok();
+    }
+
+    /// Sends a request to the client, on the stream of the request that needs the answer. The error is a sentence for the
+    /// model.
+    pub async fn ask(
+        &self,
+        outbox: &Outbox,
+        method: &str,
+        mut params: Option<Value>,
+        timeout: Duration,
+    ) -> Result<Value, String> {
+        let id = Id::string(&format!("wharf-{}", self.next_id.fetch_add(1, Ordering::Relaxed)));
+        if self.revision.has(Feature::PageIds)
+            && let Some(object) = params.as_mut().and_then(Value::as_object_mut)
+            && object.get("mode").is_some_and(|mode| mode == "url")
+        {
+            object.insert("elicitationId".into(), id.to_value());
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.pending.lock().insert(id.clone(), sender);
+        let mut open = Withdraw { session: self, id: &id, outbox, sent: false };
+        outbox.send(request_text(&id, method, params.as_ref())).await.map_err(|_| "The client is gone.".to_owned())?;
+        open.sent = true;
+        let answer = tokio::time::timeout(timeout, receiver).await;
+        drop(open);
+        match answer {
+            Ok(Ok(Ok(value))) => Ok(value),
+            Ok(Ok(Err(error))) => Err(format!("The client refused to answer ({method}): {}", error.message)),
+            Ok(Err(_)) => Err("The client is gone.".into()),
+            Err(_) => Err(format!("The client did not answer within {} s ({method}).", timeout.as_secs())),
+        }
+    }
+
+    /// Returns the client's roots. Asks for them if they are unknown or have changed. If the client has no usable
+    /// roots, the operator's are used.
+    pub async fn roots(&self, server: &Arc<Server>, outbox: &Outbox) -> CallRoots {
+        if !self.capabilities.roots {
+            return CallRoots::default();
+        }
+        let mut known = self.roots.known.lock().await;
+        loop {
+            // The epoch is compared too, since the operator may have changed where roots may lie.
+            let now = (*self.roots.stale.borrow(), server.scopes.epoch());
+            if let Some((at, roots)) = known.as_ref()
+                && *at == now
+            {
+                return roots.clone();
+            }
+            let before = known.as_ref().map(|(_, roots)| roots.clone()).unwrap_or_default();
+            let reply = self.ask(outbox, "roots/list", None, ROOTS_TIMEOUT).await;
+            let listed =
+                reply.and_then(|reply| serde_json::from_value::<RootsResult>(reply).map_err(|error| error.to_string()));
+            let roots = match listed {
+                Ok(listed) => server.scopes.of_client(&listed.roots, &before),
+                Err(problem) => {
+                    tracing::warn!("the client's roots are not known: {}", escaped(&problem));
+                    server.scopes.in_place_of(Nothing::Failed)
+                }
+            };
+            *known = Some((now, roots));
+        }
+    }
+
+    /// Whether the client has closed one of these roots.
+    pub async fn has_closed(&self, server: &Arc<Server>, outbox: &Outbox, held: &CallRoots) -> bool {
+        let now = self.roots(server, outbox).await;
+        let closed = |root: &OpenRoot| now.all.iter().all(|other| !root.same_place(other));
+        held.all.iter().any(|root| closed(root) && !server.scopes.is_fixed(root))
+    }
+
+    /// Returns when the client has closed one of these roots.
+    pub async fn lost(&self, server: &Arc<Server>, outbox: &Outbox, held: &CallRoots) {
+        let mut stale = self.roots.stale.subscribe();
+        loop {
+            if self.has_closed(server, outbox, held).await {
+                return;
+            }
+            // The session holds the sender, so this never fails.
+            if stale.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// RAII guard of an open question. Withdraws the question when the call stops waiting, because the answer took too long or the call was
+/// cancelled. So unanswered questions do not pile up, neither here nor in front of a person.
+struct Withdraw<'a> {
+    session: &'a Session,
+    id: &'a Id,
+    outbox: &'a Outbox,
+    sent: bool,
+}
+
+impl Drop for Withdraw<'_> {
+    fn drop(&mut self) {
+        let is_open = self.session.pending.lock().remove(self.id).is_some();
+        if is_open && self.sent {
+            // The outbox of a cancelled call is muted, but this notification is about a request of the server, so it
+            // gets an outbox of its own.
+            self.outbox.of_request().offer(notification::cancelled(self.id, "the answer is not needed any more"));
+        }
+    }
+}
+
+impl Listener for Session {
+    fn wants_tools(&self) -> bool {
+        true
+    }
+    fn wants_prompts(&self) -> bool {
+        true
+    }
+    fn wants_resources(&self) -> bool {
+        true
+    }
+    fn wants_resource(&self, uri: &str) -> bool {
+        self.subscriptions.lock().keys().any(|subscribed| notifier::covers(subscribed, uri))
+    }
+    fn wants_task(&self, task: &Record) -> bool {
+        self.revision.has(Feature::ClientTasks) && task.owner == self.owner()
+    }
+    fn revision(&self) -> Revision {
+        self.revision
+    }
+    fn resources(&self) -> Vec<String> {
+        self.subscriptions.lock().keys().cloned().collect()
+    }
+    fn tag(&self) -> Option<&Id> {
+        None
+    }
+    fn wants_messages(&self, level: Level) -> bool {
+        level >= self.log_level()
+    }
+    fn caller(&self) -> Caller {
+        self.caller.lock().clone()
+    }
+    fn profile(&self) -> Option<&str> {
+        self.profile.as_deref()
+    }
+    fn last_told(&self) -> &Mutex<Option<view::ListVersions>> {
+        &self.last_told
+    }
+}

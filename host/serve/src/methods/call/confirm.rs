@@ -1,0 +1,312 @@
+//! The approval gate: if `confirm` in the config says so, a call runs only after a person has approved it. Either the client asks its user,
+//! or a program of the operator asks. An approval is for the one call that the question was about, or, if the person chooses that and the
+//! operator allows it, for further calls of the same kind.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use wharf_protocol::{Object, RpcError, model::Question, revision::Era};
+use wharf_sandbox::model::Abilities;
+
+use super::{failed::Failed, request::Request};
+use crate::client::{context::Context, seat::OfRequest, session::PERSON_TIMEOUT};
+use wharf_base::{
+    heavy::heavy,
+    principal::Principal,
+    refusals::{Reason, What},
+    request_state::Carried,
+    text::toml_header,
+};
+use wharf_config::{
+    access::scope::CallRoots,
+    config::approvals::{Asker, Confirm, Remember, Which},
+};
+use wharf_plugins::{
+    approvals::{
+        answer::{self, KEY},
+        kept,
+        remembered::KIND_BYTES,
+        subject::{Kind, Subject},
+    },
+    bridge,
+    observe::{journal::Event, record::Approval},
+};
+
+/// The refusals that are logged, at a limited rate.
+const UNASKABLE: What =
+    What::new("calls that a person has to approve, from clients that cannot ask one", Reason::Other("unaskable"));
+const DENIED: What = What::new("calls that a person did not approve", Reason::Other("not_approved"));
+
+/// Asks for approval if the config requires it for this call. None: the config does not.
+pub async fn pass(
+    ctx: &Context,
+    request: &Request<'_>,
+    confirm: &Confirm,
+    roots: &CallRoots,
+    offered: &Object,
+    carried: &mut Carried,
+) -> Result<Option<Approval>, Failed> {
+    if !is_asked(confirm, request, roots) {
+        return Ok(None);
+    }
+    if ctx.approved {
+        return Ok(Some(Approval::Client));
+    }
+    let subject = subject(request, roots);
+    let kind = subject.kind();
+    let gate = Gate { ctx, request, confirm, subject, kind };
+    let by = match confirm.asker {
+        Asker::Client => Approval::Client,
+        Asker::Command(_) => Approval::Command,
+    };
+    if carried.approval.given == Some(kind.0) {
+        return Ok(Some(by));
+    }
+    if let Some(known) = gate.known() {
+        return Ok(Some(known));
+    }
+    // A session asks one question at a time, until its answer is remembered, so that no question is asked that another
+    // answer has made needless.
+    let _turn = match &ctx.session {
+        Some(session) => ctx.away(tokio::time::timeout(PERSON_TIMEOUT, session.approvals.turn.lock())).await?.ok(),
+        None => None,
+    };
+    if let Some(known) = gate.known() {
+        return Ok(Some(known));
+    }
+    let answered = match &confirm.asker {
+        Asker::Command(command) => ctx.away(gate.ask_program(command)).await,
+        Asker::Client => ctx.away(gate.ask_client(offered, carried)).await,
+    };
+    match answered? {
+        Ok(Answered::Yes(remember)) => {
+            carried.approval.given = Some(kind.0);
+            // While the person decided, the operator may have revoked access of the plugin.
+            if request.served.access.is_revoked() {
+                let id = &request.served.config.id;
+                let gone = format!("The operator took away access of the plugin `{id}`; nothing was run.");
+                return Err(gate.refuse(gone).await);
+            }
+            // The client may also have closed a folder that the question showed.
+            if let Some(session) = request.root_owner(ctx)
+                && session.has_closed(&ctx.server, &ctx.outbox, roots).await
+            {
+                let closed = "A root that was shown has been closed meanwhile; nothing was run.";
+                return Err(gate.refuse(closed.to_owned()).await);
+            }
+            gate.remember(remember).await;
+            Ok(Some(by))
+        }
+        Ok(Answered::No(text)) => {
+            ctx.server.refusals.say_of(DENIED, || request.name.to_owned());
+            Err(gate.refuse(text).await)
+        }
+        Err(failed) => Err(failed),
+    }
+}
+
+/// Whether a person has to approve this call.
+fn is_asked(confirm: &Confirm, request: &Request<'_>, roots: &CallRoots) -> bool {
+    match &confirm.which {
+        Which::All => true,
+        Which::Writes => {
+            let grants = &request.served.config.grants;
+            // A folder that does not exist now may exist when the call runs.
+            grants.can_write(grants.roots.0.is_some_and(|access| roots.may_write(access)))
+        }
+        Which::Destructive => request.tool.is_some_and(|tool| {
+            let hint = |key: &str| tool.published.annotations.as_ref()?.get(key)?.as_bool();
+            // Annotations that a tool leaves out have the defaults of the MCP specification.
+            !hint("readOnlyHint").unwrap_or(false) && hint("destructiveHint").unwrap_or(true)
+        }),
+        Which::Tools(patterns) => {
+            request.tool.is_some_and(|tool| patterns.iter().any(|pattern| pattern.matches(&tool.own_name)))
+        }
+    }
+}
+
+fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> Subject<'a> {
+    let config = &request.served.config;
+    let dirs = config.grants.dirs.0.iter().map(|dir| (dir.host.display().to_string(), dir.access));
+    let roots = config.grants.roots.0.map(|access| roots.shown(access));
+    let folders = dirs.chain(roots.into_iter().flatten());
+    Subject {
+        method: request.method,
+        name: request.name,
+        arguments: request.arguments,
+        plugin: &config.id,
+        digest: request.served.plugin.code().digest(),
+        definition: request.tool.map(|tool| tool.fingerprint()).unwrap_or_default(),
+        folders: folders.collect(),
+        http: config.grants.http.0.rules.iter().map(ToString::to_string).collect(),
+        grants: format!("{:?} {}", config.grants, config.settings.json()),
+    }
+}
+
+struct Gate<'a> {
+    ctx: &'a Context,
+    request: &'a Request<'a>,
+    confirm: &'a Confirm,
+    subject: Subject<'a>,
+    kind: Kind,
+}
+
+enum Answered {
+    Yes(Remember),
+    /// A sentence for the model.
+    No(String),
+}
+
+impl Gate<'_> {
+    /// Returns the earlier approval that covers this call, if there is one.
+    fn known(&self) -> Option<Approval> {
+        let (server, principal) = (&self.ctx.server, self.ctx.principal());
+        if self.confirm.remember == Remember::Never {
+            return None;
+        }
+        let remembered = match &self.ctx.session {
+            Some(session) => session.approvals.remembered.has(&self.kind),
+            None if *principal == Principal::Anonymous => false,
+            None => server.approvals.principals.has(principal, &self.kind),
+        };
+        if remembered {
+            return Some(Approval::Session);
+        }
+        let kept = server.approvals.kept.as_ref().filter(|_| self.longest() == Remember::Always)?;
+        kept.has(&self.kind, &principal.to_string()).then_some(Approval::Always)
+    }
+
+    /// Returns how long an approval may be remembered. An anonymous client without a session cannot be recognized later.
+    fn longest(&self) -> Remember {
+        let most = match (self.ctx.principal(), &self.ctx.session) {
+            (Principal::Anonymous, None) => Remember::Never,
+            (Principal::Anonymous, Some(_)) => Remember::Session,
+            _ if self.ctx.server.approvals.kept.is_none() => Remember::Session,
+            _ => Remember::Always,
+        };
+        self.confirm.remember.min(most)
+    }
+
+    async fn ask_program(&self, command: &[String]) -> Result<Answered, Failed> {
+        let approvals = &self.ctx.server.approvals;
+        let asking = Arc::new(OfRequest(self.ctx.seat()));
+        let told = heavy(self.request.bytes, || self.subject.json(&self.ctx.principal().to_string()));
+        match approvals.ask_program((self.ctx.party, asking), command, &told, self.longest()).await {
+            Ok(Some(remember)) => Ok(Answered::Yes(remember)),
+            Ok(None) => Ok(Answered::No("The operator's program for approvals said no; nothing was run.".into())),
+            Err(error) => {
+                tracing::warn!("the program for approvals does not work, so calls are refused: {error:#}");
+                let text = "The operator's program for approvals does not work; nothing was run.";
+                Ok(Answered::No(text.into()))
+            }
+        }
+    }
+
+    async fn ask_client(&self, offered: &Object, carried: &mut Carried) -> Result<Answered, Failed> {
+        let Self { ctx, request, kind, .. } = self;
+        let missing = bridge::missing_abilities(Abilities::FORM, &ctx.capabilities);
+        if let Some(missing) = missing {
+            ctx.server.refusals.say_of(UNASKABLE, || request.name.to_owned());
+            let text = format!(
+                "`{}` needs a person's approval, and this client cannot ask for one. The operator can change `confirm` in \
+                 {}.",
+                request.name,
+                toml_header(&["plugins", &request.served.config.id])
+            );
+            self.refuse(text.clone()).await;
+            return Err(match ctx.encoder.revision.era() {
+                Era::Modern => Failed::Rpc(RpcError::missing_capability(text, missing)),
+                Era::Legacy => Failed::Explained(text),
+            });
+        }
+        if let Some(session) = &ctx.session {
+            let (method, params) = ctx.encoder.question(&self.question());
+            let reply = session.ask(&ctx.outbox, method, params, PERSON_TIMEOUT).await;
+            return Ok(match reply {
+                Ok(reply) => self.read(&reply).unwrap_or_else(|problem| {
+                    Answered::No(format!("The client's answer does not fit the question: {problem}. Nothing was run."))
+                }),
+                Err(problem) => Answered::No(format!("{problem} Nothing was run.")),
+            });
+        }
+        match (offered.get(KEY), carried.approval.asked) {
+            (Some(reply), Some(asked)) if asked == kind.0 => self
+                .read(reply)
+                .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{KEY}`: {problem}")).into()),
+            (Some(_), None) => Err(RpcError::invalid_params(format!(
+                "`inputResponses.{KEY}` has to come with the `requestState` of its question, and can be used only once"
+            ))
+            .into()),
+            // The question is not answered; or the plugin or its permissions have changed since, so that the person has to be asked again.
+            _ => {
+                carried.approval.asked = Some(kind.0);
+                Err(request.input_required(ctx, &[(KEY.to_owned(), self.question())], std::mem::take(carried)))
+            }
+        }
+    }
+
+    fn question(&self) -> Question {
+        let known = self.request.tool.map(|tool| tool.arguments()).unwrap_or_default();
+        answer::question(heavy(self.request.bytes, || self.subject.text(&known)), self.longest())
+    }
+
+    fn read(&self, reply: &Value) -> Result<Answered, String> {
+        let answer = answer::read(reply, self.longest())?;
+        Ok(answer.map_or_else(|| Answered::No("The client answered no; nothing was run.".into()), Answered::Yes))
+    }
+
+    /// Records the refusal, and returns its text for the model.
+    async fn refuse(&self, text: String) -> Failed {
+        self.request.record(self.ctx, None, Some(Approval::Refused)).refuse("approval".to_owned()).await;
+        Failed::Explained(text)
+    }
+
+    /// Remembers an approval for further calls.
+    async fn remember(&self, remember: Remember) {
+        let (ctx, server) = (self.ctx, &self.ctx.server);
+        let kept = match remember {
+            Remember::Never => return,
+            Remember::Session if self.remember_for_session() => Some(Approval::Session),
+            Remember::Session => {
+                tracing::warn!("an approval is not remembered, because too many already are");
+                None
+            }
+            Remember::Always => match self.keep().await {
+                Ok(()) => Some(Approval::Always),
+                Err(error) => {
+                    tracing::warn!("an approval is not remembered: {error:#}");
+                    None
+                }
+            },
+        };
+        if let Some(remembered) = kept {
+            server.observers.note(|| Event::Approved {
+                plugin: self.subject.plugin.to_owned(),
+                name: self.subject.name.to_owned(),
+                principal: ctx.principal().to_string(),
+                remembered,
+            });
+        }
+    }
+
+    fn remember_for_session(&self) -> bool {
+        let (ctx, server) = (self.ctx, &self.ctx.server);
+        match &ctx.session {
+            Some(session) => {
+                let charge = session.account.charge(KIND_BYTES).ok();
+                charge.is_some_and(|charge| session.approvals.remembered.add(self.kind, charge))
+            }
+            None => server.approvals.principals.add(ctx.principal(), ctx.party, self.kind).is_ok(),
+        }
+    }
+
+    async fn keep(&self) -> anyhow::Result<()> {
+        let server = Arc::clone(&self.ctx.server);
+        let approval = kept::Approval::of(&self.subject, &self.ctx.principal().to_string());
+        let keep = server.tracker.clone().spawn_blocking(move || match &server.approvals.kept {
+            Some(kept) => kept.add(approval),
+            None => Ok(()),
+        });
+        keep.await?
+    }
+}

@@ -1,0 +1,176 @@
+//! The gates between a valid request and the run of its plugin: limits and quotas, approval by the embedding program, the client's roots,
+//! and approval by a person, who is shown those roots. Each gate may end the request, and the last two may ask the client.
+
+use wharf_protocol::{Object, RpcError, model as mcp};
+
+use super::{
+    confirm,
+    failed::{Failed, ROOTS_KEY},
+    request::Request,
+};
+use crate::client::{
+    context::{Context, RunningCall},
+    session::PERSON_TIMEOUT,
+};
+use wharf_base::{
+    quota::{Quota, Span, Spent},
+    refusals::{Reason, What},
+    request_state::Carried,
+};
+use wharf_config::{
+    access::{
+        approval::Ask,
+        scope::{CallRoots, Nothing},
+    },
+    roles::Rights,
+};
+use wharf_plugins::{bridge, observe::record::Approval};
+
+/// The refusals that are logged, at a limited rate.
+const TOO_OFTEN: What = What::new("calls beyond what `limits` of a role or a plugin allow", Reason::Other("rate"));
+const USED_UP: What = What::new("calls beyond the quota of an hour or a day", Reason::Other("quota"));
+
+/// The outcome of the gates for a request.
+#[derive(Default)]
+pub struct Passed {
+    pub roots: CallRoots,
+    /// The kind of approval that was given, if one was needed.
+    pub approval: Option<Approval>,
+    /// The caller's roles when the call was admitted, if the config has any.
+    pub rights: Option<Rights>,
+    /// RAII guard: the call counts as one of those that the caller may have under way at once, for as long as this is held.
+    pub _turn: Option<RunningCall>,
+}
+
+/// Takes a request through all gates. `offered`: the client's answers, by key.
+pub async fn pass(
+    ctx: &Context,
+    request: &Request<'_>,
+    offered: &Object,
+    carried: &mut Carried,
+) -> Result<Passed, Failed> {
+    let begun = begin(ctx, request)?;
+    let by_program = program(ctx, request, carried).await?;
+    let mut roots = roots(ctx, request, offered, carried).await?;
+    roots.within = begun.rights.as_ref().and_then(|rights| rights.ceilings(&request.entry)).map(Into::into);
+    let by_person = match &request.served.config.confirm {
+        // Boxed, so that the futures of calls that need no approval stay small.
+        Some(confirm) => Box::pin(confirm::pass(ctx, request, confirm, &roots, offered, carried)).await?,
+        None => None,
+    };
+    Ok(Passed { roots, approval: by_person.or(by_program), ..begun })
+}
+
+/// Counts the call towards the limits of the caller's roles and of the plugin. The call stays counted, whatever its outcome.
+pub fn begin(ctx: &Context, request: &Request<'_>) -> Result<Passed, Failed> {
+    let quotas = &ctx.server.quotas;
+    let of_plugin = request.served.config.calls.as_ref().map(|quota| (quota, None));
+    let Some(rights) = ctx.server.rights(&ctx.caller) else {
+        let turn = quotas.begin(of_plugin).map_err(|(quota, spent)| too_many(ctx, request, quota, "", spent))?;
+        return Ok(Passed { _turn: turn.map(|turn| ctx.run(turn)), ..Passed::default() });
+    };
+    let mut begun = None;
+    let mut soonest: Option<(&Quota, &str, Spent)> = None;
+    for allowance in rights.allowances(&request.entry) {
+        let own = allowance.quotas(&request.entry).map(|quota| (quota, Some(rights.principal())));
+        match quotas.begin(own.chain(of_plugin)) {
+            Ok(turn) => {
+                begun = Some(turn);
+                break;
+            }
+            Err((_, spent)) if soonest.is_some_and(|(.., soonest)| soonest.after <= spent.after) => {}
+            Err((quota, spent)) => {
+                let kind = if allowance.is_of(quota) { " of this kind" } else { "" };
+                soonest = Some((quota, kind, spent));
+            }
+        }
+    }
+    match (begun, soonest) {
+        (Some(turn), _) => {
+            Ok(Passed { _turn: turn.map(|turn| ctx.run(turn)), rights: Some(rights), ..Passed::default() })
+        }
+        (None, Some((quota, kind, spent))) => Err(too_many(ctx, request, quota, kind, spent)),
+        // The roles allowed this request when it was checked, and have changed since.
+        (None, None) => Err(Failed::Rpc(RpcError::invalid_params("your roles do not allow this any more"))),
+    }
+}
+
+/// Returns the refusal that names the limit, and says when calls are possible again.
+fn too_many(ctx: &Context, request: &Request<'_>, quota: &Quota, kind: &str, spent: Spent) -> Failed {
+    let Spent { most, span, after } = spent;
+    let what = if matches!(span, Span::Hour | Span::Day) { USED_UP } else { TOO_OFTEN };
+    ctx.server.refusals.say_of(what, || format!("{}: {} allows {most} {span}", ctx.principal().short(), quota.name));
+    let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+    let plugin = &request.served.config;
+    let limit = if plugin.calls.as_ref() == Some(quota) {
+        format!("the plugin `{}` takes {most} calls {span} of all callers together", plugin.id)
+    } else {
+        format!("your role allows {most} calls{kind} {span}")
+    };
+    let clock = if span == Span::Day { ", at 00:00 UTC" } else { "" };
+    let message = format!("{limit}, and all of them are used up; try again in {seconds} s{clock}");
+    Failed::Rpc(RpcError::too_many_requests(message, seconds))
+}
+
+/// Asks the embedding program, once for each request, even if the request takes several rounds. None: it has no approver.
+async fn program(ctx: &Context, request: &Request<'_>, carried: &mut Carried) -> Result<Option<Approval>, Failed> {
+    let Some(approver) = &ctx.server.approver else { return Ok(None) };
+    if carried.approval.by_program {
+        return Ok(Some(Approval::Program));
+    }
+    let ask = Ask::new(
+        ctx.principal().clone(),
+        &request.served.config.id,
+        request.method.as_str(),
+        request.name,
+        request.arguments.clone(),
+    );
+    // No answer in time counts as no.
+    let asked = tokio::time::timeout(PERSON_TIMEOUT, approver.approve(ask));
+    if ctx.away(asked).await?.unwrap_or(false) {
+        carried.approval.by_program = true;
+        return Ok(Some(Approval::Program));
+    }
+    request.record(ctx, None, Some(Approval::Refused)).refuse("approval".to_owned()).await;
+    Err(Failed::Explained(format!("The call was not approved: `{}` was not run.", request.name)))
+}
+
+/// Returns the roots of this call. A client whose roots are unknown is asked for them.
+async fn roots(
+    ctx: &Context,
+    request: &Request<'_>,
+    offered: &Object,
+    carried: &mut Carried,
+) -> Result<CallRoots, Failed> {
+    let scopes = &ctx.server.scopes;
+    if !request.served.config.grants.roots.is_given() {
+        return Ok(CallRoots::default());
+    }
+    if let Some(given) = &ctx.roots {
+        return Ok(given.clone());
+    }
+    if !ctx.capabilities.roots {
+        return Ok(scopes.in_place_of(Nothing::NotDeclared));
+    }
+    if let Err(why) = scopes.accepts_roots() {
+        return Ok(scopes.in_place_of(why));
+    }
+    if let Some(session) = &ctx.session {
+        return Ok(ctx.away(session.roots(&ctx.server, &ctx.outbox)).await?);
+    }
+    let known = match (&carried.roots, offered.get(ROOTS_KEY)) {
+        (Some(uris), _) => uris.clone(),
+        (None, Some(reply)) => {
+            let roots = bridge::roots(reply)
+                .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{ROOTS_KEY}`: {problem}")))?;
+            roots.roots.into_iter().map(|root| root.uri).collect()
+        }
+        (None, None) => {
+            let question = [(ROOTS_KEY.to_owned(), mcp::Question::Roots)];
+            return Err(request.input_required(ctx, &question, std::mem::take(carried)));
+        }
+    };
+    let roots: Vec<_> = known.iter().map(|uri| wharf_protocol::params::Root { uri: uri.clone(), name: None }).collect();
+    carried.roots = Some(known);
+    Ok(scopes.of_client(&roots, &CallRoots::default()))
+}

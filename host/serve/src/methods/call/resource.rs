@@ -1,0 +1,56 @@
+//! `resources/read`.
+
+use serde_json::json;
+use wharf_protocol::{
+    Method, Object, RpcError, model as mcp,
+    params::{self, Retry},
+};
+use wharf_sandbox::{ReadAnswer, ReadResource};
+
+use super::{
+    failed::{Failed, defect, other_failed},
+    request::Request,
+};
+use crate::client::context::Context;
+use wharf_config::roles::Entry;
+use wharf_plugins::bridge::{self, check_uri};
+
+pub async fn resource(ctx: &Context, mut params: params::ReadResource) -> Result<String, RpcError> {
+    let retry = params.take_retry();
+    match read(ctx, &params.uri, retry).await {
+        Ok(result) => Ok(ctx.encoder.read_result(result)),
+        Err(failed) => other_failed(failed),
+    }
+}
+
+/// Reads a resource.
+pub async fn read(ctx: &Context, uri: &str, retry: Retry) -> Result<mcp::ReadResult, Failed> {
+    check_uri(uri)?;
+    let view = ctx.view().await;
+    let (served, listed) = view.resource(uri)?;
+    let entry = Entry::read(&served.config.id, uri, listed.template);
+    let none = json!({});
+    let request = Request {
+        method: Method::ReadResource,
+        name: uri,
+        arguments: &none,
+        bytes: uri.len(),
+        served,
+        entry,
+        tool: None,
+    };
+    let carried = request.open(ctx, &retry)?;
+    let operation = |context| ReadResource { uri: uri.to_owned(), context };
+    let result = match request.prepare_and_run(ctx, retry, carried, operation).await?.outcome {
+        ReadAnswer::Text(text) => Ok(mcp::ReadResult {
+            contents: vec![mcp::ResourceContents {
+                uri: uri.to_owned(),
+                mime_type: listed.mime_type.map(ToOwned::to_owned),
+                body: mcp::Body::Text(text),
+                more: Object::new(),
+            }],
+        }),
+        ReadAnswer::Contents(contents) => bridge::read_result(contents),
+    };
+    result.map_err(|problem| defect(served, &problem))
+}

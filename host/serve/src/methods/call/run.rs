@@ -1,0 +1,213 @@
+//! One run of a plugin. It is stopped when its access is taken away, and its outcome is reported to the operator and the
+//! client.
+
+use std::{borrow::Cow, sync::Arc};
+
+use tracing::Instrument;
+use wharf_protocol::Method;
+use wharf_sandbox::{Call, CallError, Denial, Operation, places::Place};
+
+use super::{failed::Failed, gates::Passed, request::Request};
+use crate::client::context::Context;
+use wharf_base::{
+    principal::Owner,
+    refusals::{Reason, What},
+    text::{clean, escaped},
+};
+use wharf_config::{access::grants, config::Config};
+use wharf_plugins::{
+    bridge,
+    observe::{journal::Unrecorded, observers::Recording, record::Ended},
+    plugins::served::Served,
+};
+
+/// Logged at a limited rate while the audit log cannot be written.
+const UNRECORDED: What = What::new("calls, because the audit log cannot be written", Reason::Other("unrecorded"));
+
+/// The outcome of a run.
+pub struct Ran<T> {
+    pub outcome: T,
+    /// What the client may know about refused permissions; empty if nothing was refused.
+    pub hints: String,
+}
+
+/// Runs a plugin once. Stops it when the operator revokes a grant or a permission of the caller's roles, or the
+/// client closes one of its roots.
+pub async fn run_once<O: Operation>(
+    ctx: &Context,
+    request: &Request<'_>,
+    operation: O,
+    passed: &Passed,
+) -> Result<Ran<O::Outcome>, Failed> {
+    let served = request.served;
+    let id = &served.config.id;
+    let roots = &passed.roots;
+    // Taken for each run, so that a task holds no place while a person thinks. Boxed, so that the futures of other calls stay small.
+    let _turns = match &ctx.task {
+        Some(_) => Some(Box::pin(turns(ctx, served)).await),
+        None => None,
+    };
+    let grants = match request.method {
+        // No person is asked about completions, so they get only the grants that need no approval.
+        Method::Complete => served.config.unasked_grants(),
+        _ => Cow::Borrowed(&served.config.grants),
+    };
+    let mut scope = ctx.server.scopes.for_call(id, &grants, roots, ctx.party);
+    // Tasks may run longer than other calls.
+    let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
+    // State that a call leaves in an instance is only for calls of the same client.
+    let client = served.config.reuse.then(|| ctx.owner()).filter(Owner::is_one_client).map(|owner| owner.key());
+    let mut record = request.record(ctx, Some(&scope), passed.approval);
+    record.follow(&mut scope);
+    if let Err(unrecorded) = record.admit().await {
+        ctx.server.refusals.say(UNRECORDED);
+        return Err(Failed::Explained(format!("The call was not run: {unrecorded}.")));
+    }
+    let closed = async |record: Recording| {
+        tracing::info!(plugin = id, "stopped a call whose root was closed");
+        require_record(record.stop(Ended::Revoked).await)?;
+        Err(Failed::Explained("A root that the call was using was closed.".into()))
+    };
+    let owner = request.root_owner(ctx);
+    // A task may have waited long for its turn since its roots were found.
+    if let (Some(_), Some(session)) = (&ctx.task, owner)
+        && session.has_closed(&ctx.server, &ctx.outbox, roots).await
+    {
+        return closed(record).await;
+    }
+    let span = tracing::debug_span!("run", plugin = id, action = request.method.as_str());
+    let call = Call { operation, scope, events: ctx.events(id), timeout, client, party: ctx.party };
+    let call = served.plugin.call(call).instrument(span);
+    let lost = async {
+        match owner {
+            Some(session) => session.lost(&ctx.server, &ctx.outbox, roots).await,
+            None => std::future::pending().await,
+        }
+    };
+    let report = tokio::select! {
+        // Revocations are polled first, so that access that is revoked before the run begins is never used.
+        biased;
+        () = served.access.revoked() => {
+            tracing::info!(plugin = id, "stopped a call whose access was taken away");
+            require_record(record.stop(Ended::Revoked).await)?;
+            return Err(Failed::Explained(format!("The operator took away access of the plugin `{id}` during this call.")));
+        }
+        lost = outlived(ctx, request, passed) => {
+            tracing::info!(plugin = id, "stopped a call that its caller's {} not allow any more", lost.what());
+            require_record(record.stop(Ended::Revoked).await)?;
+            return Err(Failed::Explained(lost.said().into()));
+        }
+        report = call => report,
+        () = lost => return closed(record).await,
+    };
+    let ended = match &report.result {
+        Ok(_) if report.bytes.is_none() => Ended::Asked,
+        Ok(_) if report.says_failed => Ended::Failed,
+        Ok(_) => Ended::Done,
+        Err(error) => Ended::of(error),
+    };
+    let recorded = record.end(ended, &report).await;
+    let hints = hints(ctx, served, &report.denials);
+    if !report.printed.is_empty() {
+        let printed = served.config.settings.redacted(&report.printed);
+        if let Some(rehearsal) = ctx.server.scopes.rehearsal() {
+            (rehearsal.printed)(&printed);
+        }
+        tracing::debug!(plugin = id, "printed: {}", escaped(&printed));
+    }
+    require_record(recorded)?;
+    match report.result {
+        Ok(outcome) => Ok(Ran { outcome, hints }),
+        Err(CallError::Failed(failure)) => Err(match bridge::failure_error(&failure) {
+            Some(error) => Failed::Rpc(error),
+            None => Failed::Explained(join(&clean(&failure.message), &hints)),
+        }),
+        Err(error) => {
+            let detail = match &error {
+                CallError::Trap { detail, .. } => escaped(&served.config.settings.redacted(detail)),
+                _ => String::new(),
+            };
+            let took = report.took.as_millis();
+            tracing::warn!(
+                plugin = id,
+                took_ms = took,
+                printed = escaped(&served.config.settings.redacted(&report.printed)),
+                detail,
+                "a call failed: {error}"
+            );
+            let text = format!("The plugin `{id}` did not finish: {}.", clean(&error.to_string()));
+            Err(Failed::Explained(join(&text, &hints)))
+        }
+    }
+}
+
+/// Takes the two places that one run of a task needs: one of the plugin's, and one of all plugins'.
+async fn turns(ctx: &Context, served: &Served) -> [Place; 2] {
+    [served.tasks.wait(ctx.party).await, ctx.server.tasks.turn(ctx.party).await]
+}
+
+/// What a caller lost during its call.
+enum Lost {
+    Roles,
+    Key,
+}
+
+impl Lost {
+    fn what(&self) -> &'static str {
+        match self {
+            Self::Roles => "roles do",
+            Self::Key => "API key does",
+        }
+    }
+
+    fn said(&self) -> &'static str {
+        match self {
+            Self::Roles => "The operator took away the role that allowed this call.",
+            Self::Key => "The operator took away the API key of this call.",
+        }
+    }
+}
+
+/// Resolves when the caller loses what the call was admitted with: what the roles of the config gave, or its API key.
+async fn outlived(ctx: &Context, request: &Request<'_>, passed: &Passed) -> Lost {
+    let Some(identity) = ctx.caller.identity() else { return std::future::pending().await };
+    let (rights, has_roots) = (passed.rights.as_ref(), !passed.roots.all.is_empty());
+    let mut config = ctx.server.config.clone();
+    let gives = |now: &Arc<Config>| now.roles.still_give(identity, rights, &request.entry, has_roots);
+    let roles = async {
+        // The config's sender is gone, so the config cannot change any more.
+        if config.wait_for(|now| !gives(now)).await.is_err() {
+            std::future::pending().await
+        }
+    };
+    if identity.key.is_none() {
+        roles.await;
+        return Lost::Roles;
+    }
+    tokio::select! {
+        () = roles => Lost::Roles,
+        () = ctx.server.key_revoked(identity) => Lost::Key,
+    }
+}
+
+/// Withholds the answer of a call that could not be recorded.
+fn require_record(recorded: Result<(), Unrecorded>) -> Result<(), Failed> {
+    recorded
+        .map_err(|unrecorded| Failed::Explained(format!("The call was run, but its answer is withheld: {unrecorded}.")))
+}
+
+fn join(text: &str, hints: &str) -> String {
+    if hints.is_empty() { text.to_owned() } else { format!("{text}\n{hints}") }
+}
+
+/// Logs for the operator what was refused, and returns a sentence about it for the client.
+fn hints(ctx: &Context, served: &Served, denials: &[Denial]) -> String {
+    for denial in denials {
+        ctx.server.hint(&served.config.id, grants::hint(denial, escaped));
+    }
+    if denials.iter().any(grants::can_allow) {
+        "The operator of this server can allow this.".into()
+    } else {
+        String::new()
+    }
+}

@@ -1,0 +1,246 @@
+//! The search tools, which replace the list of all tools for clients that are better off with few: `find_tools`, `call_tool` and
+//! `read_resource`. A request through them takes the same path as a direct one.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
+use wharf_protocol::{
+    Method, RpcError,
+    error::{INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND},
+    model::{Body, Content, ReadResult, ResourceContents, ToolResult},
+    params::Retry,
+};
+
+use super::{
+    answered::Answered,
+    failed::Failed,
+    refused, resource,
+    tool::{self, Wanted},
+};
+use crate::client::context::Context;
+use wharf_base::heavy::heavy;
+use wharf_config::profiles::Style;
+use wharf_plugins::{
+    bridge::OfferedTool,
+    plugins::{
+        finder::{CALL, DEFAULT_FOUND, FIND, MAX_FOUND, MAX_QUERY_CHARS, READ},
+        lists::List,
+        served::Served,
+    },
+};
+
+/// The maximum size of the listed entries, as JSON; at least one entry is listed.
+const MAX_LISTED_BYTES: usize = 128 << 10;
+/// The maximum number of resources and templates that are listed.
+const MAX_LISTED_RESOURCES: usize = 200;
+/// The keys of a tool that a model needs in order to call it.
+const TOOL_KEYS: [&str; 6] = ["name", "title", "description", "inputSchema", "annotations", "execution"];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Find {
+    query: String,
+    limit: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallTool<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadResource {
+    uri: Option<String>,
+}
+
+/// Whether this is one of the search tools, and this client has them.
+pub fn is_own(ctx: &Context, name: &str) -> bool {
+    [FIND, CALL, READ].contains(&name) && ctx.server.style(ctx.profile.as_deref()) == Style::Search
+}
+
+/// Answers a call of a search tool. A mistake of the model becomes a result that explains it, since many programs stop at an error.
+pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
+    let Wanted { name, arguments, retry, task, by_model: _ } = wanted;
+    if task.is_some() {
+        let message = format!("`{name}` does not run as a task; call the tool that you mean by its own name");
+        return Err(RpcError::new(METHOD_NOT_FOUND, message));
+    }
+    let text = arguments.map_or("{}", RawValue::get);
+    match name.as_str() {
+        FIND => match read(text) {
+            Ok(asked) => find(ctx, &asked).await,
+            Err(problem) => Ok(problem),
+        },
+        CALL => match read::<CallTool<'_>>(text) {
+            Ok(asked) => call_tool(ctx, asked, retry).await,
+            Err(problem) => Ok(problem),
+        },
+        _ => match read::<ReadResource>(text) {
+            Ok(ReadResource { uri: Some(uri) }) => read_resource(ctx, &uri, retry).await,
+            Ok(ReadResource { uri: None }) => Ok(list_resources(ctx).await),
+            Err(problem) => Ok(problem),
+        },
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Answered> {
+    serde_json::from_str(text).map_err(|error| {
+        Answered::error(format!("The arguments do not fit the tool's schema: {error}. Look at its inputSchema."))
+    })
+}
+
+async fn find(ctx: &Context, asked: &Find) -> Result<Answered, RpcError> {
+    if asked.query.chars().count() > MAX_QUERY_CHARS {
+        return Ok(Answered::error(format!(
+            "The query has more than {MAX_QUERY_CHARS} characters; a few words are enough."
+        )));
+    }
+    let view = ctx.view().await;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a small number")]
+    let limit = asked.limit.unwrap_or(DEFAULT_FOUND).clamp(1.0, MAX_FOUND) as usize;
+    // The first query after a change builds the index, which takes long for many tools.
+    let found = heavy(MAX_LISTED_BYTES, || view.find(&asked.query));
+    let (total, mut told) = (found.len(), Told::default());
+    for (_, tool) in varied(found, limit) {
+        let Value::Object(mut entry) = ctx.encoder.tool(&tool.published) else { continue };
+        entry.retain(|key, _| TOOL_KEYS.contains(&key.as_str()));
+        if !told.add(Value::Object(entry)) {
+            break;
+        }
+    }
+    let mut answer = Map::new();
+    if told.entries.is_empty() {
+        let all = view.count_findable();
+        answer.insert("hint".into(), format!("none of the {all} tools fits; try other words").into());
+    }
+    answer.insert("tools".into(), told.entries.into());
+    answer.insert("total".into(), total.into());
+    Ok(structured(Value::Object(answer), told.bytes))
+}
+
+/// Returns the best matches, but at most about half of them from one plugin if others match too, so that a plugin with many tools, or one
+/// made to match every query, does not crowd out the others.
+fn varied<'a>(
+    found: Vec<(&'a Arc<Served>, &'a Arc<OfferedTool>)>,
+    limit: usize,
+) -> Vec<(&'a Arc<Served>, &'a Arc<OfferedTool>)> {
+    let most = (limit / 2).max(3);
+    let mut of_plugin: HashMap<&str, usize> = HashMap::new();
+    let (mut first, mut rest) = (Vec::new(), Vec::new());
+    for one in found {
+        let count = of_plugin.entry(&one.0.config.id).or_default();
+        *count += 1;
+        if *count <= most { first.push(one) } else { rest.push(one) }
+    }
+    first.truncate(limit);
+    rest.truncate(limit - first.len());
+    first.append(&mut rest);
+    first
+}
+
+/// The entries of a list, as many as fit.
+#[derive(Default)]
+struct Told {
+    entries: Vec<Value>,
+    bytes: usize,
+}
+
+impl Told {
+    /// Adds an entry if there is room for it. Returns whether there was.
+    fn add(&mut self, entry: Value) -> bool {
+        self.bytes += entry.to_string().len();
+        let fits = self.bytes <= MAX_LISTED_BYTES || self.entries.is_empty();
+        if fits {
+            self.entries.push(entry);
+        }
+        fits
+    }
+}
+
+/// Returns a result with structured content, of which the encoder also writes the text.
+fn structured(value: Value, bytes: usize) -> Answered {
+    Answered::Result { result: ToolResult { structured: Some(value), ..ToolResult::default() }, bytes, turn: None }
+}
+
+async fn call_tool(ctx: &Context, asked: CallTool<'_>, retry: Retry) -> Result<Answered, RpcError> {
+    let CallTool { name, arguments } = asked;
+    let answers = is_answer(&retry);
+    let mut ctx = ctx.clone();
+    // The client never saw the tool, so it could not repeat its arguments in headers.
+    ctx.headers = None;
+    let answered = Box::pin(tool::call(&ctx, Wanted { name, arguments, retry, task: None, by_model: true })).await;
+    in_words(answered, answers, "Look for it with find_tools.")
+}
+
+/// Whether a call carries answers to questions.
+fn is_answer(retry: &Retry) -> bool {
+    retry.request_state.is_some() || retry.input_responses.is_some()
+}
+
+/// Turns an error that the model can correct into a result with a remedy. All other errors go to the client, including those about answers
+/// to questions, which the client sent.
+fn in_words(answered: Result<Answered, RpcError>, answers: bool, remedy: &str) -> Result<Answered, RpcError> {
+    match answered {
+        Err(error) if !answers && [INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND].contains(&error.code) => {
+            Ok(Answered::error(format!("{}. {remedy}", error.message)))
+        }
+        answered => answered,
+    }
+}
+
+async fn list_resources(ctx: &Context) -> Answered {
+    let view = ctx.view().await;
+    let lists = [("resources", List::Resources), ("resourceTemplates", List::Templates)];
+    let (mut answer, mut told, mut total) = (Map::new(), Told::default(), 0);
+    for (key, list) in lists {
+        let from = told.entries.len();
+        let mut room = true;
+        for entry in view.entries(list) {
+            total += 1;
+            room = room && told.entries.len() < MAX_LISTED_RESOURCES && told.add(entry.encode(&ctx.encoder));
+        }
+        answer.insert(key.into(), told.entries.get(from..).unwrap_or_default().into());
+    }
+    answer.insert("total".into(), total.into());
+    structured(Value::Object(answer), told.bytes)
+}
+
+async fn read_resource(ctx: &Context, uri: &str, retry: Retry) -> Result<Answered, RpcError> {
+    let answers = is_answer(&retry);
+    let failed = match resource::read(ctx, uri, retry).await {
+        Ok(ReadResult { contents }) => {
+            let bytes = contents.iter().map(size).sum();
+            let content = contents.into_iter().map(block).collect();
+            return Ok(Answered::Result { result: ToolResult { content, ..ToolResult::default() }, bytes, turn: None });
+        }
+        Err(failed) => failed,
+    };
+    if let Failed::Rpc(error) = &failed
+        && ctx.server.observers.is_active()
+        && ctx.set_recorded()
+    {
+        let arguments = json!({ "uri": uri });
+        refused::of(ctx, Method::ReadResource, uri, Some(&arguments), uri.len(), error.code.to_string()).await;
+    }
+    in_words(Answered::failed(failed), answers, "Without a URI, read_resource lists what there is.")
+}
+
+fn size(contents: &ResourceContents) -> usize {
+    match &contents.body {
+        Body::Text(text) => text.len(),
+        Body::Bytes(bytes) => bytes.len(),
+    }
+}
+
+/// Text becomes text content, because clients without resources may not know the content type that embeds a resource.
+fn block(contents: ResourceContents) -> Content {
+    match contents.body {
+        Body::Text(text) => Content::Text(text),
+        Body::Bytes(_) => Content::Embedded(contents),
+    }
+}

@@ -1,0 +1,94 @@
+//! Builds responses from results, which belong to one request or are shared by many. A shared result is not copied.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wharf_protocol::{
+    RpcError,
+    message::{error_text, result_head, result_text},
+};
+
+use crate::client::context::Context;
+use wharf_base::text::escaped;
+
+/// The JSON of a result.
+pub enum Answer {
+    Own(String),
+    /// A result that many requests share, such as a page of a list, which is encoded once.
+    Shared(Arc<str>),
+}
+
+/// The text of a response.
+pub enum Text {
+    Whole(String),
+    Framed { head: String, result: Arc<str> },
+}
+
+impl Text {
+    pub fn of(ctx: &Context, answer: Result<Answer, RpcError>) -> Self {
+        match answer {
+            Ok(Answer::Own(result)) => Self::Whole(result_text(&ctx.id, &result)),
+            Ok(Answer::Shared(result)) => Self::Framed { head: result_head(&ctx.id), result },
+            Err(error) => {
+                tracing::debug!(code = error.code, "refused: {}", escaped(&error.message));
+                Self::Whole(error_text(Some(&ctx.id), &error, ctx.encoder.revision))
+            }
+        }
+    }
+
+    pub fn into_string(self) -> String {
+        match self {
+            Self::Whole(text) => text,
+            Self::Framed { mut head, result } => {
+                head.reserve(result.len() + 1);
+                head.push_str(&result);
+                head.push('}');
+                head
+            }
+        }
+    }
+
+    /// How many bytes belong to this response alone.
+    pub fn own_bytes(&self) -> usize {
+        match self {
+            Self::Whole(text) => text.len(),
+            Self::Framed { head, .. } => head.len(),
+        }
+    }
+
+    /// Whether all its bytes belong to this response alone.
+    pub fn is_own(&self) -> bool {
+        matches!(self, Self::Whole(_))
+    }
+
+    /// The text in pieces, none of which is copied.
+    pub fn into_pieces(self) -> [Bytes; 3] {
+        match self {
+            Self::Whole(text) => [text.into(), Bytes::new(), Bytes::new()],
+            Self::Framed { head, result } => [head.into(), Bytes::from_owner(Shared(result)), Bytes::from_static(b"}")],
+        }
+    }
+}
+
+struct Shared(Arc<str>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_protocol::Id;
+
+    use super::*;
+
+    #[test]
+    fn pieces_are_the_text() {
+        let framed = || Text::Framed { head: result_head(&Id::number(7)), result: r#"{"a":1}"#.into() };
+        let whole = result_text(&Id::number(7), r#"{"a":1}"#);
+        assert_eq!(framed().into_string(), whole);
+        assert_eq!(framed().into_pieces().concat(), whole.as_bytes());
+    }
+}

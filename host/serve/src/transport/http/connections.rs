@@ -1,0 +1,358 @@
+//! Counts connections, in all and from each address, and decides which one is closed when there is no room for another.
+//!
+//! Unauthenticated clients must not keep out authenticated ones, for instance with connections that send nothing (slowloris). When all
+//! places are taken, wharf closes a connection on which no MCP request was ever admitted, else one whose client does not read, else one
+//! without a request under way. A connection with requests under way whose client reads is never closed for a new one.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use axum::extract::ConnectInfo;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::server::Server;
+use wharf_base::{
+    certificate::Certificate,
+    ledger::{Accounts, Ledger},
+    party::{Party, named, unauthenticated},
+    places::{self, Full, GivesWay, Occupant, Places, Rule},
+    principal::Principal,
+};
+use wharf_plugins::observe::record::Transport;
+
+pub static CONNECTIONS: Rule = Rule {
+    of: "connections",
+    number: "`connections` in [http]",
+    taker: "address",
+    until: "the connection ends",
+    asking: "held",
+    gone: "given back when the connection ends; after 40 s at the latest, if the client vanishes while it is sent something",
+    gives_way: "those on which no request was accepted yet; then those whose client does not read, and idle ones",
+    old: Duration::from_secs(10),
+};
+
+/// A client that has not read for this long may lose its connection to a new one.
+const STALL_TOLERANCE: Duration = Duration::from_secs(2);
+/// Added to the idle time of a connection whose client does not read, so that it is closed for any other client, and before
+/// connections that are only idle.
+const STALL_PENALTY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The maximum number of requests on a connection before one of them is admitted. Requests that are refused or ask for `/healthz` are not
+/// admitted. The answer to the last of them closes the connection.
+const MAX_REQUESTS_BEFORE_ADMISSION: usize = 64;
+
+/// Where a connection comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remote {
+    Address(IpAddr),
+    /// A program on this machine, at a Unix socket, with the id of its user.
+    Local(u32),
+}
+
+impl Remote {
+    pub fn address(self) -> Option<IpAddr> {
+        match self {
+            Self::Address(address) => Some(address),
+            Self::Local(_) => None,
+        }
+    }
+
+    /// Returns the party that takes places for connections from here, and for their requests until these are authenticated.
+    fn party(self) -> Party {
+        match self {
+            Self::Address(address) => unauthenticated(Some(address)),
+            Self::Local(user) => named(Principal::Local(user)),
+        }
+    }
+
+    pub fn transport(self) -> Transport {
+        match self {
+            Self::Address(_) => Transport::Http,
+            Self::Local(_) => Transport::Unix,
+        }
+    }
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Local(user) => write!(f, "uid {user}"),
+        }
+    }
+}
+
+/// The other end of a connection.
+pub struct Peer {
+    remote: Remote,
+    /// The accounts of the address, which are charged for the connection's memory until a request is authenticated.
+    accounts: Accounts,
+    /// The accounts of the client that made the last request.
+    known: Mutex<Option<Accounts>>,
+    began: Instant,
+    /// Whether a request on this connection was admitted.
+    admitted: AtomicBool,
+    /// The number of requests that were answered before one was admitted.
+    unadmitted: AtomicUsize,
+    /// The number of requests that are worked on, or whose answers are not read completely.
+    busy: AtomicUsize,
+    /// When the last of these requests ended, in milliseconds since `began`.
+    idle_since: AtomicU64,
+    /// When the client last stopped reading, in milliseconds since `began`, plus one. Zero while it reads.
+    stalled_since: AtomicU64,
+    /// The certificate that the client presented.
+    certificate: OnceLock<Arc<Certificate>>,
+    /// Cancelled when the connection must be closed to make room.
+    pub end: CancellationToken,
+}
+
+impl Peer {
+    fn new(remote: Remote, ledger: &Arc<Ledger>) -> Self {
+        Self {
+            remote,
+            accounts: ledger.client(remote.party()),
+            known: Mutex::default(),
+            began: Instant::now(),
+            admitted: AtomicBool::new(false),
+            unadmitted: AtomicUsize::new(0),
+            busy: AtomicUsize::new(0),
+            idle_since: AtomicU64::new(0),
+            stalled_since: AtomicU64::new(0),
+            certificate: OnceLock::new(),
+            end: CancellationToken::new(),
+        }
+    }
+
+    pub fn remote(&self) -> Remote {
+        self.remote
+    }
+
+    /// Returns the certificate that the client presented, if it did (mTLS).
+    pub fn certificate(&self) -> Option<&Arc<Certificate>> {
+        self.certificate.get()
+    }
+
+    /// Stores the certificate that the client presented when it connected.
+    pub fn showed(&self, certificate: Arc<Certificate>) {
+        // A client presents one certificate, in the handshake.
+        self.certificate.set(certificate).ok();
+    }
+
+    /// Whether a request on this connection was ever admitted.
+    pub fn is_admitted(&self) -> bool {
+        self.admitted.load(Ordering::Relaxed)
+    }
+
+    /// Returns the accounts of the address.
+    pub fn of_address(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    /// Returns the accounts of a client that makes a request on this connection.
+    pub fn accounts(&self, client: Party, ledger: &Arc<Ledger>) -> Accounts {
+        if client == self.accounts.party() {
+            return self.accounts.clone();
+        }
+        let mut known = self.known.lock();
+        match &*known {
+            Some(accounts) if accounts.party() == client => accounts.clone(),
+            _ => known.insert(ledger.client(client)).clone(),
+        }
+    }
+
+    /// Counts an admitted request until the returned value is dropped.
+    pub fn work(self: &Arc<Self>) -> Busy {
+        self.admit();
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        Busy(Arc::clone(self))
+    }
+
+    /// Marks the connection as having an admitted request.
+    pub fn admit(&self) {
+        self.admitted.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts an answered request. Returns true if the connection has had its maximum of requests without an admitted one.
+    pub fn has_asked_enough(&self) -> bool {
+        !self.admitted.load(Ordering::Relaxed)
+            && self.unadmitted.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_REQUESTS_BEFORE_ADMISSION
+    }
+
+    /// Stores whether the client reads what it is sent.
+    pub fn reads(&self, reads: bool) {
+        let since = if reads { 0 } else { millis(self.began.elapsed()) + 1 };
+        let before = self.stalled_since.load(Ordering::Relaxed);
+        // The time at which the client stopped reading stays, until it reads again.
+        if reads || before == 0 {
+            self.stalled_since.store(since, Ordering::Relaxed);
+        }
+    }
+
+    fn since(&self, millis: u64, now: Instant) -> Duration {
+        now.saturating_duration_since(self.began).saturating_sub(Duration::from_millis(millis))
+    }
+}
+
+impl Occupant for Peer {
+    fn gives_way(&self, now: Instant) -> Option<GivesWay> {
+        let stalled_for = match self.stalled_since.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            since => self.since(since - 1, now),
+        };
+        if !self.admitted.load(Ordering::Relaxed) {
+            Some(GivesWay::ToAnyone { idle: now.saturating_duration_since(self.began) })
+        } else if stalled_for > STALL_TOLERANCE {
+            Some(GivesWay::ToSmaller { idle: STALL_PENALTY + stalled_for })
+        } else {
+            let idle = || self.since(self.idle_since.load(Ordering::Relaxed), now);
+            (self.busy.load(Ordering::Relaxed) == 0).then(|| GivesWay::ToSmaller { idle: idle() })
+        }
+    }
+
+    fn end(&self) {
+        self.end.cancel();
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX - 1)
+}
+
+/// RAII guard of a request under way: the request counts until this is dropped.
+pub struct Busy(Arc<Peer>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.idle_since.store(millis(self.0.began.elapsed()), Ordering::Relaxed);
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The place of an open connection, which is free again when this is dropped.
+pub struct Place {
+    _place: places::Place,
+    pub peer: Arc<Peer>,
+}
+
+pub struct Connections(Arc<Places>);
+
+impl Connections {
+    pub fn new(most: usize) -> Self {
+        Self(Places::new(&CONNECTIONS, most))
+    }
+
+    /// Admits a new connection, and closes another one for it if necessary.
+    pub fn enter(&self, remote: Remote, ledger: &Arc<Ledger>) -> Result<Place, Full> {
+        let peer = Arc::new(Peer::new(remote, ledger));
+        let (place, _) = self.0.take_for(remote.party(), Arc::clone(&peer) as Arc<dyn Occupant>)?;
+        Ok(Place { _place: place, peer })
+    }
+}
+
+/// Returns the other end of a request's connection. If another server than wharf's own accepted the connection, at
+/// most the address is known.
+pub fn peer<B>(request: &http::Request<B>, server: &Server) -> Arc<Peer> {
+    if let Some(peer) = request.extensions().get::<Arc<Peer>>() {
+        return Arc::clone(peer);
+    }
+    let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+    let remote = Remote::Address(address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()));
+    Arc::new(Peer::new(remote, &server.ledger))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> Remote {
+        Remote::Address([127, 0, 0, last].into())
+    }
+
+    fn ended(place: &Place) -> bool {
+        place.peer.end.is_cancelled()
+    }
+
+    #[test]
+    fn who_shows_no_right_makes_room_and_who_is_served_never_does() {
+        let (all, ledger) = (Connections::new(4), Ledger::new(1 << 20));
+        let enter = |last| all.enter(address(last), &ledger);
+        let first = enter(1).unwrap();
+        let served = enter(1).unwrap();
+        let work = served.peer.work();
+        let waits = enter(1).unwrap();
+        drop(waits.peer.work());
+        let second = enter(2).unwrap();
+        let third = enter(3).unwrap();
+        assert!(
+            ended(&first) && !ended(&second),
+            "of the connections without a request, one of the address with the most"
+        );
+        let _third = third.peer.work();
+        let fourth = enter(4).unwrap();
+        assert!(ended(&second) && !ended(&waits), "before one that is only idle");
+        let _fourth = fourth.peer.work();
+        let fifth = enter(5).unwrap();
+        assert!(ended(&waits), "then the idle one, because its address holds more");
+        let _fifth = fifth.peer.work();
+        assert!(enter(6).is_err(), "all are being served");
+        served.peer.reads(false);
+        assert!(enter(6).is_err(), "a short stall is tolerated");
+        drop(work);
+        assert!(!ended(&served));
+        assert!(
+            enter(6).is_err(),
+            "it has only just been served, and its address holds no more than the new one would"
+        );
+    }
+
+    #[test]
+    fn who_does_not_read_makes_room_for_anyone() {
+        let (all, ledger) = (Connections::new(2), Ledger::new(1 << 20));
+        let (slow, other) = (all.enter(address(1), &ledger).unwrap(), all.enter(address(2), &ledger).unwrap());
+        let _works = [slow.peer.work(), other.peer.work()];
+        slow.peer.reads(false);
+        assert!(slow.peer.gives_way(Instant::now()).is_none(), "a short stall is tolerated");
+        // A connection that began earlier, and whose client has not read since.
+        let mut slow = slow;
+        let began = Instant::now().checked_sub(Duration::from_secs(3)).unwrap();
+        let peer = Arc::new(Peer { began, ..Peer::new(address(1), &ledger) });
+        peer.admit();
+        peer.reads(false);
+        peer.stalled_since.store(1, Ordering::Relaxed);
+        assert!(matches!(peer.gives_way(Instant::now()), Some(GivesWay::ToSmaller { idle }) if idle > CONNECTIONS.old));
+        slow.peer = peer;
+    }
+
+    #[test]
+    fn one_address_leaves_room_for_others() {
+        let (all, ledger) = (Connections::new(8), Ledger::new(1 << 20));
+        let of_one: Vec<Place> = (0..20).filter_map(|_| all.enter(address(1), &ledger).ok()).collect();
+        assert_eq!(of_one.iter().filter(|place| !ended(place)).count(), 6);
+        let others: Vec<Place> = (2..4).filter_map(|last| all.enter(address(last), &ledger).ok()).collect();
+        assert_eq!(others.len(), 2);
+        assert_eq!(of_one.iter().filter(|place| !ended(place)).count(), 6, "no connection was closed");
+        drop(of_one);
+        assert_eq!(all.0.taken(), 2);
+    }
+
+    #[test]
+    fn what_is_charged_moves_from_the_address_to_the_client() {
+        let ledger = Ledger::new(1 << 20);
+        let peer = Peer::new(address(1), &ledger);
+        let (ann, ben) = (named("ann"), named("ben"));
+        let paid = peer.accounts(ann, &ledger).charge(100).unwrap();
+        assert_eq!((peer.of_address().used(), peer.accounts(ann, &ledger).used()), (0, 100));
+        assert_eq!(peer.accounts(ben, &ledger).used(), 0, "a proxy's connection serves one client after the other");
+        assert_eq!(peer.accounts(ann, &ledger).used(), 100);
+        assert_eq!(peer.accounts(unauthenticated(address(1).address()), &ledger).party(), peer.of_address().party());
+        drop(paid);
+    }
+}

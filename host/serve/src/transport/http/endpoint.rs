@@ -1,0 +1,500 @@
+//! Streamable HTTP at `/mcp`. One endpoint serves legacy and modern revisions; each message shows which of the two it is.
+//!
+//! A request is answered with JSON, or with an event stream (Server-Sent Events) as soon as there is a message to send before the answer. A
+//! modern client that disconnects has cancelled its request; a legacy one has not.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::{
+    extract::Request as HttpRequest,
+    response::{IntoResponse, Response as HttpResponse},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use wharf_protocol::{
+    Feature, Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
+    message::{error_text, result_text},
+    meta::RequestMeta,
+    notification::KnownNotification,
+    revision::Era,
+};
+
+use super::{
+    access_log::Noted,
+    body::{Hold, read_message},
+    connections::Peer,
+    headers::{VERSION_HEADER, accepts, text},
+    listens::{Listen, Listens},
+    refused::{Refused, json},
+    reply::{First, Reply, Running, Work, accepted, answered, event_stream},
+    resume::Streams,
+    sessions::Sessions,
+    waits::{Lasting, MADE_ROOM, Place, WaitedFor},
+};
+use crate::{
+    client::{
+        context::{By, Context, ItsSeat},
+        notifier::Feed,
+        outbox::{Outbox, Queued},
+        seat::{Seats, Taken, no_place},
+        server::Server,
+        session::Session,
+    },
+    methods::response::Text,
+    transport::admission::{self, Admitted, Door, Kind, Named, Refusal},
+};
+use wharf_base::{
+    ledger::{Accounts, Charge, no_room},
+    party::Party,
+    places::Full,
+    refusals::{Reason, What},
+};
+use wharf_config::auth::Caller;
+
+pub const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
+/// How many bytes of one request's messages may wait for the client to read them.
+const MAX_QUEUED_BYTES: u32 = 512 * 1024;
+/// How long a legacy request may go without an answer before it gets an event stream, which its client can resume.
+const JSON_ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
+/// How long the stream for changes goes on without a reader after its client was cut off.
+const RESUME_GRACE: Duration = Duration::from_secs(60);
+
+const NO_SESSION: What =
+    What::new("a session, because the client uses its share of them, or all are in use", Reason::Other("sessions"));
+
+/// The sender of a message, and the memory charged for the message.
+struct Source<'a> {
+    visitor: &'a Visitor,
+    charge: Arc<Charge>,
+    /// The request's entry in the access log, if there is one.
+    noted: Option<Arc<Noted>>,
+}
+
+/// The client that makes a request, and the profile that it connected to.
+pub struct Visitor {
+    pub peer: Arc<Peer>,
+    pub caller: Caller,
+    /// The accounts that are charged for the memory that the client makes wharf use; their party takes places for the request.
+    pub accounts: Accounts,
+    pub profile: Option<Arc<str>>,
+}
+
+/// What all requests at the endpoint share.
+pub struct Endpoint {
+    pub server: Arc<Server>,
+    sessions: Sessions,
+    streams: Arc<Streams>,
+    seats: Arc<Seats>,
+    listens: Listens,
+}
+
+impl Endpoint {
+    pub fn new(server: &Arc<Server>) -> Self {
+        let config = &server.startup.http;
+        let sessions = Sessions::new(config.sessions, config.session_idle);
+        server.tracker.spawn(sessions.clone().sweep(server.stop.clone()));
+        Self {
+            sessions,
+            streams: Arc::default(),
+            seats: Seats::new(config.in_flight),
+            listens: Listens::new(config.listens),
+            server: Arc::clone(server),
+        }
+    }
+
+    pub async fn post(self: &Arc<Self>, request: HttpRequest, visitor: &Visitor) -> Result<HttpResponse, Refused> {
+        let (http::request::Parts { headers, mut extensions, .. }, body) = request.into_parts();
+        if !accepts(&headers, "application/json") || !accepts(&headers, "text/event-stream") {
+            let message = "Accept must name application/json and text/event-stream";
+            return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, message));
+        }
+        let incoming = self.server.ledger.incoming(&visitor.accounts);
+        let (body, charge) = read_message(&headers, body, self.server.startup.message_bytes, incoming).await?;
+        let from = Source { visitor, charge: Arc::new(charge), noted: extensions.remove() };
+        match Frame::parse(&body) {
+            Ok(Frame::One(message)) => self.message(&headers, message, from).await,
+            Ok(Frame::Batch(messages)) => self.batch(&headers, messages, from).await,
+            Err(malformed) => {
+                let body = error_text(malformed.id.as_ref(), &malformed.error, Revision::V2026_07_28);
+                Err(Refused { status: StatusCode::BAD_REQUEST, body })
+            }
+        }
+    }
+
+    async fn message(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        message: Message,
+        from: Source<'_>,
+    ) -> Result<HttpResponse, Refused> {
+        match message {
+            Message::Request(request) => self.request(headers, request, from).await,
+            Message::Notification(notification) => {
+                let modern = text(headers, VERSION_HEADER).is_some_and(Revision::header_is_modern);
+                let claimed = RequestMeta::read(notification.params.as_ref()).is_ok_and(|meta| meta.claims_modern());
+                if claimed || modern || !self.server.startup.protocol.legacy {
+                    // No notification from modern clients is defined over HTTP: they cancel a request by closing its stream.
+                    return Ok(accepted());
+                }
+                let session = self.session(headers, from.visitor)?;
+                notify(&session, &notification);
+                Ok(accepted())
+            }
+            Message::Response(response) => {
+                self.session(headers, from.visitor)?.take_response(response);
+                Ok(accepted())
+            }
+        }
+    }
+
+    async fn request(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        request: Request,
+        from: Source<'_>,
+    ) -> Result<HttpResponse, Refused> {
+        if let Some(noted) = &from.noted {
+            noted.asks(&self.server, &request, from.visitor.profile.as_deref());
+        }
+        if request.known() == Some(Method::Initialize) {
+            self.server.ready_to_introduce().await;
+        }
+        let door = self.door(from.visitor, headers, true);
+        let mut messages = None;
+        let outbox = |session: Option<&Session>| {
+            let account = session.map_or(&*from.visitor.accounts, |session| &session.account);
+            let (outbox, receiver) = Outbox::new(MAX_QUEUED_BYTES, account.clone());
+            messages = Some(receiver);
+            outbox
+        };
+        let session = || self.named(headers, from.visitor);
+        let admitted = admission::admit(&door, &request, Arc::clone(&from.charge), session, outbox);
+        match (admitted.map_err(|refusal| refused(refusal, Some(&request)))?, messages) {
+            (Admitted::Runs(ctx), Some(messages)) => match ctx.session.clone() {
+                Some(session) => {
+                    let taken = self.seat(from.visitor.accounts.party(), Some(&request))?;
+                    let (work, seat) = self.begin(*ctx, &session, request, taken, from.visitor)?;
+                    let running = Running::start(work, messages, |work| self.detached(work)).await;
+                    Ok(self.respond(&session, from.visitor.accounts.party(), running, &[seat]).await)
+                }
+                None => self.modern(*ctx, request, messages, from.visitor).await,
+            },
+            (Admitted::Opens(session, result), _) => {
+                let mut response = json(StatusCode::OK, result_text(&request.id, &result));
+                if let Ok(id) = HeaderValue::from_str(&session.id) {
+                    response.headers_mut().insert(SESSION_HEADER, id);
+                }
+                self.sessions.add(session, from.visitor.accounts.party()).map_err(|full| {
+                    self.server.refusals.say(NO_SESSION);
+                    Refused::new(StatusCode::SERVICE_UNAVAILABLE, Some(&request), &no_place(&full))
+                })?;
+                Ok(response)
+            }
+            (Admitted::Is(result), _) => Ok(json(StatusCode::OK, result_text(&request.id, &result))),
+            (Admitted::Runs(_), None) => {
+                let error = self.server.incident("a request was admitted without an outbox");
+                Err(Refused::new(StatusCode::INTERNAL_SERVER_ERROR, Some(&request), &error))
+            }
+        }
+    }
+
+    fn named(&self, headers: &HeaderMap, visitor: &Visitor) -> Named {
+        match text(headers, SESSION_HEADER.as_str()) {
+            None => Named::None,
+            Some(id) => {
+                let session = self.sessions.get(id, visitor.caller.principal(), visitor.profile.as_deref());
+                session.map_or(Named::Unknown, Named::Is)
+            }
+        }
+    }
+
+    /// Returns the session that a message names. A message without one is refused.
+    fn session(&self, headers: &HeaderMap, visitor: &Visitor) -> Result<Arc<Session>, Refused> {
+        match self.named(headers, visitor) {
+            Named::Is(session) => Ok(session),
+            Named::None => Err(refused(admission::no_session(true), None)),
+            Named::Unknown => Err(refused(admission::no_such_session(), None)),
+        }
+    }
+
+    fn door<'a>(&'a self, visitor: &'a Visitor, headers: &'a HeaderMap, modern: bool) -> Door<'a> {
+        let Visitor { peer, caller, accounts, profile } = visitor;
+        let (server, profile, transport) = (&self.server, profile.as_ref(), peer.remote().transport());
+        let by = By { caller, party: accounts.party() };
+        Door { server, by, accounts, profile, modern, headers: Some(headers), transport }
+    }
+
+    /// Takes a place for a stream that stays open. `over`: is cancelled when another client needs the place.
+    pub fn listen(&self, party: Party, over: CancellationToken, request: Option<&Request>) -> Result<Listen, Refused> {
+        self.listens.take(party, over).map_err(|full| self.full(&full, request))
+    }
+
+    /// Takes a place for a request.
+    pub fn seat(&self, party: Party, request: Option<&Request>) -> Result<Taken, Refused> {
+        self.seats.take(party).map_err(|full| self.full(&full, request))
+    }
+
+    fn full(&self, full: &Full, request: Option<&Request>) -> Refused {
+        self.server.refusals.add(Reason::Other("in_flight"));
+        Refused::new(StatusCode::SERVICE_UNAVAILABLE, request, &no_place(full))
+    }
+
+    /// Answers a legacy request: with JSON if the answer comes soon, else with a stream that outlives its response. `seats`: those of the
+    /// requests that are answered.
+    async fn respond(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        party: Party,
+        running: Running,
+        seats: &[ItsSeat],
+    ) -> HttpResponse {
+        let mut waited_for = WaitedFor { seats, stream: None };
+        match running.first(Some(JSON_ANSWER_TIMEOUT)).await {
+            First::Answer(answer) => {
+                waited_for.seats = &[];
+                answered(answer, Era::Legacy)
+            }
+            First::Stream(running, first) => {
+                let log = self.streams.open(session, party);
+                waited_for.stream = Some(Arc::clone(&log));
+                let (streams, filled) = (Arc::clone(&self.streams), Arc::clone(&log));
+                self.server.tracker.spawn(async move { streams.fill(filled, running, first).await });
+                event_stream(log.read(1, self.server.startup.http.poll_after, Hold::default()))
+            }
+        }
+    }
+
+    /// Runs the work in a task that goes on when the client disconnects.
+    fn detached(&self, work: Work) -> Work {
+        let task = self.server.tracker.spawn(work);
+        Box::pin(async move { task.await.ok().flatten() })
+    }
+
+    /// Runs the work in a task that is aborted when its response is dropped, as hyper does when the client disconnects.
+    fn attached(&self, work: Work) -> Work {
+        let task = AbortOnDropHandle::new(self.server.tracker.spawn(work));
+        Box::pin(async move { task.await.ok().flatten() })
+    }
+
+    /// Begins the work for a request in a session.
+    fn begin(
+        &self,
+        ctx: Context,
+        session: &Session,
+        request: Request,
+        taken: Taken,
+        visitor: &Visitor,
+    ) -> Result<(Work, ItsSeat), Refused> {
+        let entered = session
+            .in_flight
+            .enter(&request.id, &ctx.outbox.voice)
+            .map_err(|error| Refused::new(StatusCode::BAD_REQUEST, Some(&request), &error))?;
+        let (accounts, busy) = (visitor.accounts.clone(), visitor.peer.work());
+        let ended = session.ended.clone();
+        let (seat, own, sitting) = (ctx.seat(), ctx.seat(), ctx.sit(taken));
+        let work = Box::pin(async move {
+            let answer = tokio::select! {
+                biased;
+                answer = admission::answer(&ctx, &request.method, request.params.as_ref()) => Some(answer),
+                () = entered.cancelled.cancelled() => None,
+                () = ended.cancelled() => None,
+                () = own.ended() => Some(Err(RpcError::internal(MADE_ROOM))),
+            };
+            drop((entered, sitting));
+            answer.map(|answer| Reply::of(&ctx, answer, &accounts, busy))
+        });
+        Ok((work, seat))
+    }
+
+    /// Answers a batch, which only 2025-03-26 has: all its requests run at the same time, and their answers are one array.
+    async fn batch(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        batch: Vec<Result<Message, Malformed>>,
+        from: Source<'_>,
+    ) -> Result<HttpResponse, Refused> {
+        let session = self.session(headers, from.visitor)?;
+        if !session.revision.has(Feature::Batches) {
+            return Err(Refused::plain(
+                StatusCode::BAD_REQUEST,
+                "batches exist only in sessions of revision 2025-03-26",
+            ));
+        }
+        // The places for all requests are taken first, so that a batch runs as a whole or not at all.
+        let requests = batch.iter().filter(|message| matches!(message, Ok(Message::Request(_)))).count();
+        let mut places = Vec::with_capacity(requests);
+        for _ in 0..requests {
+            places.push(self.seat(from.visitor.accounts.party(), None)?);
+        }
+        let (outbox, messages) = Outbox::new(MAX_QUEUED_BYTES, session.account.clone());
+        let door = self.door(from.visitor, headers, false);
+        let (mut ids, mut contexts) = (HashSet::new(), VecDeque::with_capacity(requests));
+        for message in &batch {
+            let Ok(Message::Request(request)) = message else { continue };
+            let session = || Named::Is(Arc::clone(&session));
+            let admitted = admission::admit(&door, request, Arc::clone(&from.charge), session, |_| outbox.of_request());
+            match admitted {
+                Ok(Admitted::Runs(ctx)) if ids.insert(&request.id) => contexts.push_back(ctx),
+                _ => {
+                    let error = RpcError::invalid_request("this request cannot be part of a batch");
+                    return Err(Refused::new(StatusCode::BAD_REQUEST, Some(request), &error));
+                }
+            }
+        }
+        let (mut begun, mut seats): (Vec<Work>, Vec<ItsSeat>) = Default::default();
+        let mut known: Vec<String> = Vec::new();
+        for message in batch {
+            match message {
+                Ok(Message::Request(request)) => {
+                    let Some((ctx, taken)) = contexts.pop_front().zip(places.pop()) else { continue };
+                    let id = request.id.clone();
+                    match self.begin(*ctx, &session, request, taken, from.visitor) {
+                        Ok((work, seat)) => {
+                            begun.push(self.detached(work));
+                            seats.push(seat);
+                        }
+                        Err(_) => {
+                            let error = RpcError::invalid_request("a request with this id is already under way");
+                            known.push(error_text(Some(&id), &error, session.revision));
+                        }
+                    }
+                }
+                Ok(Message::Notification(notification)) => notify(&session, &notification),
+                Ok(Message::Response(response)) => session.take_response(response),
+                Err(malformed) => known.push(error_text(malformed.id.as_ref(), &malformed.error, session.revision)),
+            }
+        }
+        if begun.is_empty() && known.is_empty() {
+            return Ok(accepted());
+        }
+        drop(outbox);
+        let (ledger, accounts) = (Arc::clone(&self.server.ledger), from.visitor.accounts.clone());
+        let busy = from.visitor.peer.work();
+        let work = Box::pin(async move {
+            // Each reply is charged until all are there. Then their sum is charged once more, for the joined text.
+            let replies = futures_util::future::join_all(begun).await;
+            let bytes = replies.iter().flatten().map(|reply| reply.text.own_bytes()).sum::<usize>();
+            let charge = ledger.message(&accounts, bytes);
+            let (mut status, mut hold) = (StatusCode::OK, Hold { busy: Some(busy), ..Hold::default() });
+            match charge {
+                Ok(charge) => {
+                    known.extend(replies.into_iter().flatten().map(|reply| reply.text.into_string()));
+                    hold.charge = Some(charge);
+                }
+                Err(full) => {
+                    status = StatusCode::SERVICE_UNAVAILABLE;
+                    known = vec![error_text(None, &no_room(&full), Revision::V2025_03_26)];
+                }
+            }
+            Some(Reply { status, hint: None, text: Text::Whole(format!("[{}]", known.join(","))), hold })
+        });
+        Ok(self.respond(&session, from.visitor.accounts.party(), Running { work, messages, ended: None }, &seats).await)
+    }
+
+    /// Answers a modern request.
+    async fn modern(
+        self: &Arc<Self>,
+        mut ctx: Context,
+        request: Request,
+        messages: mpsc::UnboundedReceiver<Queued>,
+        visitor: &Visitor,
+    ) -> Result<HttpResponse, Refused> {
+        let listens = request.known() == Some(Method::Listen);
+        let place = if listens {
+            let over = self.server.closing.child_token();
+            ctx.connection = Some(Arc::new(over.clone()));
+            Place::Listens(self.listen(ctx.party, over, Some(&request))?)
+        } else {
+            Place::Sits(ctx.sit(self.seat(ctx.party, Some(&request))?))
+        };
+        let (accounts, busy) = (visitor.accounts.clone(), visitor.peer.work());
+        let work = Box::pin(async move {
+            let answer = admission::answer(&ctx, &request.method, request.params.as_ref()).await;
+            drop(place);
+            Some(Reply::of(&ctx, answer, &accounts, busy))
+        });
+        let running = Running::start(work, messages, |work| self.attached(work)).await;
+        let mut response = match running.first(None).await {
+            First::Answer(answer) => answered(answer, Era::Modern),
+            First::Stream(running, first) => running.stream(first),
+        };
+        if listens {
+            response.extensions_mut().insert(Lasting);
+        }
+        Ok(response)
+    }
+
+    pub async fn open_stream(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        visitor: &Visitor,
+    ) -> Result<HttpResponse, Refused> {
+        let Visitor { peer, caller, .. } = visitor;
+        admission::check_version(headers).map_err(|error| refused(error.into(), None))?;
+        if !accepts(headers, "text/event-stream") {
+            return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream"));
+        }
+        let session = self.session(headers, visitor)?;
+        session.seen_as(caller);
+        let listen = self.listen(visitor.accounts.party(), CancellationToken::new(), None)?;
+        let hold = Hold { listen: Some(listen), busy: Some(peer.work()), charge: None };
+        if let Some(last) = text(headers, "last-event-id").filter(|last| !last.is_empty()) {
+            let (log, next) = self.streams.find(&session, last).ok_or_else(|| {
+                Refused::plain(
+                    StatusCode::NOT_FOUND,
+                    "the events after this Last-Event-ID are not stored any more; send the request again",
+                )
+            })?;
+            return Ok(event_stream(log.read(next, self.server.startup.http.poll_after, hold)));
+        }
+        let listening = session.listen();
+        let (outbox, messages) = Outbox::new(MAX_QUEUED_BYTES, session.account.clone());
+        let feed = Feed::open(&self.server);
+        let server = Arc::clone(&self.server);
+        let log = self.streams.open(&session, visitor.accounts.party());
+        let read = Arc::clone(&log);
+        let work: Work = Box::pin(async move {
+            tokio::select! {
+                () = feed.run(&*session, &outbox) => {}
+                () = listening.ended() => {}
+                () = read.abandoned(RESUME_GRACE) => {}
+                () = server.closing.cancelled() => read.dismiss(),
+            }
+            None
+        });
+        let (streams, filled) = (Arc::clone(&self.streams), Arc::clone(&log));
+        self.server.tracker.spawn(async move {
+            streams.fill(filled, Running { work, messages, ended: None }, None).await;
+        });
+        Ok(event_stream(log.read(1, None, hold)))
+    }
+
+    pub fn end_session(&self, headers: &HeaderMap, visitor: &Visitor) -> Result<HttpResponse, Refused> {
+        admission::check_version(headers).map_err(|error| refused(error.into(), None))?;
+        let session = self.session(headers, visitor)?;
+        self.sessions.end(&session);
+        Ok(StatusCode::NO_CONTENT.into_response())
+    }
+}
+
+/// Adds the HTTP status to a refusal.
+fn refused(refusal: Refusal, request: Option<&Request>) -> Refused {
+    let status = match refusal.kind {
+        Kind::Wrong => StatusCode::BAD_REQUEST,
+        Kind::NoSuchSession | Kind::NoSuchMethod => StatusCode::NOT_FOUND,
+    };
+    Refused::new(status, request, &refusal.error)
+}
+
+fn notify(session: &Session, notification: &Notification) {
+    if notification.known() == Some(KnownNotification::Cancelled) {
+        session.in_flight.cancel(notification.params.as_ref());
+    } else {
+        session.notified(notification);
+    }
+}

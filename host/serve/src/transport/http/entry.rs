@@ -1,0 +1,100 @@
+//! The entry of every HTTP request: finds its connection, authenticates it, and checks whether it may use the server at all.
+
+use std::{sync::Arc, time::SystemTime};
+
+use axum::{extract::Request as HttpRequest, response::Response as HttpResponse};
+use http::{HeaderMap, HeaderValue, header};
+use wharf_protocol::RpcError;
+
+use super::{
+    access_log::Noted,
+    body::peek_id,
+    connections::{Peer, peer},
+    guard, refused,
+};
+use crate::client::server::Server;
+use wharf_base::{
+    ledger::Accounts,
+    party::{party, unauthenticated},
+};
+use wharf_config::auth::{Caller, Identity, Refused};
+
+/// A request that may use the server.
+pub struct Entered {
+    pub request: HttpRequest,
+    pub peer: Arc<Peer>,
+    pub caller: Caller,
+    /// The accounts that are charged for the memory that the client makes wharf use; their party takes places for the request.
+    pub accounts: Accounts,
+}
+
+/// Admits a request, or refuses it and logs that. `profile`: the profile that its URL names.
+pub async fn enter(server: &Server, request: HttpRequest, profile: Option<&str>) -> Result<Entered, HttpResponse> {
+    let peer = peer(&request, server);
+    match identify(server, &peer, request.headers(), request.uri().query()).await {
+        Ok(caller) => {
+            if let Some(noted) = request.extensions().get::<Arc<Noted>>() {
+                noted.by(caller.principal());
+            }
+            let accounts = peer.accounts(party(caller.principal(), peer.remote().address()), &server.ledger);
+            Ok(Entered { request, peer, caller, accounts })
+        }
+        Err(refusal) => {
+            let from = unauthenticated(peer.remote().address());
+            server.refusals.say_about(from, refusal.what(), || refusal.detail(request.headers(), peer.remote()));
+            Err(turn_away(server, refusal, request, profile).await)
+        }
+    }
+}
+
+/// Returns the caller of a request. `query`: the query string of its URL.
+async fn identify(
+    server: &Server,
+    peer: &Peer,
+    headers: &HeaderMap,
+    query: Option<&str>,
+) -> Result<Caller, guard::Refusal> {
+    let config = &server.startup.http;
+    guard::check(config, headers, peer.remote())?;
+    if peer.certificate().is_some_and(|certificate| certificate.until <= SystemTime::now()) {
+        return Err(guard::Refusal::CertificateEnded);
+    }
+    let mut identity = match &server.auth {
+        None => Arc::new(Identity::of(guard::principal(config, headers, peer)?)),
+        Some(auth) => {
+            let from = unauthenticated(peer.remote().address());
+            let has_profile = |name: &str| server.config.borrow().profiles.has(name);
+            auth.check(headers, query, from, has_profile).await.map_err(guard::Refusal::Login)?
+        }
+    };
+    if let Some(certificate) = peer.certificate() {
+        let until = certificate.until;
+        let expires = Some(identity.expires.map_or(until, |end| end.min(until)));
+        identity = Arc::new(Identity { names: certificate.names.clone(), expires, ..Identity::clone(&identity) });
+    }
+    let caller = Caller::Known(identity);
+    if server.rights(&caller).is_some_and(|rights| rights.is_nothing()) {
+        return Err(guard::Refusal::Login(Refused::Role));
+    }
+    Ok(caller)
+}
+
+async fn turn_away(
+    server: &Server,
+    refusal: guard::Refusal,
+    request: HttpRequest,
+    profile: Option<&str>,
+) -> HttpResponse {
+    let challenge = refusal.challenge(server.auth.as_ref().map(|auth| &*auth.settings), profile);
+    // The error names the request's id, because some clients do not show errors without one. A client that sends `Expect` waits before it
+    // sends its body, and is not told to send it.
+    let id = if request.headers().contains_key(header::EXPECT) { None } else { peek_id(request.into_body()).await };
+    let error = RpcError::invalid_request(refusal.message());
+    let mut response = refused::Refused::of_id(refusal.status(), id.as_ref(), &error).into_response();
+    // The connection is closed, so that a client that is not allowed to use the server has to connect again.
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    if let Some(challenge) = challenge {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}

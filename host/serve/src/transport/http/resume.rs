@@ -1,0 +1,464 @@
+//! Event streams (Server-Sent Events) of legacy sessions, which clients may leave and resume later.
+//!
+//! The messages on a stream are stored for a while as numbered events, so that a client that was cut off, or told to come back later, can
+//! ask for what followed the last event that it has seen. A stream goes on even without a reader. What is stored is bounded: unread old
+//! events make room for new ones, and streams of the client with the most bytes make room for others.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream;
+use parking_lot::Mutex;
+use tokio::{
+    sync::watch,
+    time::{Instant, Interval, interval_at},
+};
+use tokio_util::sync::CancellationToken;
+use wharf_protocol::{Feature, Revision};
+
+use super::{
+    body::Hold,
+    connections::Busy,
+    reply::{KEEP_ALIVE_INTERVAL, Running},
+};
+use crate::client::session::Session;
+use wharf_base::{
+    ledger::{Account, Charge},
+    party::Party,
+    places::Rule,
+};
+
+/// The maximum number of bytes that one stream stores; a single larger event is stored alone.
+const MAX_STREAM_BYTES: usize = 256 * 1024;
+/// The maximum number of bytes that all finished streams store together, what one takes besides its events, and how long it is stored.
+const MAX_FINISHED_BYTES: usize = 32 << 20;
+const STREAM_BYTES: usize = 1 << 10;
+const FINISHED_RETENTION: Duration = Duration::from_secs(300);
+/// How long clients are told to wait before they come back.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The streams of all sessions.
+pub struct Streams(Mutex<Table>);
+
+struct Table {
+    /// When streams that ended too long ago were last looked for.
+    looked: Instant,
+    by_number: BTreeMap<u64, Arc<EventLog>>,
+    last_number: u64,
+    /// The streams of each client that have ended.
+    finished: HashMap<Party, Finished>,
+    finished_bytes: usize,
+}
+
+/// The streams of one client that have ended, the oldest first: their numbers and sizes, and when they ended.
+#[derive(Default)]
+struct Finished {
+    streams: VecDeque<(u64, usize, Instant)>,
+    bytes: usize,
+}
+
+pub static KEPT_STREAMS: Rule = Rule {
+    of: "bytes of event streams that have ended",
+    number: "32 MiB",
+    taker: "client",
+    until: "5 minutes after the end of the stream",
+    asking: "not held: the stream has ended",
+    gone: "held, since they are kept for clients that come back",
+    gives_way: "the oldest stream of the client with the most bytes, whichever client needs the room",
+    old: Duration::ZERO,
+};
+
+impl Table {
+    /// Adds a stream that has ended. While such streams have too many bytes, the oldest of the client with the most bytes is dropped.
+    fn add(&mut self, party: Party, stream: (u64, usize, Instant)) {
+        let own = self.finished.entry(party).or_default();
+        own.streams.push_back(stream);
+        own.bytes += stream.1;
+        self.finished_bytes += stream.1;
+        while self.finished_bytes > MAX_FINISHED_BYTES {
+            let Some(most) = self.finished.iter().max_by_key(|(_, own)| own.bytes).map(|(party, _)| *party) else {
+                return;
+            };
+            self.drop_oldest(most);
+        }
+    }
+
+    fn drop_oldest(&mut self, party: Party) {
+        let Some(own) = self.finished.get_mut(&party) else { return };
+        if let Some((number, bytes, _)) = own.streams.pop_front() {
+            own.bytes -= bytes;
+            self.finished_bytes -= bytes;
+            self.by_number.remove(&number);
+        }
+        if own.streams.is_empty() {
+            self.finished.remove(&party);
+        }
+    }
+
+    /// Drops the streams that ended too long ago. Searches for them from time to time only.
+    fn forget_old(&mut self) {
+        if self.looked.elapsed() < FINISHED_RETENTION / 10 {
+            return;
+        }
+        self.looked = Instant::now();
+        let is_old = |own: &Finished| own.streams.front().is_some_and(|(_, _, at)| at.elapsed() >= FINISHED_RETENTION);
+        while let Some(party) = self.finished.iter().find(|(_, own)| is_old(own)).map(|(party, _)| *party) {
+            self.drop_oldest(party);
+        }
+    }
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        let (by_number, last_number, finished, finished_bytes) = Default::default();
+        Self(Mutex::new(Table { looked: Instant::now(), by_number, last_number, finished, finished_bytes }))
+    }
+}
+
+impl Streams {
+    /// Opens a new stream of a session.
+    pub fn open(&self, session: &Session, party: Party) -> Arc<EventLog> {
+        let mut kept = self.0.lock();
+        kept.forget_old();
+        kept.last_number += 1;
+        let log = Arc::new(EventLog {
+            number: kept.last_number,
+            party,
+            session: Arc::clone(&session.id),
+            account: session.account.clone(),
+            revision: session.revision,
+            state: Mutex::new(State::new()),
+            changes: watch::channel(0).0,
+        });
+        kept.by_number.insert(log.number, Arc::clone(&log));
+        log
+    }
+
+    /// Finds the stream of the named event, and the number of the event after it. None: the stream or event is not stored, or
+    /// belongs to another session.
+    pub fn find(&self, session: &Session, last_event_id: &str) -> Option<(Arc<EventLog>, u64)> {
+        let (number, event) = last_event_id.split_once('-')?;
+        let (number, event): (u64, u64) = (number.parse().ok()?, event.parse().ok()?);
+        let log = self.0.lock().by_number.get(&number).filter(|log| *log.session == *session.id).cloned()?;
+        let next = event.checked_add(1)?;
+        let known = {
+            let state = log.state.lock();
+            next >= state.first && next <= state.next
+        };
+        known.then_some((log, next))
+    }
+
+    /// Marks a stream as ended. Its events are stored for a while.
+    fn finish(&self, log: &EventLog) {
+        let bytes = {
+            let mut state = log.state.lock();
+            state.ended = true;
+            state.bytes
+        };
+        log.changed();
+        self.0.lock().add(log.party, (log.number, bytes + STREAM_BYTES, Instant::now()));
+    }
+
+    /// Puts the messages of a request, and finally its answer, on a stream.
+    pub async fn fill(&self, log: Arc<EventLog>, mut running: Running, first: Option<String>) {
+        if let Some(first) = first {
+            log.append_message(first).await;
+        }
+        let answer = loop {
+            if let Some(answer) = running.ended.take() {
+                break answer;
+            }
+            tokio::select! {
+                biased;
+                Some(message) = running.messages.recv() => log.append_message(message.text).await,
+                answer = &mut running.work => break answer,
+            }
+        };
+        while let Ok(message) = running.messages.try_recv() {
+            log.append_message(message.text).await;
+        }
+        if let Some(reply) = answer {
+            let Hold { charge, busy, .. } = reply.hold;
+            log.append(reply.text.into_string(), charge).await;
+            let mut state = log.state.lock();
+            state.busy = busy.filter(|_| state.attached);
+        }
+        self.finish(&log);
+    }
+}
+
+/// The events of one stream.
+pub struct EventLog {
+    number: u64,
+    party: Party,
+    session: Arc<str>,
+    /// The account that is charged for the stored events.
+    account: Account,
+    revision: Revision,
+    state: Mutex<State>,
+    /// Counts changes, for tasks that wait for one.
+    changes: watch::Sender<u64>,
+}
+
+struct State {
+    /// Each event with what is charged for it.
+    events: VecDeque<(Arc<str>, Option<Charge>)>,
+    /// The number of the first event that is stored, of the next to come, and of the next to be read. Event 0 is the one
+    /// that only opens the stream.
+    first: u64,
+    next: u64,
+    read: u64,
+    bytes: usize,
+    ended: bool,
+    /// Whether the reader learns, at the end of the stream, when to come back.
+    dismissed: bool,
+    /// Counts readers. Only the latest one may read.
+    reader: u64,
+    attached: bool,
+    /// When the last reader left.
+    left: Instant,
+    /// Held while the answer is not read completely.
+    busy: Option<Busy>,
+}
+
+impl State {
+    fn new() -> Self {
+        let (events, left) = (VecDeque::new(), Instant::now());
+        let (bytes, reader, ended, dismissed, attached) = (0, 0, false, false, false);
+        Self { events, first: 1, next: 1, read: 1, bytes, ended, dismissed, reader, attached, left, busy: None }
+    }
+
+    fn drop_first(&mut self) {
+        if let Some((event, _)) = self.events.pop_front() {
+            self.bytes -= event.len();
+            self.first += 1;
+        }
+    }
+}
+
+impl EventLog {
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Adds a message from before the answer. If there is no memory for it, it is dropped.
+    async fn append_message(&self, text: String) {
+        if let Ok(charge) = self.account.charge(text.len()) {
+            self.append(text, Some(charge)).await;
+        }
+    }
+
+    /// Adds an event. If the stream is full, events that were read make room. If they are not enough, this waits for the
+    /// reader, or drops unread events if there is no reader.
+    async fn append(&self, text: String, charge: Option<Charge>) {
+        let mut changes = self.changes.subscribe();
+        loop {
+            changes.borrow_and_update();
+            {
+                let mut state = self.state.lock();
+                while state.bytes + text.len() > MAX_STREAM_BYTES
+                    && !state.events.is_empty()
+                    && (state.first < state.read || !state.attached)
+                {
+                    state.drop_first();
+                }
+                if state.events.is_empty() || state.bytes + text.len() <= MAX_STREAM_BYTES {
+                    state.bytes += text.len();
+                    state.events.push_back((text.into(), charge));
+                    state.next += 1;
+                    break;
+                }
+            }
+            // This log holds the sender, so this never fails.
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+        self.changed();
+    }
+
+    /// Makes the stream, when it has ended, tell its reader when to come back: to another server, or to the next one here.
+    pub fn dismiss(&self) {
+        self.state.lock().dismissed = true;
+    }
+
+    /// Returns how long there has been no reader. None: there is one.
+    pub fn unread_for(&self, now: std::time::Instant) -> Option<Duration> {
+        let state = self.state.lock();
+        (!state.attached).then(|| now.saturating_duration_since(state.left.into_std()))
+    }
+
+    /// Returns when there has been no reader for this long.
+    pub async fn abandoned(&self, patience: Duration) {
+        let mut changes = self.changes.subscribe();
+        loop {
+            changes.borrow_and_update();
+            let patience = if self.state.lock().attached { Duration::MAX } else { patience };
+            if tokio::time::timeout(patience, changes.changed()).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Returns the body of a response with all events from number `from` on. It replaces any earlier reader. `poll_after`: after how long
+    /// the client is to leave and come back. `hold`: held while this reader exists.
+    pub fn read(self: Arc<Self>, from: u64, poll_after: Option<Duration>, hold: Hold) -> Body {
+        let reader = {
+            let mut state = self.state.lock();
+            state.reader += 1;
+            state.attached = true;
+            state.read = from;
+            state.reader
+        };
+        self.changed();
+        let primed = !self.revision.has(Feature::PrimedStreams);
+        let reader = Reader {
+            changes: self.changes.subscribe(),
+            keep_alive: interval_at(Instant::now() + KEEP_ALIVE_INTERVAL, KEEP_ALIVE_INTERVAL),
+            leave_at: poll_after.filter(|_| !primed).map(|after| Instant::now() + after),
+            over: hold.listen.as_ref().map(|listen| listen.over.clone()),
+            attached: Attached { log: self, reader, _hold: hold },
+            next: from,
+            primed,
+            dismissed: false,
+        };
+        Body::from_stream(stream::unfold(reader, |mut reader| async move {
+            let bytes = reader.next().await?;
+            Some((Ok::<_, Infallible>(bytes), reader))
+        }))
+    }
+
+    fn event(&self, number: u64, text: &str) -> Bytes {
+        // The first revision has no event ids.
+        if !self.revision.has(Feature::EventIds) {
+            return format!("event: message\ndata: {text}\n\n").into();
+        }
+        format!("id: {}-{number}\nevent: message\ndata: {text}\n\n", self.number).into()
+    }
+
+    /// The event that opens a stream. It tells the client the id to resume from, and after how long to do so.
+    fn priming(&self, next: u64) -> Bytes {
+        format!("id: {}-{}\nretry: {}\ndata: \n\n", self.number, next.saturating_sub(1), RETRY_INTERVAL.as_millis())
+            .into()
+    }
+}
+
+/// RAII guard of a reader. When this is dropped, the stream has no reader any more, unless a later one has replaced this one.
+struct Attached {
+    log: Arc<EventLog>,
+    reader: u64,
+    _hold: Hold,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        {
+            let mut state = self.log.state.lock();
+            if state.reader == self.reader {
+                state.attached = false;
+                state.left = Instant::now();
+                state.busy = None;
+            }
+        }
+        self.log.changed();
+    }
+}
+
+struct Reader {
+    attached: Attached,
+    changes: watch::Receiver<u64>,
+    keep_alive: Interval,
+    leave_at: Option<Instant>,
+    /// Cancelled when another client needs the place of this one.
+    over: Option<CancellationToken>,
+    next: u64,
+    primed: bool,
+    /// Whether the client was told when to come back.
+    dismissed: bool,
+}
+
+impl Reader {
+    /// Returns what to send next. None: the stream has ended, the client is to come back later, or another reader has replaced this one.
+    async fn next(&mut self) -> Option<Bytes> {
+        let log = Arc::clone(&self.attached.log);
+        if !self.primed {
+            self.primed = true;
+            return Some(log.priming(self.next));
+        }
+        loop {
+            self.changes.borrow_and_update();
+            {
+                let mut state = log.state.lock();
+                if state.reader != self.attached.reader {
+                    return None;
+                }
+                let at = self.next.max(state.first);
+                let index = usize::try_from(at - state.first).unwrap_or(usize::MAX);
+                if let Some(text) = state.events.get(index).map(|(text, _)| Arc::clone(text)) {
+                    self.next = at + 1;
+                    state.read = self.next;
+                    drop(state);
+                    log.changed();
+                    return Some(log.event(at, &text));
+                }
+                if state.ended {
+                    let told = std::mem::replace(&mut self.dismissed, true);
+                    let last = || format!("retry: {}\n\n", RETRY_INTERVAL.as_millis()).into();
+                    let tells = state.dismissed && !told && log.revision.has(Feature::EventIds);
+                    return tells.then(last);
+                }
+            }
+            let leave_at = self.leave_at;
+            let leave = async move {
+                match leave_at {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let over = async {
+                match &self.over {
+                    Some(over) => over.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                changed = self.changes.changed() => changed.ok()?,
+                () = leave => return None,
+                () = over => return None,
+                _ = self.keep_alive.tick() => return Some(Bytes::from_static(b": alive\n\n")),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_keeps_most_makes_room() {
+        let streams = Streams::default();
+        let mut kept = streams.0.lock();
+        let (ann, ben) = (Party::of(1), Party::of(2));
+        let stream = |number| (number, MAX_STREAM_BYTES, Instant::now());
+        (0..4).for_each(|number| kept.add(ben, stream(number)));
+        (4..1000).for_each(|number| kept.add(ann, stream(number)));
+        let numbers =
+            |kept: &Table, party| kept.finished[&party].streams.iter().map(|(number, ..)| *number).collect::<Vec<_>>();
+        assert_eq!(numbers(&kept, ben), [0, 1, 2, 3], "no stream of the client with few bytes is dropped");
+        let of_ann = numbers(&kept, ann);
+        assert_eq!(of_ann, (1000 - of_ann.len() as u64..1000).collect::<Vec<_>>(), "the oldest are dropped");
+        assert!(
+            kept.finished_bytes <= MAX_FINISHED_BYTES && kept.finished_bytes > MAX_FINISHED_BYTES - MAX_STREAM_BYTES
+        );
+        (1000..2000).for_each(|number| kept.add(ben, stream(number)));
+        let (of_ann, of_ben) = (kept.finished[&ann].bytes, kept.finished[&ben].bytes);
+        assert!(of_ann.abs_diff(of_ben) <= MAX_STREAM_BYTES, "both have half: {of_ann} and {of_ben}");
+    }
+}

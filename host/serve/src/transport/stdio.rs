@@ -1,0 +1,184 @@
+//! Reads and writes messages, one per line. What is done with them is in `pipe`.
+
+use std::{convert::Infallible, sync::Arc};
+
+use tokio::{
+    io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
+    sync::mpsc,
+    task::JoinSet,
+};
+use wharf_protocol::{Id, Malformed, RpcError, long::IdSearch};
+
+use super::pipe::{Client, Pipe};
+use crate::client::{
+    outbox::{Outbox, Queued},
+    server::{DRAIN_TIMEOUT, Server},
+};
+use wharf_base::{
+    ledger::{Account, Full, Incoming, message_bytes, no_room},
+    party::Party,
+};
+
+/// The maximum number of bytes that wait to be written. Senders of more wait for room.
+const MAX_QUEUED_BYTES: u32 = 16 << 20;
+/// The capacity of the line buffer that is retained from one line to the next.
+const RETAINED_LINE_BYTES: usize = 64 << 10;
+/// The maximum number of messages in one write.
+const MAX_MESSAGES_PER_WRITE: usize = 64;
+
+/// Serves a client until the input ends, the output breaks, or wharf stops. Requests that are under way then have a second to finish.
+/// `party`: the party on whose account the client's requests take places.
+pub async fn serve<R, W>(server: &Arc<Server>, client: Client, party: Party, input: R, output: W)
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let accounts = server.ledger.client(party);
+    let ledger = Arc::clone(&server.ledger);
+    let (outbox, receiver) = Outbox::new(MAX_QUEUED_BYTES, Account::clone(&accounts));
+    let mut writer = JoinSet::new();
+    writer.spawn(write(receiver, output));
+    let limit = server.startup.message_bytes;
+    let stop = server.stop.clone();
+    let pipe = Pipe::new(Arc::clone(server), outbox.clone(), client, accounts.clone(), true);
+    let mut input = BufReader::with_capacity(64 * 1024, input);
+    let mut line = Vec::new();
+    loop {
+        // After a long line, its memory is released.
+        line.clear();
+        line.shrink_to(RETAINED_LINE_BYTES);
+        let mut incoming = ledger.incoming(&accounts);
+        let read = tokio::select! {
+            read = async {
+                // While the client does not read its answers, no more of its requests are read.
+                outbox.ready().await;
+                read_line(&mut input, &mut line, limit, &mut incoming).await
+            } => read,
+            () = outbox.closed() => break,
+            () = stop.cancelled() => break,
+        };
+        match read {
+            Ok(Line::Whole) => {
+                let taken = pipe.take(&line, incoming.into_charge(), party, || Ok::<_, Infallible>(None)).await;
+                // The number of requests is not limited here, so this cannot fail.
+                taken.unwrap_or_default();
+            }
+            Ok(Line::Refused(why, id)) => {
+                let error = match why {
+                    Why::NoRoom(full) => no_room(&full),
+                    Why::TooLong => RpcError::invalid_request(format!("the message is longer than {limit} bytes")),
+                };
+                pipe.refuse(Malformed { id, error }).await;
+            }
+            Ok(Line::End) => break,
+            Err(error) => {
+                tracing::warn!("stdin: {error}");
+                break;
+            }
+        }
+    }
+    // Requests under way may finish and be answered. The writer ends when all outboxes are dropped.
+    let tracker = pipe.end();
+    drop((pipe, outbox));
+    let drained = async {
+        tracker.wait().await;
+        // A writer that panicked has nothing left to write.
+        writer.join_next().await;
+    };
+    if tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_err() {
+        tracing::info!("stopped with requests under way");
+    }
+}
+
+enum Line {
+    Whole,
+    /// The line is refused. Only the id of its message is known, if it was found.
+    Refused(Why, Option<Id>),
+    End,
+}
+
+enum Why {
+    TooLong,
+    NoRoom(Full),
+}
+
+/// Reads up to the end of a line. A refused line is discarded.
+async fn read_line<R: AsyncBufRead + Unpin>(
+    input: &mut R,
+    line: &mut Vec<u8>,
+    limit: usize,
+    incoming: &mut Incoming<'_>,
+) -> std::io::Result<Line> {
+    let mut refused: Option<(Why, IdSearch)> = None;
+    loop {
+        let available = input.fill_buf().await?;
+        let at_end = available.is_empty();
+        let end = available.iter().position(|byte| *byte == b'\n');
+        let piece = available.get(..end.unwrap_or(available.len())).unwrap_or_default();
+        match &mut refused {
+            Some((_, search)) => search.feed(piece),
+            None => {
+                // A line that arrived in one read is charged only once, at its end, together with what handling it takes.
+                let whole = end.is_some() && line.is_empty();
+                let why = if line.len() + piece.len() > limit {
+                    Some(Why::TooLong)
+                } else if whole {
+                    None
+                } else {
+                    incoming.cover(line.len() + piece.len()).err().map(Why::NoRoom)
+                };
+                match why {
+                    None => line.extend_from_slice(piece),
+                    Some(why) => {
+                        let mut search = IdSearch::default();
+                        search.feed(line);
+                        search.feed(piece);
+                        *line = Vec::new();
+                        refused = Some((why, search));
+                    }
+                }
+            }
+        }
+        let taken = piece.len() + usize::from(end.is_some());
+        input.consume(taken);
+        if end.is_some() || at_end {
+            return Ok(match refused {
+                Some((why, search)) => Line::Refused(why, search.id()),
+                // A last line without an end is a message too.
+                None if at_end && line.is_empty() => Line::End,
+                None => paid(line, incoming),
+            });
+        }
+    }
+}
+
+/// Charges for a complete line and what handling it takes. Refuses the line if there is no room.
+fn paid(line: &[u8], incoming: &mut Incoming<'_>) -> Line {
+    match incoming.cover(message_bytes(line)) {
+        Ok(()) => Line::Whole,
+        Err(full) => {
+            let mut search = IdSearch::default();
+            search.feed(line);
+            Line::Refused(Why::NoRoom(full), search.id())
+        }
+    }
+}
+
+/// Writes the queued messages, as many as wait in one write.
+async fn write<W: AsyncWrite + Unpin>(mut queue: mpsc::UnboundedReceiver<Queued>, mut output: W) {
+    let mut messages = Vec::new();
+    let mut bytes = Vec::new();
+    while queue.recv_many(&mut messages, MAX_MESSAGES_PER_WRITE).await > 0 {
+        bytes.clear();
+        for message in &messages {
+            bytes.extend_from_slice(message.text.as_bytes());
+            bytes.push(b'\n');
+        }
+        if output.write_all(&bytes).await.is_err() || output.flush().await.is_err() {
+            // The client does not read any more. Returning closes the queue, which all senders notice.
+            return;
+        }
+        // Messages make room in the queue only when they are written.
+        messages.clear();
+    }
+}
