@@ -32,7 +32,7 @@ mod tests {
         &http::listens::LISTENING,
         &http::resume::KEPT_STREAMS,
         // The calls of one plugin.
-        &served::CHECKS,
+        &wharf_schema::CHECKS,
         &served::RESULTS,
         &served::TASKS,
         // Tasks and approvals.

@@ -174,20 +174,10 @@ fn uncertain_file_system(_path: &Path) -> Option<&'static str> {
     None
 }
 
-/// Makes a folder with these files, which takes the place of /proc or /sys of another machine.
-#[cfg(test)]
-pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        let path = folder.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-    folder
-}
-
 #[cfg(test)]
 mod tests {
+    use wharf_testing::folder;
+
     use super::*;
 
     #[test]

@@ -12,8 +12,7 @@ pub struct Allowance {
 }
 
 /// A variable that stands for a secret. The plugin sees a placeholder as its value.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Placeholder {
     pub name: String,

@@ -14,13 +14,11 @@ use super::{
 use wharf_base::reading::{Doubt, doubt_of_path};
 
 /// A rule as written in the config: a URL alone, or a table.
-#[derive(Debug, Clone)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(transparent))]
-pub struct Written(#[cfg_attr(test, schemars(with = "Ways"))] Table);
+#[derive(Debug, Clone, schemars::JsonSchema)]
+#[schemars(transparent)]
+pub struct Written(#[schemars(with = "Ways")] Table);
 
 /// The two ways to write a rule, for the schema.
-#[cfg(test)]
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "only its shape counts")]
@@ -29,15 +27,14 @@ enum Ways {
     Table(Table),
 }
 
-#[derive(Debug, Clone, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Table {
     url: String,
     #[serde(default)]
     methods: Option<WrittenMethods>,
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, String>"))]
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
     headers: toml::Table,
     #[serde(default)]
     private: bool,
@@ -46,8 +43,7 @@ struct Table {
 }
 
 /// The methods of a rule as written in the config.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(untagged, expecting = "\"any\", or a list such as [\"GET\", \"POST\"]")]
 pub enum WrittenMethods {
     Word(String),
@@ -442,7 +438,7 @@ impl fmt::Display for Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_base::reading::tests::{PLAIN, leaving};
+    use wharf_testing::paths::{PLAIN, leaving};
 
     #[derive(Deserialize)]
     struct File {

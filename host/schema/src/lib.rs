@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Value, json, value::RawValue};
-use wharf_sandbox::places::Places;
+use wharf_sandbox::places::{Places, Rule};
 
 use self::{
     budget::{Exhausted, Lengths},
@@ -47,6 +47,18 @@ const PATTERN_KINDS: [(usize, usize); 6] =
 const PATTERN_CACHE_BYTES: usize = 64 << 10;
 /// The maximum time in nanoseconds for matching one text. A match cannot be interrupted.
 const MAX_MATCH_NS: usize = 250_000_000;
+
+/// The rule for long schema checks: one at a time for each plugin.
+pub static CHECKS: Rule = Rule {
+    of: "long checks against a schema of a plugin",
+    number: "1 for each plugin",
+    taker: "client",
+    until: "the check ends, at most after the plugin's `timeout_ms`",
+    asking: "not held",
+    gone: "held until the check ends",
+    gives_way: "nothing; waiting clients take turns",
+    old: Duration::MAX,
+};
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -357,7 +369,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_schema_and_value_overflow_the_stack() {
-        let turns = (&Places::new(&wharf_plugins::plugins::served::CHECKS, 1), Party::SOLE);
+        let turns = (&Places::new(&CHECKS, 1), Party::SOLE);
         let limit = Duration::from_secs(10);
         let error = compile(&winding(20, 26), true).unwrap_err();
         assert!(error.contains("nested more than 100 deep"), "{error}");
@@ -375,7 +387,7 @@ mod tests {
             compile(&format!(r#"{{"type":"object","properties":{{"a":{{"items":{{"allOf":[{parts}]}}}}}}}}"#), true);
         let schema = schema.unwrap();
         let value = serde_json::json!({ "a": vec![7; 200_000] });
-        let turns = (&Places::new(&wharf_plugins::plugins::served::CHECKS, 1), Party::SOLE);
+        let turns = (&Places::new(&CHECKS, 1), Party::SOLE);
         // Using up all steps of the budget takes longer than this on any machine.
         let limit = Duration::from_millis(1);
         let error = schema.check_within(value.clone(), 400_000, limit, turns).await.unwrap_err();
@@ -436,8 +448,7 @@ mod tests {
         let schema = compile(r#"{"type":"object","properties":{"a":{"uniqueItems":true}}}"#, true).unwrap();
         let nested = |at: usize| (0..at % 50).fold(Value::from(at), |value, _| Value::from(vec![value]));
         let value = serde_json::json!({ "a": (0..20_000).map(nested).collect::<Vec<_>>() });
-        let (turns, began) =
-            ((&Places::new(&wharf_plugins::plugins::served::CHECKS, 1), Party::SOLE), std::time::Instant::now());
+        let (turns, began) = ((&Places::new(&CHECKS, 1), Party::SOLE), std::time::Instant::now());
         let checked = schema.check_within(value, usize::MAX, Duration::from_secs(20), turns).await;
         assert!(checked.is_ok() && began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     }

@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn nothing_that_tools_leave_is_embedded() {
-        let all = files().unwrap();
+        let all = wharf_assets::templates().unwrap();
         for (path, _) in &all {
             let left = ["node_modules", ".venv", "__pycache__", "/dist/", "/target/", ".wasm"];
             assert!(!left.iter().any(|name| path.contains(name)), "{path}");

@@ -56,7 +56,7 @@ impl<'a> Entry<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_base::reading::tests::{PLAIN, leaving};
+    use wharf_testing::paths::{PLAIN, leaving};
 
     #[test]
     fn a_uri_that_leads_back_up_is_found_out() {

@@ -18,18 +18,6 @@ use crate::bridge::Offer;
 use wharf_base::text::clean;
 use wharf_config::{access::wants::want::Wants, config::PluginConfig};
 
-/// The rule for long schema checks: one at a time for each plugin.
-pub static CHECKS: Rule = Rule {
-    of: "long checks against a schema of a plugin",
-    number: "1 for each plugin",
-    taker: "client",
-    until: "the check ends, at most after the plugin's `timeout_ms`",
-    asking: "not held",
-    gone: "held until the check ends",
-    gives_way: "nothing; waiting clients take turns",
-    old: Duration::MAX,
-};
-
 /// The rule for large results: one at a time for each plugin.
 pub static RESULTS: Rule = Rule {
     of: "large results of a plugin that are checked and written",

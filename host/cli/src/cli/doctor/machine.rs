@@ -193,7 +193,7 @@ mod tests {
 
     use super::*;
     use crate::cli::doctor::State;
-    use wharf_base::machine::folder as proc;
+    use wharf_testing::folder as proc;
 
     #[test]
     fn a_cache_that_cannot_be_used_is_told_with_the_remedy() {

@@ -25,7 +25,7 @@ use super::{
     install::{Fresh, Installed, Installer},
     loader::Loader,
     published::{FIRST_LOAD_TIMEOUT, Published, Publisher},
-    served::{Access, CHECKS, Generations, RESULTS, Served, TASKS},
+    served::{Access, Generations, RESULTS, Served, TASKS},
     status::{Problem, Stage, Status, Subject},
 };
 use crate::{
@@ -428,7 +428,7 @@ impl Library {
             listed_for,
             offer,
             wants,
-            checks: Places::new(&CHECKS, 1),
+            checks: Places::new(&wharf_schema::CHECKS, 1),
             results: Places::new(&RESULTS, 1),
             tasks: Places::new(&TASKS, (config.limits.concurrency / 2).max(1)),
             // If access was taken away, the calls that had it were stopped when the config was read.
