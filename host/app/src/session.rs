@@ -9,7 +9,7 @@ use wharf_base::{
     party::{Party, party},
     principal::Principal,
 };
-use wharf_config::{access::scope::Folder, auth::Caller};
+use wharf_config::{access::call_roots::Folder, auth::Caller};
 use wharf_plugins::observe::record::Transport;
 use wharf_serve::{
     client::server::Server,

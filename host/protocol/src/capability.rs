@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json, value::RawValue};
 
-use crate::{Object, revision::Revision};
+use crate::{object::Object, revision::Revision};
 
 /// The extension by which modern servers answer a call with a task.
 pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";

@@ -8,7 +8,6 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
-    Object, Shown,
     capability::server_capabilities,
     escape::write_string,
     message::Id,
@@ -17,7 +16,9 @@ use crate::{
         Body, Completion, Content, Prompt, PromptResult, Question, ReadResult, Resource, ResourceContents,
         ResourceLink, ResourceTemplate, Role, ServerInfo, TaskSupport, Tool, ToolResult,
     },
+    object::Object,
     revision::{Era, Revision},
+    shown::Shown,
 };
 
 /// Writes the results of one server for one revision. A server creates one encoder for each revision and reuses them.

@@ -133,7 +133,7 @@ impl RpcError {
 
     /// Returns the `error` member of a response in `revision`.
     pub fn to_value(&self, revision: Revision) -> Value {
-        let mut object = crate::Object::new();
+        let mut object = crate::object::Object::new();
         object.insert("code".into(), self.code_for(revision).into());
         object.insert("message".into(), self.message.clone().into());
         if let Some(data) = &self.data {

@@ -3,7 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use crate::{Object, RpcError};
+use crate::{error::RpcError, object::Object};
 
 /// The member of a property's schema with the name of its header, without the prefix.
 const ANNOTATION: &str = "x-mcp-header";

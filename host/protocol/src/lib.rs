@@ -18,6 +18,7 @@ pub mod meta;
 pub mod method;
 pub mod model;
 pub mod notification;
+pub mod object;
 pub mod params;
 pub mod question;
 pub mod revision;
@@ -29,8 +30,6 @@ pub use error::RpcError;
 pub use level::Level;
 pub use message::{Frame, Id, Malformed, Message, Notification, Request, Response};
 pub use method::Method;
+pub use object::Object;
 pub use revision::{Era, Feature, Revision};
 pub use shown::Shown;
-
-/// A JSON object, with its members in the order in which they were written.
-pub type Object = serde_json::Map<String, serde_json::Value>;

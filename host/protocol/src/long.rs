@@ -1,7 +1,7 @@
 //! Finds the id of a request that is too long to be parsed, so that the client gets an error response with that id. The message is scanned
 //! as it arrives, and only its id is stored.
 
-use crate::Id;
+use crate::message::Id;
 
 /// The maximum length of a key or an id that is examined, in bytes of JSON.
 const MAX_TEXT_BYTES: usize = 256;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    RpcError,
+    error::RpcError,
     method::Method,
     params::{Params, RawParams},
     revision::Revision,

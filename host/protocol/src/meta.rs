@@ -5,7 +5,9 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Id, Level, Revision, RpcError, capability::ClientCapabilities, params::Params};
+use crate::{
+    capability::ClientCapabilities, error::RpcError, level::Level, message::Id, params::Params, revision::Revision,
+};
 
 /// The key of the revision of a modern request.
 const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -200,7 +202,10 @@ impl RequestMeta {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Frame, Message, error::INVALID_PARAMS};
+    use crate::{
+        error::INVALID_PARAMS,
+        message::{Frame, Message},
+    };
 
     fn read(params: &str) -> Result<RequestMeta, RpcError> {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);

@@ -8,7 +8,7 @@
 
 use serde_json::{Value, value::RawValue};
 
-use crate::{Object, Shown};
+use crate::{object::Object, shown::Shown};
 
 /// A tool that a model can call.
 #[derive(Debug, Clone)]

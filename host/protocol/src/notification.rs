@@ -3,12 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::{
-    Object, Shown,
     level::Level,
     message::{Id, Notification, notification_text},
     meta::{RELATED_TASK, SUBSCRIPTION_ID},
+    object::Object,
     params::ListenFilter,
     revision::{Feature, Revision},
+    shown::Shown,
     task::related_task,
 };
 

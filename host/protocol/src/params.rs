@@ -9,7 +9,7 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-use crate::{Object, RpcError};
+use crate::{error::RpcError, object::Object};
 
 /// The members of `params`, each as it was written. The text is scanned once, when the message is parsed; a method then parses only the
 /// members that it needs.
@@ -267,7 +267,7 @@ pub struct CompleteContext {
 /// The parameters of `logging/setLevel`.
 #[derive(Debug, Deserialize)]
 pub struct SetLevel {
-    /// The name of the level: see [`Level::parse`](crate::Level::parse).
+    /// The name of the level: see [`Level::parse`](crate::level::Level::parse).
     pub level: String,
 }
 
@@ -282,7 +282,7 @@ pub struct Subscribe {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cancelled {
-    /// The JSON of the id: see [`Id::from_raw`](crate::Id::from_raw).
+    /// The JSON of the id: see [`Id::from_raw`](crate::message::Id::from_raw).
     pub request_id: Box<RawValue>,
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Object, Revision, encode::Encoder, model::Question};
+use crate::{encode::Encoder, model::Question, object::Object, revision::Revision};
 
 impl Encoder {
     /// Returns the name of the part of a question that this revision does not support; `None` if the question can be asked.
@@ -75,7 +75,7 @@ fn one_block_each(message: Value) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Shown, encode::CacheHint, model::ServerInfo};
+    use crate::{encode::CacheHint, model::ServerInfo, shown::Shown};
 
     fn encoder(revision: Revision) -> Encoder {
         let server = ServerInfo { name: "s".into(), version: "1".into(), ..ServerInfo::default() };

@@ -14,8 +14,8 @@ use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    Object,
     model::{Content, ResourceLink},
+    object::Object,
     text::{clean, in_place, is_layout},
 };
 

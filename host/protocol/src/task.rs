@@ -6,11 +6,12 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::{
-    Id, Object, RpcError,
     encode::{Encoder, insert_some},
-    message::notification_text,
+    error::RpcError,
+    message::{Id, notification_text},
     meta::{RELATED_TASK, SUBSCRIPTION_ID},
     model::Question,
+    object::Object,
 };
 
 /// The status of a task.

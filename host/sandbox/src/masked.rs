@@ -2,12 +2,14 @@
 //! log records.
 
 use crate::{
-    bindings::completions::Completion,
-    denial::{Denial, HttpDenial, HttpUse},
-    model::{
-        Body, Content, Failure, Form, Media, Message, Page, Prompt, PromptArgument, PromptResult, Question,
-        ResourceContents, ResourceEntry, ResourceLink, ResourceTemplate, Round, Tool, ToolDetails, ToolResult,
+    bindings::{
+        completions::Completion,
+        model::{
+            Body, Content, Failure, Form, Media, Message, Page, Prompt, PromptArgument, PromptResult, Question,
+            ResourceContents, ResourceEntry, ResourceLink, ResourceTemplate, Round, Tool, ToolDetails, ToolResult,
+        },
     },
+    denial::{Denial, HttpDenial, HttpUse},
     operation::{CallError, Listing, Outcome, PromptAnswer, ReadAnswer, ToolAnswer},
 };
 
@@ -195,7 +197,10 @@ mod tests {
             content: vec![
                 Content::Text(text()),
                 Content::Raw(text()),
-                Content::Image(crate::model::Media { mime_type: "image/png".into(), data: text().into_bytes() }),
+                Content::Image(crate::bindings::model::Media {
+                    mime_type: "image/png".into(),
+                    data: text().into_bytes(),
+                }),
                 Content::Embedded(ResourceContents {
                     uri: text(),
                     mime_type: None,

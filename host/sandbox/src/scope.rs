@@ -6,8 +6,8 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 
 use crate::{
     adapter::declared::Adapter,
+    bindings::model::{Kind, Level},
     fixed::Fixed,
-    model::{Kind, Level},
     network::{HttpLimits, Network},
 };
 

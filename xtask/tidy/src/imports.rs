@@ -1,5 +1,6 @@
-//! Checks the imports between modules by parsing the code. Each top-level module of the server may import only from the top-level modules
-//! that [`ALLOWED_IMPORTS`] lists for it, and the modules of a crate must not import each other in a cycle.
+//! Checks the imports between modules by parsing the code. The compiler checks the imports between crates. In a crate with several top-level
+//! modules, each may import only from those that [`ALLOWED_IMPORTS`] lists for it; and the modules of a crate must not import each other in a
+//! cycle. The tables in docs/architecture.md are compared with both.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,116 +10,115 @@ use std::{
 
 use anyhow::{Context, Result};
 use syn::{
-    Attribute, ItemMod, ItemUse, UseTree,
+    Attribute, Item, ItemMod, ItemUse, UseTree,
     visit::{self, Visit},
 };
 
-/// The top-level modules of the server, each with those that it may import from. Any other import is a problem, so that a new dependency
-/// between top-level modules is always a decision.
-const ALLOWED_IMPORTS: [(&str, &[&str]); 22] = [
-    ("base", &[]),
-    ("schema", &["base"]),
-    ("tasks", &["base"]),
-    ("egress", &["base"]),
-    ("access", &["base", "egress"]),
-    ("auth", &["base", "egress"]),
-    ("roles", &["base", "access", "auth"]),
-    ("profiles", &["roles"]),
-    ("config", &["base", "egress", "access", "auth", "roles", "profiles"]),
-    ("observe", &["base"]),
-    ("audit", &["base", "config", "observe"]),
-    ("bridge", &["base", "config", "schema"]),
-    ("plugins", &["base", "config", "schema", "access", "roles", "profiles", "bridge", "observe"]),
-    ("telemetry", &["base", "config", "egress", "observe", "audit", "plugins"]),
-    ("approvals", &["base", "access", "config"]),
+/// The top-level modules of a crate, each with those of the same crate that it may import from.
+type Modules = &'static [(&'static str, &'static [&'static str])];
+
+/// The crates that have several top-level modules. Any other import between them is a problem, so that a new dependency is always a decision.
+const ALLOWED_IMPORTS: [(&str, Modules); 4] = [
     (
-        "client",
+        "config",
         &[
-            "base",
-            "config",
-            "egress",
-            "access",
-            "auth",
-            "roles",
-            "profiles",
-            "approvals",
-            "bridge",
-            "plugins",
-            "tasks",
-            "observe",
+            ("access", &[]),
+            ("auth", &[]),
+            ("roles", &["access", "auth"]),
+            ("profiles", &["roles"]),
+            ("config", &["access", "auth", "profiles", "roles"]),
         ],
     ),
     (
-        "methods",
+        "plugins",
         &[
-            "base",
-            "config",
-            "access",
-            "auth",
-            "roles",
-            "profiles",
-            "approvals",
-            "schema",
-            "bridge",
-            "plugins",
-            "tasks",
-            "client",
-            "observe",
+            ("observe", &[]),
+            ("audit", &["observe"]),
+            ("approvals", &[]),
+            ("bridge", &[]),
+            ("plugins", &["bridge", "observe"]),
+            ("tasks", &[]),
+            ("telemetry", &["audit", "observe", "plugins"]),
         ],
     ),
-    (
-        "transport",
-        &["base", "config", "access", "auth", "profiles", "bridge", "plugins", "client", "methods", "observe"],
-    ),
-    (
-        "app",
-        &[
-            "base",
-            "config",
-            "access",
-            "auth",
-            "observe",
-            "audit",
-            "profiles",
-            "plugins",
-            "telemetry",
-            "client",
-            "methods",
-            "transport",
-        ],
-    ),
-    ("authoring", &["base", "config"]),
-    ("setup", &["base", "config"]),
-    (
-        "cli",
-        &[
-            "authoring",
-            "setup",
-            "base",
-            "config",
-            "egress",
-            "access",
-            "auth",
-            "approvals",
-            "audit",
-            "observe",
-            "plugins",
-            "app",
-        ],
-    ),
+    ("serve", &[("client", &[]), ("methods", &["client"]), ("transport", &["client", "methods"])]),
+    ("cli", &[("authoring", &[]), ("setup", &[]), ("cli", &["authoring", "setup"])]),
 ];
 
-/// Returns the problems with the imports in the host's crates.
+/// The document with the tables of crates and modules.
+const DOCUMENT: &str = "docs/architecture.md";
+
+/// Returns the problems with the imports in the host's crates, and with the tables of them.
 pub fn problems(root: &Path) -> Result<Vec<String>> {
     let mut problems = Vec::new();
-    for name in ["protocol", "forge", "sandbox", "server"] {
-        let graph = Graph::read(&root.join("host").join(name).join("src"))?;
-        if name == "server" {
-            problems.extend(graph.forbidden_imports());
+    let mut rows = Vec::new();
+    for name in crates(root)? {
+        let folder = root.join("host").join(&name);
+        let graph = Graph::read(&folder.join("src"))?;
+        if let Some((_, modules)) = ALLOWED_IMPORTS.iter().find(|(own, _)| *own == name) {
+            problems
+                .extend(graph.forbidden_imports(modules).into_iter().map(|problem| format!("host/{name}: {problem}")));
+            rows.extend(modules.iter().map(|(module, allowed)| {
+                (format!("{name}::{module}"), allowed.iter().map(|module| (*module).to_owned()).collect())
+            }));
         }
         problems.extend(graph.cycles().iter().map(|cycle| format!("host/{name}: these import each other: {cycle}")));
+        rows.push((format!("host/{name}"), dependencies(&folder)?));
     }
+    let gone = ALLOWED_IMPORTS.iter().filter(|(name, _)| !root.join("host").join(name).is_dir());
+    problems.extend(gone.map(|(name, _)| format!("ALLOWED_IMPORTS has the crate host/{name}, which does not exist")));
+    let document = fs::read_to_string(root.join(DOCUMENT)).context(DOCUMENT)?;
+    problems.extend(differences(&document, &rows));
     Ok(problems)
+}
+
+/// Returns the names of the crates in `host`, except those that only tests use.
+fn crates(root: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(root.join("host")).context("host")? {
+        let path = entry?.path();
+        if path.join("Cargo.toml").is_file() && !path.ends_with("testing") {
+            names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Returns the crates of the host that a crate depends on, without the prefix `wharf-`.
+fn dependencies(folder: &Path) -> Result<BTreeSet<String>> {
+    let manifest = folder.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).with_context(|| manifest.display().to_string())?;
+    let (_, after) = text.split_once("\n[dependencies]\n").unwrap_or_default();
+    let own = after.split("\n[").next().unwrap_or_default().lines();
+    Ok(own.filter_map(|line| line.strip_prefix("wharf-")?.split(['.', ' ']).next().map(str::to_owned)).collect())
+}
+
+/// Compares the tables of a document with the imports. A row is `| `name` | contents | `import`, `import` |`.
+fn differences(document: &str, rows: &[(String, BTreeSet<String>)]) -> Vec<String> {
+    let quoted = |cell: &str| -> BTreeSet<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
+    let mut told: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in document.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        if let [_, name, _, imports, _] = cells.as_slice() {
+            told.insert(name.trim_matches('`').to_owned(), quoted(imports));
+        }
+    }
+    let list = |names: &BTreeSet<String>| names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let mut problems = Vec::new();
+    for (name, imports) in rows {
+        match told.remove(name) {
+            None => problems.push(format!("{DOCUMENT}: has no row for `{name}`")),
+            Some(row) if row != *imports => problems.push(format!(
+                "{DOCUMENT}: `{name}` imports [{}], and its row says [{}]",
+                list(imports),
+                list(&row)
+            )),
+            Some(_) => {}
+        }
+    }
+    problems.extend(told.into_keys().map(|name| format!("{DOCUMENT}: has a row for `{name}`, which does not exist")));
+    problems
 }
 
 /// Adds all files in a folder and its subfolders to `files`, except those in `target` and `node_modules` and symlinks.
@@ -137,32 +137,47 @@ pub fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The import graph of a crate: for each module, the modules that its paths name. Paths in tests do not count.
+/// The import graph of a crate: for each module, the modules that its paths name. The crate's root is the module with the empty name. Paths in
+/// tests do not count.
 struct Graph(BTreeMap<String, BTreeSet<String>>);
 
 impl Graph {
     fn read(source: &Path) -> Result<Self> {
         let mut files = Vec::new();
         collect(source, &mut files)?;
-        let mut modules = BTreeMap::new();
-        for file in files {
+        let mut sources = Vec::new();
+        for file in files.into_iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
             let name = file.strip_prefix(source).unwrap_or(&file).with_extension("");
-            let mut name: Vec<String> = name.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-            // `lib.rs` and `main.rs` may name every module.
-            if name == ["lib"] || name == ["main"] {
+            let name: Vec<String> = name.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+            let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+            sources.push((name, text));
+        }
+        Self::of(&sources)
+    }
+
+    /// Makes the graph of files, given by the parts of their paths, without the extension, and their texts.
+    fn of(sources: &[(Vec<String>, String)]) -> Result<Self> {
+        let mut modules = BTreeMap::new();
+        for (file, text) in sources {
+            let mut name = file.clone();
+            // `main.rs` is a crate of its own.
+            if name == ["main"] {
                 continue;
             }
-            if name.last().is_some_and(|last| last == "mod") {
+            if name == ["lib"] || name.last().is_some_and(|last| last == "mod") {
                 name.pop();
             }
-            let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-            let parsed = syn::parse_file(&text).with_context(|| file.display().to_string())?;
-            let mut named = Named { module: name.clone(), paths: Vec::new() };
+            let parsed = syn::parse_file(text).with_context(|| file.join("/"))?;
+            let children = parsed.items.iter().filter_map(|item| match item {
+                Item::Mod(item) if !of_tests(&item.attrs) => Some(item.ident.to_string()),
+                _ => None,
+            });
+            let mut named = Named { module: name.clone(), children: children.collect(), paths: Vec::new() };
             named.visit_file(&parsed);
             modules.insert(name.join("::"), named.paths);
         }
         let resolve = |path: &Vec<String>| {
-            (1..=path.len())
+            (0..=path.len())
                 .rev()
                 .filter_map(|length| path.get(..length))
                 .map(|part| part.join("::"))
@@ -175,20 +190,21 @@ impl Graph {
         Ok(Self(arrows.collect()))
     }
 
-    fn forbidden_imports(&self) -> Vec<String> {
+    fn forbidden_imports(&self, modules: Modules) -> Vec<String> {
         let top = |module: &str| module.split("::").next().unwrap_or_default().to_owned();
         let mut wrong = Vec::new();
-        for (from, named) in &self.0 {
-            let Some((_, allowed)) = ALLOWED_IMPORTS.iter().find(|(name, _)| *name == top(from)) else {
-                wrong.push(format!(
-                    "host/server: `{from}` is not listed; add it to ALLOWED_IMPORTS in xtask/tidy/src/imports.rs"
-                ));
+        for (from, named) in self.0.iter().filter(|(from, _)| !from.is_empty()) {
+            let Some((_, allowed)) = modules.iter().find(|(name, _)| *name == top(from)) else {
+                wrong.push(format!("`{from}` is not listed; add it to ALLOWED_IMPORTS in xtask/tidy/src/imports.rs"));
                 continue;
             };
             for to in named.iter().filter(|to| top(to) != top(from) && !allowed.contains(&top(to).as_str())) {
-                wrong.push(format!("host/server: `{from}` imports `{to}`, which `{}` may not import", top(from)));
+                let name = if to.is_empty() { "crate" } else { to };
+                wrong.push(format!("`{from}` imports `{name}`, which `{}` may not import", top(from)));
             }
         }
+        let gone = modules.iter().filter(|(name, _)| !self.0.contains_key(*name));
+        wrong.extend(gone.map(|(name, _)| format!("ALLOWED_IMPORTS has the module `{name}`, which does not exist")));
         wrong
     }
 
@@ -215,13 +231,24 @@ impl Graph {
                 self.0.keys().filter(|other| leads(module, other) && leads(other, module)).map(String::as_str).collect()
             })
             .collect();
-        cycles.iter().map(|cycle| cycle.join(", ")).collect()
+        cycles
+            .iter()
+            .map(|cycle| {
+                cycle
+                    .iter()
+                    .map(|module| if module.is_empty() { "crate" } else { module })
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            })
+            .collect()
     }
 }
 
 /// The paths that a file names, resolved from the root of its crate.
 struct Named {
     module: Vec<String>,
+    /// The modules that the file declares; a path may begin with the name of one.
+    children: BTreeSet<String>,
     paths: Vec<Vec<String>>,
 }
 
@@ -241,6 +268,7 @@ impl Named {
                     rest.next();
                 }
             }
+            Some(first) if self.children.contains(first) => {}
             _ => return,
         }
         base.extend(rest.filter(|part| *part != "self").cloned());
@@ -269,13 +297,14 @@ fn of_tests(attributes: &[Attribute]) -> bool {
 impl<'a> Visit<'a> for Named {
     fn visit_item_mod(&mut self, item: &'a ItemMod) {
         if !of_tests(&item.attrs) {
+            self.module.push(item.ident.to_string());
             visit::visit_item_mod(self, item);
+            self.module.pop();
         }
     }
 
     fn visit_item_use(&mut self, item: &'a ItemUse) {
-        // A `use` with a visibility, such as `pub use`, only passes the name on to others, so it is not an import of this module.
-        if matches!(item.vis, syn::Visibility::Inherited) && !of_tests(&item.attrs) {
+        if !of_tests(&item.attrs) {
             self.add_tree(&[], &item.tree);
         }
     }

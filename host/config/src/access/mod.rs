@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "directories are opened here, below what the operator allows")]
 
 pub mod approval;
+pub mod call_roots;
 pub mod capability;
 pub mod grants;
 pub mod open;

@@ -13,15 +13,15 @@ use parking_lot::{Mutex, RwLock};
 use wharf_sandbox::{Directory, Scope};
 
 use super::{
+    call_roots::{CallRoots, Folder},
     capability::Access,
     grants::{
         Grants,
         dirs::{self, Dir, Opened},
     },
-    open::{Ceilings, Now, OpenRoot},
+    open::{Ceilings, OpenRoot},
     overlap::{self, Lessened, Wanted},
     rehearsal::Rehearsal,
-    within::{Within, narrowed},
 };
 use wharf_base::{
     party::{Party, named},
@@ -126,53 +126,6 @@ struct State {
     from: RootsFrom,
     trusted: Vec<PathBuf>,
     secret: Vec<PathBuf>,
-}
-
-/// The roots of a call: the client's, the operator's, both, or no roots if the plugin was granted none.
-#[derive(Clone, Default)]
-pub struct CallRoots {
-    pub all: Vec<Arc<OpenRoot>>,
-    /// The folders to which the roots are narrowed by the caller's roles. `None`: the roots are not narrowed.
-    pub within: Option<Arc<[Within]>>,
-}
-
-/// A folder that an embedding program opens for a client.
-#[derive(Debug, Clone)]
-pub struct Folder {
-    pub path: PathBuf,
-    /// The absolute path at which plugins see it, if it differs from `path`.
-    pub shown: Option<String>,
-}
-
-impl CallRoots {
-    fn of(all: Vec<Arc<OpenRoot>>) -> Self {
-        Self { all, within: None }
-    }
-
-    /// Returns the current directories of the roots, with at most this access.
-    pub fn directories(&self, access: Access) -> impl Iterator<Item = (Now, Access)> {
-        self.all.iter().flat_map(move |root| match &self.within {
-            None => vec![(root.now(), access)],
-            Some(within) => narrowed(root.now(), access, within),
-        })
-    }
-
-    /// Whether any of the roots may be writable with this access, if it exists when the call runs.
-    pub fn may_write(&self, access: Access) -> bool {
-        let narrowed = |within: &Arc<[Within]>| within.iter().any(|one| one.access == Access::ReadWrite);
-        access == Access::ReadWrite && !self.all.is_empty() && self.within.as_ref().is_none_or(narrowed)
-    }
-
-    /// Returns the paths of the directories, each with its access.
-    pub fn shown(&self, access: Access) -> Vec<(String, Access)> {
-        let plain = || self.all.iter().map(|root| (root.shown.clone(), access)).collect();
-        let Some(_) = self.within else { return plain() };
-        let there = |(now, access)| match now {
-            Now::There(directory) => Some((directory.shown, access)),
-            Now::Elsewhere(_) | Now::Gone => None,
-        };
-        self.directories(access).filter_map(there).collect()
-    }
 }
 
 impl Scopes {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
 
-use super::{base_dirs, raw};
+use super::{default_paths::base_dirs, raw};
 use wharf_base::{pattern::Pattern, program};
 
 /// Which calls of one plugin a person has to approve, who asks that person, and for how long the answer can be remembered.

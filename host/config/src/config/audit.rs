@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail, ensure};
 
 use super::{
-    base_dirs,
     bounds::{mib, within_bounds},
+    default_paths::base_dirs,
     defaults, raw,
 };
 use crate::access::capability::Absolute;

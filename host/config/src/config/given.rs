@@ -7,9 +7,10 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::{
+    default_paths::absolute,
     plugin::{self, PluginConfig},
     raw,
-    resolved::{Config, absolute},
+    resolved::Config,
     source::{Component, Source},
 };
 use crate::access::{

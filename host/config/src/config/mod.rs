@@ -22,6 +22,7 @@ mod bounds;
 pub mod builtin;
 pub mod card;
 mod command_line;
+mod default_paths;
 pub mod defaults;
 mod egress;
 mod elsewhere;
@@ -40,11 +41,13 @@ mod settings;
 mod source;
 mod telemetry;
 pub mod tls;
+mod trusted;
 
 pub use admin::Admin;
 pub use audit::Audit;
 pub use bounds::parse_hex32;
 pub use command_line::{CommandLine, Named, Positional};
+pub use default_paths::{cache_dir, cache_dirs, default_path};
 pub use face::{Face, MAX_INSTRUCTIONS_BYTES};
 pub use given::Plugin;
 pub use http::{AccessLog, Http, Token};
@@ -56,52 +59,7 @@ pub use schema::SCHEMA;
 pub use settings::{Settings, to_json};
 pub use source::{Source, State};
 pub use telemetry::{Target, Telemetry};
-
-/// The default place of the file: `$XDG_CONFIG_HOME/wharf/wharf.toml`, else `~/.config/wharf/wharf.toml`.
-pub fn default_path() -> Option<PathBuf> {
-    default_paths().next()
-}
-
-fn default_paths() -> impl Iterator<Item = PathBuf> {
-    base_dirs("XDG_CONFIG_HOME", ".config").map(|base| base.join("wharf").join("wharf.toml"))
-}
-
-/// The folder that an environment variable names, then the one in the home directory that is used without the variable.
-pub fn base_dirs(variable: &str, in_home: &str) -> impl Iterator<Item = PathBuf> {
-    let named = std::env::var_os(variable).map(PathBuf::from);
-    let home = std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(in_home));
-    named.filter(|path| path.is_absolute()).into_iter().chain(home)
-}
-
-/// The folder for compiled code: `$XDG_CACHE_HOME/wharf`, else `~/.cache/wharf`.
-pub fn cache_dir() -> Option<PathBuf> {
-    cache_dirs().into_iter().next()
-}
-
-/// All folders that [`cache_dir`] chooses from, the preferred one first.
-pub fn cache_dirs() -> Vec<PathBuf> {
-    base_dirs("XDG_CACHE_HOME", ".cache").map(|base| base.join("wharf")).collect()
-}
-
-/// Returns the paths that wharf would trust if it were started without the name of a config: the default file, whether or not it
-/// exists, the plugins and the audit log that it names, and the file of remembered approvals.
-pub fn trusted_by_default() -> Vec<PathBuf> {
-    let mut trusted = Vec::new();
-    for file in default_paths() {
-        // A text that cannot be parsed names no plugins, but the path of the file is trusted all the same.
-        let text = std::fs::read_to_string(&file).unwrap_or_default();
-        if let (Ok(raw), Some(base)) = (raw::parse(&text), file.parent()) {
-            let plugins = raw.plugins.0.iter().filter_map(|(_, plugin)| plugin.path.clone());
-            let dropped_in = raw.plugin_dir.iter().map(|folder| format!("{folder}/*"));
-            trusted.extend(plugins.chain(dropped_in).filter_map(|path| resolved::absolute(&path, Some(base)).ok()));
-            let log = raw.audit.iter().filter_map(|audit| resolved::absolute(&audit.file, Some(base)).ok());
-            trusted.extend(log.flat_map(|log| audit::trusted(&log)));
-        }
-        trusted.push(file);
-    }
-    trusted.extend(approvals::trusted());
-    trusted
-}
+pub use trusted::trusted_by_default;
 
 /// Reads the file and adds the command line. Without a file, the config is the defaults and the command line.
 pub fn load(file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
@@ -158,12 +116,12 @@ pub fn grants(text: &str, file: &Path, id: &str) -> Result<Grants> {
 
 /// Makes a path that is written in the config absolute. A relative path is relative to the folder of `file`.
 pub fn absolute(path: &str, file: &Path) -> Result<PathBuf> {
-    resolved::absolute(path, file.parent())
+    default_paths::absolute(path, file.parent())
 }
 
 /// Makes a path that was typed absolute. A relative path is relative to the working directory.
 pub fn absolute_here(path: &str) -> Result<PathBuf> {
-    resolved::absolute(path, None)
+    default_paths::absolute(path, None)
 }
 
 /// The file to use: the one that was named, which must exist, or the default one if it exists.

@@ -17,6 +17,7 @@ use super::{
     bounds::{duration_ms, kib, mib, within_bounds},
     card::{self, Card},
     command_line::{CommandLine, Named},
+    default_paths::{absolute, cache_dirs},
     defaults, egress,
     face::{self, Face},
     http::{self, AccessLog, Http},
@@ -27,6 +28,7 @@ use super::{
     settings::Settings,
     source::Source,
     telemetry::{self, Telemetry},
+    trusted::trusted_by_default,
 };
 use crate::{
     access::{
@@ -164,20 +166,6 @@ impl Roots {
             Some(from) => RootsFrom::parse(from)?,
         };
         Ok(Self { within: raw.within.as_deref().map(all).transpose()?, fixed, from })
-    }
-}
-
-/// Makes a path absolute. It may be relative to `base`, the folder of the config, or begin with `~` for the home directory.
-pub fn absolute(path: &str, base: Option<&Path>) -> Result<PathBuf> {
-    ensure!(!path.is_empty(), "a path is empty");
-    let path = match path.strip_prefix("~/").zip(std::env::home_dir()) {
-        Some((rest, home)) => home.join(rest),
-        None if path == "~" => std::env::home_dir().context("`~`: there is no home directory")?,
-        None => PathBuf::from(path),
-    };
-    match base {
-        Some(base) => Ok(base.join(path)),
-        None => Ok(std::path::absolute(path)?),
     }
 }
 
@@ -319,8 +307,7 @@ impl Config {
         let now = now.chain(served).chain(http.access_log.as_ref().and_then(AccessLog::trusted));
         let now = now.chain(self.approvals.programs()).chain(self.startup.auth.iter().flat_map(|auth| auth.files()));
         // Files that wharf would trust by default at its next start are protected as well, even if this start uses other files.
-        let later =
-            super::trusted_by_default().into_iter().chain(super::cache_dirs().into_iter().map(|dir| dir.join("*")));
+        let later = trusted_by_default().into_iter().chain(cache_dirs().into_iter().map(|dir| dir.join("*")));
         Places {
             within: self.roots.within.clone(),
             fixed: self.roots.fixed.clone(),

@@ -9,7 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -21,16 +21,15 @@ use wharf_sandbox::places::{Full, Place, Places, Rule};
 use wharf_base::{ledger::Charge, party::Party, principal::Owner};
 
 mod kept;
+mod records;
 mod running;
 mod store;
 
 pub use kept::KEPT;
 use kept::Kept;
+use records::Records;
 pub use running::Running;
 pub use store::{Memory, Purpose, Reach, Record, StoreError, TaskStore};
-
-/// The number of changes that a listener may lag behind before it misses some.
-const MAX_BUFFERED_CHANGES: usize = 256;
 
 /// The limit of running tasks. Tasks get only a share of what can run at once, so that there is room for calls whose client waits for the
 /// result.
@@ -62,11 +61,9 @@ impl From<Unkept> for RpcError {
 
 /// All tasks of the process.
 pub struct Tasks {
-    store: Box<dyn TaskStore>,
+    records: Arc<Records>,
     kept: Kept,
     under_way: Mutex<HashMap<String, Arc<Running>>>,
-    /// Broadcasts each changed task, in its state after the change.
-    pub changes: broadcast::Sender<Arc<Record>>,
     running: Arc<Places>,
     last_number: AtomicU64,
 }
@@ -75,18 +72,27 @@ impl Tasks {
     /// Creates the tasks. `kept` is the most tasks that are stored, `running` the most that run at once.
     pub fn new(store: Box<dyn TaskStore>, kept: usize, running: usize) -> Arc<Self> {
         Arc::new(Self {
-            store,
+            records: Arc::new(Records::new(store)),
             kept: Kept::new(kept),
             under_way: Mutex::default(),
-            changes: broadcast::channel(MAX_BUFFERED_CHANGES).0,
             running: Places::new(&RUNNING, running.max(1)),
             last_number: AtomicU64::new(0),
         })
     }
 
+    /// Returns a receiver of each changed task, in its state after the change.
+    pub fn changes(&self) -> broadcast::Receiver<Arc<Record>> {
+        self.records.changes.subscribe()
+    }
+
+    /// Creates the work for a task that is not stored yet.
+    pub fn start(&self, id: String) -> Arc<Running> {
+        Running::new(id, &self.records)
+    }
+
     /// Returns the task, if it belongs to this owner.
     pub async fn get(&self, id: &str, owner: &Owner) -> Result<Option<Record>, StoreError> {
-        Ok(self.store.get(id).await?.filter(|record| record.owner == *owner))
+        Ok(self.records.store.get(id).await?.filter(|record| record.owner == *owner))
     }
 
     /// Stores a new task and the work that runs for it; it takes a place of the client that creates it. `session` is cancelled when the
@@ -105,7 +111,7 @@ impl Tasks {
         self.remove_evicted().await;
         let record = record(self.last_number.fetch_add(1, Ordering::Relaxed) + 1);
         let expires = record.expires();
-        self.store.insert(record).await?;
+        self.records.store.insert(record).await?;
         self.kept.keep(taken, expires, charge);
         self.under_way.lock().insert(running.id.clone(), Arc::clone(running));
         Ok(())
@@ -114,7 +120,7 @@ impl Tasks {
     /// Removes tasks from the store that have lost their place.
     async fn remove_evicted(&self) {
         for id in self.kept.to_remove() {
-            if let Err(error) = self.store.remove(&id).await {
+            if let Err(error) = self.records.store.remove(&id).await {
                 // The store removes the task when it expires.
                 tracing::warn!("a finished task cannot be removed, and stays in the store until it expires: {error}");
             }
@@ -133,30 +139,11 @@ impl Tasks {
     }
 
     pub async fn list(&self, owner: &Owner, after: u64, limit: usize) -> Result<Vec<Record>, StoreError> {
-        self.store.list(owner, after, limit).await
+        self.records.store.list(owner, after, limit).await
     }
 
     pub fn under_way(&self, id: &str) -> Option<Arc<Running>> {
         self.under_way.lock().get(id).cloned()
-    }
-
-    /// Changes a task that has not finished, and notifies listeners. A failure of the store is only logged, so that the task itself
-    /// continues.
-    async fn change(&self, id: &str, change: impl Fn(&mut Record) + Send + Sync) {
-        let change = |record: &mut Record| {
-            let goes_on = !record.task.status.is_terminal();
-            if goes_on {
-                change(record);
-                record.task.updated = SystemTime::now();
-            }
-            goes_on
-        };
-        match self.store.update(id, &change).await {
-            // Sending fails only if the last listener has just gone, which is harmless.
-            Ok(Some(record)) if self.changes.receiver_count() > 0 => drop(self.changes.send(Arc::new(record))),
-            Ok(_) => {}
-            Err(error) => tracing::error!("a change of a task cannot be stored: {error}"),
-        }
     }
 
     /// Finishes a task. `charge` is for its outcome, and held until the task expires.
@@ -168,13 +155,14 @@ impl Tasks {
         outcome: Option<Result<Arc<str>, RpcError>>,
         charge: Option<Charge>,
     ) {
-        self.change(id, |record| {
-            record.task.status = status;
-            record.task.message = message.map(ToOwned::to_owned);
-            record.questions.clear();
-            record.outcome.clone_from(&outcome);
-        })
-        .await;
+        self.records
+            .change(id, |record| {
+                record.task.status = status;
+                record.task.message = message.map(ToOwned::to_owned);
+                record.questions.clear();
+                record.outcome.clone_from(&outcome);
+            })
+            .await;
         // After the record, because only a finished task gives way.
         self.kept.end(id, charge);
         if let Some(running) = self.under_way(id) {

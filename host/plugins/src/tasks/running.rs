@@ -14,12 +14,12 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::{model::Question, task::TaskStatus};
 
-use super::{Tasks, store::Record};
+use super::{records::Records, store::Record};
 
 pub struct Running {
     pub id: String,
     pub cancelled: CancellationToken,
-    tasks: Arc<Tasks>,
+    records: Arc<Records>,
     /// Set once the client knows of the task. From then on, questions are stored in the task.
     detached: AtomicBool,
     /// Whether a question that was sent to the session's client directly, before the task was created, is still unanswered.
@@ -46,11 +46,11 @@ struct Open {
 }
 
 impl Running {
-    pub fn new(id: String, tasks: &Arc<Tasks>) -> Arc<Self> {
+    pub fn new(id: String, records: &Arc<Records>) -> Arc<Self> {
         Arc::new(Self {
             id,
             cancelled: CancellationToken::new(),
-            tasks: Arc::clone(tasks),
+            records: Arc::clone(records),
             detached: AtomicBool::new(false),
             asking: AtomicBool::new(false),
             questions: Mutex::default(),
@@ -74,7 +74,7 @@ impl Running {
     pub async fn set_asking(&self, asking: bool) {
         self.asking.store(asking, Ordering::Release);
         let status = if asking { TaskStatus::InputRequired } else { TaskStatus::Working };
-        self.tasks.change(&self.id, |record| record.task.status = status).await;
+        self.records.change(&self.id, |record| record.task.status = status).await;
     }
 
     pub fn changed(&self) {
@@ -126,7 +126,7 @@ impl Running {
             let nothing = record.questions.is_empty();
             record.task.status = if nothing { TaskStatus::Working } else { TaskStatus::InputRequired };
         };
-        self.tasks.change(&self.id, show).await;
+        self.records.change(&self.id, show).await;
     }
 
     /// Returns an open question by its key.

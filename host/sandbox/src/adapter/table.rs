@@ -11,9 +11,9 @@ use wit_parser::{ManglingAndAbi, Resolve};
 use super::{Functions, Ty, answer};
 use crate::{
     adapter::values::{self, Purse, Wrong},
+    bindings::model::Content,
     ledger::Account,
     load_error::LoadError,
-    model::Content,
     operation::{CallError, ToolAnswer},
 };
 

@@ -40,7 +40,7 @@ use wharf_base::{
     quota::Turn,
     text,
 };
-use wharf_config::{access::scope::CallRoots, auth::Caller};
+use wharf_config::{access::call_roots::CallRoots, auth::Caller};
 use wharf_plugins::{
     bridge,
     observe::record::{RequestFacts, Transport},

@@ -68,7 +68,7 @@ impl Feed {
             catalog: server.published.catalog.clone(),
             updates: server.updates.subscribe(),
             failures: server.published.failures.subscribe(),
-            tasks: server.tasks.changes.subscribe(),
+            tasks: server.tasks.changes(),
         }
     }
 

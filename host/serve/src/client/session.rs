@@ -30,10 +30,7 @@ use wharf_base::{
     text::{escaped, short_digest},
 };
 use wharf_config::{
-    access::{
-        open::OpenRoot,
-        scope::{CallRoots, Nothing},
-    },
+    access::{call_roots::CallRoots, open::OpenRoot, scope::Nothing},
     auth::Caller,
 };
 use wharf_plugins::{approvals::remembered::Remembered, observe::meter::CountedSession, plugins::view, tasks::Record};

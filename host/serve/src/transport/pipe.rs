@@ -23,7 +23,7 @@ use wharf_base::{
     ledger::{Accounts, Charge},
     party::Party,
 };
-use wharf_config::{access::scope::CallRoots, auth::Caller};
+use wharf_config::{access::call_roots::CallRoots, auth::Caller};
 use wharf_plugins::observe::record::Transport;
 
 /// The client at the other end.

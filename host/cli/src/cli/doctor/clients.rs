@@ -9,7 +9,7 @@ use std::{
 
 use clap::Parser;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::{
     cli::{
         arguments::{Arguments, Command, Run},

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::Finding;
+use super::finding::Finding;
 use wharf_base::{guard, text};
 use wharf_config::config::{self, CommandLine, Config};
 use wharf_egress::secrets::Source;

@@ -12,7 +12,7 @@ use rustix::{
     process::{Resource, geteuid, getrlimit},
 };
 
-use super::Finding;
+use super::finding::Finding;
 use wharf_base::{
     machine::{self, Weight},
     text,
@@ -192,7 +192,7 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::*;
-    use crate::cli::doctor::State;
+    use crate::cli::doctor::finding::State;
     use wharf_testing::folder as proc;
 
     #[test]

@@ -4,73 +4,15 @@
 use std::{path::Path, process::ExitCode};
 
 use anyhow::Result;
-use serde_json::json;
 
+use self::finding::State;
 use super::{arguments::Doctor, load::print};
-use wharf_base::text;
 
 mod clients;
 mod config;
+mod finding;
 mod machine;
 mod port;
-
-/// The result of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Fine,
-    /// It works, but could work better.
-    Note,
-    Wrong,
-}
-
-/// One check and its result.
-#[derive(Debug, PartialEq, Eq)]
-struct Finding {
-    /// What was checked, in a word or two.
-    about: String,
-    state: State,
-    says: String,
-    /// How to fix it, unless the state is fine.
-    remedy: Option<String>,
-}
-
-impl Finding {
-    fn fine(about: impl Into<String>, says: impl Into<String>) -> Self {
-        Self { about: about.into(), state: State::Fine, says: says.into(), remedy: None }
-    }
-
-    fn note(about: impl Into<String>, says: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { about: about.into(), state: State::Note, says: says.into(), remedy: Some(remedy.into()) }
-    }
-
-    fn wrong(about: impl Into<String>, says: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { about: about.into(), state: State::Wrong, says: says.into(), remedy: Some(remedy.into()) }
-    }
-
-    /// Returns a finding without a remedy, since the error itself says what to do.
-    fn error(about: impl Into<String>, error: &anyhow::Error) -> Self {
-        Self { about: about.into(), state: State::Wrong, says: format!("{error:#}"), remedy: None }
-    }
-
-    fn line(&self) -> String {
-        let state = match self.state {
-            State::Fine => "ok   ",
-            State::Note => "note ",
-            State::Wrong => "WRONG",
-        };
-        let remedy = self.remedy.iter().map(|remedy| format!("; {}", text::escaped(remedy)));
-        format!("{state} {}: {}{}", text::escaped(&self.about), text::escaped(&self.says), remedy.collect::<String>())
-    }
-
-    fn json(&self) -> String {
-        let state = match self.state {
-            State::Fine => "ok",
-            State::Note => "note",
-            State::Wrong => "wrong",
-        };
-        json!({ "about": self.about, "state": state, "says": self.says, "remedy": self.remedy }).to_string()
-    }
-}
 
 pub(super) async fn run(command: Doctor) -> Result<ExitCode> {
     let (mut findings, config) = config::look(command.config.config.as_deref());

@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::Finding;
+use super::finding::Finding;
 use wharf_config::config::{self, CommandLine, Config, Listen};
 
 /// How long the program that listens may take to answer.

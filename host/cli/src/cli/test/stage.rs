@@ -28,9 +28,9 @@ use wharf_base::{
 };
 use wharf_config::{
     access::{
+        call_roots::Folder,
         grants::{self, Grants},
         rehearsal::Rehearsal,
-        scope::Folder,
     },
     config::{self, CommandLine, Config},
 };

@@ -16,7 +16,7 @@ use wharf_protocol::Revision;
 
 use super::cases::{Answer, List, Sampled};
 use wharf_app::Wharf;
-use wharf_config::{access::scope::Folder, config::to_json};
+use wharf_config::{access::call_roots::Folder, config::to_json};
 
 /// The capacity of the pipe in each direction.
 const PIPE_BYTES: usize = 64 << 10;

@@ -3,9 +3,9 @@
 use anyhow::Result;
 
 use crate::access::{
+    call_roots::CallRoots,
     capability::{Absolute, Access, Capability},
     overlap::Wanted,
-    scope::CallRoots,
 };
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! A run that is not sampled costs one random number. The spans of a sampled run are built when it has ended, and put into a bounded queue;
 //! spans that do not fit are lost and counted. Calls never wait for the collector.
 
+mod attributes;
 mod points;
 mod post;
 mod sender;
@@ -18,10 +19,7 @@ use std::{
 };
 
 use anyhow::Result;
-use opentelemetry_proto::tonic::{
-    common::v1::{AnyValue, KeyValue, any_value::Value},
-    trace::v1::Span as Wire,
-};
+use opentelemetry_proto::tonic::trace::v1::Span as Wire;
 use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -78,7 +76,7 @@ impl Otlp {
     pub fn start(&self, metrics: Option<Arc<Metrics>>) -> Result<()> {
         let Some(receiver) = self.receiver.lock().take() else { return Ok(()) };
         let ((stop, stopped), (end, ended)) = (oneshot::channel(), oneshot::channel());
-        let shared = Shared { metrics, lost: Arc::clone(&self.lost), waiting: Arc::clone(&self.waiting) };
+        let shared = sender::Shared { metrics, lost: Arc::clone(&self.lost), waiting: Arc::clone(&self.waiting) };
         sender::start(self.config.clone(), self.trust.clone(), shared, receiver, stopped, end)?;
         *self.stop.lock() = Some(stop);
         *self.ended.lock() = Some(ended);
@@ -125,25 +123,6 @@ impl Tracer for Otlp {
             self.lost.queue.fetch_add(count as u64, Ordering::Relaxed);
         }
     }
-}
-
-/// The state that the sender thread shares with the rest of wharf.
-struct Shared {
-    metrics: Option<Arc<Metrics>>,
-    lost: Arc<Lost>,
-    waiting: Arc<AtomicUsize>,
-}
-
-fn text(key: &str, value: impl Into<String>) -> KeyValue {
-    attribute(key, Value::StringValue(value.into()))
-}
-
-fn whole(key: &str, value: impl Into<i64>) -> KeyValue {
-    attribute(key, Value::IntValue(value.into()))
-}
-
-fn attribute(key: &str, value: Value) -> KeyValue {
-    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use opentelemetry_proto::tonic::{
     },
 };
 
-use super::text;
+use super::attributes::text;
 use crate::telemetry::metrics::{BOUNDS, Family, Kind, Labels, Value};
 
 /// Converts families to OTLP metrics. `since`: the time at which counting began. `now`: the time of the values.

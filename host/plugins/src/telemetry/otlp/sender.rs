@@ -2,7 +2,10 @@
 //! temporarily is sent a second time; after that it is lost and counted, and the operator is warned, at a limited rate.
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant, SystemTime},
 };
 
@@ -21,10 +24,11 @@ use tokio::{
 };
 
 use super::{
-    Shared, points,
+    attributes::text,
+    points,
     post::{Post, SendError},
-    text,
 };
+use crate::telemetry::metrics::{Lost, Metrics};
 use wharf_config::config::Telemetry;
 use wharf_egress::tls::{Roots, Tls, Trust};
 
@@ -49,6 +53,13 @@ struct Sender {
     /// The time of the last warning to the operator, and the number of lost spans that were reported by then.
     warned: Option<Instant>,
     reported_lost: u64,
+}
+
+/// The state that the sender thread shares with the rest of wharf.
+pub struct Shared {
+    pub metrics: Option<Arc<Metrics>>,
+    pub lost: Arc<Lost>,
+    pub waiting: Arc<AtomicUsize>,
 }
 
 /// Starts the thread. It ends when `stop` is dropped and the queue is empty, and then notifies `end`.

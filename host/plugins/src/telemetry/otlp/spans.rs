@@ -16,7 +16,7 @@ use opentelemetry_proto::tonic::{
 };
 use wharf_protocol::Method;
 
-use super::{text, whole};
+use super::attributes::{text, whole};
 use crate::observe::{
     record::{Action, CallRecord, Ended, RequestFacts, Transport},
     trace::{Sent, Span, bytes},

@@ -24,7 +24,7 @@ use wharf_base::{
 };
 use wharf_plugins::{
     plugins::served::Served,
-    tasks::{Purpose, Record, Running},
+    tasks::{Purpose, Record},
 };
 
 /// How often clients are told to poll a task.
@@ -57,7 +57,7 @@ pub async fn begin(
         return Err(ctx.server.incident("a task was begun for a plugin without tasks"));
     };
     let tasks = &ctx.server.tasks;
-    let running = Running::new(random_id::id()?, tasks);
+    let running = tasks.start(random_id::id()?);
     let mut work = work(ctx.for_task(&running));
     let mut done = None;
     if terms.ask_first {

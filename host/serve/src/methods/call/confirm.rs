@@ -18,7 +18,7 @@ use wharf_base::{
     text::toml_header,
 };
 use wharf_config::{
-    access::scope::CallRoots,
+    access::call_roots::CallRoots,
     config::approvals::{Asker, Confirm, Remember, Which},
 };
 use wharf_plugins::{

@@ -18,10 +18,7 @@ use wharf_base::{
     request_state::Carried,
 };
 use wharf_config::{
-    access::{
-        approval::Ask,
-        scope::{CallRoots, Nothing},
-    },
+    access::{approval::Ask, call_roots::CallRoots, scope::Nothing},
     roles::Rights,
 };
 use wharf_plugins::{bridge, observe::record::Approval};

@@ -1,0 +1,42 @@
+//! The records of tasks in their store, and their changes.
+
+use std::{sync::Arc, time::SystemTime};
+
+use tokio::sync::broadcast;
+
+use super::store::{Record, TaskStore};
+
+/// The number of changes that a listener may lag behind before it misses some.
+const MAX_BUFFERED_CHANGES: usize = 256;
+
+/// The store of all records.
+pub struct Records {
+    pub store: Box<dyn TaskStore>,
+    /// Broadcasts each changed task, in its state after the change.
+    pub changes: broadcast::Sender<Arc<Record>>,
+}
+
+impl Records {
+    pub fn new(store: Box<dyn TaskStore>) -> Self {
+        Self { store, changes: broadcast::channel(MAX_BUFFERED_CHANGES).0 }
+    }
+
+    /// Changes a task that has not finished, and notifies listeners. A failure of the store is only logged, so that the task itself
+    /// continues.
+    pub async fn change(&self, id: &str, change: impl Fn(&mut Record) + Send + Sync) {
+        let change = |record: &mut Record| {
+            let goes_on = !record.task.status.is_terminal();
+            if goes_on {
+                change(record);
+                record.task.updated = SystemTime::now();
+            }
+            goes_on
+        };
+        match self.store.update(id, &change).await {
+            // Sending fails only if the last listener has just gone, which is harmless.
+            Ok(Some(record)) if self.changes.receiver_count() > 0 => drop(self.changes.send(Arc::new(record))),
+            Ok(_) => {}
+            Err(error) => tracing::error!("a change of a task cannot be stored: {error}"),
+        }
+    }
+}
