@@ -61,7 +61,7 @@ pub fn imports(module: &[u8]) -> Result<Vec<String>, ForgeError> {
 /// module's `component-type` section says.
 ///
 /// # Errors
-/// If it is no core module, if there would be nothing to call, or if the encoder refuses it.
+/// If the bytes are not a core module, if the component would export nothing to call, or if the encoder refuses the module.
 pub fn wrap(module: &[u8]) -> Result<Vec<u8>, ForgeError> {
     if !is_core_module(module) {
         return Err(ForgeError::NotAModule);

@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 pub mod capability;
+pub mod content;
 pub mod encode;
 pub mod error;
 mod escape;

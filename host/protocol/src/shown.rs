@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    model::{Content, ResourceLink},
+    content::{Content, ResourceLink},
     object::Object,
     text::{clean, in_place, is_layout},
 };

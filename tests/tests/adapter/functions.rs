@@ -31,7 +31,7 @@ async fn functions_are_tools_and_their_values_json() {
     {
         assert!(names.contains(&name), "{name}: {names:?}");
     }
-    assert!(!names.iter().any(|name| name.contains("count")), "a resource is no argument: {names:?}");
+    assert!(!names.iter().any(|name| name.contains("count")), "resources are not arguments: {names:?}");
     let greeted = pipe.call("greet", json!({ "name": "Ada" })).await;
     assert_eq!(text(&greeted), "Hello, Ada!");
     assert_eq!(greeted["structuredContent"], json!({ "result": "Hello, Ada!" }));

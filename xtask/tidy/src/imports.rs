@@ -327,3 +327,59 @@ impl<'a> Visit<'a> for Named {
         visit::visit_path(self, path);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(files: &[(&str, &str)]) -> Graph {
+        let sources: Vec<_> = files
+            .iter()
+            .map(|(path, text)| (path.split('/').map(str::to_owned).collect::<Vec<_>>(), (*text).to_owned()))
+            .collect();
+        Graph::of(&sources).unwrap()
+    }
+
+    #[test]
+    fn cycles_are_found_however_a_path_is_written() {
+        for (what, files) in [
+            ("crate paths", [("lib", ""), ("a/mod", "mod b; use crate::a::b::X;"), ("a/b", "use crate::a::Y;")]),
+            ("a bare path", [("lib", ""), ("a/mod", "mod b; fn f() { b::x() }"), ("a/b", "use super::Y;")]),
+            ("pub use", [("lib", ""), ("a/mod", "mod b; pub use self::b::X;"), ("a/b", "use super::Y;")]),
+            ("a bare pub use", [("lib", ""), ("a/mod", "pub mod b; pub use b::X;"), ("a/b", "use super::Y;")]),
+            ("a macro", [("lib", ""), ("a/mod", "mod b; fn f() { print!(crate::a::b::X) }"), ("a/b", "use super::Y;")]),
+        ] {
+            assert_eq!(graph(&files).cycles(), ["a, a::b"], "{what}");
+        }
+        let root = [("lib", "mod a; pub use a::X;"), ("a", "use crate::X;")];
+        assert_eq!(graph(&root).cycles(), ["crate, a"]);
+        let inline = [("lib", "pub mod a;"), ("a", "mod inner { use super::X; } fn f() { inner::g() }")];
+        assert_eq!(graph(&inline).cycles(), [""; 0]);
+        let of_tests =
+            [("lib", ""), ("a/mod", "mod b; pub use b::X;"), ("a/b", "#[cfg(test)] mod tests { use crate::a::Y; }")];
+        assert_eq!(graph(&of_tests).cycles(), [""; 0]);
+    }
+
+    #[test]
+    fn imports_that_are_not_allowed_and_modules_that_are_gone_are_problems() {
+        const MODULES: Modules = &[("low", &[]), ("high", &["low"]), ("gone", &[])];
+        let files = [("lib", ""), ("low/mod", "use crate::high::X;"), ("high", "use crate::low::Y;"), ("new", "")];
+        let problems = graph(&files).forbidden_imports(MODULES);
+        let [import, unlisted, gone] = problems.as_slice() else { panic!("{problems:?}") };
+        assert!(import.contains("`low` imports `high`"), "{import}");
+        assert!(unlisted.contains("`new` is not listed"), "{unlisted}");
+        assert!(gone.contains("has the module `gone`, which does not exist"), "{gone}");
+    }
+
+    #[test]
+    fn a_table_that_differs_from_the_imports_is_a_problem() {
+        let rows = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        let imports = [("a".to_owned(), rows(&["b", "c"])), ("b".to_owned(), rows(&[])), ("c".to_owned(), rows(&[]))];
+        let document = "| name | contents | imports |\n|---|---|---|\n\
+            | `a` | uses `x` | `b` |\n| `b` | nothing | |\n| `d` | nothing | |\n";
+        let problems = differences(document, &imports);
+        assert_eq!(problems.len(), 3, "{problems:?}");
+        assert!(problems[0].contains("`a` imports [b, c], and its row says [b]"), "{problems:?}");
+        assert!(problems[1].contains("no row for `c`") && problems[2].contains("a row for `d`"), "{problems:?}");
+    }
+}

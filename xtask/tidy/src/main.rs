@@ -11,6 +11,7 @@ use crate::imports::collect;
 mod contract;
 mod imports;
 mod shown;
+mod words;
 
 fn main() -> ExitCode {
     match run() {
@@ -38,7 +39,7 @@ const MAX_LINES: usize = 600;
 
 fn check(root: &Path) -> Result<()> {
     let mut problems = Vec::new();
-    let mut files = Vec::new();
+    let (mut files, mut sources) = (Vec::new(), Vec::new());
     for folder in ["host", "sdk-guest", "plugins", "examples", "tests", "xtask"] {
         collect(&root.join(folder), &mut files)?;
     }
@@ -54,20 +55,34 @@ fn check(root: &Path) -> Result<()> {
         if !described {
             problems.push(format!("{name}: has no `//!` comment at its top that says what it is"));
         }
-        for layer in LAYERS {
-            if name.starts_with(layer.files) {
-                for forbidden in layer.forbidden {
-                    if text.lines().any(|line| line.contains(forbidden) && !line.trim_start().starts_with("//")) {
-                        problems.push(format!("{name}: names {forbidden}, which belongs to another layer"));
-                    }
-                }
-            }
-        }
+        sources.push((name, text));
     }
+    problems.extend(layering(&sources, &LAYERS));
     problems.extend(imports::problems(root)?);
     problems.extend(shown::problems(root)?);
+    problems.extend(words::problems(root)?);
     problems.extend(contract::check(root).err().map(|problem| format!("{problem:#}")));
     if problems.is_empty() { Ok(()) } else { bail!("untidy:\n  {}", problems.join("\n  ")) }
+}
+
+/// Returns where files name what belongs to another layer, and the layers that have no files. `sources` are paths and texts.
+fn layering(sources: &[(String, String)], layers: &[Layer]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for layer in layers {
+        let mut files = sources.iter().filter(|(name, _)| name.starts_with(layer.files)).peekable();
+        if files.peek().is_none() {
+            problems.push(format!("the layer {} in xtask/tidy/src/main.rs has no files", layer.files));
+        }
+        for (name, text) in files {
+            let names = |forbidden: &str| {
+                text.lines().any(|line| line.contains(forbidden) && !line.trim_start().starts_with("//"))
+            };
+            let found = layer.forbidden.iter().filter(|forbidden| names(forbidden));
+            problems
+                .extend(found.map(|forbidden| format!("{name}: names {forbidden}, which belongs to another layer")));
+        }
+    }
+    problems
 }
 
 /// Names that must not appear in the files of one layer, although its crate could use them.
@@ -84,3 +99,23 @@ const LAYERS: [Layer; 4] = [
     Layer { files: "host/serve/src/transport/", forbidden: &["wharf_sandbox"] },
     Layer { files: "host/config/src/access/grants/", forbidden: &["wharf_protocol", "tokio"] },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_other_layers_and_layers_without_files_are_problems() {
+        let layers =
+            [Layer { files: "host/a/", forbidden: &["std::fs"] }, Layer { files: "host/gone.rs", forbidden: &[] }];
+        let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        let sources = [
+            file("host/a/fine.rs", "// std::fs\nuse std::io;"),
+            file("host/a/wrong.rs", "use std::fs;"),
+            file("host/b/other.rs", "use std::fs;"),
+        ];
+        let problems = layering(&sources, &layers);
+        let [wrong, gone] = problems.as_slice() else { panic!("{problems:?}") };
+        assert!(wrong.starts_with("host/a/wrong.rs: names std::fs") && gone.contains("host/gone.rs"), "{problems:?}");
+    }
+}

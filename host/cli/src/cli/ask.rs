@@ -1,4 +1,4 @@
-//! Questions to a person at the terminal. The default of every question is no. Text from plugins is escaped and printed on separate
+//! Questions to a person at the terminal. Every question defaults to "no". Text from plugins is escaped and printed on separate
 //! lines, never on the line of a question, so that it cannot be mistaken for a question or for an answer.
 
 use std::io::{BufRead, IsTerminal, Read, Write};

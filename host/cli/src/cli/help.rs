@@ -5,23 +5,23 @@
 use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context, Result};
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
-use super::{Arguments, load::print};
+use super::load::print;
 use wharf_base::text;
 use wharf_config::config;
 
-pub fn completions(shell: Shell) -> Result<ExitCode> {
+pub fn completions(shell: Shell, mut command: Command) -> Result<ExitCode> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "wharf", &mut script);
+    clap_complete::generate(shell, &mut command, "wharf", &mut script);
     print(String::from_utf8(script)?.trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn man(folder: &Path) -> Result<ExitCode> {
+pub fn man(folder: &Path, command: Command) -> Result<ExitCode> {
     std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(Arguments::command(), folder))
+        .and_then(|()| clap_mangen::generate_to(command, folder))
         .with_context(|| format!("cannot write man pages to {}", text::path(folder)))?;
     Ok(ExitCode::SUCCESS)
 }

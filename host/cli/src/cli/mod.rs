@@ -3,6 +3,7 @@
 use std::{io::Write, process::ExitCode};
 
 use anyhow::Result;
+use clap::CommandFactory;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -106,8 +107,8 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Audit(command) => audit::run(command),
         Command::Approvals(command) => approvals::run(&command),
         Command::Keys(command) => keys::run(command),
-        Command::Completions { shell } => help::completions(shell),
-        Command::Man { folder } => help::man(&folder),
+        Command::Completions { shell } => help::completions(shell, Arguments::command()),
+        Command::Man { folder } => help::man(&folder, Arguments::command()),
         Command::Schema => help::schema(),
         Command::Card(file) => card::run(file.config),
         Command::Test(command) => test::run(command).await,

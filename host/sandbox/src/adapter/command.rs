@@ -13,6 +13,9 @@ use crate::{
     operation::CallError,
 };
 
+/// The interface that a command exports, in any version of WASI 0.2.
+pub(crate) const RUN_INTERFACE_PREFIX: &str = "wasi:cli/run@0.2.";
+
 /// The maximum number of arguments of a command.
 const MAX_ARGUMENTS: usize = 10_000;
 /// The bytes that a value takes in addition to its text: as JSON, as a string of its own, and in the lists that contain it.

@@ -12,7 +12,8 @@ use wasmtime::{
 };
 
 use super::{
-    Described,
+    command::RUN_INTERFACE_PREFIX,
+    declared::Described,
     docs::Docs,
     schema,
     types::{Decoder, Signature, Ty, shown},
@@ -75,7 +76,7 @@ impl Functions {
                 }
                 ComponentItem::ComponentInstance(instance) => {
                     if name.starts_with("wasi:") {
-                        if !name.starts_with(super::RUN_INTERFACE_PREFIX) {
+                        if !name.starts_with(RUN_INTERFACE_PREFIX) {
                             collector.refuse(format!("{}: an interface of WASI is not a tool", shown(name)));
                         }
                         continue;

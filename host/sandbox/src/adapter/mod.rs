@@ -15,11 +15,9 @@ mod values;
 use wasmtime::component::{Component, ComponentExportIndex, types::ComponentItem};
 
 use crate::load_error::LoadError;
+use command::RUN_INTERFACE_PREFIX;
 use declared::{Adapter, Described, Served};
 use functions::Functions;
-
-/// The interface that a command exports, in any version of WASI 0.2.
-const RUN_INTERFACE_PREFIX: &str = "wasi:cli/run@0.2.";
 
 /// The maximum number of types in an import that consists only of types.
 const MAX_TYPES: usize = 1_000;
