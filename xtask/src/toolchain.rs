@@ -57,7 +57,7 @@ pub fn print() -> Result<()> {
 fn needed(root: &Path) -> Result<Version> {
     let metadata = MetadataCommand::new().current_dir(root).no_deps().exec()?;
     let wharf = metadata.packages.into_iter().find(|package| package.name.as_str() == "wharf");
-    wharf.and_then(|package| package.rust_version).context("Cargo.toml of host/server has no `rust-version`")
+    wharf.and_then(|package| package.rust_version).context("Cargo.toml of host/wharf has no `rust-version`")
 }
 
 /// Returns the version of the compiler that cargo would use.

@@ -26,10 +26,16 @@ const SCENARIOS: &str = "
     tools-call-sampling tools-call-simple-text tools-call-with-logging tools-call-with-progress tools-list";
 
 /// The locations of unit tests, by the name of the crate.
-const CRATES: [(&str, &str); 5] = [
+const CRATES: [(&str, &str); 11] = [
     ("wharf_protocol", "host/protocol/src"),
     ("wharf_sandbox", "host/sandbox/src"),
-    ("wharf", "host/server/src"),
+    ("wharf_base", "host/base/src"),
+    ("wharf_schema", "host/schema/src"),
+    ("wharf_egress", "host/egress/src"),
+    ("wharf_config", "host/config/src"),
+    ("wharf_plugins", "host/plugins/src"),
+    ("wharf_serve", "host/serve/src"),
+    ("wharf_cli", "host/cli/src"),
     ("wharf_sdk", "sdk-guest/rust/src"),
     ("wharf_sdk_macros", "sdk-guest/rust/macros/src"),
 ];
@@ -219,10 +225,10 @@ fn functions_that_are_no_tests_are_told_from_tests() {
                 "sdk-guest/rust/tests/asking.rs",
             ][..],
         ),
-        (&["wharf", "tests"], &["host/server/src/lib.rs"]),
+        (&["wharf_schema", "tests"], &["host/schema/src/lib.rs"]),
         (
-            &["wharf", "tasks", "store", "tests"],
-            &["host/server/src/tasks/store.rs", "host/server/src/tasks/store/mod.rs"],
+            &["wharf_plugins", "tasks", "store", "tests"],
+            &["host/plugins/src/tasks/store.rs", "host/plugins/src/tasks/store/mod.rs"],
         ),
         (&["nobody", "store", "tests"], &[]),
     ] {
