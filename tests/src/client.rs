@@ -43,8 +43,10 @@ impl<'a> Client<'a> {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+        let recorder = self.server.transcript.connection();
+        recorder.sent(head.as_bytes());
         stream.write_all(head.as_bytes()).await?;
-        Ok(Exchange::of(Box::new(stream)))
+        Ok(Exchange::of(Box::new(stream), recorder))
     }
 
     /// Sends a request of 2026-07-28, and does not wait for the answer.

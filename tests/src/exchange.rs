@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{MODERN, PATIENCE, schema};
+use crate::{MODERN, PATIENCE, Recorder, schema};
 
 struct Head {
     status: u16,
@@ -45,13 +45,14 @@ pub struct Exchange {
     /// The method of the request (empty if it has no method), and the revision of the answer.
     pub(crate) asked: Option<(String, String)>,
     ended: bool,
+    recorder: Recorder,
     /// The last value of each that the stream has sent.
     pub last_event_id: Option<String>,
     pub retry: Option<u64>,
 }
 
 impl Exchange {
-    pub fn of(stream: Box<dyn Stream>) -> Self {
+    pub fn of(stream: Box<dyn Stream>, recorder: Recorder) -> Self {
         Self {
             stream,
             buffer: Vec::new(),
@@ -60,6 +61,7 @@ impl Exchange {
             partial: String::new(),
             asked: None,
             ended: false,
+            recorder,
             last_event_id: None,
             retry: None,
         }
@@ -71,6 +73,7 @@ impl Exchange {
         let read = timeout(PATIENCE, self.stream.read(&mut bytes)).await.expect("no bytes in time");
         // A connection that was reset has ended as well.
         let read = read.unwrap_or(0);
+        self.recorder.received(&bytes[..read]);
         self.buffer.extend_from_slice(&bytes[..read]);
         read > 0
     }

@@ -11,10 +11,11 @@ use tokio::{process::Command, time::timeout};
 
 use crate::PATIENCE;
 
-/// Removed with its contents when dropped.
+/// Removed with its contents when dropped, unless `WHARF_KEEP=1` is set.
 #[derive(Debug)]
 pub struct Folder {
-    _dir: TempDir,
+    /// `None` once it is dropped.
+    dir: Option<TempDir>,
     path: PathBuf,
 }
 
@@ -32,7 +33,7 @@ impl Folder {
         for name in ["home", "config/wharf", "plugins"] {
             std::fs::create_dir_all(path.join(name)).unwrap();
         }
-        Self { _dir: dir, path }
+        Self { dir: Some(dir), path }
     }
 
     pub fn path(&self) -> &Path {
@@ -125,6 +126,47 @@ impl Folder {
         let running = self.command(arguments, environment).output();
         timeout(PATIENCE, running).await.unwrap_or_else(|_| panic!("wharf {arguments:?} does not end")).unwrap()
     }
+}
+
+impl Drop for Folder {
+    /// Tests make their folder before anything else, so it is dropped last, and what it prints is at the end.
+    fn drop(&mut self) {
+        if std::env::var_os("WHARF_KEEP").is_some_and(|keep| keep == "1")
+            && let Some(dir) = self.dir.take()
+        {
+            eprintln!("kept: {}", dir.keep().display());
+        }
+        if std::thread::panicking()
+            && let Some(command) = again()
+        {
+            eprintln!("again: {command}");
+        }
+    }
+}
+
+/// Returns the command that runs the current test again; `None` if this program is not a test.
+fn again() -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let (target, _) = program.file_name()?.to_str()?.rsplit_once('-')?;
+    let deps = program.parent().filter(|folder| folder.ends_with("deps"))?;
+    let mut command = String::new();
+    if let Some(binary) = std::env::var_os("WHARF_BIN") {
+        command += &format!("WHARF_BIN={} ", binary.display());
+    }
+    command += "cargo test";
+    match deps.parent()?.file_name()?.to_str()? {
+        "debug" => {}
+        "release" => command += " --release",
+        profile => command += &format!(" --profile {profile}"),
+    }
+    command += &format!(" --locked --test {target}");
+    // The thread of a test has its name. With a single thread, tests run on the thread `main`.
+    let thread = std::thread::current();
+    let is_path = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_:".contains(&byte));
+    if let Some(test) = thread.name().filter(is_path).filter(|name| *name != "main") {
+        command += &format!(" {test}");
+    }
+    Some(command)
 }
 
 /// The stderr of a command.

@@ -23,7 +23,7 @@ use tokio_rustls::{
     rustls::{ClientConfig, pki_types::ServerName},
 };
 
-use crate::{Exchange, Folder, MODERN, PATIENCE, exchange::Stream, log::Log, modern_params, pipe, schema};
+use crate::{Exchange, Folder, MODERN, PATIENCE, Transcript, exchange::Stream, log::Log, modern_params, pipe, schema};
 
 /// The transport of a server.
 #[derive(Clone)]
@@ -40,6 +40,7 @@ pub struct Server {
     /// Not used if the server listens at a Unix socket.
     pub address: SocketAddr,
     pub over: Over,
+    pub(crate) transcript: Transcript,
 }
 
 impl Server {
@@ -63,11 +64,12 @@ impl Server {
     /// Starts a command that prints its address like `wharf serve`, and waits until it does.
     pub async fn of(mut command: Command, over: Over) -> Self {
         let mut child = command.spawn().unwrap();
-        let log = Log::of(child.stderr.take().unwrap());
+        let transcript = Transcript::default();
+        let log = Log::of(child.stderr.take().unwrap(), transcript.recorder());
         let line = log.wait_for("serving MCP at ").await;
         let address = line.split_once("://").and_then(|(_, rest)| rest.split('/').next()?.parse().ok());
         let address = address.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)));
-        Self { child, log, address, over }
+        Self { child, log, address, over, transcript }
     }
 
     pub fn pid(&self) -> u32 {
@@ -106,9 +108,11 @@ impl Server {
     /// Sends raw bytes on a new connection.
     pub async fn connect(&self, bytes: &[u8]) -> Exchange {
         let mut stream = self.open().await.unwrap();
+        let recorder = self.transcript.connection();
+        recorder.sent(bytes);
         // A server that has already refused may have stopped reading.
         let _ = timeout(PATIENCE, stream.write_all(bytes)).await.expect("wharf does not read");
-        Exchange::of(stream)
+        Exchange::of(stream, recorder)
     }
 
     /// Sends a request with exactly these headers, adding `Host` and the length of the body if they are missing.

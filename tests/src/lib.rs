@@ -12,7 +12,10 @@
     reason = "a test fails by panicking"
 )]
 
-use std::{path::PathBuf, task::Poll, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    task::Poll,
+};
 
 pub mod client;
 pub mod exchange;
@@ -20,21 +23,22 @@ pub mod folder;
 pub mod held;
 pub mod http;
 pub mod log;
+pub mod patience;
 pub mod pipe;
 pub mod random;
 pub mod schema;
 pub mod terminal;
+pub mod transcript;
 
 pub use exchange::{Exchange, Frame};
 pub use folder::Folder;
 pub use held::Held;
 pub use http::{Server, Session};
+pub use patience::{PATIENCE, prompt, scaled};
 pub use pipe::{Ended, Pipe};
 pub use serde_json::{Value, json};
 pub use terminal::Terminal;
-
-/// The timeout of all waits in tests that are not about time.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub use transcript::{Recorder, Transcript};
 
 pub const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 pub const MODERN: &str = "2026-07-28";
@@ -44,14 +48,30 @@ pub const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 pub const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
 pub const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
-fn target() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("target")
+/// The folder of the project.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// The binary under test: `WHARF_BIN`, else the one that `cargo xtask test` builds.
+fn target() -> PathBuf {
+    root().join("target")
+}
+
+/// The folder that cargo has built this program into, such as `target/release`.
+fn built() -> PathBuf {
+    let program = std::env::current_exe().unwrap();
+    let folder = program.parent().unwrap();
+    if folder.ends_with("deps") { folder.parent().unwrap().to_path_buf() } else { folder.to_path_buf() }
+}
+
+/// The binary under test: `WHARF_BIN`, relative to the project's folder, else the binary of the same profile as this program.
 pub fn binary() -> PathBuf {
-    let binary = std::env::var_os("WHARF_BIN").map_or_else(|| target().join("release/wharf"), PathBuf::from);
-    assert!(binary.is_file(), "{} is missing: cargo build --release", binary.display());
+    let binary = std::env::var_os("WHARF_BIN").map_or_else(|| built().join("wharf"), |given| root().join(given));
+    assert!(
+        binary.is_file(),
+        "{} is missing: cargo build --bin wharf, with the profile of the tests",
+        binary.display()
+    );
     binary
 }
 

@@ -6,7 +6,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::PATIENCE;
+use crate::{PATIENCE, Recorder};
 
 /// Collects lines as they arrive.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ struct Lines {
 }
 
 impl Log {
-    pub fn of<R: AsyncRead + Unpin + Send + 'static>(stderr: R) -> Self {
+    pub fn of<R: AsyncRead + Unpin + Send + 'static>(stderr: R, recorder: Recorder) -> Self {
         let (sender, receiver) = watch::channel(Lines::default());
         tokio::spawn(async move {
             let mut reader = BufReader::new(stderr);
@@ -27,6 +27,7 @@ impl Log {
             loop {
                 line.clear();
                 let read = reader.read_until(b'\n', &mut line).await;
+                recorder.logged(&line);
                 sender.send_modify(|lines| match read {
                     Ok(1..) => lines.text.push_str(&String::from_utf8_lossy(&line)),
                     _ => lines.ended = true,

@@ -16,7 +16,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Folder, MODERN, PATIENCE, VERSION_KEY, log::Log, modern_params, schema};
+use crate::{Folder, MODERN, PATIENCE, Transcript, VERSION_KEY, log::Log, modern_params, schema};
 
 /// Answers requests of the server: returns the result, or `None` to leave the request to the test.
 pub type Handler = Box<dyn FnMut(&str, &Value) -> Option<Value> + Send>;
@@ -36,6 +36,7 @@ pub struct Pipe {
     pub handled: Vec<Value>,
     revision: Option<String>,
     next_id: u64,
+    transcript: Transcript,
 }
 
 /// The exit of a wharf.
@@ -46,6 +47,8 @@ pub struct Ended {
     pub rest: Vec<Value>,
     pub took: Duration,
     pub log: String,
+    /// Printed if the test fails later.
+    _transcript: Transcript,
 }
 
 impl Pipe {
@@ -71,13 +74,17 @@ impl Pipe {
     fn of(mut command: tokio::process::Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take();
-        let log = Log::of(child.stderr.take().unwrap());
+        let transcript = Transcript::default();
+        let log = Log::of(child.stderr.take().unwrap(), transcript.recorder());
+        let received = transcript.recorder();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             loop {
                 let mut line = Vec::new();
-                match stdout.read_until(b'\n', &mut line).await {
+                let read = stdout.read_until(b'\n', &mut line).await;
+                received.received(&line);
+                match read {
                     Ok(1..) if sender.send(line).is_ok() => {}
                     _ => return,
                 }
@@ -95,6 +102,7 @@ impl Pipe {
             handled: Vec::new(),
             revision: None,
             next_id: 1,
+            transcript,
         }
     }
 
@@ -131,6 +139,7 @@ impl Pipe {
                 self.remember(&message);
             }
         }
+        self.transcript.recorder().sent(bytes);
         let stdin = self.stdin.as_mut().expect("stdin is open");
         timeout(PATIENCE, stdin.write_all(bytes)).await.expect("wharf does not read").unwrap();
         stdin.flush().await.unwrap();
@@ -255,7 +264,7 @@ impl Pipe {
     pub async fn find(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.find_within(PATIENCE, &wanted)
             .await
-            .unwrap_or_else(|| panic!("{what} does not come; there is {:?}\nstderr:\n{}", self.inbox, self.log.text()))
+            .unwrap_or_else(|| panic!("{what} does not come; there is {:?}", self.inbox))
     }
 
     /// The same with its own timeout; `None` if there is no such message in time.
@@ -359,7 +368,8 @@ impl Pipe {
             rest.push(message);
         }
         let status = timeout(PATIENCE, self.child.wait()).await.expect("wharf does not end").unwrap();
-        Ended { status, rest, took: started.elapsed(), log: self.log.whole().await }
+        let (took, log) = (started.elapsed(), self.log.whole().await);
+        Ended { status, rest, took, log, _transcript: self.transcript }
     }
 
     /// Closes stdin and waits until wharf exits.

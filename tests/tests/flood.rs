@@ -169,7 +169,8 @@ async fn a_pipe_that_nobody_reads_stops_its_client_and_no_one_else() {
     let folder = folder("");
     let mut command = folder.command(&["serve", "--stdio", "--listen", "127.0.0.1:0"], &[]);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-    let log = e2e::log::Log::of(child.stderr.take().unwrap());
+    let transcript = e2e::Transcript::default();
+    let log = e2e::log::Log::of(child.stderr.take().unwrap(), transcript.recorder());
     let line = log.wait_for("serving MCP at http://").await;
     let address: std::net::SocketAddr =
         line.split("http://").nth(1).unwrap().split('/').next().unwrap().parse().unwrap();

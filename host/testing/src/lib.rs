@@ -1,9 +1,16 @@
-//! What the unit tests of several crates use.
+//! What the tests of several crates use.
 
-#![expect(clippy::disallowed_methods, clippy::indexing_slicing, clippy::unwrap_used, reason = "only tests use it")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "only tests use it"
+)]
 #![forbid(unsafe_code)]
 
 pub mod paths;
+pub mod schema;
 
 /// Makes a folder with these files, which takes the place of /proc or /sys of another machine.
 pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
-use wharf::egress::{
+use wharf_egress::{
     Allowance, Egress,
     rule::{Rule, Written},
 };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use wharf::egress::mask::{Masker, Masks};
+use wharf_egress::mask::{Masker, Masks};
 
 /// Kinds of characters that no encoder treats differently.
 const KINDS: [&str; 3] = ["abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"];

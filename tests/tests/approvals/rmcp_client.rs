@@ -68,7 +68,7 @@ async fn connect(folder: &Folder, server: Option<&Server>, application: Applicat
             let command = folder.command(&["run"], &[TOKEN]);
             let (child, stderr) = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn().unwrap();
             // Its log is read, so that it never blocks on writing it.
-            Log::of(stderr.unwrap());
+            Log::of(stderr.unwrap(), e2e::Recorder::default());
             within("the beginning", application.serve_with_lifecycle(child, mode)).await
         }
         Some(server) => {

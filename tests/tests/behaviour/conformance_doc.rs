@@ -110,7 +110,13 @@ fn tests(source: &str) -> BTreeSet<&str> {
 fn places(path: &[&str]) -> Vec<String> {
     match path {
         [file] => {
-            let folders = ["tests/tests/behaviour", "tests/tests/login", "tests/tests", "sdk-guest/rust/tests"];
+            let folders = [
+                "tests/tests/behaviour",
+                "tests/tests/login",
+                "tests/tests",
+                "host/protocol/tests",
+                "sdk-guest/rust/tests",
+            ];
             folders.map(|at| format!("{at}/{file}.rs")).to_vec()
         }
         [name, modules @ .., "tests"] => {
@@ -222,6 +228,7 @@ fn functions_that_are_no_tests_are_told_from_tests() {
                 "tests/tests/behaviour/asking.rs",
                 "tests/tests/login/asking.rs",
                 "tests/tests/asking.rs",
+                "host/protocol/tests/asking.rs",
                 "sdk-guest/rust/tests/asking.rs",
             ][..],
         ),

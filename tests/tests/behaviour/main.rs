@@ -33,7 +33,6 @@ mod memory;
 mod modern_only;
 mod often_wrong;
 mod profiles;
-mod properties;
 mod protocol_legacy;
 mod protocol_modern;
 mod protocol_pipe;

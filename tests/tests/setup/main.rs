@@ -6,5 +6,4 @@
 mod builtins;
 mod codes;
 mod doctor;
-mod edits;
 mod install;

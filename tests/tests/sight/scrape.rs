@@ -72,7 +72,7 @@ pub async fn ask(address: &str, method: &str, path: &str, headers: &[(&str, &str
     }
     let mut stream = timeout(PATIENCE, TcpStream::connect(address)).await.expect("no connection").unwrap();
     stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
-    let mut exchange = Exchange::of(Box::new(stream));
+    let mut exchange = Exchange::of(Box::new(stream), e2e::Recorder::default());
     exchange.read_head().await;
     exchange
 }

@@ -3,6 +3,8 @@
 //! The functions work on text; their callers read and write the files.
 
 pub mod clients;
+#[cfg(test)]
+mod edits;
 pub mod form;
 pub mod format;
 mod json;

@@ -75,15 +75,12 @@ mod tests {
             });
             assert_eq!(found, expected, "{values:?} {query:?}");
         }
-        let mut long = HeaderMap::new();
-        let value = format!("Bearer {}", "a".repeat(MAX_TOKEN_BYTES + 1));
-        long.insert(header::AUTHORIZATION, value.parse().unwrap());
-        assert!(matches!(token(&long, None), Err(Refused::Invalid(_))));
     }
 
     #[test]
     fn a_token_has_a_longest_length() {
-        for (bytes, fits) in [(12 << 10, true), ((12 << 10) + 1, false), (16 << 10, false)] {
+        assert_eq!(MAX_TOKEN_BYTES, 12 << 10);
+        for (bytes, fits) in [(MAX_TOKEN_BYTES, true), (MAX_TOKEN_BYTES + 1, false), (16 << 10, false)] {
             let mut headers = HeaderMap::new();
             let value = format!("Bearer {}", "a".repeat(bytes));
             headers.insert(header::AUTHORIZATION, value.parse().unwrap());

@@ -2,7 +2,7 @@
 
 use std::{process::Stdio, time::Duration};
 
-use e2e::{Folder, PATIENCE, Server, Value, json, log::Log};
+use e2e::{Folder, PATIENCE, Recorder, Server, Value, json, log::Log};
 use rmcp::{
     ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData, RoleClient,
     model::*,
@@ -198,7 +198,7 @@ impl Connected {
             Line::Stdio => {
                 let command = folder.command(&["run", "-c", &config], &environment);
                 let (child, stderr) = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn().unwrap();
-                let log = Log::of(stderr.unwrap());
+                let log = Log::of(stderr.unwrap(), Recorder::default());
                 (within("the beginning", application.serve_with_lifecycle(child, mode)).await, Wharf::Child(log))
             }
             Line::Http => {

@@ -188,7 +188,7 @@ async fn smearers(sandbox: &Arc<Sandbox>, code: &Code, languages: bool) -> Resul
         hostile("no_such_tool", "{}"),
     ];
     let mut found: Vec<(&str, PathBuf, Vec<Asked>)> = vec![("hostile", e2e::plugin("hostile"), hostile)];
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("guests/languages");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("guests/languages");
     let simple = || vec![("test_simple_text", "{}".to_owned()), ("test_error_handling", "{}".to_owned())];
     found.push(("rust", e2e::plugin("conformance"), simple()));
     for language in ["ts", "python", "go", "c"] {

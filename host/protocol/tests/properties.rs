@@ -1,10 +1,12 @@
 //! Properties of generated messages: parsing never panics, serialized messages are read back unchanged, and everything that a plugin offers
 //! is valid in every revision according to its official schema.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::time::SystemTime;
 
-use e2e::{Value, json, schema};
 use proptest::{collection, option, prelude::*};
+use serde_json::{Value, json};
 use wharf_protocol::{
     Frame, Id, Message, Object, Revision, RpcError, Shown,
     encode::{CacheHint, Encoder},
@@ -15,6 +17,7 @@ use wharf_protocol::{
     params,
     task::{Detail, Task, TaskStatus},
 };
+use wharf_testing::schema;
 
 fn encoders() -> [Encoder; 5] {
     let server =

@@ -1,7 +1,8 @@
-//! Edits of clients' configs, whatever else they contain.
+//! A property of edits: whatever a config contains, an edit changes only the server's entry, and can be undone.
 
 use proptest::{collection::vec, prelude::*};
-use wharf::setup::{
+
+use super::{
     clients::{ALL, Server, find},
     format::Format,
 };

@@ -1,0 +1,23 @@
+//! How long tests wait, and how long something may take.
+
+use std::{sync::LazyLock, time::Duration};
+
+/// The timeout of all waits in tests that are not about time.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The value of `WHARF_TEST_PATIENCE`, by which all bounds on time are multiplied; 1 by default.
+static FACTOR: LazyLock<u32> = LazyLock::new(|| match std::env::var("WHARF_TEST_PATIENCE") {
+    Ok(text) => text.parse().ok().filter(|factor| *factor > 0).expect("WHARF_TEST_PATIENCE is a number from 1"),
+    Err(_) => 1,
+});
+
+/// Returns the bound on the time of what has to happen at once. A machine under load stays below it; what does not happen at once takes
+/// much longer, such as the rest of a call or the timeout of a wait.
+pub fn prompt() -> Duration {
+    scaled(Duration::from_secs(5))
+}
+
+/// Returns a time that the speed of the machine matters for, multiplied by `WHARF_TEST_PATIENCE`.
+pub fn scaled(time: Duration) -> Duration {
+    time * *FACTOR
+}
