@@ -2,6 +2,7 @@
 
 use wharf_protocol::{
     Level, Method, RpcError,
+    encode::Encoder,
     params::{self, Params},
     revision::Era,
 };
@@ -15,7 +16,7 @@ pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Res
     if ctx.encoder.revision.era() == Era::Modern {
         ctx.meta.log_level()?;
     }
-    let known = ctx.method(method)?;
+    let known = find(&ctx.encoder, method)?;
     let timing = ctx.server.observers.time(known, ctx.encoder.revision);
     let answer = dispatch(ctx, known, params).await;
     if let Some(timing) = timing {
@@ -25,6 +26,13 @@ pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Res
         call::refused(ctx, known, params, error).await;
     }
     answer
+}
+
+/// Returns the method with this name, if the revision has it.
+pub fn find(encoder: &Encoder, name: &str) -> Result<Method, RpcError> {
+    Method::parse(name)
+        .filter(|method| method.is_in(encoder.revision, encoder.tasks))
+        .ok_or_else(|| RpcError::method_not_found(name))
 }
 
 async fn dispatch(ctx: &Context, method: Method, params: Option<&Params>) -> Result<Answer, RpcError> {
@@ -48,7 +56,7 @@ async fn dispatch(ctx: &Context, method: Method, params: Option<&Params>) -> Res
         Method::ListTasks => tasks::list(ctx, &params::read(params)?).await,
         Method::Discover => {
             ctx.server.ready_to_introduce().await;
-            let instructions = ctx.server.instructions(&ctx.caller, ctx.profile.as_deref());
+            let instructions = ctx.server.instructions(ctx.caller(), ctx.profile());
             Ok(ctx.encoder.discover(instructions.as_ref()))
         }
         Method::Listen => listen::listen(ctx, params::read(params)?).await,

@@ -12,10 +12,11 @@ use wharf_protocol::{
     notification::{self, KnownNotification},
 };
 
-use super::admission::{self, Admitted, Door, Named};
+use super::admission::{self, Admitted, Door, Named, Refusal};
 use crate::{
     client::{
-        context::By, in_flight::InFlight, notifier::Feed, outbox::Outbox, seat::Taken, server::Server, session::Session,
+        context::Arrival, in_flight::InFlight, notifier::Feed, outbox::Outbox, seat::Taken, server::Server,
+        session::Session,
     },
     methods::response::Text,
 };
@@ -219,20 +220,33 @@ impl Pipe {
         if request.known() == Some(Method::Initialize) {
             self.server.ready_to_introduce().await;
         }
-        let mut ctx = match self.admit(&request, charge, party) {
+        let arrival = Arrival {
+            transport: Some(self.client.transport),
+            caller: self.caller.lock().clone(),
+            party,
+            profile: self.client.profile.clone(),
+            roots: self.client.roots.clone(),
+            approved: false,
+            stop: Some(Arc::clone(&self.stop)),
+            charge,
+            link: None,
+            request_id: None,
+        };
+        let door = Door { server: &self.server, accounts: &self.accounts, modern: self.modern, headers: None };
+        let session = || self.session().map_or(Named::None, Named::Is);
+        let admitted = admission::admit(&door, arrival, &request, session, |_| self.outbox.of_request());
+        let ctx = match admitted {
             Ok(Admitted::Runs(ctx)) => ctx,
             Ok(Admitted::Opens(session, result)) => {
                 *self.session.lock() = Some(session);
                 return self.send(result_text(&request.id, &result)).await;
             }
             Ok(Admitted::Is(result)) => return self.send(result_text(&request.id, &result)).await,
-            Err(error) => return self.refuse(Malformed { id: Some(request.id), error }).await,
+            Err(Refusal { error, .. }) => return self.refuse(Malformed { id: Some(request.id), error }).await,
         };
         if let Some(session) = &ctx.session {
             self.begin(session);
         }
-        ctx.roots.clone_from(&self.client.roots);
-        ctx.connection = Some(Arc::clone(&self.stop));
         // Registered as under way before the next line is read, since that line may cancel it.
         let entered = match self.in_flight.enter(&request.id, &ctx.outbox.voice) {
             Ok(entered) => entered,
@@ -259,16 +273,5 @@ impl Pipe {
                 pipe.send(notification::cancelled(&request.id, "the server is stopping")).await;
             }
         });
-    }
-
-    /// Admits or refuses a request.
-    fn admit(&self, request: &Request, charge: Arc<Charge>, party: Party) -> Result<Admitted, RpcError> {
-        let (caller, transport) = (&self.caller.lock().clone(), &self.client.transport);
-        let (server, accounts, transport) = (&self.server, &self.accounts, *transport);
-        let profile = self.client.profile.as_ref();
-        let by = By { caller, party };
-        let door = Door { server, by, accounts, profile, modern: self.modern, headers: None, transport };
-        let session = || self.session().map_or(Named::None, Named::Is);
-        admission::admit(&door, request, charge, session, |_| self.outbox.of_request()).map_err(|refusal| refusal.error)
     }
 }

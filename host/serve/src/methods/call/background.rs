@@ -99,7 +99,7 @@ pub async fn begin(
     let purpose = terms.purpose;
     let record = |number| Record { number, task, owner: ctx.owner(), purpose, questions: Vec::new(), outcome: None };
     let session = ctx.session.as_ref().map(|session| session.ended.clone());
-    tasks.insert(&running, (ctx.party, session.clone()), record, paid).await?;
+    tasks.insert(&running, (ctx.party(), session.clone()), record, paid).await?;
     let work = match done {
         Some(answered) => Box::pin(std::future::ready(answered)),
         None => work,

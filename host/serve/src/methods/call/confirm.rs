@@ -49,7 +49,7 @@ pub async fn pass(
     if !is_asked(confirm, request, roots) {
         return Ok(None);
     }
-    if ctx.approved {
+    if ctx.arrival.approved {
         return Ok(Some(Approval::Client));
     }
     let subject = subject(request, roots);
@@ -191,7 +191,7 @@ impl Gate<'_> {
         let approvals = &self.ctx.server.approvals;
         let asking = Arc::new(OfRequest(self.ctx.seat()));
         let told = heavy(self.request.bytes, || self.subject.json(&self.ctx.principal().to_string()));
-        match approvals.ask_program((self.ctx.party, asking), command, &told, self.longest()).await {
+        match approvals.ask_program((self.ctx.party(), asking), command, &told, self.longest()).await {
             Ok(Some(remember)) => Ok(Answered::Yes(remember)),
             Ok(None) => Ok(Answered::No("The operator's program for approvals said no; nothing was run.".into())),
             Err(error) => {
@@ -296,7 +296,7 @@ impl Gate<'_> {
                 let charge = session.account.charge(KIND_BYTES).ok();
                 charge.is_some_and(|charge| session.approvals.remembered.add(self.kind, charge))
             }
-            None => server.approvals.principals.add(ctx.principal(), ctx.party, self.kind).is_ok(),
+            None => server.approvals.principals.add(ctx.principal(), ctx.party(), self.kind).is_ok(),
         }
     }
 

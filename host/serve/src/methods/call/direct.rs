@@ -3,11 +3,16 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use wharf_protocol::model::ToolResult;
+use wharf_protocol::{Id, meta::RequestMeta, model::ToolResult};
 
 use super::tool::{Wanted, call as call_tool};
-use crate::client::{context::Context, outbox::Outbox, server::Server};
+use crate::client::{
+    context::{Arrival, Context, Declared},
+    outbox::Outbox,
+    server::Server,
+};
 use wharf_base::{ledger::Account, party::party, principal::Principal};
+use wharf_config::auth::Caller;
 
 /// Calls a tool. `approved`: whether a person has approved the call. The error is a sentence.
 pub async fn call(
@@ -22,8 +27,19 @@ pub async fn call(
     let charge = client.charge(text.get().len()).map_err(|full| full.to_string())?;
     // Nobody reads the notifications of this call, so the queue is tiny and most are dropped.
     let (outbox, _messages) = Outbox::new(1, Account::clone(&client));
-    let mut ctx = Context::direct(server, principal, outbox, Arc::new(charge));
-    ctx.approved = approved;
+    let arrival = Arrival {
+        transport: None,
+        party: client.party(),
+        caller: Caller::Owner(principal),
+        profile: None,
+        roots: None,
+        approved,
+        stop: None,
+        charge: Arc::new(charge),
+        link: None,
+        request_id: None,
+    };
+    let ctx = Context::new(server, arrival, Id::number(1), RequestMeta::default(), Declared::Nothing, outbox);
     let wanted = Wanted {
         name: tool.to_owned(),
         arguments: Some(&text),

@@ -65,7 +65,7 @@ pub async fn pass(
 pub fn begin(ctx: &Context, request: &Request<'_>) -> Result<Passed, Failed> {
     let quotas = &ctx.server.quotas;
     let of_plugin = request.served.config.calls.as_ref().map(|quota| (quota, None));
-    let Some(rights) = ctx.server.rights(&ctx.caller) else {
+    let Some(rights) = ctx.server.rights(ctx.caller()) else {
         let turn = quotas.begin(of_plugin).map_err(|(quota, spent)| too_many(ctx, request, quota, "", spent))?;
         return Ok(Passed { _turn: turn.map(|turn| ctx.run(turn)), ..Passed::default() });
     };
@@ -146,7 +146,7 @@ async fn roots(
     if !request.served.config.grants.roots.is_given() {
         return Ok(CallRoots::default());
     }
-    if let Some(given) = &ctx.roots {
+    if let Some(given) = &ctx.arrival.roots {
         return Ok(given.clone());
     }
     if !ctx.capabilities.roots {

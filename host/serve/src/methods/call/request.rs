@@ -50,7 +50,7 @@ impl Request<'_> {
     pub fn root_owner<'a>(&self, ctx: &'a Context) -> Option<&'a Arc<Session>> {
         let are_the_clients = self.served.config.grants.roots.is_given()
             && ctx.capabilities.roots
-            && ctx.roots.is_none()
+            && ctx.arrival.roots.is_none()
             && ctx.server.scopes.accepts_roots().is_ok();
         ctx.session.as_ref().filter(|_| are_the_clients)
     }
@@ -89,7 +89,7 @@ impl Request<'_> {
             carried.ticket = None;
             return Ok(carried);
         }
-        match carried.ticket.take().map(|ticket| ctx.server.approvals.tickets.redeem(&ticket, ctx.party)) {
+        match carried.ticket.take().map(|ticket| ctx.server.approvals.tickets.redeem(&ticket, ctx.party())) {
             Some(Redeemed::Used) => {
                 return Err(RpcError::invalid_params(
                     "this `requestState` has an approval in it that was used already; call again without it",

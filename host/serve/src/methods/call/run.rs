@@ -52,7 +52,7 @@ pub async fn run_once<O: Operation>(
         Method::Complete => served.config.unasked_grants(),
         _ => Cow::Borrowed(&served.config.grants),
     };
-    let mut scope = ctx.server.scopes.for_call(id, &grants, roots, ctx.party);
+    let mut scope = ctx.server.scopes.for_call(id, &grants, roots, ctx.party());
     // Tasks may run longer than other calls.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
     // State that a call leaves in an instance is only for calls of the same client.
@@ -76,7 +76,7 @@ pub async fn run_once<O: Operation>(
         return closed(record).await;
     }
     let span = tracing::debug_span!("run", plugin = id, action = request.method.as_str());
-    let call = Call { operation, scope, events: ctx.events(id), timeout, client, party: ctx.party };
+    let call = Call { operation, scope, events: ctx.events(id), timeout, client, party: ctx.party() };
     let call = served.plugin.call(call).instrument(span);
     let lost = async {
         match owner {
@@ -143,7 +143,7 @@ pub async fn run_once<O: Operation>(
 
 /// Takes the two places that one run of a task needs: one of the plugin's, and one of all plugins'.
 async fn turns(ctx: &Context, served: &Served) -> [Place; 2] {
-    [served.tasks.wait(ctx.party).await, ctx.server.tasks.turn(ctx.party).await]
+    [served.tasks.wait(ctx.party()).await, ctx.server.tasks.turn(ctx.party()).await]
 }
 
 /// What a caller lost during its call.
@@ -170,7 +170,7 @@ impl Lost {
 
 /// Resolves when the caller loses what the call was admitted with: what the roles of the config gave, or its API key.
 async fn outlived(ctx: &Context, request: &Request<'_>, passed: &Passed) -> Lost {
-    let Some(identity) = ctx.caller.identity() else { return std::future::pending().await };
+    let Some(identity) = ctx.caller().identity() else { return std::future::pending().await };
     let (rights, has_roots) = (passed.rights.as_ref(), !passed.roots.all.is_empty());
     let mut config = ctx.server.config.clone();
     let gives = |now: &Arc<Config>| now.roles.still_give(identity, rights, &request.entry, has_roots);

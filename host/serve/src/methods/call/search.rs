@@ -60,7 +60,7 @@ struct ReadResource {
 
 /// Whether this is one of the search tools, and this client has them.
 pub fn is_own(ctx: &Context, name: &str) -> bool {
-    [FIND, CALL, READ].contains(&name) && ctx.server.style(ctx.profile.as_deref()) == Style::Search
+    [FIND, CALL, READ].contains(&name) && ctx.server.style(ctx.profile()) == Style::Search
 }
 
 /// Answers a call of a search tool. A mistake of the model becomes a result that explains it, since many programs stop at an error.
@@ -170,9 +170,7 @@ fn structured(value: Value, bytes: usize) -> Answered {
 async fn call_tool(ctx: &Context, asked: CallTool<'_>, retry: Retry) -> Result<Answered, RpcError> {
     let CallTool { name, arguments } = asked;
     let answers = is_answer(&retry);
-    let mut ctx = ctx.clone();
-    // The client never saw the tool, so it could not repeat its arguments in headers.
-    ctx.headers = None;
+    let ctx = ctx.without_headers();
     let answered = Box::pin(tool::call(&ctx, Wanted { name, arguments, retry, task: None, by_model: true })).await;
     in_words(answered, answers, "Look for it with find_tools.")
 }

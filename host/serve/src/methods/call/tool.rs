@@ -99,7 +99,7 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
     };
     let carried = request.open(ctx, &retry)?;
     let Fits { value: arguments, without_nulls } =
-        match tool.input.check_within(arguments, bytes, limit, (&served.checks, ctx.party)).await {
+        match tool.input.check_within(arguments, bytes, limit, (&served.checks, ctx.party())).await {
             Ok(fits) => fits,
             Err(problem) => {
                 return Ok(Answered::error(format!("The arguments do not fit the tool's schema: {problem}")));
@@ -209,7 +209,7 @@ impl Call {
             Request { method, name: &self.name, arguments: &self.arguments, bytes, served, entry, tool: Some(tool) };
         let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
         match request.run(ctx, self.prepared, operation).await {
-            Ok(Ran { outcome, hints }) => checked(served, ctx.party, tool, with_hints(outcome, hints)).await,
+            Ok(Ran { outcome, hints }) => checked(served, ctx.party(), tool, with_hints(outcome, hints)).await,
             Err(failed) => Answered::failed(failed),
         }
     }

@@ -19,7 +19,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use wharf_protocol::{
     Feature, Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
     message::{error_text, result_text},
-    meta::RequestMeta,
+    meta::{RequestMeta, Trace},
     notification::KnownNotification,
     revision::Era,
 };
@@ -28,7 +28,7 @@ use super::{
     access_log::Noted,
     body::{Hold, read_message},
     connections::Peer,
-    headers::{VERSION_HEADER, accepts, text},
+    headers::{VERSION_HEADER, accepts, request_id, text},
     listens::{Listen, Listens},
     refused::{Refused, json},
     reply::{First, Reply, Running, Work, accepted, answered, event_stream},
@@ -38,7 +38,7 @@ use super::{
 };
 use crate::{
     client::{
-        context::{By, Context, ItsSeat},
+        context::{Arrival, Context, ItsSeat},
         notifier::Feed,
         outbox::{Outbox, Queued},
         seat::{Seats, Taken, no_place},
@@ -164,7 +164,11 @@ impl Endpoint {
         if request.known() == Some(Method::Initialize) {
             self.server.ready_to_introduce().await;
         }
-        let door = self.door(from.visitor, headers, true);
+        // A stream that waits for changes ends when another client needs its place.
+        let over = (request.known() == Some(Method::Listen)).then(|| self.server.closing.child_token());
+        let arrival = self.arrival(headers, &from, over.clone());
+        let door =
+            Door { server: &self.server, accounts: &from.visitor.accounts, modern: true, headers: Some(headers) };
         let mut messages = None;
         let outbox = |session: Option<&Session>| {
             let account = session.map_or(&*from.visitor.accounts, |session| &session.account);
@@ -173,16 +177,16 @@ impl Endpoint {
             outbox
         };
         let session = || self.named(headers, from.visitor);
-        let admitted = admission::admit(&door, &request, Arc::clone(&from.charge), session, outbox);
+        let admitted = admission::admit(&door, arrival, &request, session, outbox);
         match (admitted.map_err(|refusal| refused(refusal, Some(&request)))?, messages) {
             (Admitted::Runs(ctx), Some(messages)) => match ctx.session.clone() {
                 Some(session) => {
                     let taken = self.seat(from.visitor.accounts.party(), Some(&request))?;
-                    let (work, seat) = self.begin(*ctx, &session, request, taken, from.visitor)?;
+                    let (work, seat) = self.begin(ctx, &session, request, taken, from.visitor)?;
                     let running = Running::start(work, messages, |work| self.detached(work)).await;
                     Ok(self.respond(&session, from.visitor.accounts.party(), running, &[seat]).await)
                 }
-                None => self.modern(*ctx, request, messages, from.visitor).await,
+                None => self.modern(ctx, request, over, messages, from.visitor).await,
             },
             (Admitted::Opens(session, result), _) => {
                 let mut response = json(StatusCode::OK, result_text(&request.id, &result));
@@ -222,11 +226,22 @@ impl Endpoint {
         }
     }
 
-    fn door<'a>(&'a self, visitor: &'a Visitor, headers: &'a HeaderMap, modern: bool) -> Door<'a> {
-        let Visitor { peer, caller, accounts, profile } = visitor;
-        let (server, profile, transport) = (&self.server, profile.as_ref(), peer.remote().transport());
-        let by = By { caller, party: accounts.party() };
-        Door { server, by, accounts, profile, modern, headers: Some(headers), transport }
+    /// Returns what is known about the requests of this message. `over`: is cancelled when the stream that the message asks for is to end.
+    fn arrival(&self, headers: &HeaderMap, from: &Source<'_>, over: Option<CancellationToken>) -> Arrival {
+        let Visitor { peer, caller, accounts, profile } = from.visitor;
+        let traceparent = self.server.observers.trace().then(|| text(headers, "traceparent")).flatten();
+        Arrival {
+            transport: Some(peer.remote().transport()),
+            caller: caller.clone(),
+            party: accounts.party(),
+            profile: profile.clone(),
+            roots: None,
+            approved: false,
+            stop: over.map(Arc::new),
+            charge: Arc::clone(&from.charge),
+            link: traceparent.and_then(|text| Trace::parse(text, None)).map(Arc::new),
+            request_id: request_id(headers).cloned(),
+        }
     }
 
     /// Takes a place for a stream that stays open. `over`: is cancelled when another client needs the place.
@@ -332,12 +347,14 @@ impl Endpoint {
             places.push(self.seat(from.visitor.accounts.party(), None)?);
         }
         let (outbox, messages) = Outbox::new(MAX_QUEUED_BYTES, session.account.clone());
-        let door = self.door(from.visitor, headers, false);
+        let arrival = self.arrival(headers, &from, None);
+        let door =
+            Door { server: &self.server, accounts: &from.visitor.accounts, modern: false, headers: Some(headers) };
         let (mut ids, mut contexts) = (HashSet::new(), VecDeque::with_capacity(requests));
         for message in &batch {
             let Ok(Message::Request(request)) = message else { continue };
             let session = || Named::Is(Arc::clone(&session));
-            let admitted = admission::admit(&door, request, Arc::clone(&from.charge), session, |_| outbox.of_request());
+            let admitted = admission::admit(&door, arrival.clone(), request, session, |_| outbox.of_request());
             match admitted {
                 Ok(Admitted::Runs(ctx)) if ids.insert(&request.id) => contexts.push_back(ctx),
                 _ => {
@@ -353,7 +370,7 @@ impl Endpoint {
                 Ok(Message::Request(request)) => {
                     let Some((ctx, taken)) = contexts.pop_front().zip(places.pop()) else { continue };
                     let id = request.id.clone();
-                    match self.begin(*ctx, &session, request, taken, from.visitor) {
+                    match self.begin(ctx, &session, request, taken, from.visitor) {
                         Ok((work, seat)) => {
                             begun.push(self.detached(work));
                             seats.push(seat);
@@ -396,21 +413,19 @@ impl Endpoint {
         Ok(self.respond(&session, from.visitor.accounts.party(), Running { work, messages, ended: None }, &seats).await)
     }
 
-    /// Answers a modern request.
+    /// Answers a modern request. `over`: given if the request waits for changes; is cancelled when it is to end.
     async fn modern(
         self: &Arc<Self>,
-        mut ctx: Context,
+        ctx: Context,
         request: Request,
+        over: Option<CancellationToken>,
         messages: mpsc::UnboundedReceiver<Queued>,
         visitor: &Visitor,
     ) -> Result<HttpResponse, Refused> {
-        let listens = request.known() == Some(Method::Listen);
-        let place = if listens {
-            let over = self.server.closing.child_token();
-            ctx.connection = Some(Arc::new(over.clone()));
-            Place::Listens(self.listen(ctx.party, over, Some(&request))?)
-        } else {
-            Place::Sits(ctx.sit(self.seat(ctx.party, Some(&request))?))
+        let listens = over.is_some();
+        let place = match over {
+            Some(over) => Place::Listens(self.listen(ctx.party(), over, Some(&request))?),
+            None => Place::Sits(ctx.sit(self.seat(ctx.party(), Some(&request))?)),
         };
         let (accounts, busy) = (visitor.accounts.clone(), visitor.peer.work());
         let work = Box::pin(async move {
