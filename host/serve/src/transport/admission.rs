@@ -1,16 +1,13 @@
 //! Admits or refuses every request, whichever transport it came by. An admitted request gets its context, made from the
 //! way it arrived and from its session or, for a modern request, from its own `_meta`.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::sync::Arc;
 
-use futures_util::FutureExt;
 use http::HeaderMap;
-use tracing::Instrument;
 use wharf_protocol::{
     Method, Request, Revision, RpcError,
-    error::clip,
     meta::{ModernClaim, RequestMeta},
-    params::{self, Params},
+    params,
 };
 
 use super::http::headers::{VERSION_HEADER, check_name, single, text};
@@ -21,7 +18,7 @@ use crate::{
         server::Server,
         session::Session,
     },
-    methods::{response::Answer, router},
+    methods::router,
 };
 use wharf_base::ledger::Accounts;
 
@@ -198,18 +195,4 @@ pub fn check_version(headers: &HeaderMap) -> Result<(), RpcError> {
 /// The error for a request that belongs to no session and lacks something that a modern request needs.
 fn unclaimed(meta: &RequestMeta) -> RpcError {
     meta.modern_claim().err().unwrap_or_else(|| RpcError::invalid_params("missing `_meta`"))
-}
-
-/// Answers a request, even if wharf panics: that becomes an error with a number that the operator finds in the log.
-pub async fn answer(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {
-    let span =
-        tracing::debug_span!("request", method = %clip(method), id = ?ctx.id, principal = ctx.principal().short());
-    match AssertUnwindSafe(router::handle(ctx, method, params)).catch_unwind().instrument(span).await {
-        Ok(answer) => answer,
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            Err(ctx.server.incident(&text))
-        }
-    }
 }

@@ -18,7 +18,7 @@ use crate::{
         context::Arrival, in_flight::InFlight, notifier::Feed, outbox::Outbox, seat::Taken, server::Server,
         session::Session,
     },
-    methods::response::Text,
+    methods::{response::ResponseText, router},
 };
 use wharf_base::{
     ledger::{Accounts, Charge},
@@ -53,13 +53,6 @@ pub struct Pipe {
     session: Mutex<Option<Arc<Session>>>,
     in_flight: InFlight,
     feeding: Mutex<bool>,
-}
-
-/// What a request holds while it is worked on.
-struct Paid {
-    charge: Arc<Charge>,
-    party: Party,
-    place: Option<Taken>,
 }
 
 impl Pipe {
@@ -128,32 +121,26 @@ impl Pipe {
             return Ok(());
         }
         let charge = Arc::new(charge);
-        let frame = Frame::parse(line);
-        let taken = |message: &Message| {
-            let place = if matches!(message, Message::Request(_)) { place()? } else { None };
-            Ok(Paid { charge: Arc::clone(&charge), party, place })
-        };
-        match frame {
-            Ok(Frame::One(message)) => {
-                let paid = taken(&message)?;
-                self.message(message, paid).await;
-            }
-            Ok(Frame::Batch(messages)) if self.knows_batches() => {
-                for message in messages {
-                    match message {
-                        Ok(message) => {
-                            let paid = taken(&message)?;
-                            self.message(message, paid).await;
-                        }
-                        Err(malformed) => self.refuse(malformed).await,
-                    }
-                }
-            }
+        let (one, batch) = match Frame::parse(line) {
+            Ok(Frame::One(message)) => (Some(Ok(message)), Vec::new()),
+            Ok(Frame::Batch(messages)) if self.knows_batches() => (None, messages),
             Ok(Frame::Batch(_)) => {
                 let error = RpcError::invalid_request("batches exist only in sessions of revision 2025-03-26");
-                self.refuse(Malformed { id: None, error }).await;
+                (Some(Err(Malformed { id: None, error })), Vec::new())
             }
-            Err(malformed) => self.refuse(malformed).await,
+            Err(malformed) => (Some(Err(malformed)), Vec::new()),
+        };
+        for message in one.into_iter().chain(batch) {
+            match message {
+                Ok(Message::Request(request)) => self.request(request, Arc::clone(&charge), party, place()?).await,
+                Ok(Message::Notification(notification)) => self.notification(&notification),
+                Ok(Message::Response(response)) => {
+                    if let Some(session) = self.session() {
+                        session.take_response(response);
+                    }
+                }
+                Err(malformed) => self.refuse(malformed).await,
+            }
         }
         Ok(())
     }
@@ -161,18 +148,6 @@ impl Pipe {
     /// Whether the session's revision has batches, as only 2025-03-26 does. The answers to a batch are sent one by one.
     fn knows_batches(&self) -> bool {
         self.session().is_some_and(|session| session.revision.has(Feature::Batches))
-    }
-
-    async fn message(self: &Arc<Self>, message: Message, paid: Paid) {
-        match message {
-            Message::Request(request) => self.request(request, paid).await,
-            Message::Notification(notification) => self.notification(&notification),
-            Message::Response(response) => {
-                if let Some(session) = self.session() {
-                    session.take_response(response);
-                }
-            }
-        }
     }
 
     fn notification(self: &Arc<Self>, notification: &Notification) {
@@ -215,8 +190,8 @@ impl Pipe {
         });
     }
 
-    async fn request(self: &Arc<Self>, request: Request, paid: Paid) {
-        let Paid { charge, party, place } = paid;
+    /// Admits a request, and answers it in a task of its own. `place`: held until the answer is there.
+    async fn request(self: &Arc<Self>, request: Request, charge: Arc<Charge>, party: Party, place: Option<Taken>) {
         if request.known() == Some(Method::Initialize) {
             self.server.ready_to_introduce().await;
         }
@@ -261,11 +236,11 @@ impl Pipe {
                 () = entered.cancelled.cancelled() => return,
                 // The client is gone and cannot read the answer.
                 () = pipe.outbox.closed() => return,
-                answer = admission::answer(&ctx, &request.method, request.params.as_ref()) => answer,
+                answer = router::answer(&ctx, &request.method, request.params.as_ref()) => answer,
             };
             ctx.let_progress_arrive().await;
             let listened = answer.is_ok() && request.known() == Some(Method::Listen);
-            let text = Text::of(&ctx, answer).into_string();
+            let text = ResponseText::of(&ctx, answer).into_string();
             // Released before the answer is sent, because the client may use the id again as soon as it reads the answer.
             drop((entered, sitting));
             pipe.send(text).await;

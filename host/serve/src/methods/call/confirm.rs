@@ -79,7 +79,7 @@ pub async fn pass(
         Asker::Client => ctx.away(gate.ask_client(offered, carried)).await,
     };
     match answered? {
-        Ok(Answered::Yes(remember)) => {
+        Ok(Decision::Yes(remember)) => {
             carried.approval.given = Some(kind.0);
             // While the person decided, the operator may have revoked access of the plugin.
             if request.served.access.is_revoked() {
@@ -97,7 +97,7 @@ pub async fn pass(
             gate.remember(remember).await;
             Ok(Some(by))
         }
-        Ok(Answered::No(text)) => {
+        Ok(Decision::No(text)) => {
             ctx.server.refusals.say_of(DENIED, || request.name.to_owned());
             Err(gate.refuse(text).await)
         }
@@ -151,7 +151,8 @@ struct Gate<'a> {
     kind: Kind,
 }
 
-enum Answered {
+/// What a person, or the program in place of one, decided about a call.
+enum Decision {
     Yes(Remember),
     /// A sentence for the model.
     No(String),
@@ -187,22 +188,22 @@ impl Gate<'_> {
         self.confirm.remember.min(most)
     }
 
-    async fn ask_program(&self, command: &[String]) -> Result<Answered, Failed> {
+    async fn ask_program(&self, command: &[String]) -> Result<Decision, Failed> {
         let approvals = &self.ctx.server.approvals;
         let asking = Arc::new(OfRequest(self.ctx.seat()));
         let told = heavy(self.request.bytes, || self.subject.json(&self.ctx.principal().to_string()));
         match approvals.ask_program((self.ctx.party(), asking), command, &told, self.longest()).await {
-            Ok(Some(remember)) => Ok(Answered::Yes(remember)),
-            Ok(None) => Ok(Answered::No("The operator's program for approvals said no; nothing was run.".into())),
+            Ok(Some(remember)) => Ok(Decision::Yes(remember)),
+            Ok(None) => Ok(Decision::No("The operator's program for approvals said no; nothing was run.".into())),
             Err(error) => {
                 tracing::warn!("the program for approvals does not work, so calls are refused: {error:#}");
                 let text = "The operator's program for approvals does not work; nothing was run.";
-                Ok(Answered::No(text.into()))
+                Ok(Decision::No(text.into()))
             }
         }
     }
 
-    async fn ask_client(&self, offered: &Object, carried: &mut Carried) -> Result<Answered, Failed> {
+    async fn ask_client(&self, offered: &Object, carried: &mut Carried) -> Result<Decision, Failed> {
         let Self { ctx, request, kind, .. } = self;
         let missing = bridge::missing_abilities(Abilities::FORM, &ctx.capabilities);
         if let Some(missing) = missing {
@@ -224,9 +225,9 @@ impl Gate<'_> {
             let reply = session.ask(&ctx.outbox, method, params, PERSON_TIMEOUT).await;
             return Ok(match reply {
                 Ok(reply) => self.read(&reply).unwrap_or_else(|problem| {
-                    Answered::No(format!("The client's answer does not fit the question: {problem}. Nothing was run."))
+                    Decision::No(format!("The client's answer does not fit the question: {problem}. Nothing was run."))
                 }),
-                Err(problem) => Answered::No(format!("{problem} Nothing was run.")),
+                Err(problem) => Decision::No(format!("{problem} Nothing was run.")),
             });
         }
         match (offered.get(KEY), carried.approval.asked) {
@@ -250,9 +251,9 @@ impl Gate<'_> {
         answer::question(heavy(self.request.bytes, || self.subject.text(&known)), self.longest())
     }
 
-    fn read(&self, reply: &Value) -> Result<Answered, String> {
+    fn read(&self, reply: &Value) -> Result<Decision, String> {
         let answer = answer::read(reply, self.longest())?;
-        Ok(answer.map_or_else(|| Answered::No("The client answered no; nothing was run.".into()), Answered::Yes))
+        Ok(answer.map_or_else(|| Decision::No("The client answered no; nothing was run.".into()), Decision::Yes))
     }
 
     /// Records the refusal, and returns its text for the model.

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use wharf_protocol::{Id, meta::RequestMeta, model::ToolResult};
 
-use super::tool::{Wanted, call as call_tool};
+use super::{
+    refused,
+    tool::{Wanted, call as call_tool},
+};
 use crate::client::{
     context::{Arrival, Context, Declared},
     outbox::Outbox,
@@ -48,9 +51,12 @@ pub async fn call(
         by_model: false,
     };
     match call_tool(&ctx, wanted).await {
-        Ok(answered) => answered
+        Ok(result) => result
             .into_result()
             .ok_or_else(|| format!("the tool `{tool}` wants to ask its client something, but this call has no client")),
-        Err(error) => Err(error.message),
+        Err(error) => {
+            refused::tool(&ctx, tool, Some(&text), error.code.to_string()).await;
+            Err(error.message)
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The gates between a valid request and the run of its plugin: limits and quotas, approval by the embedding program, the client's roots,
 //! and approval by a person, who is shown those roots. Each gate may end the request, and the last two may ask the client.
 
-use wharf_protocol::{Object, RpcError, model as mcp};
+use wharf_protocol::{Object, RpcError, model as mcp, revision::Era};
 
 use super::{
     confirm,
@@ -15,16 +15,16 @@ use crate::client::{
 use wharf_base::{
     quota::{Quota, Span, Spent},
     refusals::{Reason, What},
-    request_state::Carried,
+    request_state::{Carried, Void},
 };
 use wharf_config::{
     access::{
         approval::Ask,
         scope::{CallRoots, Nothing},
     },
-    roles::Rights,
+    roles::{Entry, Rights},
 };
-use wharf_plugins::{bridge, observe::record::Approval};
+use wharf_plugins::{approvals::answer, bridge, observe::record::Approval, tasks::Reach};
 
 /// The refusals that are logged, at a limited rate.
 const TOO_OFTEN: What = What::new("calls beyond what `limits` of a role or a plugin allow", Reason::Other("rate"));
@@ -42,23 +42,50 @@ pub struct Passed {
     pub _turn: Option<RunningCall>,
 }
 
-/// Takes a request through all gates. `offered`: the client's answers, by key.
+/// What a request needs to run once it has passed the gates. It borrows nothing, so that a task can own it.
+pub struct Prepared {
+    /// The answers that came with the request, by key.
+    pub offered: Object,
+    /// What is carried from earlier rounds.
+    pub carried: Carried,
+    pub passed: Passed,
+}
+
+impl Prepared {
+    /// Returns the folders that the roots of the call are limited to.
+    pub fn reach(&self, entry: &Entry<'_>) -> Reach {
+        if self.passed.roots.all.is_empty() {
+            return Reach::NoRoots;
+        }
+        let within = self.passed.rights.as_ref().and_then(|rights| rights.ceilings(entry));
+        within.map_or(Reach::Everywhere, |within| Reach::Within(within.iter().map(ToString::to_string).collect()))
+    }
+}
+
+/// Takes a request through all gates. `answers`: the client's answers to questions, by key; only modern clients send any with a request.
+/// `carried`: what the request carries from earlier rounds.
 pub async fn pass(
     ctx: &Context,
     request: &Request<'_>,
-    offered: &Object,
-    carried: &mut Carried,
-) -> Result<Passed, Failed> {
+    answers: Option<Object>,
+    mut carried: Carried,
+) -> Result<Prepared, Failed> {
+    let mut offered = answers.filter(|_| ctx.encoder.revision.era() == Era::Modern).unwrap_or_default();
+    match carried.void {
+        Void::Nothing => {}
+        Void::Approval => drop(offered.remove(answer::KEY)),
+        Void::Answers => offered.clear(),
+    }
     let begun = begin(ctx, request)?;
-    let by_program = program(ctx, request, carried).await?;
-    let mut roots = roots(ctx, request, offered, carried).await?;
+    let by_program = program(ctx, request, &mut carried).await?;
+    let mut roots = roots(ctx, request, &offered, &mut carried).await?;
     roots.within = begun.rights.as_ref().and_then(|rights| rights.ceilings(&request.entry)).map(Into::into);
     let by_person = match &request.served.config.confirm {
         // Boxed, so that the futures of calls that need no approval stay small.
-        Some(confirm) => Box::pin(confirm::pass(ctx, request, confirm, &roots, offered, carried)).await?,
+        Some(confirm) => Box::pin(confirm::pass(ctx, request, confirm, &roots, &offered, &mut carried)).await?,
         None => None,
     };
-    Ok(Passed { roots, approval: by_person.or(by_program), ..begun })
+    Ok(Prepared { offered, carried, passed: Passed { roots, approval: by_person.or(by_program), ..begun } })
 }
 
 /// Counts the call towards the limits of the caller's roles and of the plugin. The call stays counted, whatever its outcome.

@@ -17,10 +17,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use wharf_protocol::{
-    Feature, Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
+    Feature, Frame, Malformed, Message, Method, Request, Revision, RpcError,
     message::{error_text, result_text},
     meta::{RequestMeta, Trace},
-    notification::KnownNotification,
     revision::Era,
 };
 
@@ -45,7 +44,7 @@ use crate::{
         server::Server,
         session::Session,
     },
-    methods::response::Text,
+    methods::{response::ResponseText, router},
     transport::admission::{self, Admitted, Door, Kind, Named, Refusal},
 };
 use wharf_base::{
@@ -116,40 +115,27 @@ impl Endpoint {
         let incoming = self.server.ledger.incoming(&visitor.accounts);
         let (body, charge) = read_message(&headers, body, self.server.startup.message_bytes, incoming).await?;
         let from = Source { visitor, charge: Arc::new(charge), noted: extensions.remove() };
-        match Frame::parse(&body) {
-            Ok(Frame::One(message)) => self.message(&headers, message, from).await,
-            Ok(Frame::Batch(messages)) => self.batch(&headers, messages, from).await,
+        let message = match Frame::parse(&body) {
+            Ok(Frame::One(message)) => message,
+            Ok(Frame::Batch(messages)) => return self.batch(&headers, messages, from).await,
             Err(malformed) => {
                 let body = error_text(malformed.id.as_ref(), &malformed.error, Revision::V2026_07_28);
-                Err(Refused { status: StatusCode::BAD_REQUEST, body })
+                return Err(Refused { status: StatusCode::BAD_REQUEST, body });
             }
-        }
-    }
-
-    async fn message(
-        self: &Arc<Self>,
-        headers: &HeaderMap,
-        message: Message,
-        from: Source<'_>,
-    ) -> Result<HttpResponse, Refused> {
+        };
         match message {
-            Message::Request(request) => self.request(headers, request, from).await,
+            Message::Request(request) => return self.request(&headers, request, from).await,
             Message::Notification(notification) => {
-                let modern = text(headers, VERSION_HEADER).is_some_and(Revision::header_is_modern);
+                let modern = text(&headers, VERSION_HEADER).is_some_and(Revision::header_is_modern);
                 let claimed = RequestMeta::read(notification.params.as_ref()).is_ok_and(|meta| meta.claims_modern());
-                if claimed || modern || !self.server.startup.protocol.legacy {
-                    // No notification from modern clients is defined over HTTP: they cancel a request by closing its stream.
-                    return Ok(accepted());
+                // No notification from modern clients is defined over HTTP: they cancel a request by closing its stream.
+                if !claimed && !modern && self.server.startup.protocol.legacy {
+                    self.session(&headers, visitor)?.notified(&notification);
                 }
-                let session = self.session(headers, from.visitor)?;
-                notify(&session, &notification);
-                Ok(accepted())
             }
-            Message::Response(response) => {
-                self.session(headers, from.visitor)?.take_response(response);
-                Ok(accepted())
-            }
+            Message::Response(response) => self.session(&headers, visitor)?.take_response(response),
         }
+        Ok(accepted())
     }
 
     async fn request(
@@ -166,9 +152,9 @@ impl Endpoint {
         }
         // A stream that waits for changes ends when another client needs its place.
         let over = (request.known() == Some(Method::Listen)).then(|| self.server.closing.child_token());
-        let arrival = self.arrival(headers, &from, over.clone());
-        let door =
-            Door { server: &self.server, accounts: &from.visitor.accounts, modern: true, headers: Some(headers) };
+        let arrival = self.arrival(headers, &from, over);
+        let (server, accounts) = (&self.server, &from.visitor.accounts);
+        let door = Door { server, accounts, modern: true, headers: Some(headers) };
         let mut messages = None;
         let outbox = |session: Option<&Session>| {
             let account = session.map_or(&*from.visitor.accounts, |session| &session.account);
@@ -186,7 +172,7 @@ impl Endpoint {
                     let running = Running::start(work, messages, |work| self.detached(work)).await;
                     Ok(self.respond(&session, from.visitor.accounts.party(), running, &[seat]).await)
                 }
-                None => self.modern(ctx, request, over, messages, from.visitor).await,
+                None => self.modern(ctx, request, messages, from.visitor).await,
             },
             (Admitted::Opens(session, result), _) => {
                 let mut response = json(StatusCode::OK, result_text(&request.id, &result));
@@ -315,7 +301,7 @@ impl Endpoint {
         let work = Box::pin(async move {
             let answer = tokio::select! {
                 biased;
-                answer = admission::answer(&ctx, &request.method, request.params.as_ref()) => Some(answer),
+                answer = router::answer(&ctx, &request.method, request.params.as_ref()) => Some(answer),
                 () = entered.cancelled.cancelled() => None,
                 () = ended.cancelled() => None,
                 () = own.ended() => Some(Err(RpcError::internal(MADE_ROOM))),
@@ -348,8 +334,8 @@ impl Endpoint {
         }
         let (outbox, messages) = Outbox::new(MAX_QUEUED_BYTES, session.account.clone());
         let arrival = self.arrival(headers, &from, None);
-        let door =
-            Door { server: &self.server, accounts: &from.visitor.accounts, modern: false, headers: Some(headers) };
+        let (server, accounts) = (&self.server, &from.visitor.accounts);
+        let door = Door { server, accounts, modern: false, headers: Some(headers) };
         let (mut ids, mut contexts) = (HashSet::new(), VecDeque::with_capacity(requests));
         for message in &batch {
             let Ok(Message::Request(request)) = message else { continue };
@@ -381,7 +367,9 @@ impl Endpoint {
                         }
                     }
                 }
-                Ok(Message::Notification(notification)) => notify(&session, &notification),
+                Ok(Message::Notification(notification)) => {
+                    session.notified(&notification);
+                }
                 Ok(Message::Response(response)) => session.take_response(response),
                 Err(malformed) => known.push(error_text(malformed.id.as_ref(), &malformed.error, session.revision)),
             }
@@ -408,28 +396,27 @@ impl Endpoint {
                     known = vec![error_text(None, &no_room(&full), Revision::V2025_03_26)];
                 }
             }
-            Some(Reply { status, hint: None, text: Text::Whole(format!("[{}]", known.join(","))), hold })
+            Some(Reply { status, hint: None, text: ResponseText::Whole(format!("[{}]", known.join(","))), hold })
         });
         Ok(self.respond(&session, from.visitor.accounts.party(), Running { work, messages, ended: None }, &seats).await)
     }
 
-    /// Answers a modern request. `over`: given if the request waits for changes; is cancelled when it is to end.
+    /// Answers a modern request. One that waits for changes is given a token to stop it when it arrives.
     async fn modern(
         self: &Arc<Self>,
         ctx: Context,
         request: Request,
-        over: Option<CancellationToken>,
         messages: mpsc::UnboundedReceiver<Queued>,
         visitor: &Visitor,
     ) -> Result<HttpResponse, Refused> {
-        let listens = over.is_some();
-        let place = match over {
+        let listens = ctx.arrival.stop.is_some();
+        let place = match ctx.arrival.stop.as_deref().cloned() {
             Some(over) => Place::Listens(self.listen(ctx.party(), over, Some(&request))?),
             None => Place::Sits(ctx.sit(self.seat(ctx.party(), Some(&request))?)),
         };
         let (accounts, busy) = (visitor.accounts.clone(), visitor.peer.work());
         let work = Box::pin(async move {
-            let answer = admission::answer(&ctx, &request.method, request.params.as_ref()).await;
+            let answer = router::answer(&ctx, &request.method, request.params.as_ref()).await;
             drop(place);
             Some(Reply::of(&ctx, answer, &accounts, busy))
         });
@@ -504,12 +491,4 @@ fn refused(refusal: Refusal, request: Option<&Request>) -> Refused {
         Kind::NoSuchSession | Kind::NoSuchMethod => StatusCode::NOT_FOUND,
     };
     Refused::new(status, request, &refusal.error)
-}
-
-fn notify(session: &Session, notification: &Notification) {
-    if notification.known() == Some(KnownNotification::Cancelled) {
-        session.in_flight.cancel(notification.params.as_ref());
-    } else {
-        session.notified(notification);
-    }
 }
