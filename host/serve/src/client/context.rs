@@ -408,7 +408,7 @@ impl Events for CallEvents {
     }
 
     fn list_changed(&self, kind: Kind) {
-        self.context.server.published.announcements.add(&self.plugin, kind);
+        self.context.server.inbox.announcements.add(&self.plugin, kind);
     }
 
     fn resource_updated(&self, uri: String) {
