@@ -54,7 +54,7 @@ pub use protocol::{Protocol, StateKey};
 pub use resolved::{Config, Roots, Startup};
 pub use schema::SCHEMA;
 pub use settings::{Settings, to_json};
-pub use source::{Source, State};
+pub use source::{Source, SourceState};
 pub use telemetry::{Target, Telemetry};
 
 /// The default place of the file: `$XDG_CONFIG_HOME/wharf/wharf.toml`, else `~/.config/wharf/wharf.toml`.

@@ -79,7 +79,7 @@ pub struct Arrival {
 }
 
 /// What the client declared about itself, and where it did.
-pub enum Declared {
+pub enum ClientDeclared {
     /// In the handshake of this session.
     InSession(Arc<Session>),
     /// In the `_meta` of this request, which is of a modern revision.
@@ -179,20 +179,20 @@ impl Context {
         arrival: Arrival,
         id: Id,
         meta: RequestMeta,
-        declared: Declared,
+        declared: ClientDeclared,
         outbox: Outbox,
     ) -> Self {
         let (revision, capabilities, client_info, session, headers, log_level) = match declared {
-            Declared::InSession(session) => {
+            ClientDeclared::InSession(session) => {
                 let (capabilities, client_info) = (Arc::clone(&session.capabilities), session.client_info.clone());
                 (session.revision, capabilities, client_info, Some(session), None, None)
             }
-            Declared::InMeta { revision, capabilities, headers } => {
+            ClientDeclared::InMeta { revision, capabilities, headers } => {
                 // An invalid level is refused later, after the checks that come before it.
                 let (client_info, level) = (meta.client_info().map(Into::into), meta.log_level().unwrap_or_default());
                 (revision, Arc::new(capabilities), client_info, None, headers.map(Arc::new), level)
             }
-            Declared::Nothing => {
+            ClientDeclared::Nothing => {
                 let none = ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() };
                 (Revision::NEWEST, Arc::new(none), None, None, None, None)
             }

@@ -13,7 +13,7 @@ use wharf_protocol::{
 };
 
 use super::{
-    call::{self, Wanted},
+    call::{self, WantedCall},
     listen,
     response::Encoded,
     tasks,
@@ -32,7 +32,7 @@ pub async fn answer(ctx: &Context, name: &str, params: Option<&Params>) -> Resul
     let work = async {
         Ok(Encoded::Own(match method {
             Method::CallTool => {
-                let wanted = Wanted::read(params)?;
+                let wanted = WantedCall::read(params)?;
                 let is_search = call::is_search(ctx, &wanted.name);
                 let result = if is_search { call::search(ctx, wanted).await? } else { call::tool(ctx, wanted).await? };
                 result.into_json(ctx)

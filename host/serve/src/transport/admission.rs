@@ -13,7 +13,7 @@ use wharf_protocol::{
 use super::http::headers::{VERSION_HEADER, check_name, single, text};
 use crate::{
     client::{
-        context::{Arrival, Context, Declared},
+        context::{Arrival, ClientDeclared, Context},
         outbox::Outbox,
         server::Server,
         session::Session,
@@ -125,7 +125,7 @@ pub fn admit(
             session.touch();
             session.set_used();
             session.seen_as(&arrival.caller);
-            let declared = Declared::InSession(session);
+            let declared = ClientDeclared::InSession(session);
             Ok(Admitted::Runs(Context::new(server, arrival, request.id.clone(), meta, declared, outbox)))
         }
         (_, Named::Unknown) => Err(no_such_session()),
@@ -166,7 +166,7 @@ fn modern(
         let mirroring = headers.iter().filter(|(name, _)| name.as_str().starts_with(MIRRORED_HEADER_PREFIX));
         repeated = Some(mirroring.map(|(name, value)| (name.clone(), value.clone())).collect());
     }
-    let declared = Declared::InMeta { revision, capabilities, headers: repeated };
+    let declared = ClientDeclared::InMeta { revision, capabilities, headers: repeated };
     Ok(Admitted::Runs(Context::new(door.server, arrival, request.id.clone(), meta, declared, outbox)))
 }
 

@@ -29,7 +29,7 @@ use wharf_plugins::observe::record::Transport;
 
 /// The client at the other end.
 #[derive(Clone)]
-pub struct Client {
+pub struct PipeClient {
     pub caller: Caller,
     /// The profile, a named part of the catalog, that the client connected to.
     pub profile: Option<Arc<str>>,
@@ -41,7 +41,7 @@ pub struct Client {
 pub struct Pipe {
     server: Arc<Server>,
     outbox: Outbox,
-    client: Client,
+    client: PipeClient,
     accounts: Accounts,
     /// The client, with the credentials of its latest message.
     caller: Mutex<Caller>,
@@ -57,7 +57,7 @@ pub struct Pipe {
 
 impl Pipe {
     /// `modern`: whether modern requests, which need no handshake, are served here too.
-    pub fn new(server: Arc<Server>, outbox: Outbox, client: Client, accounts: Accounts, modern: bool) -> Arc<Self> {
+    pub fn new(server: Arc<Server>, outbox: Outbox, client: PipeClient, accounts: Accounts, modern: bool) -> Arc<Self> {
         let (session, in_flight, feeding, tracker) = Default::default();
         let stop = Arc::new(server.stop.child_token());
         let caller = Mutex::new(client.caller.clone());

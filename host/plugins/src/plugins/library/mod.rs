@@ -36,7 +36,7 @@ use crate::{
 use wharf_base::ledger::Ledger;
 use wharf_config::{
     access::scope::Scopes,
-    config::{Config, PluginConfig, Source, State},
+    config::{Config, PluginConfig, Source, SourceState},
 };
 
 mod lacking;
@@ -85,7 +85,7 @@ struct UnderWay {
     attempt: u64,
     /// The config and source state with which the task was started. While both stay the same, the task need not be restarted.
     config: Arc<PluginConfig>,
-    state: Option<State>,
+    state: Option<SourceState>,
     /// The lists that the plugin announced as changed, if the task only requests its lists again; `None` if it loads the plugin.
     kinds: Option<Kinds>,
     /// Set when the task takes so long that the first load must not wait for it.
@@ -243,7 +243,7 @@ impl Library {
     }
 
     /// Starts a task for a plugin, and aborts the plugin's previous task if it is still running.
-    fn start(&mut self, config: Arc<PluginConfig>, state: Option<State>, kinds: Option<Kinds>) {
+    fn start(&mut self, config: Arc<PluginConfig>, state: Option<SourceState>, kinds: Option<Kinds>) {
         self.last_attempt += 1;
         let (attempt, id) = (self.last_attempt, config.id.clone());
         let current = self.served.get(&id).cloned();

@@ -29,7 +29,7 @@ use wharf_plugins::{
         subject::{Kind, Subject},
     },
     bridge,
-    observe::{journal::Event, record::Approval},
+    observe::{journal::Event, record::ApprovalOutcome},
 };
 
 /// The refusals that are logged, at a limited rate.
@@ -45,19 +45,19 @@ pub async fn pass(
     roots: &CallRoots,
     offered: &Object,
     carried: &mut Carried,
-) -> Result<Option<Approval>, Failed> {
+) -> Result<Option<ApprovalOutcome>, Failed> {
     if !is_asked(confirm, request, roots) {
         return Ok(None);
     }
     if ctx.arrival.approved {
-        return Ok(Some(Approval::Client));
+        return Ok(Some(ApprovalOutcome::Client));
     }
     let subject = subject(request, roots);
     let kind = subject.kind();
     let gate = Gate { ctx, request, confirm, subject, kind };
     let by = match confirm.asker {
-        Asker::Client => Approval::Client,
-        Asker::Command(_) => Approval::Command,
+        Asker::Client => ApprovalOutcome::Client,
+        Asker::Command(_) => ApprovalOutcome::Command,
     };
     if carried.approval.given == Some(kind.0) {
         return Ok(Some(by));
@@ -160,7 +160,7 @@ enum Decision {
 
 impl Gate<'_> {
     /// Returns the earlier approval that covers this call, if there is one.
-    fn known(&self) -> Option<Approval> {
+    fn known(&self) -> Option<ApprovalOutcome> {
         let (server, principal) = (&self.ctx.server, self.ctx.principal());
         if self.confirm.remember == Remember::Never {
             return None;
@@ -171,10 +171,10 @@ impl Gate<'_> {
             None => server.approvals.principals.has(principal, &self.kind),
         };
         if remembered {
-            return Some(Approval::Session);
+            return Some(ApprovalOutcome::Session);
         }
         let kept = server.approvals.kept.as_ref().filter(|_| self.longest() == Remember::Always)?;
-        kept.has(&self.kind, &principal.to_string()).then_some(Approval::Always)
+        kept.has(&self.kind, &principal.to_string()).then_some(ApprovalOutcome::Always)
     }
 
     /// Returns how long an approval may be remembered. An anonymous client without a session cannot be recognized later.
@@ -258,7 +258,7 @@ impl Gate<'_> {
 
     /// Records the refusal, and returns its text for the model.
     async fn refuse(&self, text: String) -> Failed {
-        self.request.record(self.ctx, None, Some(Approval::Refused)).refuse("approval".to_owned()).await;
+        self.request.record(self.ctx, None, Some(ApprovalOutcome::Refused)).refuse("approval".to_owned()).await;
         Failed::Explained(text)
     }
 
@@ -267,13 +267,13 @@ impl Gate<'_> {
         let (ctx, server) = (self.ctx, &self.ctx.server);
         let kept = match remember {
             Remember::Never => return,
-            Remember::Session if self.remember_for_session() => Some(Approval::Session),
+            Remember::Session if self.remember_for_session() => Some(ApprovalOutcome::Session),
             Remember::Session => {
                 tracing::warn!("an approval is not remembered, because too many already are");
                 None
             }
             Remember::Always => match self.keep().await {
-                Ok(()) => Some(Approval::Always),
+                Ok(()) => Some(ApprovalOutcome::Always),
                 Err(error) => {
                     tracing::warn!("an approval is not remembered: {error:#}");
                     None
@@ -303,7 +303,7 @@ impl Gate<'_> {
 
     async fn keep(&self) -> anyhow::Result<()> {
         let server = Arc::clone(&self.ctx.server);
-        let approval = kept::Approval::of(&self.subject, &self.ctx.principal().to_string());
+        let approval = kept::RememberedApproval::of(&self.subject, &self.ctx.principal().to_string());
         let keep = server.tracker.clone().spawn_blocking(move || match &server.approvals.kept {
             Some(kept) => kept.add(approval),
             None => Ok(()),

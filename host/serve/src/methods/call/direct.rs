@@ -7,10 +7,10 @@ use wharf_protocol::{Id, meta::RequestMeta, model::ToolResult};
 
 use super::{
     refused,
-    tool::{Wanted, call as call_tool},
+    tool::{WantedCall, call as call_tool},
 };
 use crate::client::{
-    context::{Arrival, Context, Declared},
+    context::{Arrival, ClientDeclared, Context},
     outbox::Outbox,
     server::Server,
 };
@@ -42,8 +42,8 @@ pub async fn call(
         link: None,
         request_id: None,
     };
-    let ctx = Context::new(server, arrival, Id::number(1), RequestMeta::default(), Declared::Nothing, outbox);
-    let wanted = Wanted {
+    let ctx = Context::new(server, arrival, Id::number(1), RequestMeta::default(), ClientDeclared::Nothing, outbox);
+    let wanted = WantedCall {
         name: tool.to_owned(),
         arguments: Some(&text),
         retry: Default::default(),

@@ -24,7 +24,7 @@ use wharf_config::{
     },
     roles::{Entry, Rights},
 };
-use wharf_plugins::{approvals::answer, bridge, observe::record::Approval, tasks::Reach};
+use wharf_plugins::{approvals::answer, bridge, observe::record::ApprovalOutcome, tasks::Reach};
 
 /// The refusals that are logged, at a limited rate.
 const TOO_OFTEN: What = What::new("calls beyond what `limits` of a role or a plugin allow", Reason::Other("rate"));
@@ -35,7 +35,7 @@ const USED_UP: What = What::new("calls beyond the quota of an hour or a day", Re
 pub struct Passed {
     pub roots: CallRoots,
     /// The kind of approval that was given, if one was needed.
-    pub approval: Option<Approval>,
+    pub approval: Option<ApprovalOutcome>,
     /// The caller's roles when the call was admitted, if the config has any.
     pub rights: Option<Rights>,
     /// RAII guard: the call counts as one of those that the caller may have under way at once, for as long as this is held.
@@ -140,10 +140,14 @@ fn too_many(ctx: &Context, request: &Request<'_>, quota: &Quota, kind: &str, spe
 }
 
 /// Asks the embedding program, once for each request, even if the request takes several rounds. None: it has no approver.
-async fn program(ctx: &Context, request: &Request<'_>, carried: &mut Carried) -> Result<Option<Approval>, Failed> {
+async fn program(
+    ctx: &Context,
+    request: &Request<'_>,
+    carried: &mut Carried,
+) -> Result<Option<ApprovalOutcome>, Failed> {
     let Some(approver) = &ctx.server.approver else { return Ok(None) };
     if carried.approval.by_program {
-        return Ok(Some(Approval::Program));
+        return Ok(Some(ApprovalOutcome::Program));
     }
     let ask = Ask::new(
         ctx.principal().clone(),
@@ -156,9 +160,9 @@ async fn program(ctx: &Context, request: &Request<'_>, carried: &mut Carried) ->
     let asked = tokio::time::timeout(PERSON_TIMEOUT, approver.approve(ask));
     if ctx.away(asked).await?.unwrap_or(false) {
         carried.approval.by_program = true;
-        return Ok(Some(Approval::Program));
+        return Ok(Some(ApprovalOutcome::Program));
     }
-    request.record(ctx, None, Some(Approval::Refused)).refuse("approval".to_owned()).await;
+    request.record(ctx, None, Some(ApprovalOutcome::Refused)).refuse("approval".to_owned()).await;
     Err(Failed::Explained(format!("The call was not approved: `{}` was not run.", request.name)))
 }
 

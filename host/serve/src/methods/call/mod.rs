@@ -27,4 +27,4 @@ pub use prompt::prompt;
 pub use refused::refused;
 pub use resource::resource;
 pub use search::{call as search, is_own as is_search};
-pub use tool::{Wanted, call as tool};
+pub use tool::{WantedCall, call as tool};

@@ -15,7 +15,7 @@ use wharf_plugins::{
     bridge::OfferedTool,
     observe::{
         observers::{Begun, Recording},
-        record::{Action, Approval},
+        record::{Action, ApprovalOutcome},
     },
     plugins::served::Served,
 };
@@ -88,7 +88,7 @@ impl<'a> Request<'a> {
 
     /// Begins the record of a run with this scope. `scope`: None if there will be no run. `approval`: the answer,
     /// if approval was asked for.
-    pub fn record(&self, ctx: &Context, scope: Option<&Scope>, approval: Option<Approval>) -> Recording {
+    pub fn record(&self, ctx: &Context, scope: Option<&Scope>, approval: Option<ApprovalOutcome>) -> Recording {
         ctx.set_recorded();
         ctx.server.observers.begin(|| Begun {
             principal: Some(ctx.principal().clone()),
@@ -129,10 +129,10 @@ impl<'a> Request<'a> {
             Some(Redeemed::Accepted) => {}
             // The approver is asked again.
             Some(Redeemed::Unknown) => {
-                carried.approval = request_state::Approval::default();
+                carried.approval = request_state::SealedApproval::default();
                 carried.void = Void::Approval;
             }
-            None => carried.approval = request_state::Approval::default(),
+            None => carried.approval = request_state::SealedApproval::default(),
         }
         Ok(carried)
     }
@@ -140,7 +140,7 @@ impl<'a> Request<'a> {
     /// Returns the answer that asks a modern client to call again with answers to the open questions.
     pub fn input_required(&self, ctx: &Context, open: &[(String, Question)], mut carried: Carried) -> Failed {
         let nothing = carried.answers.is_empty() && carried.state.is_none() && carried.roots.is_none();
-        let approval = carried.approval != request_state::Approval::default();
+        let approval = carried.approval != request_state::SealedApproval::default();
         let mut seal = || {
             // Without anything to carry, no state is sent.
             if nothing && !approval {

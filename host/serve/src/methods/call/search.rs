@@ -16,7 +16,7 @@ use super::{
     failed::Failed,
     refused, resource,
     result::CallResult,
-    tool::{self, Wanted},
+    tool::{self, WantedCall},
 };
 use crate::client::context::Context;
 use wharf_base::heavy::heavy;
@@ -64,8 +64,8 @@ pub fn is_own(ctx: &Context, name: &str) -> bool {
 }
 
 /// Answers a call of a search tool. A mistake of the model becomes a result that explains it, since many programs stop at an error.
-pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<CallResult, RpcError> {
-    let Wanted { name, arguments, retry, task, by_model: _ } = wanted;
+pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, RpcError> {
+    let WantedCall { name, arguments, retry, task, by_model: _ } = wanted;
     if task.is_some() {
         let message = format!("`{name}` does not run as a task; call the tool that you mean by its own name");
         return Err(RpcError::new(METHOD_NOT_FOUND, message));
@@ -171,7 +171,7 @@ async fn call_tool(ctx: &Context, asked: CallTool<'_>, retry: Retry) -> Result<C
     let CallTool { name, arguments } = asked;
     let answers = is_answer(&retry);
     let ctx = ctx.without_headers();
-    let wanted = Wanted { name: name.clone(), arguments, retry, task: None, by_model: true };
+    let wanted = WantedCall { name: name.clone(), arguments, retry, task: None, by_model: true };
     let result = Box::pin(tool::call(&ctx, wanted)).await;
     if let Err(error) = &result {
         refused::tool(&ctx, &name, arguments, error.code.to_string()).await;

@@ -44,7 +44,7 @@ enum Mode {
 }
 
 /// A requested call of a tool.
-pub struct Wanted<'a> {
+pub struct WantedCall<'a> {
     pub name: String,
     /// The arguments as the client wrote them.
     pub arguments: Option<&'a RawValue>,
@@ -54,7 +54,7 @@ pub struct Wanted<'a> {
     pub by_model: bool,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> WantedCall<'a> {
     /// Reads the parameters of `tools/call`.
     pub fn read(params: Option<&'a Params>) -> Result<Self, RpcError> {
         let mut call: params::CallTool = params::read(params)?;
@@ -66,8 +66,8 @@ impl<'a> Wanted<'a> {
 
 /// Calls a tool: checks the call, takes it through the gates, and runs it at once or begins a task. The caller records an error; a call that
 /// is invalid is recorded here.
-pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<CallResult, RpcError> {
-    let Wanted { name, arguments: written, retry, task, by_model } = wanted;
+pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, RpcError> {
+    let WantedCall { name, arguments: written, retry, task, by_model } = wanted;
     let view = ctx.view().await;
     let (served, tool) = view.tool(&name, by_model)?;
     let arguments = bridge::arguments(written)?;
