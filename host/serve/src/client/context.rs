@@ -66,9 +66,9 @@ pub struct Arrival {
     pub roots: Option<CallRoots>,
     /// Whether everything that the request does is already approved, because a person typed the call.
     pub approved: bool,
-    /// Cancelled when a request that only waits for changes is to end: over a pipe, when the client has sent its last message or wharf stops;
-    /// over HTTP, when another stream needs its place or wharf closes. None: such a request ends when wharf closes. In an [`Arc`],
-    /// because cloning the token itself takes a lock that all its clones share.
+    /// Cancelled when a request that only waits for changes is to end: over a pipe, when the client has sent its last message or wharf
+    /// stops; over HTTP, when another stream needs its place or wharf closes. None: such a request ends when wharf closes. In an
+    /// [`Arc`], because cloning the token itself takes a lock that all its clones share.
     pub stop: Option<Arc<CancellationToken>>,
     /// The memory charged for the message, held for as long as anything works on its requests.
     pub charge: Arc<Charge>,
@@ -93,8 +93,8 @@ pub enum ClientDeclared {
     Nothing,
 }
 
-/// Everything known about one request besides its method and parameters. Its fields are those of [`Known`]; nothing outside of this file can
-/// change them. Clones share them.
+/// Everything known about one request besides its method and parameters. Its fields are those of [`Known`], which clones share and
+/// which cannot be changed outside of this file.
 #[derive(Clone)]
 pub struct Context(Arc<Known>);
 

@@ -1,8 +1,12 @@
 //! Every method of the protocol: from a request in its context to its result.
 //!
-//! An answer takes these forms, each made from the one before: the plugin gives an `Outcome`; the sandbox makes a `Report` of it and of what the
-//! run cost; `call` makes the `CallResult`, which is MCP; the context's encoder writes it as JSON, which is `Encoded` (`router`);
-//! `response` puts it into the `ResponseText`, which a pipe sends as it is; and over HTTP, `transport` adds the status and makes the `Reply`.
+//! The answer of a tool takes these forms, each made from the one before:
+//!
+//! - `Outcome`: what the plugin gave, or its questions. `Report`: the outcome, and what the run cost. The sandbox makes both.
+//! - `CallResult`: the result in the terms of MCP. `call::tool` checks and converts the outcome.
+//! - `Encoded`: the JSON of the result, written by the context's encoder. All other methods begin here; `router` returns it.
+//! - `ResponseText`: the JSON-RPC response, made by `response`. A pipe sends it as it is.
+//! - `Reply`: over HTTP, `transport` adds the status and what is held until the client has read it.
 
 pub mod call;
 pub mod listen;

@@ -64,8 +64,8 @@ impl<'a> WantedCall<'a> {
     }
 }
 
-/// Calls a tool: checks the call, takes it through the gates, and runs it at once or begins a task. The caller records an error; a call that
-/// is invalid is recorded here.
+/// Calls a tool: checks the call, takes it through the gates, and runs it at once or begins a task. An error is recorded by the
+/// function that called this one; a call that is answered as invalid is recorded here.
 pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, RpcError> {
     let WantedCall { name, arguments: written, retry, task, by_model } = wanted;
     let view = ctx.view().await;
