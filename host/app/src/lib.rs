@@ -234,7 +234,7 @@ impl Builder {
         let writing = Arc::<Writing>::default();
         let current =
             Current::new(origins, Arc::clone(&config), Arc::clone(&scopes), observers.clone(), Arc::clone(&writing));
-        let (library, published) = Library::new(
+        let (library, published, inbox) = Library::new(
             Arc::clone(&sandbox),
             Arc::clone(&ledger),
             Arc::clone(&scopes),
@@ -243,9 +243,17 @@ impl Builder {
             progress.unwrap_or(|_| {}),
         );
         let stop = CancellationToken::new();
-        let files = Arc::clone(&published.files);
-        let shared =
-            Shared { config: current.watch(), ledger, published, scopes, approver, observers, stop: stop.clone() };
+        let files = Arc::clone(&inbox.files);
+        let shared = Shared {
+            config: current.watch(),
+            ledger,
+            published,
+            inbox,
+            scopes,
+            approver,
+            observers,
+            stop: stop.clone(),
+        };
         let server = Server::new(&config, shared).map_err(Error::Config)?;
         let metrics = counters.map(|counters| {
             let (ledger, published) = (Arc::clone(&server.ledger), server.published.clone());

@@ -13,7 +13,7 @@ use wharf_config::{access::call_roots::Folder, auth::Caller};
 use wharf_plugins::observe::record::Transport;
 use wharf_serve::{
     client::server::Server,
-    transport::{pipe::Client, stdio},
+    transport::{pipe::PipeClient, stdio},
 };
 
 /// A client that is about to be served.
@@ -89,7 +89,7 @@ where
         let roots = roots.map(|roots| server.scopes.open_given(&roots)).transpose().map_err(Error::Config)?;
         stdio::serve(
             &server,
-            Client { caller: Caller::Owner(principal), profile, roots, transport: Transport::Pipe },
+            PipeClient { caller: Caller::Owner(principal), profile, roots, transport: Transport::Pipe },
             party,
             reader,
             writer,

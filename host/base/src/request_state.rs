@@ -42,7 +42,7 @@ pub struct Carried {
     /// The client's roots, if they were asked for.
     pub roots: Option<Vec<String>>,
     pub rounds: u32,
-    pub approval: Approval,
+    pub approval: SealedApproval,
     /// The ticket that makes the approval valid only once. It is issued when the approval is sealed, and used up when it is opened.
     pub ticket: Option<Ticket>,
     /// Which of this state has become invalid. Not sealed.
@@ -66,7 +66,7 @@ pub enum Void {
 
 /// How far the approval of a request has come.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Approval {
+pub struct SealedApproval {
     /// Whether the embedding program has approved it.
     pub by_program: bool,
     /// The kind of the call when the client was asked for a person's approval.

@@ -43,13 +43,13 @@ mod tests {
 
     use super::*;
     use crate::{
-        rule::{Rule, Written, find},
+        rule::{RawRule, Rule, find},
         target::Target,
     };
 
     #[derive(Deserialize)]
     struct File {
-        http: Vec<Written>,
+        http: Vec<RawRule>,
     }
 
     #[test]

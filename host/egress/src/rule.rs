@@ -16,7 +16,7 @@ use wharf_base::reading::{Doubt, doubt_of_path};
 /// A rule as written in the config: a URL alone, or a table.
 #[derive(Debug, Clone, schemars::JsonSchema)]
 #[schemars(transparent)]
-pub struct Written(#[schemars(with = "Ways")] Table);
+pub struct RawRule(#[schemars(with = "Ways")] Table);
 
 /// The two ways to write a rule, for the schema.
 #[derive(schemars::JsonSchema)]
@@ -50,7 +50,7 @@ pub enum WrittenMethods {
     List(Vec<String>),
 }
 
-impl Written {
+impl RawRule {
     /// Creates the rule that allows `GET` and `HEAD` for a URL and everything below it.
     pub fn url(url: impl Into<String>) -> Self {
         Self::with(url, None, None)
@@ -68,19 +68,19 @@ impl Written {
     }
 }
 
-impl<'de> Deserialize<'de> for Written {
+impl<'de> Deserialize<'de> for RawRule {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;
         impl<'de> de::Visitor<'de> for Either {
-            type Value = Written;
+            type Value = RawRule;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("a URL, or a table such as { url = \"https://…\", methods = [\"GET\"] }")
             }
-            fn visit_str<E: de::Error>(self, url: &str) -> Result<Written, E> {
-                Ok(Written::url(url))
+            fn visit_str<E: de::Error>(self, url: &str) -> Result<RawRule, E> {
+                Ok(RawRule::url(url))
             }
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Written, A::Error> {
-                Table::deserialize(de::value::MapAccessDeserializer::new(map)).map(Written)
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<RawRule, A::Error> {
+                Table::deserialize(de::value::MapAccessDeserializer::new(map)).map(RawRule)
             }
         }
         deserializer.deserialize_any(Either)
@@ -207,7 +207,7 @@ impl Template {
 }
 
 impl Rule {
-    pub fn parse(written: Written) -> Result<Self> {
+    pub fn parse(written: RawRule) -> Result<Self> {
         let Table { url, methods, headers, private, secrets } = written.0;
         let within = |error: &str| format!("`http`: `{url}`: {error}");
         let (scheme, rest) = url.split_once("://").with_context(|| within("it must begin with https:// or http://"))?;
@@ -442,7 +442,7 @@ mod tests {
 
     #[derive(Deserialize)]
     struct File {
-        http: Vec<Written>,
+        http: Vec<RawRule>,
     }
 
     fn rules(text: &str) -> Result<Vec<Rule>> {

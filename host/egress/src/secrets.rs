@@ -30,14 +30,14 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 /// The source of a secret as written in the config; exactly one of these keys is set.
 #[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Written {
+pub struct RawSecret {
     env: Option<String>,
     file: Option<String>,
     credential: Option<String>,
     command: Option<Vec<String>>,
 }
 
-impl Written {
+impl RawSecret {
     /// Replaces a credential with an environment variable of the same name, for a process that systemd gives no credentials.
     pub fn forget_credential(&mut self) {
         if self.env.is_none() {
@@ -65,26 +65,28 @@ pub type Sources = BTreeMap<String, Source>;
 
 /// Parses `[secrets]`.
 pub fn resolve(
-    written: impl IntoIterator<Item = (String, Written)>,
+    written: impl IntoIterator<Item = (String, RawSecret)>,
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
 ) -> Result<Sources> {
-    let read = |(name, written): (String, Written)| {
+    let read = |(name, written): (String, RawSecret)| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         ensure!(
             !name.is_empty() && name.bytes().all(plain),
             "`{name}`: a name consists of letters, digits, `_` and `-`"
         );
         let source = match written {
-            Written { env: Some(name), file: None, credential: None, command: None } => Source::Env(name),
-            Written { env: None, file: Some(path), credential: None, command: None } => Source::File(absolute(&path)?),
-            Written { env: None, file: None, credential: Some(name), command: None } => {
+            RawSecret { env: Some(name), file: None, credential: None, command: None } => Source::Env(name),
+            RawSecret { env: None, file: Some(path), credential: None, command: None } => {
+                Source::File(absolute(&path)?)
+            }
+            RawSecret { env: None, file: None, credential: Some(name), command: None } => {
                 ensure!(!name.contains('/') && name != "..", "`{name}`: a credential's name has no slashes");
                 let folder = std::env::var_os("CREDENTIALS_DIRECTORY").with_context(|| {
                     format!("`{name}`: $CREDENTIALS_DIRECTORY is not set; systemd sets it where a unit has credentials")
                 })?;
                 Source::Credential(PathBuf::from(folder).join(name))
             }
-            Written { env: None, file: None, credential: None, command: Some(command) } => {
+            RawSecret { env: None, file: None, credential: None, command: Some(command) } => {
                 ensure!(!command.is_empty(), "`{name}`: the command is empty");
                 Source::Command(command)
             }
@@ -266,7 +268,7 @@ mod tests {
     use super::*;
 
     fn sources(text: &str) -> Result<Sources> {
-        let written: BTreeMap<String, Written> = toml::from_str(text)?;
+        let written: BTreeMap<String, RawSecret> = toml::from_str(text)?;
         resolve(written, &|path| Ok(PathBuf::from(path)))
     }
 

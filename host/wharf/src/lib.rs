@@ -53,9 +53,9 @@ pub use wharf_config::{
     config::Plugin,
 };
 pub use wharf_plugins::{
-    observe::record::{Action, Approval, CallRecord, Ended, Granted, Observer, RequestFacts, Transport},
+    observe::record::{Action, ApprovalOutcome, CallRecord, Ended, Granted, Observer, RequestFacts, Transport},
     plugins::{
-        snapshot::{Entry, PluginStatus, Serving, Wanted},
+        snapshot::{OfferedEntry, PluginStatus, Serving, Wanted},
         status::{Problem, Stage, Status, Subject},
     },
 };

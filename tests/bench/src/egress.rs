@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use wharf_egress::{
     Allowance, Egress,
-    rule::{Rule, Written},
+    rule::{RawRule, Rule},
 };
 use wharf_sandbox::{
     Call, CallTool, NoEvents, Outcome, Plugin, Sandbox, Scope, ToolAnswer,
@@ -104,7 +104,7 @@ pub async fn compare(built: &Built, effort: &Effort, report: &mut Report) -> Res
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
             runtime.block_on(async {
                 let allowance =
-                    Allowance { rules: vec![Rule::parse(Written::private(&base))?], ..Allowance::default() };
+                    Allowance { rules: vec![Rule::parse(RawRule::private(&base))?], ..Allowance::default() };
                 let egress = Egress::default();
                 let network = egress.network("bench", &allowance).context("no network")?;
                 let network: Arc<dyn Network> = network.of(Party::SOLE);

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use super::{arguments::Approvals, load::print};
 use wharf_base::text::escaped;
 use wharf_config::config::approvals;
-use wharf_plugins::approvals::kept::{Approval, Kept};
+use wharf_plugins::approvals::kept::{Kept, RememberedApproval};
 
 pub fn run(command: &Approvals) -> Result<ExitCode> {
     let kept = Kept::new(approvals::file().context("there is no home directory, so no approvals are stored")?);
@@ -27,8 +27,9 @@ pub fn run(command: &Approvals) -> Result<ExitCode> {
             }
         }
         Approvals::Revoke { ids, plugin, all } => {
-            let picked =
-                |one: &Approval| *all || ids.contains(&one.id) || plugin.as_ref().is_some_and(|id| *id == one.plugin);
+            let picked = |one: &RememberedApproval| {
+                *all || ids.contains(&one.id) || plugin.as_ref().is_some_and(|id| *id == one.plugin)
+            };
             let gone = kept.revoke(picked)?;
             for one in &gone {
                 print(&format!("revoked {} {} {}", one.id, escaped(&one.plugin), escaped(&one.name)))?;
@@ -47,8 +48,8 @@ pub fn run(command: &Approvals) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(one: &Approval) -> Result<()> {
-    let Approval { id, time, principal, plugin, sha256, method, name, folders, http, .. } = one;
+fn show(one: &RememberedApproval) -> Result<()> {
+    let RememberedApproval { id, time, principal, plugin, sha256, method, name, folders, http, .. } = one;
     let digest = sha256.get(..16).unwrap_or(sha256);
     print(&escaped(&format!("{id}  {name}  {method}, plugin {plugin} ({digest}), for {principal}, since {time}")))?;
     for line in folders.iter().chain(http) {

@@ -17,7 +17,7 @@ use wharf_app::{Error, Wharf};
 use wharf_base::{failed::failed, paths::FileId, text::escaped};
 use wharf_config::config::{self, Named, PluginConfig, Source};
 use wharf_plugins::plugins::{
-    snapshot::{Entry, PluginStatus},
+    snapshot::{OfferedEntry, PluginStatus},
     status::Status,
 };
 
@@ -45,7 +45,8 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
             return Err(failed(anyhow!(problem)));
         }
     }
-    let tools: Vec<&Entry> = plugins.iter().filter_map(|one| one.serving.as_ref()).flat_map(|one| &one.tools).collect();
+    let tools: Vec<&OfferedEntry> =
+        plugins.iter().filter_map(|one| one.serving.as_ref()).flat_map(|one| &one.tools).collect();
     let Some(tool) = tools.iter().find(|tool| tool.own_name == wanted || tool.name == wanted) else {
         let names: Vec<&str> = tools.iter().map(|tool| tool.own_name.as_str()).collect();
         bail!("the plugin has no tool `{wanted}`; it has: {}", names.join(", "));
@@ -69,7 +70,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
 
 /// Parses one JSON object, or `key=value` pairs. The value of a pair is parsed as JSON, unless it is not JSON or the schema requires
 /// a string.
-fn arguments(tool: &Entry, given: &[String]) -> Result<Value> {
+fn arguments(tool: &OfferedEntry, given: &[String]) -> Result<Value> {
     if let [only] = given
         && only.trim_start().starts_with('{')
     {

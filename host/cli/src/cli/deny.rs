@@ -20,7 +20,7 @@ use wharf_config::{
     },
     config,
 };
-use wharf_egress::rule::{Rule, Written};
+use wharf_egress::rule::{RawRule, Rule};
 
 pub fn run(id: &str, what: &[String], config: Option<&Path>) -> Result<ExitCode> {
     let mut file = File::open(config)?;
@@ -89,7 +89,7 @@ struct Left {
 impl Left {
     fn of(what: &str, before: &Grants, after: &Grants) -> Self {
         let mut left = Self::default();
-        if let Ok(denied) = Rule::parse(Written::url(what)) {
+        if let Ok(denied) = Rule::parse(RawRule::url(what)) {
             for rule in after.http.0.rules.iter().filter(|rule| rule.meets(&denied)) {
                 // A more specific rule already decided about its own part before, so it opens nothing new.
                 match rule.is_more_specific(&denied) {

@@ -10,7 +10,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 use super::entries;
 use wharf_base::{explain, text::escaped};
 use wharf_config::access::wants::want::What;
-use wharf_egress::rule::{Rule, Written};
+use wharf_egress::rule::{RawRule, Rule};
 
 /// The kinds of grants.
 pub const KINDS: [&str; 5] = ["http", "roots", "dirs", "env", "ask"];
@@ -209,7 +209,7 @@ fn name<'a>(entry: &'a Value, key: &str) -> Option<&'a str> {
 
 /// Whether http rules with these two URLs apply to the same place.
 fn same_place(one: &str, other: &str) -> bool {
-    let read = |url: &str| Rule::parse(Written::url(url)).ok();
+    let read = |url: &str| Rule::parse(RawRule::url(url)).ok();
     one == other || read(one).zip(read(other)).is_some_and(|(one, other)| one.same_place(&other))
 }
 

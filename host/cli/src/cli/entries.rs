@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use toml_edit::{Array, Item, RawString, Value};
 
-use wharf_egress::rule::{Rule, Written};
+use wharf_egress::rule::{RawRule, Rule};
 
 /// An entry of a list, with the whitespace and comments around it.
 struct Line {
@@ -151,7 +151,7 @@ pub fn retain(grants: &mut Item, key: &str, mut keep: impl FnMut(&Value) -> bool
 pub fn rule(entry: &Value) -> Option<Rule> {
     #[derive(Deserialize)]
     struct One {
-        rule: Written,
+        rule: RawRule,
     }
     let mut entry = entry.clone();
     entry.decor_mut().clear();

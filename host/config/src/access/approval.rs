@@ -40,12 +40,12 @@ impl fmt::Debug for Ask {
 }
 
 /// Resolves to whether the call is approved.
-pub type Approval = Pin<Box<dyn Future<Output = bool> + Send>>;
+pub type ApprovalFuture = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// Decides about every call of a tool, resource or prompt. Any function from an [`Ask`] to a future of `bool` implements it.
 pub trait Approver: Send + Sync {
     /// Returns whether the call may run.
-    fn approve(&self, ask: Ask) -> Approval;
+    fn approve(&self, ask: Ask) -> ApprovalFuture;
 }
 
 impl<F, A> Approver for F
@@ -53,7 +53,7 @@ where
     F: Fn(Ask) -> A + Send + Sync,
     A: Future<Output = bool> + Send + 'static,
 {
-    fn approve(&self, ask: Ask) -> Approval {
+    fn approve(&self, ask: Ask) -> ApprovalFuture {
         Box::pin(self(ask))
     }
 }

@@ -10,10 +10,10 @@ pub type Absolute<'a> = &'a dyn Fn(&str) -> Result<PathBuf>;
 /// A kind of grant.
 pub trait Capability: Sized {
     /// The type of its value in the config file.
-    type Written;
+    type Raw;
 
     /// Reads the value from the config file.
-    fn parse(written: Self::Written, absolute: Absolute<'_>) -> Result<Self>;
+    fn parse(written: Self::Raw, absolute: Absolute<'_>) -> Result<Self>;
 
     /// Whether this grant allows anything that `other` does not allow.
     fn exceeds(&self, other: &Self) -> bool;

@@ -12,7 +12,7 @@ use wharf_egress::{Settings, connect::Proxy, secrets, tls::Trust};
 
 pub fn resolve(
     raw: raw::Egress,
-    secrets: raw::InFileOrder<secrets::Written>,
+    secrets: raw::InFileOrder<secrets::RawSecret>,
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
 ) -> Result<Settings> {
     let raw::Egress { roots, ca, proxy } = raw;

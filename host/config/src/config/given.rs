@@ -85,14 +85,14 @@ impl Plugin {
     pub fn dir(mut self, host: impl AsRef<Path>, guest: impl Into<String>, access: Access) -> Self {
         let host = host.as_ref().to_string_lossy().into_owned();
         let access = access.as_str().to_owned();
-        self.written.grants.dirs.push(dirs::Written { host, guest: Some(guest.into()), access });
+        self.written.grants.dirs.push(dirs::RawDir { host, guest: Some(guest.into()), access });
         self
     }
 
     /// Lets it see a variable of this process's environment.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>) -> Self {
-        self.written.grants.env.push(env::Written::Variable(name.into()));
+        self.written.grants.env.push(env::RawEnv::Variable(name.into()));
         self
     }
 
@@ -100,14 +100,14 @@ impl Plugin {
     /// config can also allow other methods and add secrets.
     #[must_use]
     pub fn http(mut self, url: impl Into<String>) -> Self {
-        self.written.grants.http.push(rule::Written::url(url));
+        self.written.grants.http.push(rule::RawRule::url(url));
         self
     }
 
     /// Lets it send `GET` and `HEAD` requests to a host of this machine or of a private network, such as `http://localhost:8080`.
     #[must_use]
     pub fn http_private(mut self, url: impl Into<String>) -> Self {
-        self.written.grants.http.push(rule::Written::private(url));
+        self.written.grants.http.push(rule::RawRule::private(url));
         self
     }
 

@@ -57,7 +57,7 @@ pub use protocol::{Protocol, StateKey};
 pub use resolved::{Config, Roots, Startup};
 pub use schema::SCHEMA;
 pub use settings::{Settings, to_json};
-pub use source::{Source, State};
+pub use source::{Source, SourceState};
 pub use telemetry::{Target, Telemetry};
 pub use trusted::trusted_by_default;
 

@@ -15,7 +15,7 @@ use super::{
     settings::Settings,
     source::Source,
 };
-use crate::access::grants::{Grants, Written, roots};
+use crate::access::grants::{Grants, RawGrants, roots};
 use wharf_base::{
     pattern::Pattern,
     quota::Quota,
@@ -182,8 +182,9 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
     };
     let prefix = command_line.prefix.clone().unwrap_or_else(|| format!("{id}_"));
     check_prefix(&prefix).context("--prefix")?;
-    let http = command_line.allow_http.iter().map(rule::Written::url).collect();
-    let grants = Grants::parse(Written { http, ..Written::default() }, &|path| Ok(path.into())).context("--allow")?;
+    let http = command_line.allow_http.iter().map(rule::RawRule::url).collect();
+    let grants =
+        Grants::parse(RawGrants { http, ..RawGrants::default() }, &|path| Ok(path.into())).context("--allow")?;
     Ok(PluginConfig {
         prefix,
         adapter: Arc::new(adapter::on_command_line(&id)),

@@ -26,7 +26,7 @@ pub struct Config {
     pub roots: Roots,
     pub limits: Limits,
     pub egress: Egress,
-    pub secrets: InFileOrder<secrets::Written>,
+    pub secrets: InFileOrder<secrets::RawSecret>,
     pub audit: Option<Audit>,
     pub telemetry: Option<Telemetry>,
     pub auth: Option<Auth>,
@@ -413,7 +413,7 @@ pub struct Plugin {
     #[serde(default)]
     pub limits: PluginLimits,
     #[serde(default)]
-    pub grants: grants::Written,
+    pub grants: grants::RawGrants,
 }
 
 /// The names of the tools that are published, or a declaration of each tool.

@@ -73,7 +73,7 @@ impl fmt::Debug for Component {
 
 /// The state of a source: a different state means that the source has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum SourceState {
     File(Stamp),
     /// Bytes in memory never change.
     Fixed,
@@ -87,10 +87,10 @@ impl Source {
         }
     }
 
-    pub fn state(&self) -> io::Result<State> {
+    pub fn state(&self) -> io::Result<SourceState> {
         match self {
-            Self::File(path) => Stamp::of(path).map(State::File),
-            Self::Bytes(_) => Ok(State::Fixed),
+            Self::File(path) => Stamp::of(path).map(SourceState::File),
+            Self::Bytes(_) => Ok(SourceState::Fixed),
         }
     }
 

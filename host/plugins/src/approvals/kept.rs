@@ -47,7 +47,7 @@ const ID_DIGITS: usize = 12;
 /// One approval, as stored in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Approval {
+pub struct RememberedApproval {
     /// Identifies the approval for `wharf approvals revoke`.
     pub id: String,
     pub time: String,
@@ -63,7 +63,7 @@ pub struct Approval {
     kind: String,
 }
 
-impl Approval {
+impl RememberedApproval {
     pub fn of(subject: &Subject<'_>, principal: &str) -> Self {
         let kind = hex(&subject.kind().0);
         let mut id = hex(&Sha256::digest(format!("{principal}\n{kind}")));
@@ -86,7 +86,7 @@ impl Approval {
 /// The file of approvals, with its cached content.
 pub struct Kept {
     path: PathBuf,
-    read: Mutex<Option<(Stamp, Arc<[Approval]>)>>,
+    read: Mutex<Option<(Stamp, Arc<[RememberedApproval]>)>>,
 }
 
 impl Kept {
@@ -107,7 +107,7 @@ impl Kept {
     }
 
     /// Returns all approvals, the oldest first.
-    pub fn all(&self) -> Result<Arc<[Approval]>> {
+    pub fn all(&self) -> Result<Arc<[RememberedApproval]>> {
         let stamp = match Stamp::of(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Arc::default()),
             stamp => stamp.with_context(|| self.path.display().to_string())?,
@@ -118,13 +118,13 @@ impl Kept {
         {
             return Ok(Arc::clone(all));
         }
-        let all: Arc<[Approval]> = self::read(&self.path)?.into();
+        let all: Arc<[RememberedApproval]> = self::read(&self.path)?.into();
         *read = Some((stamp, Arc::clone(&all)));
         Ok(all)
     }
 
     /// Adds an approval, or replaces it if it exists.
-    pub fn add(&self, approval: Approval) -> Result<()> {
+    pub fn add(&self, approval: RememberedApproval) -> Result<()> {
         self.change(|all| {
             all.retain(|one| one.id != approval.id);
             let held = all.iter().filter(|one| one.principal == approval.principal).count();
@@ -141,7 +141,7 @@ impl Kept {
     }
 
     /// Removes the approvals that `revoked` selects, and returns them.
-    pub fn revoke(&self, revoked: impl Fn(&Approval) -> bool) -> Result<Vec<Approval>> {
+    pub fn revoke(&self, revoked: impl Fn(&RememberedApproval) -> bool) -> Result<Vec<RememberedApproval>> {
         let mut gone = Vec::new();
         if self.path.exists() {
             self.change(|all| {
@@ -153,7 +153,7 @@ impl Kept {
     }
 
     /// Rewrites the file atomically under its lock.
-    fn change(&self, change: impl FnOnce(&mut Vec<Approval>) -> Result<()>) -> Result<()> {
+    fn change(&self, change: impl FnOnce(&mut Vec<RememberedApproval>) -> Result<()>) -> Result<()> {
         rewrite(&self.path, || {
             let mut all = if self.path.exists() { read(&self.path)? } else { Vec::new() };
             change(&mut all)?;
@@ -162,7 +162,7 @@ impl Kept {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<Approval>> {
+fn read(path: &Path) -> Result<Vec<RememberedApproval>> {
     check_private_file(path, "file of approvals")?;
     let named = || path.display().to_string();
     let bytes = std::fs::metadata(path).with_context(named)?.len();
@@ -206,13 +206,13 @@ mod tests {
         let (one, other) = (Kept::new(path.clone()), Kept::new(path.clone()));
         let (write, remove) = (subject("write"), subject("remove"));
         assert!(!one.has(&write.kind(), "process"));
-        one.add(Approval::of(&write, "process")).unwrap();
-        one.add(Approval::of(&write, "process")).unwrap();
+        one.add(RememberedApproval::of(&write, "process")).unwrap();
+        one.add(RememberedApproval::of(&write, "process")).unwrap();
         assert_eq!(one.all().unwrap().len(), 1);
         // Another process sees the approval; it does not cover other principals or other calls.
         assert!(other.has(&write.kind(), "process"));
         assert!(!other.has(&write.kind(), "anonymous") && !other.has(&remove.kind(), "process"));
-        other.add(Approval::of(&remove, "process")).unwrap();
+        other.add(RememberedApproval::of(&remove, "process")).unwrap();
         let id = one.all().unwrap()[0].id.clone();
         assert_eq!(other.revoke(|approval| approval.id == id).unwrap().len(), 1);
         assert!(!one.has(&write.kind(), "process") && one.has(&remove.kind(), "process"));
@@ -225,15 +225,15 @@ mod tests {
         let kept = Kept::new(path.clone());
         let mut lines = String::new();
         for number in 0..750 {
-            let approval = Approval::of(&subject(&format!("tool{number}")), "key ann");
+            let approval = RememberedApproval::of(&subject(&format!("tool{number}")), "key ann");
             lines.push_str(&format!("{}\n", serde_json::to_string(&approval).unwrap()));
         }
         std::fs::write(&path, lines).unwrap();
         std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        let refused = kept.add(Approval::of(&subject("more"), "key ann")).unwrap_err().to_string();
+        let refused = kept.add(RememberedApproval::of(&subject("more"), "key ann")).unwrap_err().to_string();
         assert!(refused.contains("750 of 750 approvals belong to key ann"), "{refused}");
-        kept.add(Approval::of(&subject("tool1"), "key ann")).unwrap();
-        kept.add(Approval::of(&subject("more"), "key ben")).unwrap();
+        kept.add(RememberedApproval::of(&subject("tool1"), "key ann")).unwrap();
+        kept.add(RememberedApproval::of(&subject("more"), "key ben")).unwrap();
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
         let path = folder.path().join("approvals.jsonl");
         let kept = Kept::new(path.clone());
         let write = subject("write");
-        kept.add(Approval::of(&write, "process")).unwrap();
+        kept.add(RememberedApproval::of(&write, "process")).unwrap();
         let mode = |mode| std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         mode(0o644);
         assert!(!kept.has(&write.kind(), "process"));
@@ -251,7 +251,7 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("{text}{{}}\n")).unwrap();
         assert!(!kept.has(&write.kind(), "process"));
-        let error = format!("{:#}", kept.add(Approval::of(&write, "process")).unwrap_err());
+        let error = format!("{:#}", kept.add(RememberedApproval::of(&write, "process")).unwrap_err());
         assert!(error.contains(":2: is not an approval"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{text}{{}}\n"), "nothing is lost");
     }
@@ -265,7 +265,7 @@ mod tests {
                 let path = &path;
                 scope.spawn(move || {
                     let name = format!("tool{number}");
-                    Kept::new(path.clone()).add(Approval::of(&subject(&name), "process")).unwrap();
+                    Kept::new(path.clone()).add(RememberedApproval::of(&subject(&name), "process")).unwrap();
                 });
             }
         });

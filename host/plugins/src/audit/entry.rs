@@ -161,7 +161,7 @@ pub(super) mod tests {
     use wharf_protocol::{Revision, meta::Trace};
 
     use super::*;
-    use crate::observe::record::{Approval, Ended, Granted, RequestFacts};
+    use crate::observe::record::{ApprovalOutcome, Ended, Granted, RequestFacts};
 
     pub fn line(members: &[u8]) -> Value {
         let members = str::from_utf8(members).unwrap();
@@ -201,7 +201,7 @@ pub(super) mod tests {
             }],
             ended: Ended::TimedOut,
             refusal: None,
-            approval: Some(Approval::Session),
+            approval: Some(ApprovalOutcome::Session),
             slot: None,
         }
     }

@@ -19,7 +19,7 @@ use super::{
     entry, event,
     files::{LogFile, Opened},
     key,
-    writer::{Added, SharedWriter, State},
+    writer::{Added, SharedWriter, WriterState},
 };
 use crate::observe::journal::{Event, Journal, Promise, Room, Run, Unrecorded};
 use wharf_config::config::{
@@ -103,7 +103,7 @@ impl Log {
         self.writer.close(|| event::stopped(self.state().open.load(Ordering::Relaxed)));
     }
 
-    fn state(&self) -> &Arc<State> {
+    fn state(&self) -> &Arc<WriterState> {
         &self.writer.state
     }
 

@@ -58,11 +58,11 @@ pub struct SharedWriter {
     closed: AtomicBool,
     /// The writer thread, so that it can be woken.
     thread: OnceLock<Thread>,
-    pub state: Arc<State>,
+    pub state: Arc<WriterState>,
 }
 
 /// The state of the log.
-pub struct State {
+pub struct WriterState {
     /// Whether the log cannot be written.
     pub failing: AtomicBool,
     /// The room for queued lines, in KiB.
@@ -78,7 +78,7 @@ pub struct State {
     pub refusals: Refusals,
 }
 
-impl State {
+impl WriterState {
     /// Counts a call as open if it was given room.
     pub fn count(&self, room: &Room) {
         if room.is_some() {
@@ -120,7 +120,7 @@ impl Line {
 
 impl SharedWriter {
     pub fn new(room_kib: usize, file: LogFile, head: Head, rotate_bytes: usize) -> Self {
-        let state = Arc::new(State {
+        let state = Arc::new(WriterState {
             failing: AtomicBool::new(false),
             room: Arc::new(Semaphore::new(room_kib)),
             refused: AtomicU64::new(0),
@@ -261,7 +261,7 @@ impl SharedWriter {
 }
 
 struct Writer {
-    state: Arc<State>,
+    state: Arc<WriterState>,
     file: LogFile,
     head: Head,
     rotate_bytes: u64,
@@ -295,7 +295,7 @@ struct Failure {
 }
 
 impl Writer {
-    fn new(state: Arc<State>, file: LogFile, head: Head, rotate_bytes: usize) -> Self {
+    fn new(state: Arc<WriterState>, file: LogFile, head: Head, rotate_bytes: usize) -> Self {
         Self {
             state,
             file,

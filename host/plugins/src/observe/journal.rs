@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::record::{Approval, CallRecord};
+use super::record::{ApprovalOutcome, CallRecord};
 
 /// The error for a record that the journal cannot store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -65,7 +65,7 @@ pub enum Event {
     /// The grants of a plugin have changed.
     Granted { plugin: String, added: Vec<String>, removed: Vec<String> },
     /// A person approved a call of this plugin and all further calls like it, for as long as `remembered` says.
-    Approved { plugin: String, name: String, principal: String, remembered: Approval },
+    Approved { plugin: String, name: String, principal: String, remembered: ApprovalOutcome },
     /// A plugin is served. `before`: the digest of the version that it replaces, if any.
     Served { plugin: String, digest: [u8; 32], before: Option<[u8; 32]> },
     /// A plugin is not served any more.

@@ -12,7 +12,7 @@ use wharf_sandbox::{Report, Scope};
 use super::{
     journal::{Event, Journal, Promise, Room, Run, Unrecorded},
     meter::{CountedSession, Meter, Timing},
-    record::{Action, Approval, CallRecord, Ended, Granted, Observer, RequestFacts},
+    record::{Action, ApprovalOutcome, CallRecord, Ended, Granted, Observer, RequestFacts},
     trace::{Span, TracedNetwork, Tracer},
 };
 use wharf_base::{principal::Principal, slot::Slot};
@@ -173,7 +173,7 @@ pub struct Begun<'a> {
     pub scope: Option<&'a Scope>,
     pub bytes_in: usize,
     pub arguments: Option<&'a Value>,
-    pub approval: Option<Approval>,
+    pub approval: Option<ApprovalOutcome>,
     /// The slot in which the meter caches the counters of the tool, if it is a call of a tool.
     pub slot: Option<Slot>,
 }

@@ -46,7 +46,7 @@ pub struct CallRecord {
     /// Why the call was refused before it ran: the code of the error, or one word.
     pub refusal: Option<String>,
     /// Whether the call was approved, and by whom; `None` if it needed no approval.
-    pub approval: Option<Approval>,
+    pub approval: Option<ApprovalOutcome>,
     /// The slot in which the meter caches the counters of the tool.
     pub(crate) slot: Option<Slot>,
 }
@@ -61,7 +61,7 @@ impl CallRecord {
 /// Whether a call was approved, and by whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Approval {
+pub enum ApprovalOutcome {
     /// The embedding program approved it.
     Program,
     /// The person who uses the client approved this call.
@@ -76,7 +76,7 @@ pub enum Approval {
     Refused,
 }
 
-impl Approval {
+impl ApprovalOutcome {
     /// Returns the approval in one word.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -15,7 +15,7 @@ use wharf_protocol::{Revision, RpcError, encode::Encoder, model as mcp};
 use super::{
     filter::{self, Filter},
     finder::{self, Finder},
-    served::{Generations, Served},
+    served::{Digests, Served},
 };
 use crate::bridge::OfferedTool;
 use wharf_config::{
@@ -68,7 +68,7 @@ pub struct Lists {
 #[derive(Default)]
 struct Filtered {
     pages: Pages,
-    digests: OnceLock<Generations>,
+    digests: OnceLock<Digests>,
 }
 
 /// The maximum number of filters whose pages are cached.
@@ -125,11 +125,11 @@ impl Lists {
     }
 
     /// Returns a digest of each list as `filter` leaves it. The digest of a list stays the same as long as its entries do.
-    pub fn digests(&self, filter: &Filter) -> Generations {
+    pub fn digests(&self, filter: &Filter) -> Digests {
         *self.filtered(filter).digests.get_or_init(|| self.digest(filter))
     }
 
-    fn digest(&self, filter: &Filter) -> Generations {
+    fn digest(&self, filter: &Filter) -> Digests {
         let digest = |lists: &[List]| {
             let mut hasher = DefaultHasher::new();
             for list in lists {
@@ -139,7 +139,7 @@ impl Lists {
             }
             hasher.finish()
         };
-        Generations {
+        Digests {
             tools: digest(&[List::Tools]),
             resources: digest(&[List::Resources, List::Templates]),
             prompts: digest(&[List::Prompts]),

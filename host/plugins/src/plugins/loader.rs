@@ -7,7 +7,7 @@ use wharf_sandbox::{Code, Sandbox};
 
 use super::status::{Problem, Stage};
 use wharf_base::guard;
-use wharf_config::config::{PluginConfig, Source, State};
+use wharf_config::config::{PluginConfig, Source, SourceState};
 
 /// How long a load may take before it is reported through `progress`.
 const PROGRESS_GRACE: Duration = Duration::from_millis(300);
@@ -23,7 +23,7 @@ pub struct Loader {
 #[derive(Clone)]
 struct Cached {
     /// The state of the source just before it was read.
-    state: State,
+    state: SourceState,
     code: Result<Code, Problem>,
 }
 

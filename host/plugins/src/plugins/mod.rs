@@ -6,6 +6,7 @@ pub mod announced;
 pub mod catalog;
 pub mod filter;
 pub mod finder;
+pub mod inbox;
 pub mod install;
 pub mod library;
 pub mod lists;

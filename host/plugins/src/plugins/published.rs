@@ -9,10 +9,9 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{broadcast, watch};
 
 use super::{
-    announced::Announcements,
     catalog::Catalog,
     served::Generations,
     status::{Problem, Stage, Status, Subject},
@@ -34,12 +33,8 @@ pub struct Published {
     pub ready: watch::Receiver<bool>,
     /// The generations of the lists at the end of the first load. No client has seen older lists.
     pub first: Arc<OnceLock<Generations>>,
-    /// Notify this to make the library look for changed files.
-    pub files: Arc<Notify>,
     /// The number of the last config whose plugins are all either served or failed.
     pub settled: watch::Receiver<u64>,
-    /// Receives the plugins' announcements of changed lists.
-    pub announcements: Announcements,
     pub(crate) status: Arc<Mutex<BTreeMap<Subject, Status>>>,
     /// Broadcasts each plugin failure, with a sentence for clients.
     pub failures: broadcast::Sender<Failure>,
@@ -84,8 +79,6 @@ pub struct Publisher {
     status: Arc<Mutex<BTreeMap<Subject, Status>>>,
     failures: broadcast::Sender<Failure>,
     observers: Observers,
-    pub files: Arc<Notify>,
-    pub announcements: Announcements,
 }
 
 impl Publisher {
@@ -94,24 +87,13 @@ impl Publisher {
         let (ready, ready_seen) = watch::channel(false);
         let (settled, settled_seen) = watch::channel(0);
         let (failures, _) = broadcast::channel(MAX_QUEUED_FAILURES);
-        let publisher = Self {
-            catalog,
-            ready,
-            first: Arc::default(),
-            settled,
-            status: Arc::default(),
-            failures,
-            observers,
-            files: Arc::default(),
-            announcements: Announcements::default(),
-        };
+        let publisher =
+            Self { catalog, ready, first: Arc::default(), settled, status: Arc::default(), failures, observers };
         let published = Published {
             catalog: catalog_seen,
             ready: ready_seen,
             first: Arc::clone(&publisher.first),
-            files: Arc::clone(&publisher.files),
             settled: settled_seen,
-            announcements: publisher.announcements.clone(),
             status: Arc::clone(&publisher.status),
             failures: publisher.failures.clone(),
         };

@@ -130,10 +130,46 @@ impl Served {
     }
 }
 
-/// A number for each list that changes when the list does: a counter of changes, or a digest of the entries.
+/// How often each list has changed since this process began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Generations {
     pub tools: u64,
     pub resources: u64,
     pub prompts: u64,
+}
+
+/// A digest of the entries of each list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Digests {
+    pub tools: u64,
+    pub resources: u64,
+    pub prompts: u64,
+}
+
+/// Whether each list has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changed {
+    pub tools: bool,
+    pub resources: bool,
+    pub prompts: bool,
+}
+
+impl Generations {
+    pub fn since(self, before: Self) -> Changed {
+        Changed {
+            tools: self.tools != before.tools,
+            resources: self.resources != before.resources,
+            prompts: self.prompts != before.prompts,
+        }
+    }
+}
+
+impl Digests {
+    pub fn since(self, before: Self) -> Changed {
+        Changed {
+            tools: self.tools != before.tools,
+            resources: self.resources != before.resources,
+            prompts: self.prompts != before.prompts,
+        }
+    }
 }

@@ -48,13 +48,13 @@ pub struct Serving {
     /// How an adapted component is served, in words; `None` if it implements wharf's own interface.
     pub adapted: Option<String>,
     /// Its tools. All lists are in the plugin's own order.
-    pub tools: Vec<Entry>,
+    pub tools: Vec<OfferedEntry>,
     /// Its resources, named by their URIs.
-    pub resources: Vec<Entry>,
+    pub resources: Vec<OfferedEntry>,
     /// Its resource templates, named by their URI templates.
-    pub templates: Vec<Entry>,
+    pub templates: Vec<OfferedEntry>,
     /// Its prompts.
-    pub prompts: Vec<Entry>,
+    pub prompts: Vec<OfferedEntry>,
     /// Whether it completes arguments.
     pub completions: bool,
     /// Its grants, each described in a few words.
@@ -96,7 +96,7 @@ pub struct Wanted {
 /// A tool, resource, template or prompt that a plugin offers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct OfferedEntry {
     /// Its name as clients know it.
     pub name: String,
     /// Its name in the plugin, without the prefix.
@@ -131,7 +131,7 @@ impl Published {
 impl Serving {
     fn of(served: &served::Served, scopes: &Scopes, unheard: Option<String>) -> Self {
         let (config, offer, code) = (&served.config, &served.offer, served.plugin.code());
-        let entry = |name: &str, own_name: &str, description: &str| Entry {
+        let entry = |name: &str, own_name: &str, description: &str| OfferedEntry {
             name: name.to_owned(),
             own_name: own_name.to_owned(),
             description: description.to_owned(),
@@ -148,7 +148,7 @@ impl Serving {
         let without = served.wants.as_ref().map(|wants| wants.without_import(code.imports())).unwrap_or_default();
         let useless =
             without.iter().map(|ability| format!("it wants {ability}, but does not import an interface that uses it"));
-        let tools = offer.tools.iter().map(|tool| Entry {
+        let tools = offer.tools.iter().map(|tool| OfferedEntry {
             schema: Some(tool.input.text.get().to_owned()),
             ..entry(&tool.published.name, &tool.own_name, &tool.published.description)
         });

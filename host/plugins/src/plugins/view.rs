@@ -9,7 +9,7 @@ use super::{
     filter::Filter,
     lists::{List, Listed},
     published::Failure,
-    served::{Generations, Served},
+    served::{Digests, Generations, Served},
 };
 use crate::bridge::{OfferedPrompt, OfferedTool};
 use wharf_base::reading::doubt_of_uri;
@@ -27,7 +27,7 @@ pub struct ListVersions {
     /// The change counters of the unfiltered lists.
     pub all: Generations,
     /// The digests of the lists as the caller sees them; `None` if the caller has no filter.
-    pub own: Option<Generations>,
+    pub own: Option<Digests>,
 }
 
 impl View {

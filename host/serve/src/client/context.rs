@@ -15,10 +15,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::{
-    Id, Level, Method, Revision, RpcError, Shown,
+    Id, Level, Revision, RpcError, Shown,
     capability::ClientCapabilities,
     encode::Encoder,
-    meta::{ModernClaim, RequestMeta, Trace},
+    meta::{RequestMeta, Trace},
     notification::{self, Progress},
     revision::Era,
 };
@@ -35,7 +35,7 @@ use super::{
 };
 use wharf_base::{
     ledger::Charge,
-    party::{Party, party},
+    party::Party,
     principal::{Owner, Principal},
     quota::Turn,
     text,
@@ -51,52 +51,84 @@ use wharf_plugins::{
 /// The minimum time between the last progress notification and the answer.
 const PROGRESS_ANSWER_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The caller of a request, and the party on whose account the request takes places.
-#[derive(Clone, Copy)]
-pub struct By<'a> {
-    pub caller: &'a Caller,
-    pub party: Party,
-}
-
-/// What is known about one request.
+/// What is known about a request when its message arrives, before the request itself is read. Each transport fills it in.
 #[derive(Clone)]
-pub struct Context {
-    pub server: Arc<Server>,
-    pub encoder: Arc<Encoder>,
-    pub id: Id,
-    pub meta: Arc<RequestMeta>,
-    pub capabilities: Arc<ClientCapabilities>,
-    /// The client's `clientInfo`, as JSON.
-    pub client_info: Option<Arc<str>>,
+pub struct Arrival {
+    /// The transport over which the request arrived. None: this program made the request itself.
+    pub transport: Option<Transport>,
     /// The caller that makes the request.
     pub caller: Caller,
     /// The party on whose account the request takes places, in every pool that gives each client a share.
     pub party: Party,
     /// The profile, a named part of the catalog, that the client connected to.
     pub profile: Option<Arc<str>>,
-    /// The log level that a modern request asks for. A legacy request has the log level of its session instead.
-    pub log_level: Option<Level>,
-    pub outbox: Outbox,
-    /// The memory charged for the request, held for as long as anything works on it.
-    pub charge: Arc<Charge>,
-    pub session: Option<Arc<Session>>,
     /// Folders that the embedding program opened to the client, in place of any roots that the client lists itself.
     pub roots: Option<CallRoots>,
-    /// Cancelled when the connection closes, or when wharf stops; see [`Context::stop`]. In an [`Arc`], because cloning the token itself
-    /// takes a lock that all its clones share.
-    pub connection: Option<Arc<CancellationToken>>,
-    /// The headers that repeat arguments, if the request must have them.
-    pub headers: Option<Arc<HeaderMap>>,
-    /// The task, if the request runs in the background.
-    pub task: Option<Arc<Running>>,
     /// Whether everything that the request does is already approved, because a person typed the call.
     pub approved: bool,
-    /// The transport over which the request arrived. None: this program made the request itself.
-    pub transport: Option<Transport>,
+    /// Cancelled when a request that only waits for changes is to end: over a pipe, when the client has sent its last message or wharf
+    /// stops; over HTTP, when another stream needs its place or wharf closes. None: such a request ends when wharf closes. In an
+    /// [`Arc`], because cloning the token itself takes a lock that all its clones share.
+    pub stop: Option<Arc<CancellationToken>>,
+    /// The memory charged for the message, held for as long as anything works on its requests.
+    pub charge: Arc<Charge>,
     /// The trace that the `traceparent` header of the HTTP request names, if tracing is on.
     pub link: Option<Arc<Trace>>,
     /// The id of the HTTP request in the access log and in its response.
     pub request_id: Option<HeaderValue>,
+}
+
+/// What the client declared about itself, and where it did.
+pub enum ClientDeclared {
+    /// In the handshake of this session.
+    InSession(Arc<Session>),
+    /// In the `_meta` of this request, which is of a modern revision.
+    InMeta {
+        revision: Revision,
+        capabilities: ClientCapabilities,
+        /// The headers that repeat arguments, if the request must have them.
+        headers: Option<HeaderMap>,
+    },
+    /// There is no client. The request is of the newest revision, and nobody can be asked anything.
+    Nothing,
+}
+
+/// Everything known about one request besides its method and parameters. Its fields are those of [`Known`], which clones share and
+/// which cannot be changed outside of this file.
+#[derive(Clone)]
+pub struct Context(Arc<Known>);
+
+impl Deref for Context {
+    type Target = Known;
+
+    fn deref(&self) -> &Known {
+        &self.0
+    }
+}
+
+/// The fields of a [`Context`].
+#[derive(Clone)]
+pub struct Known {
+    pub server: Arc<Server>,
+    /// How the request arrived.
+    pub arrival: Arrival,
+    /// Writes results for the revision of the request.
+    pub encoder: Arc<Encoder>,
+    pub id: Id,
+    pub meta: RequestMeta,
+    pub capabilities: Arc<ClientCapabilities>,
+    /// The client's `clientInfo`, as JSON.
+    pub client_info: Option<Arc<str>>,
+    /// The session that the request belongs to. None: the request describes itself, or there is no client.
+    pub session: Option<Arc<Session>>,
+    /// The headers that repeat arguments, if the request must have them.
+    pub headers: Option<Arc<HeaderMap>>,
+    /// The queue for messages about this request.
+    pub outbox: Outbox,
+    /// The task, if the request runs in the background.
+    pub task: Option<Arc<Running>>,
+    /// The log level that a modern request asks for. A legacy request has the log level of its session instead.
+    log_level: Option<Level>,
     so_far: Arc<SoFar>,
 }
 
@@ -141,125 +173,103 @@ impl Drop for Sitting {
 }
 
 impl Context {
-    /// Returns a context without session, headers or progress. Callers fill in the rest.
-    fn new(server: &Arc<Server>, revision: Revision, id: Id, by: By<'_>, outbox: Outbox, charge: Arc<Charge>) -> Self {
-        Self {
+    /// Makes the context of a request.
+    pub fn new(
+        server: &Arc<Server>,
+        arrival: Arrival,
+        id: Id,
+        meta: RequestMeta,
+        declared: ClientDeclared,
+        outbox: Outbox,
+    ) -> Self {
+        let (revision, capabilities, client_info, session, headers, log_level) = match declared {
+            ClientDeclared::InSession(session) => {
+                let (capabilities, client_info) = (Arc::clone(&session.capabilities), session.client_info.clone());
+                (session.revision, capabilities, client_info, Some(session), None, None)
+            }
+            ClientDeclared::InMeta { revision, capabilities, headers } => {
+                // An invalid level is refused later, after the checks that come before it.
+                let (client_info, level) = (meta.client_info().map(Into::into), meta.log_level().unwrap_or_default());
+                (revision, Arc::new(capabilities), client_info, None, headers.map(Arc::new), level)
+            }
+            ClientDeclared::Nothing => {
+                let none = ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() };
+                (Revision::NEWEST, Arc::new(none), None, None, None, None)
+            }
+        };
+        let so_far = Arc::new(SoFar {
+            progressed: Mutex::new((f64::NEG_INFINITY, None)),
+            recorded: AtomicBool::new(false),
+            seat: Seat::default(),
+        });
+        Self(Arc::new(Known {
             server: Arc::clone(server),
+            arrival,
             encoder: Arc::clone(server.encoder(revision)),
             id,
-            meta: Arc::default(),
-            capabilities: Arc::default(),
-            client_info: None,
-            caller: by.caller.clone(),
-            party: by.party,
-            profile: None,
-            log_level: None,
+            meta,
+            capabilities,
+            client_info,
+            session,
+            headers,
             outbox,
-            charge,
-            session: None,
-            roots: None,
-            connection: None,
-            headers: None,
             task: None,
-            approved: false,
-            transport: None,
-            link: None,
-            request_id: None,
-            so_far: Arc::new(SoFar {
-                progressed: Mutex::new((f64::NEG_INFINITY, None)),
-                recorded: AtomicBool::new(false),
-                seat: Seat::default(),
-            }),
-        }
-    }
-
-    /// Returns the context of a request in a session.
-    pub fn in_session(
-        session: &Arc<Session>,
-        server: &Arc<Server>,
-        by: By<'_>,
-        id: &Id,
-        meta: RequestMeta,
-        outbox: Outbox,
-        charge: Arc<Charge>,
-    ) -> Self {
-        session.touch();
-        session.set_used();
-        session.seen_as(by.caller);
-        Self {
-            meta: Arc::new(meta),
-            capabilities: Arc::clone(&session.capabilities),
-            client_info: session.client_info.clone(),
-            session: Some(Arc::clone(session)),
-            profile: session.profile.clone(),
-            ..Self::new(server, session.revision, id.clone(), by, outbox, charge)
-        }
-    }
-
-    /// Returns the context of a modern request, which carries in its `_meta` all that would otherwise be known from a session.
-    /// `claim`: what `meta` claims.
-    pub fn of_claim(
-        server: &Arc<Server>,
-        id: &Id,
-        meta: RequestMeta,
-        claim: ModernClaim,
-        by: By<'_>,
-        outbox: Outbox,
-        charge: Arc<Charge>,
-    ) -> Result<Self, RpcError> {
-        let revision = Revision::MODERN.into_iter().find(|revision| revision.as_str() == claim.version);
-        let revision = revision.ok_or_else(|| RpcError::unsupported_version(&claim.version))?;
-        Ok(Self {
-            client_info: meta.client_info().map(Into::into),
-            // An invalid level is refused later, after the checks that come before it.
-            log_level: meta.log_level().unwrap_or_default(),
-            meta: Arc::new(meta),
-            capabilities: Arc::new(claim.capabilities),
-            ..Self::new(server, revision, id.clone(), by, outbox, charge)
-        })
-    }
-
-    /// Returns the context of a call without a client: in the newest revision, without capabilities.
-    pub fn direct(server: &Arc<Server>, principal: Principal, outbox: Outbox, charge: Arc<Charge>) -> Self {
-        let none = ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() };
-        let party = party(&principal, None);
-        let by = By { caller: &Caller::Owner(principal), party };
-        Self { capabilities: Arc::new(none), ..Self::new(server, Revision::NEWEST, Id::number(1), by, outbox, charge) }
+            log_level,
+            so_far,
+        }))
     }
 
     /// Returns the context of a call that goes on as a task. The tasks extension of modern revisions has neither progress nor log messages.
     pub fn for_task(&self, running: &Arc<Running>) -> Self {
-        let mut ctx = Self { task: Some(Arc::clone(running)), ..self.clone() };
-        if ctx.encoder.revision.era() == Era::Modern {
-            Arc::make_mut(&mut ctx.meta).progress_token = None;
-            ctx.log_level = None;
+        let mut known = Known { task: Some(Arc::clone(running)), ..Known::clone(self) };
+        if known.encoder.revision.era() == Era::Modern {
+            known.meta.progress_token = None;
+            known.log_level = None;
         }
-        ctx
+        Self(Arc::new(known))
     }
 
-    /// Returns the method with this name, if the request's revision has it.
-    pub fn method(&self, name: &str) -> Result<Method, RpcError> {
-        Method::parse(name)
-            .filter(|method| method.is_in(self.encoder.revision, self.encoder.tasks))
-            .ok_or_else(|| RpcError::method_not_found(name))
+    /// Returns the context of a call that a search tool makes. The client never saw the tool that is called, so it could not repeat the
+    /// arguments in headers.
+    pub fn without_headers(&self) -> Self {
+        if self.headers.is_none() {
+            self.clone()
+        } else {
+            Self(Arc::new(Known { headers: None, ..Known::clone(self) }))
+        }
+    }
+
+    /// Returns the caller that makes the request.
+    pub fn caller(&self) -> &Caller {
+        &self.arrival.caller
+    }
+
+    /// Returns the party on whose account the request takes places.
+    pub fn party(&self) -> Party {
+        self.arrival.party
+    }
+
+    /// Returns the profile that the client connected to.
+    pub fn profile(&self) -> Option<&str> {
+        self.arrival.profile.as_deref()
     }
 
     /// Returns the principal that makes the request. Sealed state is bound to it.
     pub fn principal(&self) -> &Principal {
-        self.caller.principal()
+        self.caller().principal()
     }
 
     /// Returns what the caller sees of the catalog. Waits for the first load.
     pub async fn view(&self) -> View {
         self.server.published.wait(FIRST_LOAD_TIMEOUT).await;
-        self.server.view(&self.caller, self.profile.as_deref())
+        self.server.view(self.caller(), self.profile())
     }
 
     /// Returns the owner of the tasks that this request begins or may see.
     pub fn owner(&self) -> Owner {
         match &self.session {
             Some(session) => session.owner(),
-            None => Owner::Principal(self.principal().clone(), self.profile.clone()),
+            None => Owner::Principal(self.principal().clone(), self.arrival.profile.clone()),
         }
     }
 
@@ -267,10 +277,10 @@ impl Context {
     pub fn facts(&self) -> RequestFacts {
         let mut facts = RequestFacts::new(self.encoder.revision, self.id.to_string());
         facts.session = self.session.as_ref().map(|session| session.digest().to_owned());
-        facts.transport = self.transport;
+        facts.transport = self.arrival.transport;
         facts.trace = self.meta.trace();
-        facts.link = self.link.as_deref().cloned();
-        facts.request_id = self.request_id.as_ref().and_then(|id| Some(id.to_str().ok()?.to_owned()));
+        facts.link = self.arrival.link.as_deref().cloned();
+        facts.request_id = self.arrival.request_id.as_ref().and_then(|id| Some(id.to_str().ok()?.to_owned()));
         facts
     }
 
@@ -323,9 +333,9 @@ impl Context {
         }
     }
 
-    /// Returns a token that is cancelled when the connection closes, or, for a request without a connection, when wharf closes.
+    /// Returns a token that is cancelled when a request that only waits for changes is to end.
     pub fn stop(&self) -> &CancellationToken {
-        self.connection.as_deref().unwrap_or(&self.server.closing)
+        self.arrival.stop.as_deref().unwrap_or(&self.server.closing)
     }
 
     /// Returns what the plugin learns about this request.
@@ -398,7 +408,7 @@ impl Events for CallEvents {
     }
 
     fn list_changed(&self, kind: Kind) {
-        self.context.server.published.announcements.add(&self.plugin, kind);
+        self.context.server.inbox.announcements.add(&self.plugin, kind);
     }
 
     fn resource_updated(&self, uri: String) {

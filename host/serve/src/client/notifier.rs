@@ -22,7 +22,12 @@ use super::{
 };
 use wharf_config::{auth::Caller, config::Config, profiles::Style};
 use wharf_plugins::{
-    plugins::{catalog::Catalog, published::Failure, served::Generations, view::ListVersions},
+    plugins::{
+        catalog::Catalog,
+        published::Failure,
+        served::{Changed, Generations},
+        view::ListVersions,
+    },
     tasks::Record,
 };
 
@@ -141,26 +146,28 @@ pub fn covers(subscribed: &str, uri: &str) -> bool {
 /// Returns the lists that changed for the listener since it last learned about them. `first`: the generations after the first load.
 /// `style`: how tools are listed for the listener.
 fn list_changes(listener: &dyn Listener, now: ListVersions, first: Option<Generations>, style: Style) -> Vec<Listed> {
-    let mut lists = Vec::new();
-    let (before, now, all_differ) = match (listener.last_told().lock().replace(now), first) {
-        // If the first role or profile was added, or the last one removed, any list may differ.
-        (Some(before), _) if before.own.is_some() != now.own.is_some() => (before.all, now.all, true),
-        (Some(before), _) => (before.own.unwrap_or(before.all), now.own.unwrap_or(now.all), false),
+    let before = listener.last_told().lock().replace(now);
+    let changed = match (before, first) {
+        (Some(before), _) => match (before.own, now.own) {
+            (Some(before), Some(now)) => now.since(before),
+            (None, None) => now.all.since(before.all),
+            // The first role or profile was added, or the last one removed, so any list may differ.
+            _ => Changed { tools: true, resources: true, prompts: true },
+        },
         // A listener that connected before the first load may have seen the lists of that load, but nothing older. The search tools, which
         // a client with the search style gets in place of all others, are the same at every load.
-        (None, Some(first)) if style == Style::Search => {
-            (Generations { tools: now.all.tools, ..first }, now.all, false)
-        }
-        (None, Some(first)) => (first, now.all, false),
-        (None, None) => return lists,
+        (None, Some(first)) if style == Style::Search => Changed { tools: false, ..now.all.since(first) },
+        (None, Some(first)) => now.all.since(first),
+        (None, None) => return Vec::new(),
     };
-    if (all_differ || before.tools != now.tools) && listener.wants_tools() {
+    let mut lists = Vec::new();
+    if changed.tools && listener.wants_tools() {
         lists.push(Listed::Tools);
     }
-    if (all_differ || before.prompts != now.prompts) && listener.wants_prompts() {
+    if changed.prompts && listener.wants_prompts() {
         lists.push(Listed::Prompts);
     }
-    if (all_differ || before.resources != now.resources) && listener.wants_resources() {
+    if changed.resources && listener.wants_resources() {
         lists.push(Listed::Resources);
     }
     lists

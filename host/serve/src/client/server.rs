@@ -34,7 +34,7 @@ use wharf_egress::tls::{Roots, Tls};
 use wharf_plugins::{
     approvals::Approvals,
     observe::observers::Observers,
-    plugins::{filter::Filter, published::Published, view::View},
+    plugins::{filter::Filter, inbox::Inbox, published::Published, view::View},
     tasks::{Memory, Tasks},
 };
 
@@ -57,6 +57,7 @@ pub struct Shared {
     pub config: watch::Receiver<Arc<Config>>,
     pub ledger: Arc<Ledger>,
     pub published: Published,
+    pub inbox: Inbox,
     pub scopes: Arc<Scopes>,
     pub approver: Option<Arc<dyn Approver>>,
     pub observers: Observers,
@@ -70,7 +71,10 @@ pub struct Server {
     /// The config file, named in hints to edit it.
     file: Option<PathBuf>,
     pub ledger: Arc<Ledger>,
+    /// What the library publishes, such as the catalog.
     pub published: Published,
+    /// What wakes the library.
+    pub inbox: Inbox,
     pub scopes: Arc<Scopes>,
     pub seal: Seal,
     /// The URIs of resources whose contents changed.
@@ -114,7 +118,7 @@ fn auth(settings: &Arc<auth::Settings>, config: &Config) -> anyhow::Result<Arc<A
 
 impl Server {
     pub fn new(config: &Config, shared: Shared) -> anyhow::Result<Arc<Self>> {
-        let Shared { config: current, ledger, published, scopes, approver, observers, stop } = shared;
+        let Shared { config: current, ledger, published, inbox, scopes, approver, observers, stop } = shared;
         let startup = Arc::clone(&config.startup);
         let seal = match startup.protocol.state_key {
             Some(key) => Seal::with_key(key.0),
@@ -125,6 +129,7 @@ impl Server {
         Ok(Arc::new(Self {
             ledger,
             published,
+            inbox,
             scopes,
             auth: startup.auth.as_ref().map(|settings| auth(settings, config)).transpose()?,
             approvals: Approvals::new(approvals::file())?,

@@ -265,13 +265,17 @@ impl Session {
         self.subscriptions.lock().remove(uri);
     }
 
-    /// Handles a notification from the client. True if it says that the roots changed.
+    /// Handles a notification from the client. Returns whether it says that the roots changed.
     pub fn notified(&self, notification: &Notification) -> bool {
-        let roots = notification.known() == Some(KnownNotification::RootsChanged);
-        if roots {
-            self.roots.stale.send_modify(|count| *count += 1);
+        match notification.known() {
+            Some(KnownNotification::Cancelled) => self.in_flight.cancel(notification.params.as_ref()),
+            Some(KnownNotification::RootsChanged) => {
+                self.roots.stale.send_modify(|count| *count += 1);
+                return true;
+            }
+            _ => {}
         }
-        roots
+        false
     }
 
     /// Handles the client's answer to a request of the server. Answers to unknown requests are dropped.

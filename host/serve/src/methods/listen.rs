@@ -81,7 +81,7 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
         let mut known = Vec::with_capacity(ids.len());
         for id in ids {
             let record = ctx.server.tasks.get(&id, &owner).await?;
-            if record.and_then(|record| ctx.server.entitled(&ctx.caller, ctx.profile.as_deref(), record)).is_some() {
+            if record.and_then(|record| ctx.server.entitled(ctx.caller(), ctx.profile(), record)).is_some() {
                 known.push(id);
             }
         }
@@ -100,8 +100,8 @@ pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
         id: ctx.id.clone(),
         revision: ctx.encoder.revision,
         owner,
-        caller: ctx.caller.clone(),
-        profile: ctx.profile.clone(),
+        caller: ctx.caller().clone(),
+        profile: ctx.arrival.profile.clone(),
         filter,
         last_told,
     };

@@ -12,23 +12,23 @@ use crate::client::context::Context;
 use wharf_base::text::escaped;
 
 /// The JSON of a result.
-pub enum Answer {
+pub enum Encoded {
     Own(String),
     /// A result that many requests share, such as a page of a list, which is encoded once.
     Shared(Arc<str>),
 }
 
 /// The text of a response.
-pub enum Text {
+pub enum ResponseText {
     Whole(String),
     Framed { head: String, result: Arc<str> },
 }
 
-impl Text {
-    pub fn of(ctx: &Context, answer: Result<Answer, RpcError>) -> Self {
+impl ResponseText {
+    pub fn of(ctx: &Context, answer: Result<Encoded, RpcError>) -> Self {
         match answer {
-            Ok(Answer::Own(result)) => Self::Whole(result_text(&ctx.id, &result)),
-            Ok(Answer::Shared(result)) => Self::Framed { head: result_head(&ctx.id), result },
+            Ok(Encoded::Own(result)) => Self::Whole(result_text(&ctx.id, &result)),
+            Ok(Encoded::Shared(result)) => Self::Framed { head: result_head(&ctx.id), result },
             Err(error) => {
                 tracing::debug!(code = error.code, "refused: {}", escaped(&error.message));
                 Self::Whole(error_text(Some(&ctx.id), &error, ctx.encoder.revision))
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn pieces_are_the_text() {
-        let framed = || Text::Framed { head: result_head(&Id::number(7)), result: r#"{"a":1}"#.into() };
+        let framed = || ResponseText::Framed { head: result_head(&Id::number(7)), result: r#"{"a":1}"#.into() };
         let whole = result_text(&Id::number(7), r#"{"a":1}"#);
         assert_eq!(framed().into_string(), whole);
         assert_eq!(framed().into_pieces().concat(), whole.as_bytes());

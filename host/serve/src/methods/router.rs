@@ -1,66 +1,98 @@
 //! Calls the function for each method. Differences between revisions are in the context, whose encoder writes the results.
 
+use std::{any::Any, panic::AssertUnwindSafe};
+
+use futures_util::FutureExt;
+use tracing::Instrument;
 use wharf_protocol::{
     Level, Method, RpcError,
+    encode::Encoder,
+    error::clip,
     params::{self, Params},
     revision::Era,
 };
 
-use super::{call, listen, response::Answer, tasks};
+use super::{
+    call::{self, WantedCall},
+    listen,
+    response::Encoded,
+    tasks,
+};
 use crate::client::context::Context;
 use wharf_plugins::{bridge::check_uri, plugins::lists::List};
 
-/// Answers one request with the JSON of its result. `method`: the name that the client wrote, which may be unknown.
-pub async fn handle(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {
+/// Answers one request with its result, even if wharf panics: that becomes an error with a number that the operator finds in the log.
+/// `name`: the method that the client wrote, which may be unknown.
+pub async fn answer(ctx: &Context, name: &str, params: Option<&Params>) -> Result<Encoded, RpcError> {
     if ctx.encoder.revision.era() == Era::Modern {
         ctx.meta.log_level()?;
     }
-    let known = ctx.method(method)?;
-    let timing = ctx.server.observers.time(known, ctx.encoder.revision);
-    let answer = dispatch(ctx, known, params).await;
-    if let Some(timing) = timing {
-        timing.end(answer.as_ref().err().map(|error| error.code));
-    }
-    if let Err(error) = &answer {
-        call::refused(ctx, known, params, error).await;
-    }
-    answer
-}
-
-async fn dispatch(ctx: &Context, method: Method, params: Option<&Params>) -> Result<Answer, RpcError> {
-    let result = match method {
-        Method::ListTools => return list(ctx, List::Tools, params).await,
-        Method::ListResources => return list(ctx, List::Resources, params).await,
-        Method::ListTemplates => return list(ctx, List::Templates, params).await,
-        Method::ListPrompts => return list(ctx, List::Prompts, params).await,
-        Method::CallTool => call::tool(ctx, params).await,
-        Method::ReadResource => call::resource(ctx, params::read(params)?).await,
-        Method::GetPrompt => call::prompt(ctx, params::read(params)?).await,
-        Method::Complete => call::complete(ctx, params::read(params)?).await,
-        Method::Ping => Ok(ctx.encoder.empty()),
-        Method::SetLevel => set_level(ctx, params::read(params)?),
-        Method::Subscribe => subscribe(ctx, params::read(params)?).await,
-        Method::Unsubscribe => unsubscribe(ctx, params::read(params)?),
-        Method::GetTask => tasks::get(ctx, &params::read(params)?).await,
-        Method::CancelTask => tasks::cancel(ctx, &params::read(params)?).await,
-        Method::UpdateTask => tasks::update(ctx, params::read(params)?).await,
-        Method::TaskResult => tasks::result(ctx, &params::read(params)?).await,
-        Method::ListTasks => tasks::list(ctx, &params::read(params)?).await,
-        Method::Discover => {
-            ctx.server.ready_to_introduce().await;
-            let instructions = ctx.server.instructions(&ctx.caller, ctx.profile.as_deref());
-            Ok(ctx.encoder.discover(instructions.as_ref()))
-        }
-        Method::Listen => listen::listen(ctx, params::read(params)?).await,
-        // The transport handles it, before there is a context.
-        Method::Initialize => Err(RpcError::method_not_found(method.as_str())),
+    let method = find(&ctx.encoder, name)?;
+    let timing = ctx.server.observers.time(method, ctx.encoder.revision);
+    let work = async {
+        Ok(Encoded::Own(match method {
+            Method::CallTool => {
+                let wanted = WantedCall::read(params)?;
+                let is_search = call::is_search(ctx, &wanted.name);
+                let result = if is_search { call::search(ctx, wanted).await? } else { call::tool(ctx, wanted).await? };
+                result.into_json(ctx)
+            }
+            Method::ListTools => return list(ctx, List::Tools, params).await,
+            Method::ListResources => return list(ctx, List::Resources, params).await,
+            Method::ListTemplates => return list(ctx, List::Templates, params).await,
+            Method::ListPrompts => return list(ctx, List::Prompts, params).await,
+            Method::ReadResource => call::resource(ctx, params::read(params)?).await?,
+            Method::GetPrompt => call::prompt(ctx, params::read(params)?).await?,
+            Method::Complete => call::complete(ctx, params::read(params)?).await?,
+            Method::Ping => ctx.encoder.empty(),
+            Method::SetLevel => set_level(ctx, params::read(params)?)?,
+            Method::Subscribe => subscribe(ctx, params::read(params)?).await?,
+            Method::Unsubscribe => unsubscribe(ctx, params::read(params)?),
+            Method::GetTask => tasks::get(ctx, &params::read(params)?).await?,
+            Method::CancelTask => tasks::cancel(ctx, &params::read(params)?).await?,
+            Method::UpdateTask => tasks::update(ctx, params::read(params)?).await?,
+            Method::TaskResult => tasks::result(ctx, &params::read(params)?).await?,
+            Method::ListTasks => tasks::list(ctx, &params::read(params)?).await?,
+            Method::Discover => discover(ctx).await,
+            Method::Listen => listen::listen(ctx, params::read(params)?).await?,
+            // Admission handles it, before there is a context.
+            Method::Initialize => return Err(RpcError::method_not_found(method.as_str())),
+        }))
     };
-    result.map(Answer::Own)
+    let span = tracing::debug_span!("request", method = %clip(name), id = ?ctx.id, principal = ctx.principal().short());
+    let result = AssertUnwindSafe(work).catch_unwind().instrument(span).await;
+    let result = result.unwrap_or_else(|panic| Err(ctx.server.incident(&said(&*panic))));
+    if let Some(timing) = timing {
+        timing.end(result.as_ref().err().map(|error| error.code));
+    }
+    if let Err(error) = &result {
+        call::refused(ctx, method, params, error).await;
+    }
+    result
 }
 
-async fn list(ctx: &Context, list: List, params: Option<&Params>) -> Result<Answer, RpcError> {
+/// Returns the method with this name, if the revision has it.
+pub fn find(encoder: &Encoder, name: &str) -> Result<Method, RpcError> {
+    Method::parse(name)
+        .filter(|method| method.is_in(encoder.revision, encoder.tasks))
+        .ok_or_else(|| RpcError::method_not_found(name))
+}
+
+/// Returns the message of a panic.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
+}
+
+async fn list(ctx: &Context, list: List, params: Option<&Params>) -> Result<Encoded, RpcError> {
     let params: params::List = params::read(params)?;
-    ctx.view().await.page(list, params.cursor.as_deref(), &ctx.encoder).map(Answer::Shared)
+    ctx.view().await.page(list, params.cursor.as_deref(), &ctx.encoder).map(Encoded::Shared)
+}
+
+async fn discover(ctx: &Context) -> String {
+    ctx.server.ready_to_introduce().await;
+    let instructions = ctx.server.instructions(ctx.caller(), ctx.profile());
+    ctx.encoder.discover(instructions.as_ref())
 }
 
 fn set_level(ctx: &Context, params: params::SetLevel) -> Result<String, RpcError> {
@@ -80,9 +112,9 @@ async fn subscribe(ctx: &Context, params: params::Subscribe) -> Result<String, R
     Ok(ctx.encoder.empty())
 }
 
-fn unsubscribe(ctx: &Context, params: params::Subscribe) -> Result<String, RpcError> {
+fn unsubscribe(ctx: &Context, params: params::Subscribe) -> String {
     if let Some(session) = &ctx.session {
         session.unsubscribe(&params.uri);
     }
-    Ok(ctx.encoder.empty())
+    ctx.encoder.empty()
 }

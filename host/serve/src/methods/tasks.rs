@@ -24,7 +24,7 @@ async fn find(ctx: &Context, id: &str) -> Result<Record, RpcError> {
     }
     let unknown = || RpcError::invalid_params("unknown task, or expired");
     let record = ctx.server.tasks.get(id, &ctx.owner()).await?;
-    record.and_then(|record| ctx.server.entitled(&ctx.caller, ctx.profile.as_deref(), record)).ok_or_else(unknown)
+    record.and_then(|record| ctx.server.entitled(ctx.caller(), ctx.profile(), record)).ok_or_else(unknown)
 }
 
 pub async fn get(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
@@ -78,7 +78,7 @@ pub async fn list(ctx: &Context, params: &List) -> Result<String, RpcError> {
     let more = records.len() > page;
     records.truncate(page);
     let next = records.last().filter(|_| more).map(|record| record.number.to_string());
-    let entitled = |record| ctx.server.entitled(&ctx.caller, ctx.profile.as_deref(), record);
+    let entitled = |record| ctx.server.entitled(ctx.caller(), ctx.profile(), record);
     let tasks: Vec<_> = records.into_iter().filter_map(entitled).map(|record| record.task).collect();
     Ok(ctx.encoder.tasks(&tasks, next.as_deref()))
 }

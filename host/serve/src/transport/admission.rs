@@ -1,47 +1,39 @@
 //! Admits or refuses every request, whichever transport it came by. An admitted request gets its context, made from the
-//! principal and from its session or, for a modern request, from its own `_meta`.
+//! way it arrived and from its session or, for a modern request, from its own `_meta`.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::sync::Arc;
 
-use futures_util::FutureExt;
 use http::HeaderMap;
-use tracing::Instrument;
 use wharf_protocol::{
     Method, Request, Revision, RpcError,
-    error::clip,
-    meta::{RequestMeta, Trace},
-    params::{self, Params},
+    meta::{ModernClaim, RequestMeta},
+    params,
 };
 
-use super::http::headers::{VERSION_HEADER, check_name, request_id, single, text};
+use super::http::headers::{VERSION_HEADER, check_name, single, text};
 use crate::{
     client::{
-        context::{By, Context},
+        context::{Arrival, ClientDeclared, Context},
         outbox::Outbox,
         server::Server,
         session::Session,
     },
-    methods::{response::Answer, router},
+    methods::router,
 };
-use wharf_base::ledger::{Accounts, Charge};
-use wharf_plugins::observe::record::Transport;
+use wharf_base::ledger::Accounts;
 
 /// The prefix of headers that repeat arguments.
 const MIRRORED_HEADER_PREFIX: &str = "mcp-param-";
 
-/// The facts about a request that its transport knows.
+/// What requests are admitted by, besides how they arrived.
 pub struct Door<'a> {
     pub server: &'a Arc<Server>,
-    pub by: By<'a>,
     /// The accounts that are charged for the memory that the client makes wharf use.
     pub accounts: &'a Accounts,
-    /// The profile, a named part of the catalog, that the client connected to.
-    pub profile: Option<&'a Arc<str>>,
     /// Whether modern requests, which need no handshake, are served here too.
     pub modern: bool,
     /// The headers, if the request came over HTTP. Some of them repeat parts of the request.
     pub headers: Option<&'a HeaderMap>,
-    pub transport: Transport,
 }
 
 /// The session that a request belongs to.
@@ -54,7 +46,7 @@ pub enum Named {
 
 /// How a request that is admitted goes on.
 pub enum Admitted {
-    Runs(Box<Context>),
+    Runs(Context),
     /// The request is the handshake: the new session, and the result of `initialize`.
     Opens(Arc<Session>, String),
     /// The result is known already, and this is its JSON.
@@ -85,18 +77,18 @@ impl From<RpcError> for Refusal {
 /// there is one. The order of the checks matters, since it decides which error a client gets if several parts are wrong.
 pub fn admit(
     door: &Door<'_>,
+    arrival: Arrival,
     request: &Request,
-    charge: Arc<Charge>,
     session: impl FnOnce() -> Named,
     outbox: impl FnOnce(Option<&Session>) -> Outbox,
 ) -> Result<Admitted, Refusal> {
-    let Door { server, by, .. } = *door;
+    let server = door.server;
     let meta = RequestMeta::read(request.params.as_ref())?;
     if meta.claims_modern() {
         if !door.modern || !server.startup.protocol.modern {
             return Err(RpcError::invalid_request("only sessions are served here: send `initialize`").into());
         }
-        return modern(door, request, meta, charge, outbox(None));
+        return modern(door, arrival, request, meta, outbox(None));
     }
     let known = request.known();
     let version = door.headers.and_then(|headers| text(headers, VERSION_HEADER));
@@ -124,15 +116,17 @@ pub fn admit(
         }
         (Some(Method::Initialize), Named::None | Named::Unknown) => {
             let params = params::read(request.params.as_ref())?;
-            let (session, result) =
-                Session::open(server, params, by.caller, door.accounts.session(), door.profile.cloned())?;
+            let Arrival { caller, profile, .. } = arrival;
+            let (session, result) = Session::open(server, params, &caller, door.accounts.session(), profile)?;
             Ok(Admitted::Opens(session, result))
         }
         (_, Named::Is(session)) => {
             let outbox = outbox(Some(&session));
-            let mut ctx = Context::in_session(&session, server, by, &request.id, meta, outbox, charge);
-            note(&mut ctx, door);
-            Ok(Admitted::Runs(Box::new(ctx)))
+            session.touch();
+            session.set_used();
+            session.seen_as(&arrival.caller);
+            let declared = ClientDeclared::InSession(session);
+            Ok(Admitted::Runs(Context::new(server, arrival, request.id.clone(), meta, declared, outbox)))
         }
         (_, Named::Unknown) => Err(no_such_session()),
         (Some(Method::Discover | Method::Listen), Named::None) => Err(unclaimed(&meta).into()),
@@ -145,9 +139,9 @@ pub fn admit(
 /// Admits a modern request.
 fn modern(
     door: &Door<'_>,
+    arrival: Arrival,
     request: &Request,
     meta: RequestMeta,
-    charge: Arc<Charge>,
     outbox: Outbox,
 ) -> Result<Admitted, Refusal> {
     let version = door.headers.map(|headers| {
@@ -158,33 +152,22 @@ fn modern(
     if version.is_some_and(|version| version != claim.version) {
         return Err(RpcError::header_mismatch("MCP-Protocol-Version differs from the version in `_meta`").into());
     }
-    let mut ctx = Context::of_claim(door.server, &request.id, meta, claim, door.by, outbox, charge)?;
-    ctx.profile = door.profile.cloned();
-    note(&mut ctx, door);
+    let ModernClaim { version, capabilities } = claim;
+    let revision = Revision::MODERN.into_iter().find(|revision| revision.as_str() == version);
+    let revision = revision.ok_or_else(|| RpcError::unsupported_version(&version))?;
+    let mut repeated = None;
     if let Some(headers) = door.headers {
         if single(headers, "mcp-method")? != Some(request.method.as_str()) {
             return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`").into());
         }
-        ctx.method(&request.method).map_err(|error| Refusal { kind: Kind::NoSuchMethod, error })?;
+        let encoder = door.server.encoder(revision);
+        router::find(encoder, &request.method).map_err(|error| Refusal { kind: Kind::NoSuchMethod, error })?;
         check_name(headers, request)?;
         let mirroring = headers.iter().filter(|(name, _)| name.as_str().starts_with(MIRRORED_HEADER_PREFIX));
-        let mirroring: HeaderMap = mirroring.map(|(name, value)| (name.clone(), value.clone())).collect();
-        ctx.headers = Some(Arc::new(mirroring));
+        repeated = Some(mirroring.map(|(name, value)| (name.clone(), value.clone())).collect());
     }
-    Ok(Admitted::Runs(Box::new(ctx)))
-}
-
-/// Stores in the context how the request arrived, for its records.
-fn note(ctx: &mut Context, door: &Door<'_>) {
-    ctx.transport = Some(door.transport);
-    ctx.link = link(door);
-    ctx.request_id = door.headers.and_then(request_id).cloned();
-}
-
-/// Returns the trace that the `traceparent` header of the HTTP request names, if tracing is on.
-fn link(door: &Door<'_>) -> Option<Arc<Trace>> {
-    let headers = door.headers.filter(|_| door.server.observers.trace())?;
-    Trace::parse(text(headers, "traceparent")?, None).map(Arc::new)
+    let declared = ClientDeclared::InMeta { revision, capabilities, headers: repeated };
+    Ok(Admitted::Runs(Context::new(door.server, arrival, request.id.clone(), meta, declared, outbox)))
 }
 
 pub fn no_session(http: bool) -> Refusal {
@@ -212,18 +195,4 @@ pub fn check_version(headers: &HeaderMap) -> Result<(), RpcError> {
 /// The error for a request that belongs to no session and lacks something that a modern request needs.
 fn unclaimed(meta: &RequestMeta) -> RpcError {
     meta.modern_claim().err().unwrap_or_else(|| RpcError::invalid_params("missing `_meta`"))
-}
-
-/// Answers a request, even if wharf panics: that becomes an error with a number that the operator finds in the log.
-pub async fn answer(ctx: &Context, method: &str, params: Option<&Params>) -> Result<Answer, RpcError> {
-    let span =
-        tracing::debug_span!("request", method = %clip(method), id = ?ctx.id, principal = ctx.principal().short());
-    match AssertUnwindSafe(router::handle(ctx, method, params)).catch_unwind().instrument(span).await {
-        Ok(answer) => answer,
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            Err(ctx.server.incident(&text))
-        }
-    }
 }

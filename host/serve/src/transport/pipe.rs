@@ -12,12 +12,13 @@ use wharf_protocol::{
     notification::{self, KnownNotification},
 };
 
-use super::admission::{self, Admitted, Door, Named};
+use super::admission::{self, Admitted, Door, Named, Refusal};
 use crate::{
     client::{
-        context::By, in_flight::InFlight, notifier::Feed, outbox::Outbox, seat::Taken, server::Server, session::Session,
+        context::Arrival, in_flight::InFlight, notifier::Feed, outbox::Outbox, seat::Taken, server::Server,
+        session::Session,
     },
-    methods::response::Text,
+    methods::{response::ResponseText, router},
 };
 use wharf_base::{
     ledger::{Accounts, Charge},
@@ -28,7 +29,7 @@ use wharf_plugins::observe::record::Transport;
 
 /// The client at the other end.
 #[derive(Clone)]
-pub struct Client {
+pub struct PipeClient {
     pub caller: Caller,
     /// The profile, a named part of the catalog, that the client connected to.
     pub profile: Option<Arc<str>>,
@@ -40,7 +41,7 @@ pub struct Client {
 pub struct Pipe {
     server: Arc<Server>,
     outbox: Outbox,
-    client: Client,
+    client: PipeClient,
     accounts: Accounts,
     /// The client, with the credentials of its latest message.
     caller: Mutex<Caller>,
@@ -54,16 +55,9 @@ pub struct Pipe {
     feeding: Mutex<bool>,
 }
 
-/// What a request holds while it is worked on.
-struct Paid {
-    charge: Arc<Charge>,
-    party: Party,
-    place: Option<Taken>,
-}
-
 impl Pipe {
     /// `modern`: whether modern requests, which need no handshake, are served here too.
-    pub fn new(server: Arc<Server>, outbox: Outbox, client: Client, accounts: Accounts, modern: bool) -> Arc<Self> {
+    pub fn new(server: Arc<Server>, outbox: Outbox, client: PipeClient, accounts: Accounts, modern: bool) -> Arc<Self> {
         let (session, in_flight, feeding, tracker) = Default::default();
         let stop = Arc::new(server.stop.child_token());
         let caller = Mutex::new(client.caller.clone());
@@ -127,32 +121,26 @@ impl Pipe {
             return Ok(());
         }
         let charge = Arc::new(charge);
-        let frame = Frame::parse(line);
-        let taken = |message: &Message| {
-            let place = if matches!(message, Message::Request(_)) { place()? } else { None };
-            Ok(Paid { charge: Arc::clone(&charge), party, place })
-        };
-        match frame {
-            Ok(Frame::One(message)) => {
-                let paid = taken(&message)?;
-                self.message(message, paid).await;
-            }
-            Ok(Frame::Batch(messages)) if self.knows_batches() => {
-                for message in messages {
-                    match message {
-                        Ok(message) => {
-                            let paid = taken(&message)?;
-                            self.message(message, paid).await;
-                        }
-                        Err(malformed) => self.refuse(malformed).await,
-                    }
-                }
-            }
+        let (one, batch) = match Frame::parse(line) {
+            Ok(Frame::One(message)) => (Some(Ok(message)), Vec::new()),
+            Ok(Frame::Batch(messages)) if self.knows_batches() => (None, messages),
             Ok(Frame::Batch(_)) => {
                 let error = RpcError::invalid_request("batches exist only in sessions of revision 2025-03-26");
-                self.refuse(Malformed { id: None, error }).await;
+                (Some(Err(Malformed { id: None, error })), Vec::new())
             }
-            Err(malformed) => self.refuse(malformed).await,
+            Err(malformed) => (Some(Err(malformed)), Vec::new()),
+        };
+        for message in one.into_iter().chain(batch) {
+            match message {
+                Ok(Message::Request(request)) => self.request(request, Arc::clone(&charge), party, place()?).await,
+                Ok(Message::Notification(notification)) => self.notification(&notification),
+                Ok(Message::Response(response)) => {
+                    if let Some(session) = self.session() {
+                        session.take_response(response);
+                    }
+                }
+                Err(malformed) => self.refuse(malformed).await,
+            }
         }
         Ok(())
     }
@@ -160,18 +148,6 @@ impl Pipe {
     /// Whether the session's revision has batches, as only 2025-03-26 does. The answers to a batch are sent one by one.
     fn knows_batches(&self) -> bool {
         self.session().is_some_and(|session| session.revision.has(Feature::Batches))
-    }
-
-    async fn message(self: &Arc<Self>, message: Message, paid: Paid) {
-        match message {
-            Message::Request(request) => self.request(request, paid).await,
-            Message::Notification(notification) => self.notification(&notification),
-            Message::Response(response) => {
-                if let Some(session) = self.session() {
-                    session.take_response(response);
-                }
-            }
-        }
     }
 
     fn notification(self: &Arc<Self>, notification: &Notification) {
@@ -214,25 +190,38 @@ impl Pipe {
         });
     }
 
-    async fn request(self: &Arc<Self>, request: Request, paid: Paid) {
-        let Paid { charge, party, place } = paid;
+    /// Admits a request, and answers it in a task of its own. `place`: held until the answer is there.
+    async fn request(self: &Arc<Self>, request: Request, charge: Arc<Charge>, party: Party, place: Option<Taken>) {
         if request.known() == Some(Method::Initialize) {
             self.server.ready_to_introduce().await;
         }
-        let mut ctx = match self.admit(&request, charge, party) {
+        let arrival = Arrival {
+            transport: Some(self.client.transport),
+            caller: self.caller.lock().clone(),
+            party,
+            profile: self.client.profile.clone(),
+            roots: self.client.roots.clone(),
+            approved: false,
+            stop: Some(Arc::clone(&self.stop)),
+            charge,
+            link: None,
+            request_id: None,
+        };
+        let door = Door { server: &self.server, accounts: &self.accounts, modern: self.modern, headers: None };
+        let session = || self.session().map_or(Named::None, Named::Is);
+        let admitted = admission::admit(&door, arrival, &request, session, |_| self.outbox.of_request());
+        let ctx = match admitted {
             Ok(Admitted::Runs(ctx)) => ctx,
             Ok(Admitted::Opens(session, result)) => {
                 *self.session.lock() = Some(session);
                 return self.send(result_text(&request.id, &result)).await;
             }
             Ok(Admitted::Is(result)) => return self.send(result_text(&request.id, &result)).await,
-            Err(error) => return self.refuse(Malformed { id: Some(request.id), error }).await,
+            Err(Refusal { error, .. }) => return self.refuse(Malformed { id: Some(request.id), error }).await,
         };
         if let Some(session) = &ctx.session {
             self.begin(session);
         }
-        ctx.roots.clone_from(&self.client.roots);
-        ctx.connection = Some(Arc::clone(&self.stop));
         // Registered as under way before the next line is read, since that line may cancel it.
         let entered = match self.in_flight.enter(&request.id, &ctx.outbox.voice) {
             Ok(entered) => entered,
@@ -247,11 +236,11 @@ impl Pipe {
                 () = entered.cancelled.cancelled() => return,
                 // The client is gone and cannot read the answer.
                 () = pipe.outbox.closed() => return,
-                answer = admission::answer(&ctx, &request.method, request.params.as_ref()) => answer,
+                answer = router::answer(&ctx, &request.method, request.params.as_ref()) => answer,
             };
             ctx.let_progress_arrive().await;
             let listened = answer.is_ok() && request.known() == Some(Method::Listen);
-            let text = Text::of(&ctx, answer).into_string();
+            let text = ResponseText::of(&ctx, answer).into_string();
             // Released before the answer is sent, because the client may use the id again as soon as it reads the answer.
             drop((entered, sitting));
             pipe.send(text).await;
@@ -259,16 +248,5 @@ impl Pipe {
                 pipe.send(notification::cancelled(&request.id, "the server is stopping")).await;
             }
         });
-    }
-
-    /// Admits or refuses a request.
-    fn admit(&self, request: &Request, charge: Arc<Charge>, party: Party) -> Result<Admitted, RpcError> {
-        let (caller, transport) = (&self.caller.lock().clone(), &self.client.transport);
-        let (server, accounts, transport) = (&self.server, &self.accounts, *transport);
-        let profile = self.client.profile.as_ref();
-        let by = By { caller, party };
-        let door = Door { server, by, accounts, profile, modern: self.modern, headers: None, transport };
-        let session = || self.session().map_or(Named::None, Named::Is);
-        admission::admit(&door, request, charge, session, |_| self.outbox.of_request()).map_err(|refusal| refusal.error)
     }
 }

@@ -9,7 +9,7 @@ use tokio::{
 };
 use wharf_protocol::{Id, Malformed, RpcError, long::IdSearch};
 
-use super::pipe::{Client, Pipe};
+use super::pipe::{Pipe, PipeClient};
 use crate::client::{
     outbox::{Outbox, Queued},
     server::{DRAIN_TIMEOUT, Server},
@@ -28,7 +28,7 @@ const MAX_MESSAGES_PER_WRITE: usize = 64;
 
 /// Serves a client until the input ends, the output breaks, or wharf stops. Requests that are under way then have a second to finish.
 /// `party`: the party on whose account the client's requests take places.
-pub async fn serve<R, W>(server: &Arc<Server>, client: Client, party: Party, input: R, output: W)
+pub async fn serve<R, W>(server: &Arc<Server>, client: PipeClient, party: Party, input: R, output: W)
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,

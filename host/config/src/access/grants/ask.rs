@@ -30,7 +30,7 @@ impl Grant {
 }
 
 impl Capability for Grant {
-    type Written = Vec<String>;
+    type Raw = Vec<String>;
 
     fn parse(written: Vec<String>, _: Absolute<'_>) -> Result<Self> {
         let mut ask = Self::default();

@@ -34,7 +34,7 @@ pub struct Dir {
 #[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Written {
+pub struct RawDir {
     pub host: String,
     pub guest: Option<String>,
     pub access: String,
@@ -102,9 +102,9 @@ impl Opened {
 }
 
 impl Capability for Grant {
-    type Written = Vec<Written>;
+    type Raw = Vec<RawDir>;
 
-    fn parse(written: Vec<Written>, absolute: Absolute<'_>) -> Result<Self> {
+    fn parse(written: Vec<RawDir>, absolute: Absolute<'_>) -> Result<Self> {
         let mut dirs: Vec<Dir> = Vec::with_capacity(written.len());
         for dir in written {
             let host = absolute(&dir.host)?;

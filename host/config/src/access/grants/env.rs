@@ -13,18 +13,18 @@ pub const VARIABLES: &str = "environment variables";
 #[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "the name of a variable, or { name = …, secret = … }")]
-pub enum Written {
+pub enum RawEnv {
     Variable(String),
     Placeholder(Placeholder),
 }
 
 /// Splits the entries into variables and placeholders of secrets.
-pub fn separate(written: Vec<Written>) -> Result<(Vec<String>, Vec<Placeholder>)> {
+pub fn separate(written: Vec<RawEnv>) -> Result<(Vec<String>, Vec<Placeholder>)> {
     let (mut variables, mut placeholders) = (Vec::new(), Vec::new());
     for one in written {
         match one {
-            Written::Variable(name) => variables.push(name),
-            Written::Placeholder(placeholder) => {
+            RawEnv::Variable(name) => variables.push(name),
+            RawEnv::Placeholder(placeholder) => {
                 check_name(&placeholder.name)?;
                 placeholders.push(placeholder);
             }
@@ -49,7 +49,7 @@ impl Grant {
 }
 
 impl Capability for Grant {
-    type Written = Vec<String>;
+    type Raw = Vec<String>;
 
     fn parse(written: Vec<String>, _: Absolute<'_>) -> Result<Self> {
         for name in &written {

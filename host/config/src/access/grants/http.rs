@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use crate::access::capability::{Absolute, Capability};
 use wharf_egress::{
     Allowance, Placeholder,
-    rule::{Rule, Written},
+    rule::{RawRule, Rule},
 };
 
 pub const HTTP: &str = "HTTP";
@@ -37,9 +37,9 @@ impl Grant {
 }
 
 impl Capability for Grant {
-    type Written = Vec<Written>;
+    type Raw = Vec<RawRule>;
 
-    fn parse(written: Vec<Written>, _: Absolute<'_>) -> Result<Self> {
+    fn parse(written: Vec<RawRule>, _: Absolute<'_>) -> Result<Self> {
         let rules: Vec<Rule> = written.into_iter().map(Rule::parse).collect::<Result<_>>()?;
         Ok(Self(Arc::new(Allowance { rules, placeholders: Vec::new() })))
     }

@@ -24,12 +24,12 @@ pub mod roots;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
-pub struct Written {
+pub struct RawGrants {
     pub roots: Option<String>,
-    pub dirs: Vec<dirs::Written>,
-    pub env: Vec<env::Written>,
+    pub dirs: Vec<dirs::RawDir>,
+    pub env: Vec<env::RawEnv>,
     pub ask: Vec<String>,
-    pub http: Vec<rule::Written>,
+    pub http: Vec<rule::RawRule>,
 }
 
 /// Everything that a plugin is granted.
@@ -43,8 +43,8 @@ pub struct Grants {
 }
 
 impl Grants {
-    pub fn parse(written: Written, absolute: Absolute<'_>) -> Result<Self> {
-        let Written { roots, dirs, env, ask, http } = written;
+    pub fn parse(written: RawGrants, absolute: Absolute<'_>) -> Result<Self> {
+        let RawGrants { roots, dirs, env, ask, http } = written;
         let (env, placeholders) = env::separate(env)?;
         let http: http::Grant = Capability::parse(http, absolute)?;
         Ok(Self {

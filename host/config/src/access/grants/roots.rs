@@ -26,7 +26,7 @@ impl Grant {
 }
 
 impl Capability for Grant {
-    type Written = Option<String>;
+    type Raw = Option<String>;
 
     fn parse(written: Option<String>, _: Absolute<'_>) -> Result<Self> {
         written.as_deref().map(Access::parse).transpose().map(Self)

@@ -98,12 +98,12 @@ pub fn unspoken(wants: Option<&Wants>, imports: &[String]) -> Vec<&'static str> 
 mod tests {
     use super::*;
     use crate::access::{
-        grants::{Written, dirs},
+        grants::{RawGrants, dirs},
         wants::parse,
     };
 
     fn grants(text: &str) -> Grants {
-        let written: Written = toml::from_str(text).unwrap();
+        let written: RawGrants = toml::from_str(text).unwrap();
         Grants::parse(written, &|path| Ok(path.into())).unwrap()
     }
 

@@ -210,9 +210,9 @@ fn http(written: WrittenHttp, secrets: &[Secret]) -> Result<Want> {
     let secret = secret.transpose()?;
     if let Some(injected) = &secret {
         let header = Some((injected.header.clone(), injected.value(&injected.name)));
-        Rule::parse(rule::Written::with(url.clone(), methods.clone(), header))?;
+        Rule::parse(rule::RawRule::with(url.clone(), methods.clone(), header))?;
     }
-    let rule = Rule::parse(rule::Written::with(url.clone(), methods.clone(), None))?;
+    let rule = Rule::parse(rule::RawRule::with(url.clone(), methods.clone(), None))?;
     ensure!(
         can_be_public(&rule.host),
         "`http`: `{url}`: this host is not public, so only a rule that the operator writes, with `private = true`, can reach it; leave \

@@ -22,6 +22,7 @@ use wharf_sandbox::{Sandbox, model::Kind, places::Places};
 use super::{
     announced::Kinds,
     catalog::Catalog,
+    inbox::Inbox,
     install::{Fresh, Installed, Installer},
     loader::Loader,
     published::{FIRST_LOAD_TIMEOUT, Published, Publisher},
@@ -35,7 +36,7 @@ use crate::{
 use wharf_base::ledger::Ledger;
 use wharf_config::{
     access::scope::Scopes,
-    config::{Config, PluginConfig, Source, State},
+    config::{Config, PluginConfig, Source, SourceState},
 };
 
 mod lacking;
@@ -72,6 +73,7 @@ pub struct Library {
     /// Where configs come from.
     configs: watch::Receiver<Arc<Config>>,
     publisher: Publisher,
+    inbox: Inbox,
     /// The time at which the first load counts as over, even if some plugins are still loading.
     first_load_deadline: Instant,
     /// Notified when a task takes long.
@@ -83,7 +85,7 @@ struct UnderWay {
     attempt: u64,
     /// The config and source state with which the task was started. While both stay the same, the task need not be restarted.
     config: Arc<PluginConfig>,
-    state: Option<State>,
+    state: Option<SourceState>,
     /// The lists that the plugin announced as changed, if the task only requests its lists again; `None` if it loads the plugin.
     kinds: Option<Kinds>,
     /// Set when the task takes so long that the first load must not wait for it.
@@ -113,8 +115,9 @@ impl Library {
         configs: watch::Receiver<Arc<Config>>,
         observers: Observers,
         progress: fn(&str),
-    ) -> (Self, Published) {
+    ) -> (Self, Published, Inbox) {
         let (publisher, published) = Publisher::new(observers.clone());
+        let inbox = Inbox::default();
         let config = Arc::clone(&configs.borrow());
         let loader = Loader::new(sandbox, progress);
         let installer = Installer::new(loader, Arc::clone(&scopes), ledger, observers.clone());
@@ -135,10 +138,11 @@ impl Library {
             announced: HashMap::new(),
             configs,
             publisher,
+            inbox: inbox.clone(),
             first_load_deadline: Instant::now() + FIRST_LOAD_TIMEOUT,
             slow: Arc::default(),
         };
-        (library, published)
+        (library, published, inbox)
     }
 
     /// Loads all plugins, then follows changes until the sender of configs is dropped or `stop` is cancelled.
@@ -157,9 +161,9 @@ impl Library {
                     Ok(()) => self.reconfigure(),
                     Err(_) => return,
                 },
-                () = self.publisher.files.notified() => self.begin(),
+                () = self.inbox.files.notified() => self.begin(),
                 Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => self.done(done),
-                () = self.publisher.announcements.notified() => self.take_announcements(),
+                () = self.inbox.announcements.notified() => self.take_announcements(),
                 () = sleep_until(due.unwrap_or(self.first_load_deadline)), if due.is_some() => self.list_again(),
                 () = self.slow.notified(), if waiting_for_first => {}
                 () = sleep_until(self.first_load_deadline), if waiting_for_first => {}
@@ -239,7 +243,7 @@ impl Library {
     }
 
     /// Starts a task for a plugin, and aborts the plugin's previous task if it is still running.
-    fn start(&mut self, config: Arc<PluginConfig>, state: Option<State>, kinds: Option<Kinds>) {
+    fn start(&mut self, config: Arc<PluginConfig>, state: Option<SourceState>, kinds: Option<Kinds>) {
         self.last_attempt += 1;
         let (attempt, id) = (self.last_attempt, config.id.clone());
         let current = self.served.get(&id).cloned();
@@ -355,7 +359,7 @@ impl Library {
 
     /// Collects the plugins' announcements of changed lists.
     fn take_announcements(&mut self) {
-        for (id, kinds) in self.publisher.announcements.take() {
+        for (id, kinds) in self.inbox.announcements.take() {
             if self.served.contains_key(&id) {
                 let new = || Announced { kinds: Kinds::default(), next: Instant::now(), failures: 0 };
                 self.announced.entry(id).or_insert_with(new).kinds.add(kinds);

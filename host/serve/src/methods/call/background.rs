@@ -15,7 +15,7 @@ use wharf_protocol::{
     task::{Task, TaskStatus},
 };
 
-use super::answered::Answered;
+use super::result::CallResult;
 use crate::client::{context::Context, session::Session};
 use wharf_base::{
     ledger::{Account, no_room},
@@ -44,7 +44,7 @@ pub struct Terms {
     pub purpose: Purpose,
 }
 
-type Work = Pin<Box<dyn Future<Output = Result<Answered, RpcError>> + Send>>;
+type Work = Pin<Box<dyn Future<Output = Result<CallResult, RpcError>> + Send>>;
 
 /// Begins a call as a task and answers with the task, or with questions that the client has to answer first.
 pub async fn begin(
@@ -52,7 +52,7 @@ pub async fn begin(
     served: &Served,
     terms: Terms,
     work: impl FnOnce(Context) -> Work,
-) -> Result<Answered, RpcError> {
+) -> Result<CallResult, RpcError> {
     let Some(limits) = served.config.tasks else {
         return Err(ctx.server.incident("a task was begun for a plugin without tasks"));
     };
@@ -63,7 +63,7 @@ pub async fn begin(
     if terms.ask_first {
         // As long as the client does not know of a task, the tool can ask as in an ordinary call.
         match tokio::time::timeout(ASK_FIRST_TIMEOUT, &mut work).await {
-            Ok(Ok(questions @ Answered::InputRequired(_))) => return Ok(questions),
+            Ok(Ok(questions @ CallResult::InputRequired(_))) => return Ok(questions),
             Ok(Err(error)) => return Err(error),
             Ok(answered) => done = Some(answered),
             Err(_) => {}
@@ -99,7 +99,7 @@ pub async fn begin(
     let purpose = terms.purpose;
     let record = |number| Record { number, task, owner: ctx.owner(), purpose, questions: Vec::new(), outcome: None };
     let session = ctx.session.as_ref().map(|session| session.ended.clone());
-    tasks.insert(&running, (ctx.party, session.clone()), record, paid).await?;
+    tasks.insert(&running, (ctx.party(), session.clone()), record, paid).await?;
     let work = match done {
         Some(answered) => Box::pin(std::future::ready(answered)),
         None => work,
@@ -124,14 +124,14 @@ pub async fn begin(
         tasks.forget(&running);
         drop(used);
     });
-    Ok(Answered::Task(created))
+    Ok(CallResult::Task(created))
 }
 
 /// Stores the result. A tool's failure makes a failed task in 2025-11-25, but a completed one in the extension.
-async fn finish(ctx: &Context, id: &str, answered: Result<Answered, RpcError>, account: &Account) {
+async fn finish(ctx: &Context, id: &str, answered: Result<CallResult, RpcError>, account: &Account) {
     let tasks = &ctx.server.tasks;
     let answered = match answered {
-        Ok(Answered::InputRequired(_) | Answered::Task(_)) => {
+        Ok(CallResult::InputRequired(_) | CallResult::Task(_)) => {
             Err(ctx.server.incident("a task returned questions in place of a result"))
         }
         Ok(answered) => {

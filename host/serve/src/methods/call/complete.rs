@@ -1,15 +1,14 @@
 //! `completion/complete`.
 
-use serde_json::json;
 use wharf_protocol::{
-    Method, RpcError, model as mcp,
+    RpcError, model as mcp,
     params::{self, CompleteContext, Reference},
 };
 use wharf_sandbox::model::Target;
 
 use super::{failed::other_failed, gates, request::Request, run::run_once};
 use crate::client::context::Context;
-use wharf_config::roles::{Entry, Kind};
+use wharf_config::roles::Kind;
 use wharf_plugins::bridge::{self, check_uri};
 
 pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String, RpcError> {
@@ -34,14 +33,11 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
     if !served.plugin.code().exports().completions {
         return Ok(ctx.encoder.completion(mcp::Completion { values: vec![], total: None, has_more: false }));
     }
-    let (Reference::Prompt { name } | Reference::Resource { uri: name }) = &params.reference;
-    let none = json!({});
-    let entry = match &params.reference {
-        Reference::Prompt { .. } => Entry::new(Kind::Prompt, &served.config.id, name),
-        Reference::Resource { .. } => Entry::new(Kind::Resource, &served.config.id, name),
+    let (kind, name) = match &params.reference {
+        Reference::Prompt { name } => (Kind::Prompt, name),
+        Reference::Resource { uri } => (Kind::Resource, uri),
     };
-    let bytes = params.argument.value.len();
-    let request = Request { method: Method::Complete, name, arguments: &none, bytes, served, entry, tool: None };
+    let request = Request::of_completion(served, kind, name, params.argument.value.len());
     let CompleteContext { arguments } = params.context.unwrap_or_default();
     let operation = wharf_sandbox::Complete {
         target,
@@ -55,7 +51,7 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
         Err(failed) => return other_failed(failed),
     };
     match run_once(ctx, &request, operation, &passed).await {
-        Ok(ran) => Ok(ctx.encoder.completion(bridge::completion(ran.outcome))),
+        Ok((outcome, _)) => Ok(ctx.encoder.completion(bridge::completion(outcome))),
         Err(failed) => other_failed(failed),
     }
 }

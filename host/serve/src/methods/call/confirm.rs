@@ -29,7 +29,7 @@ use wharf_plugins::{
         subject::{Kind, Subject},
     },
     bridge,
-    observe::{journal::Event, record::Approval},
+    observe::{journal::Event, record::ApprovalOutcome},
 };
 
 /// The refusals that are logged, at a limited rate.
@@ -45,19 +45,19 @@ pub async fn pass(
     roots: &CallRoots,
     offered: &Object,
     carried: &mut Carried,
-) -> Result<Option<Approval>, Failed> {
+) -> Result<Option<ApprovalOutcome>, Failed> {
     if !is_asked(confirm, request, roots) {
         return Ok(None);
     }
-    if ctx.approved {
-        return Ok(Some(Approval::Client));
+    if ctx.arrival.approved {
+        return Ok(Some(ApprovalOutcome::Client));
     }
     let subject = subject(request, roots);
     let kind = subject.kind();
     let gate = Gate { ctx, request, confirm, subject, kind };
     let by = match confirm.asker {
-        Asker::Client => Approval::Client,
-        Asker::Command(_) => Approval::Command,
+        Asker::Client => ApprovalOutcome::Client,
+        Asker::Command(_) => ApprovalOutcome::Command,
     };
     if carried.approval.given == Some(kind.0) {
         return Ok(Some(by));
@@ -79,7 +79,7 @@ pub async fn pass(
         Asker::Client => ctx.away(gate.ask_client(offered, carried)).await,
     };
     match answered? {
-        Ok(Answered::Yes(remember)) => {
+        Ok(Decision::Yes(remember)) => {
             carried.approval.given = Some(kind.0);
             // While the person decided, the operator may have revoked access of the plugin.
             if request.served.access.is_revoked() {
@@ -97,7 +97,7 @@ pub async fn pass(
             gate.remember(remember).await;
             Ok(Some(by))
         }
-        Ok(Answered::No(text)) => {
+        Ok(Decision::No(text)) => {
             ctx.server.refusals.say_of(DENIED, || request.name.to_owned());
             Err(gate.refuse(text).await)
         }
@@ -151,7 +151,8 @@ struct Gate<'a> {
     kind: Kind,
 }
 
-enum Answered {
+/// What a person, or the program in place of one, decided about a call.
+enum Decision {
     Yes(Remember),
     /// A sentence for the model.
     No(String),
@@ -159,7 +160,7 @@ enum Answered {
 
 impl Gate<'_> {
     /// Returns the earlier approval that covers this call, if there is one.
-    fn known(&self) -> Option<Approval> {
+    fn known(&self) -> Option<ApprovalOutcome> {
         let (server, principal) = (&self.ctx.server, self.ctx.principal());
         if self.confirm.remember == Remember::Never {
             return None;
@@ -170,10 +171,10 @@ impl Gate<'_> {
             None => server.approvals.principals.has(principal, &self.kind),
         };
         if remembered {
-            return Some(Approval::Session);
+            return Some(ApprovalOutcome::Session);
         }
         let kept = server.approvals.kept.as_ref().filter(|_| self.longest() == Remember::Always)?;
-        kept.has(&self.kind, &principal.to_string()).then_some(Approval::Always)
+        kept.has(&self.kind, &principal.to_string()).then_some(ApprovalOutcome::Always)
     }
 
     /// Returns how long an approval may be remembered. An anonymous client without a session cannot be recognized later.
@@ -187,22 +188,22 @@ impl Gate<'_> {
         self.confirm.remember.min(most)
     }
 
-    async fn ask_program(&self, command: &[String]) -> Result<Answered, Failed> {
+    async fn ask_program(&self, command: &[String]) -> Result<Decision, Failed> {
         let approvals = &self.ctx.server.approvals;
         let asking = Arc::new(OfRequest(self.ctx.seat()));
         let told = heavy(self.request.bytes, || self.subject.json(&self.ctx.principal().to_string()));
-        match approvals.ask_program((self.ctx.party, asking), command, &told, self.longest()).await {
-            Ok(Some(remember)) => Ok(Answered::Yes(remember)),
-            Ok(None) => Ok(Answered::No("The operator's program for approvals said no; nothing was run.".into())),
+        match approvals.ask_program((self.ctx.party(), asking), command, &told, self.longest()).await {
+            Ok(Some(remember)) => Ok(Decision::Yes(remember)),
+            Ok(None) => Ok(Decision::No("The operator's program for approvals said no; nothing was run.".into())),
             Err(error) => {
                 tracing::warn!("the program for approvals does not work, so calls are refused: {error:#}");
                 let text = "The operator's program for approvals does not work; nothing was run.";
-                Ok(Answered::No(text.into()))
+                Ok(Decision::No(text.into()))
             }
         }
     }
 
-    async fn ask_client(&self, offered: &Object, carried: &mut Carried) -> Result<Answered, Failed> {
+    async fn ask_client(&self, offered: &Object, carried: &mut Carried) -> Result<Decision, Failed> {
         let Self { ctx, request, kind, .. } = self;
         let missing = bridge::missing_abilities(Abilities::FORM, &ctx.capabilities);
         if let Some(missing) = missing {
@@ -224,9 +225,9 @@ impl Gate<'_> {
             let reply = session.ask(&ctx.outbox, method, params, PERSON_TIMEOUT).await;
             return Ok(match reply {
                 Ok(reply) => self.read(&reply).unwrap_or_else(|problem| {
-                    Answered::No(format!("The client's answer does not fit the question: {problem}. Nothing was run."))
+                    Decision::No(format!("The client's answer does not fit the question: {problem}. Nothing was run."))
                 }),
-                Err(problem) => Answered::No(format!("{problem} Nothing was run.")),
+                Err(problem) => Decision::No(format!("{problem} Nothing was run.")),
             });
         }
         match (offered.get(KEY), carried.approval.asked) {
@@ -250,14 +251,14 @@ impl Gate<'_> {
         answer::question(heavy(self.request.bytes, || self.subject.text(&known)), self.longest())
     }
 
-    fn read(&self, reply: &Value) -> Result<Answered, String> {
+    fn read(&self, reply: &Value) -> Result<Decision, String> {
         let answer = answer::read(reply, self.longest())?;
-        Ok(answer.map_or_else(|| Answered::No("The client answered no; nothing was run.".into()), Answered::Yes))
+        Ok(answer.map_or_else(|| Decision::No("The client answered no; nothing was run.".into()), Decision::Yes))
     }
 
     /// Records the refusal, and returns its text for the model.
     async fn refuse(&self, text: String) -> Failed {
-        self.request.record(self.ctx, None, Some(Approval::Refused)).refuse("approval".to_owned()).await;
+        self.request.record(self.ctx, None, Some(ApprovalOutcome::Refused)).refuse("approval".to_owned()).await;
         Failed::Explained(text)
     }
 
@@ -266,13 +267,13 @@ impl Gate<'_> {
         let (ctx, server) = (self.ctx, &self.ctx.server);
         let kept = match remember {
             Remember::Never => return,
-            Remember::Session if self.remember_for_session() => Some(Approval::Session),
+            Remember::Session if self.remember_for_session() => Some(ApprovalOutcome::Session),
             Remember::Session => {
                 tracing::warn!("an approval is not remembered, because too many already are");
                 None
             }
             Remember::Always => match self.keep().await {
-                Ok(()) => Some(Approval::Always),
+                Ok(()) => Some(ApprovalOutcome::Always),
                 Err(error) => {
                     tracing::warn!("an approval is not remembered: {error:#}");
                     None
@@ -296,13 +297,13 @@ impl Gate<'_> {
                 let charge = session.account.charge(KIND_BYTES).ok();
                 charge.is_some_and(|charge| session.approvals.remembered.add(self.kind, charge))
             }
-            None => server.approvals.principals.add(ctx.principal(), ctx.party, self.kind).is_ok(),
+            None => server.approvals.principals.add(ctx.principal(), ctx.party(), self.kind).is_ok(),
         }
     }
 
     async fn keep(&self) -> anyhow::Result<()> {
         let server = Arc::clone(&self.ctx.server);
-        let approval = kept::Approval::of(&self.subject, &self.ctx.principal().to_string());
+        let approval = kept::RememberedApproval::of(&self.subject, &self.ctx.principal().to_string());
         let keep = server.tracker.clone().spawn_blocking(move || match &server.approvals.kept {
             Some(kept) => kept.add(approval),
             None => Ok(()),

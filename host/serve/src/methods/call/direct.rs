@@ -3,11 +3,19 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use wharf_protocol::model::ToolResult;
+use wharf_protocol::{Id, meta::RequestMeta, model::ToolResult};
 
-use super::tool::{Wanted, call as call_tool};
-use crate::client::{context::Context, outbox::Outbox, server::Server};
+use super::{
+    refused,
+    tool::{WantedCall, call as call_tool},
+};
+use crate::client::{
+    context::{Arrival, ClientDeclared, Context},
+    outbox::Outbox,
+    server::Server,
+};
 use wharf_base::{ledger::Account, party::party, principal::Principal};
+use wharf_config::auth::Caller;
 
 /// Calls a tool. `approved`: whether a person has approved the call. The error is a sentence.
 pub async fn call(
@@ -22,9 +30,20 @@ pub async fn call(
     let charge = client.charge(text.get().len()).map_err(|full| full.to_string())?;
     // Nobody reads the notifications of this call, so the queue is tiny and most are dropped.
     let (outbox, _messages) = Outbox::new(1, Account::clone(&client));
-    let mut ctx = Context::direct(server, principal, outbox, Arc::new(charge));
-    ctx.approved = approved;
-    let wanted = Wanted {
+    let arrival = Arrival {
+        transport: None,
+        party: client.party(),
+        caller: Caller::Owner(principal),
+        profile: None,
+        roots: None,
+        approved,
+        stop: None,
+        charge: Arc::new(charge),
+        link: None,
+        request_id: None,
+    };
+    let ctx = Context::new(server, arrival, Id::number(1), RequestMeta::default(), ClientDeclared::Nothing, outbox);
+    let wanted = WantedCall {
         name: tool.to_owned(),
         arguments: Some(&text),
         retry: Default::default(),
@@ -32,9 +51,12 @@ pub async fn call(
         by_model: false,
     };
     match call_tool(&ctx, wanted).await {
-        Ok(answered) => answered
+        Ok(result) => result
             .into_result()
             .ok_or_else(|| format!("the tool `{tool}` wants to ask its client something, but this call has no client")),
-        Err(error) => Err(error.message),
+        Err(error) => {
+            refused::tool(&ctx, tool, Some(&text), error.code.to_string()).await;
+            Err(error.message)
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The gates between a valid request and the run of its plugin: limits and quotas, approval by the embedding program, the client's roots,
 //! and approval by a person, who is shown those roots. Each gate may end the request, and the last two may ask the client.
 
-use wharf_protocol::{Object, RpcError, model as mcp};
+use wharf_protocol::{Object, RpcError, model as mcp, revision::Era};
 
 use super::{
     confirm,
@@ -15,13 +15,13 @@ use crate::client::{
 use wharf_base::{
     quota::{Quota, Span, Spent},
     refusals::{Reason, What},
-    request_state::Carried,
+    request_state::{Carried, Void},
 };
 use wharf_config::{
     access::{approval::Ask, call_roots::CallRoots, scope::Nothing},
-    roles::Rights,
+    roles::{Entry, Rights},
 };
-use wharf_plugins::{bridge, observe::record::Approval};
+use wharf_plugins::{approvals::answer, bridge, observe::record::ApprovalOutcome, tasks::Reach};
 
 /// The refusals that are logged, at a limited rate.
 const TOO_OFTEN: What = What::new("calls beyond what `limits` of a role or a plugin allow", Reason::Other("rate"));
@@ -32,37 +32,64 @@ const USED_UP: What = What::new("calls beyond the quota of an hour or a day", Re
 pub struct Passed {
     pub roots: CallRoots,
     /// The kind of approval that was given, if one was needed.
-    pub approval: Option<Approval>,
+    pub approval: Option<ApprovalOutcome>,
     /// The caller's roles when the call was admitted, if the config has any.
     pub rights: Option<Rights>,
     /// RAII guard: the call counts as one of those that the caller may have under way at once, for as long as this is held.
     pub _turn: Option<RunningCall>,
 }
 
-/// Takes a request through all gates. `offered`: the client's answers, by key.
+/// What a request needs to run once it has passed the gates. It borrows nothing, so that a task can own it.
+pub struct Prepared {
+    /// The answers that came with the request, by key.
+    pub offered: Object,
+    /// What is carried from earlier rounds.
+    pub carried: Carried,
+    pub passed: Passed,
+}
+
+impl Prepared {
+    /// Returns the folders that the roots of the call are limited to.
+    pub fn reach(&self, entry: &Entry<'_>) -> Reach {
+        if self.passed.roots.all.is_empty() {
+            return Reach::NoRoots;
+        }
+        let within = self.passed.rights.as_ref().and_then(|rights| rights.ceilings(entry));
+        within.map_or(Reach::Everywhere, |within| Reach::Within(within.iter().map(ToString::to_string).collect()))
+    }
+}
+
+/// Takes a request through all gates. `answers`: the client's answers to questions, by key; only modern clients send any with a request.
+/// `carried`: what the request carries from earlier rounds.
 pub async fn pass(
     ctx: &Context,
     request: &Request<'_>,
-    offered: &Object,
-    carried: &mut Carried,
-) -> Result<Passed, Failed> {
+    answers: Option<Object>,
+    mut carried: Carried,
+) -> Result<Prepared, Failed> {
+    let mut offered = answers.filter(|_| ctx.encoder.revision.era() == Era::Modern).unwrap_or_default();
+    match carried.void {
+        Void::Nothing => {}
+        Void::Approval => drop(offered.remove(answer::KEY)),
+        Void::Answers => offered.clear(),
+    }
     let begun = begin(ctx, request)?;
-    let by_program = program(ctx, request, carried).await?;
-    let mut roots = roots(ctx, request, offered, carried).await?;
+    let by_program = program(ctx, request, &mut carried).await?;
+    let mut roots = roots(ctx, request, &offered, &mut carried).await?;
     roots.within = begun.rights.as_ref().and_then(|rights| rights.ceilings(&request.entry)).map(Into::into);
     let by_person = match &request.served.config.confirm {
         // Boxed, so that the futures of calls that need no approval stay small.
-        Some(confirm) => Box::pin(confirm::pass(ctx, request, confirm, &roots, offered, carried)).await?,
+        Some(confirm) => Box::pin(confirm::pass(ctx, request, confirm, &roots, &offered, &mut carried)).await?,
         None => None,
     };
-    Ok(Passed { roots, approval: by_person.or(by_program), ..begun })
+    Ok(Prepared { offered, carried, passed: Passed { roots, approval: by_person.or(by_program), ..begun } })
 }
 
 /// Counts the call towards the limits of the caller's roles and of the plugin. The call stays counted, whatever its outcome.
 pub fn begin(ctx: &Context, request: &Request<'_>) -> Result<Passed, Failed> {
     let quotas = &ctx.server.quotas;
     let of_plugin = request.served.config.calls.as_ref().map(|quota| (quota, None));
-    let Some(rights) = ctx.server.rights(&ctx.caller) else {
+    let Some(rights) = ctx.server.rights(ctx.caller()) else {
         let turn = quotas.begin(of_plugin).map_err(|(quota, spent)| too_many(ctx, request, quota, "", spent))?;
         return Ok(Passed { _turn: turn.map(|turn| ctx.run(turn)), ..Passed::default() });
     };
@@ -110,10 +137,14 @@ fn too_many(ctx: &Context, request: &Request<'_>, quota: &Quota, kind: &str, spe
 }
 
 /// Asks the embedding program, once for each request, even if the request takes several rounds. None: it has no approver.
-async fn program(ctx: &Context, request: &Request<'_>, carried: &mut Carried) -> Result<Option<Approval>, Failed> {
+async fn program(
+    ctx: &Context,
+    request: &Request<'_>,
+    carried: &mut Carried,
+) -> Result<Option<ApprovalOutcome>, Failed> {
     let Some(approver) = &ctx.server.approver else { return Ok(None) };
     if carried.approval.by_program {
-        return Ok(Some(Approval::Program));
+        return Ok(Some(ApprovalOutcome::Program));
     }
     let ask = Ask::new(
         ctx.principal().clone(),
@@ -126,9 +157,9 @@ async fn program(ctx: &Context, request: &Request<'_>, carried: &mut Carried) ->
     let asked = tokio::time::timeout(PERSON_TIMEOUT, approver.approve(ask));
     if ctx.away(asked).await?.unwrap_or(false) {
         carried.approval.by_program = true;
-        return Ok(Some(Approval::Program));
+        return Ok(Some(ApprovalOutcome::Program));
     }
-    request.record(ctx, None, Some(Approval::Refused)).refuse("approval".to_owned()).await;
+    request.record(ctx, None, Some(ApprovalOutcome::Refused)).refuse("approval".to_owned()).await;
     Err(Failed::Explained(format!("The call was not approved: `{}` was not run.", request.name)))
 }
 
@@ -143,7 +174,7 @@ async fn roots(
     if !request.served.config.grants.roots.is_given() {
         return Ok(CallRoots::default());
     }
-    if let Some(given) = &ctx.roots {
+    if let Some(given) = &ctx.arrival.roots {
         return Ok(given.clone());
     }
     if !ctx.capabilities.roots {

@@ -6,7 +6,6 @@
 //! that). If the plugin asks questions, the client gets them (`rounds`), and the plugin runs again from the start with all answers so far
 //! (MRTR). A modern client gets the questions as its answer, a legacy one as requests. No sandbox waits while a person thinks.
 
-mod answered;
 mod background;
 mod complete;
 mod confirm;
@@ -17,6 +16,7 @@ mod prompt;
 mod refused;
 mod request;
 mod resource;
+mod result;
 mod rounds;
 mod run;
 mod search;
@@ -26,22 +26,5 @@ pub use complete::complete;
 pub use prompt::prompt;
 pub use refused::refused;
 pub use resource::resource;
-
-use wharf_protocol::{
-    RpcError,
-    params::{self, Params},
-};
-
-use self::tool::Wanted;
-use crate::client::context::Context;
-
-/// `tools/call`.
-pub async fn tool(ctx: &Context, params: Option<&Params>) -> Result<String, RpcError> {
-    let mut call: params::CallTool = params::read(params)?;
-    let (arguments, retry) = (params.and_then(|params| params.get("arguments")), call.take_retry());
-    let params::CallTool { name, task, .. } = call;
-    let wanted = Wanted { name, arguments, retry, task, by_model: false };
-    let own = search::is_own(ctx, &wanted.name);
-    let answered = if own { search::call(ctx, wanted).await? } else { tool::call(ctx, wanted).await? };
-    Ok(answered.into_json(ctx))
-}
+pub use search::{call as search, is_own as is_search};
+pub use tool::{WantedCall, call as tool};

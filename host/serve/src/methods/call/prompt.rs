@@ -1,22 +1,21 @@
 //! `prompts/get`.
 
 use serde_json::json;
-use wharf_protocol::{Method, RpcError, params};
+use wharf_protocol::{RpcError, params};
 use wharf_sandbox::{GetPrompt, PromptAnswer};
 
 use super::{
     failed::{defect, other_failed},
     request::Request,
+    rounds::pass_and_run,
 };
 use crate::client::context::Context;
-use wharf_config::roles::{Entry, Kind};
 use wharf_plugins::bridge;
 
 pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<String, RpcError> {
     let retry = params.take_retry();
     let view = ctx.view().await;
     let (served, prompt) = view.prompt(&params.name)?;
-    let entry = Entry::new(Kind::Prompt, &served.config.id, &params.name);
     let given = params.arguments.unwrap_or_default();
     let arguments = &prompt.published.arguments;
     if let Some(missing) =
@@ -26,13 +25,11 @@ pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<Stri
     }
     let bound = json!(given);
     let bytes = given.iter().map(|(name, value)| name.len() + value.len()).sum();
-    let request =
-        Request { method: Method::GetPrompt, name: &params.name, arguments: &bound, bytes, served, entry, tool: None };
-    let carried = request.open(ctx, &retry)?;
+    let request = Request::of_prompt(served, &params.name, &bound, bytes);
     let given: Vec<(String, String)> = given.into_iter().collect();
     let operation = |context| GetPrompt { name: prompt.own_name.clone(), args: given.clone(), context };
-    let outcome = match request.prepare_and_run(ctx, retry, carried, operation).await {
-        Ok(ran) => ran.outcome,
+    let outcome = match pass_and_run(ctx, &request, retry, operation).await {
+        Ok(outcome) => outcome,
         Err(failed) => return other_failed(failed),
     };
     let result = match outcome {

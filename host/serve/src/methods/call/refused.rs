@@ -1,6 +1,6 @@
 //! The record of a request that reached no plugin, because the request is invalid or the client lacks a capability that it needs.
 
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use wharf_protocol::{Method, RpcError, error::clip, params::Params};
 
 use crate::client::context::Context;
@@ -18,11 +18,27 @@ pub async fn refused(ctx: &Context, method: Method, params: Option<&Params>, err
     if !runs_plugins(method) || !observers.is_active() || !ctx.set_recorded() {
         return;
     }
-    let name = named(method, params).unwrap_or_default();
-    let arguments = params.and_then(|params| params.get("arguments"));
-    let bytes = arguments.map_or(0, |raw| raw.get().len());
-    let arguments = arguments.and_then(|raw| bridge::arguments(Some(raw)).ok());
-    of(ctx, method, &name, arguments.as_ref(), bytes, error.code.to_string()).await;
+    let (name, why) = (named(method, params).unwrap_or_default(), error.code.to_string());
+    let written = params.and_then(|params| params.get("arguments"));
+    if method == Method::CallTool {
+        return of_tool(ctx, &name, written, why).await;
+    }
+    let bytes = written.map_or(0, |raw| raw.get().len());
+    let arguments = written.and_then(|raw| bridge::arguments(Some(raw)).ok());
+    of(ctx, method, &name, arguments.as_ref(), bytes, why).await;
+}
+
+/// Records that a call of a tool ended before its plugin ran, unless there is a record of it already. `written`: the arguments as the
+/// client wrote them. `why`: the code of an error, or one word.
+pub async fn tool(ctx: &Context, name: &str, written: Option<&RawValue>, why: String) {
+    if ctx.server.observers.is_active() && ctx.set_recorded() {
+        of_tool(ctx, name, written, why).await;
+    }
+}
+
+async fn of_tool(ctx: &Context, name: &str, written: Option<&RawValue>, why: String) {
+    let bytes = written.map_or(2, |raw| raw.get().len());
+    of(ctx, Method::CallTool, name, bridge::arguments(written).ok().as_ref(), bytes, why).await;
 }
 
 /// Returns the name or URI that the request is for, as far as it can be read.

@@ -1,41 +1,72 @@
 //! One request to a plugin: what its sealed state is bound to, and how its runs are recorded.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
-use wharf_protocol::{Method, RpcError, model::Question, params::Retry, revision::Era};
+use wharf_protocol::{Method, Object, RpcError, model::Question, revision::Era};
 use wharf_sandbox::Scope;
 
 use super::failed::Failed;
 use crate::client::{context::Context, session::Session};
 use wharf_base::request_state::{self, Binding, Carried, Void};
-use wharf_config::roles::Entry;
+use wharf_config::roles::{Entry, Kind};
 use wharf_plugins::{
     approvals::{answer, ticket::Redeemed},
     bridge::OfferedTool,
     observe::{
         observers::{Begun, Recording},
-        record::{Action, Approval},
+        record::{Action, ApprovalOutcome},
     },
     plugins::served::Served,
 };
+
+/// The arguments of requests that have none.
+static NO_ARGUMENTS: LazyLock<Value> = LazyLock::new(|| Value::Object(Object::new()));
 
 /// One request to one plugin, whatever its method.
 pub struct Request<'a> {
     pub method: Method,
     pub name: &'a str,
     pub arguments: &'a Value,
-    /// The size of its arguments as the client wrote them.
-    pub bytes: usize,
     pub served: &'a Served,
     /// The entry of the catalog that roles are checked for.
     pub entry: Entry<'a>,
     /// The tool, if the request is a call of one.
     pub tool: Option<&'a OfferedTool>,
+    /// The size of its arguments as the client wrote them.
+    pub bytes: usize,
 }
 
-impl Request<'_> {
-    fn binding<'a>(&'a self, ctx: &'a Context) -> Binding<'a> {
+impl<'a> Request<'a> {
+    pub fn of_tool(
+        served: &'a Served,
+        tool: &'a OfferedTool,
+        name: &'a str,
+        arguments: &'a Value,
+        bytes: usize,
+    ) -> Self {
+        let entry = Entry::new(Kind::Tool, &served.config.id, name);
+        Self { method: Method::CallTool, name, arguments, served, entry, tool: Some(tool), bytes }
+    }
+
+    /// `template`: the template that serves the URI, if one does.
+    pub fn of_resource(served: &'a Served, uri: &'a str, template: Option<&'a str>) -> Self {
+        let (entry, bytes) = (Entry::read(&served.config.id, uri, template), uri.len());
+        Self { method: Method::ReadResource, name: uri, arguments: &NO_ARGUMENTS, served, entry, tool: None, bytes }
+    }
+
+    pub fn of_prompt(served: &'a Served, name: &'a str, arguments: &'a Value, bytes: usize) -> Self {
+        let entry = Entry::new(Kind::Prompt, &served.config.id, name);
+        Self { method: Method::GetPrompt, name, arguments, served, entry, tool: None, bytes }
+    }
+
+    /// `kind`: what `name` names. `bytes`: the size of what was typed.
+    pub fn of_completion(served: &'a Served, kind: Kind, name: &'a str, bytes: usize) -> Self {
+        let entry = Entry::new(kind, &served.config.id, name);
+        Self { method: Method::Complete, name, arguments: &NO_ARGUMENTS, served, entry, tool: None, bytes }
+    }
+
+    fn binding<'b>(&'b self, ctx: &'b Context) -> Binding<'b> {
         Binding {
             principal: ctx.principal(),
             method: self.method.as_str(),
@@ -47,17 +78,17 @@ impl Request<'_> {
 
     /// Returns the session whose client can close the roots of this request. None if the roots are the operator's,
     /// which a client cannot close.
-    pub fn root_owner<'a>(&self, ctx: &'a Context) -> Option<&'a Arc<Session>> {
+    pub fn root_owner<'c>(&self, ctx: &'c Context) -> Option<&'c Arc<Session>> {
         let are_the_clients = self.served.config.grants.roots.is_given()
             && ctx.capabilities.roots
-            && ctx.roots.is_none()
+            && ctx.arrival.roots.is_none()
             && ctx.server.scopes.accepts_roots().is_ok();
         ctx.session.as_ref().filter(|_| are_the_clients)
     }
 
     /// Begins the record of a run with this scope. `scope`: None if there will be no run. `approval`: the answer,
     /// if approval was asked for.
-    pub fn record(&self, ctx: &Context, scope: Option<&Scope>, approval: Option<Approval>) -> Recording {
+    pub fn record(&self, ctx: &Context, scope: Option<&Scope>, approval: Option<ApprovalOutcome>) -> Recording {
         ctx.set_recorded();
         ctx.server.observers.begin(|| Begun {
             principal: Some(ctx.principal().clone()),
@@ -74,14 +105,14 @@ impl Request<'_> {
     }
 
     /// Opens the sealed state that a modern request carries from its earlier rounds. An approval in it is used up, so that the same
-    /// state cannot be used again.
-    pub fn open(&self, ctx: &Context, retry: &Retry) -> Result<Carried, RpcError> {
-        let (Some(token), Era::Modern) = (&retry.request_state, ctx.encoder.revision.era()) else {
+    /// state cannot be used again. `answers`: those that came with the state, by key.
+    pub fn open(&self, ctx: &Context, state: &str, answers: Option<&Object>) -> Result<Carried, RpcError> {
+        if ctx.encoder.revision.era() == Era::Legacy {
             return Ok(Carried::default());
-        };
-        let mut carried = ctx.server.seal.open(token, &self.binding(ctx))?;
+        }
+        let mut carried = ctx.server.seal.open(state, &self.binding(ctx))?;
         // Without a yes to the question there is no approval to use up.
-        let reply = retry.input_responses.as_ref().and_then(|responses| responses.get(answer::KEY)?.get("action"));
+        let reply = answers.and_then(|answers| answers.get(answer::KEY)?.get("action"));
         let approves = carried.approval.by_program
             || carried.approval.given.is_some()
             || reply.is_some_and(|action| action == "accept");
@@ -89,7 +120,7 @@ impl Request<'_> {
             carried.ticket = None;
             return Ok(carried);
         }
-        match carried.ticket.take().map(|ticket| ctx.server.approvals.tickets.redeem(&ticket, ctx.party)) {
+        match carried.ticket.take().map(|ticket| ctx.server.approvals.tickets.redeem(&ticket, ctx.party())) {
             Some(Redeemed::Used) => {
                 return Err(RpcError::invalid_params(
                     "this `requestState` has an approval in it that was used already; call again without it",
@@ -98,10 +129,10 @@ impl Request<'_> {
             Some(Redeemed::Accepted) => {}
             // The approver is asked again.
             Some(Redeemed::Unknown) => {
-                carried.approval = request_state::Approval::default();
+                carried.approval = request_state::SealedApproval::default();
                 carried.void = Void::Approval;
             }
-            None => carried.approval = request_state::Approval::default(),
+            None => carried.approval = request_state::SealedApproval::default(),
         }
         Ok(carried)
     }
@@ -109,7 +140,7 @@ impl Request<'_> {
     /// Returns the answer that asks a modern client to call again with answers to the open questions.
     pub fn input_required(&self, ctx: &Context, open: &[(String, Question)], mut carried: Carried) -> Failed {
         let nothing = carried.answers.is_empty() && carried.state.is_none() && carried.roots.is_none();
-        let approval = carried.approval != request_state::Approval::default();
+        let approval = carried.approval != request_state::SealedApproval::default();
         let mut seal = || {
             // Without anything to carry, no state is sent.
             if nothing && !approval {

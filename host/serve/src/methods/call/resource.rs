@@ -1,8 +1,7 @@
 //! `resources/read`.
 
-use serde_json::json;
 use wharf_protocol::{
-    Method, Object, RpcError, model as mcp,
+    Object, RpcError, model as mcp,
     params::{self, Retry},
 };
 use wharf_sandbox::{ReadAnswer, ReadResource};
@@ -10,9 +9,9 @@ use wharf_sandbox::{ReadAnswer, ReadResource};
 use super::{
     failed::{Failed, defect, other_failed},
     request::Request,
+    rounds::pass_and_run,
 };
 use crate::client::context::Context;
-use wharf_config::roles::Entry;
 use wharf_plugins::bridge::{self, check_uri};
 
 pub async fn resource(ctx: &Context, mut params: params::ReadResource) -> Result<String, RpcError> {
@@ -28,20 +27,9 @@ pub async fn read(ctx: &Context, uri: &str, retry: Retry) -> Result<mcp::ReadRes
     check_uri(uri)?;
     let view = ctx.view().await;
     let (served, listed) = view.resource(uri)?;
-    let entry = Entry::read(&served.config.id, uri, listed.template);
-    let none = json!({});
-    let request = Request {
-        method: Method::ReadResource,
-        name: uri,
-        arguments: &none,
-        bytes: uri.len(),
-        served,
-        entry,
-        tool: None,
-    };
-    let carried = request.open(ctx, &retry)?;
+    let request = Request::of_resource(served, uri, listed.template);
     let operation = |context| ReadResource { uri: uri.to_owned(), context };
-    let result = match request.prepare_and_run(ctx, retry, carried, operation).await?.outcome {
+    let result = match pass_and_run(ctx, &request, retry, operation).await? {
         ReadAnswer::Text(text) => Ok(mcp::ReadResult {
             contents: vec![mcp::ResourceContents {
                 uri: uri.to_owned(),

@@ -8,204 +8,169 @@ use wharf_sandbox::{
 
 use super::{
     failed::{Failed, defect},
-    gates::{self, Passed},
+    gates::{self, Prepared},
     request::Request,
-    run::{Ran, run_once},
+    run::run_once,
 };
 use crate::client::{context::Context, session::PERSON_TIMEOUT};
-use wharf_base::request_state::{Carried, Void};
-use wharf_config::{
-    access::grants::{Table, ask},
-    roles::Entry,
-};
-use wharf_plugins::{approvals::answer, bridge, tasks::Reach};
+use wharf_base::request_state::Carried;
+use wharf_config::access::grants::{Table, ask};
+use wharf_plugins::bridge;
 
 /// How often a plugin may ask in one request.
 const MAX_ROUNDS: u32 = 8;
 const MAX_QUESTIONS: usize = 16;
 const MAX_STATE_BYTES: usize = 64 * 1024;
 
-/// What a request needs to run once it has passed the gates. It borrows nothing, so that a task can own it.
-pub struct Prepared {
-    /// The answers that came with the request, by key.
-    offered: Object,
-    carried: Carried,
-    passed: Passed,
+/// Passes the gates and runs at once, for requests that never become tasks.
+pub async fn pass_and_run<O: Operation<Outcome = Outcome<T>>, T>(
+    ctx: &Context,
+    request: &Request<'_>,
+    retry: Retry,
+    operation: impl Fn(wit::Context) -> O,
+) -> Result<T, Failed> {
+    let Retry { input_responses: answers, request_state } = retry;
+    let carried = match &request_state {
+        Some(state) => request.open(ctx, state, answers.as_ref())?,
+        None => Carried::default(),
+    };
+    let prepared = gates::pass(ctx, request, answers, carried).await?;
+    run(ctx, request, prepared, operation).await.map(|(outcome, _)| outcome)
 }
 
-impl Prepared {
-    /// Returns the folders that the roots of the call are limited to.
-    pub fn reach(&self, entry: &Entry<'_>) -> Reach {
-        if self.passed.roots.all.is_empty() {
-            return Reach::NoRoots;
-        }
-        let within = self.passed.rights.as_ref().and_then(|rights| rights.ceilings(entry));
-        within.map_or(Reach::Everywhere, |within| Reach::Within(within.iter().map(ToString::to_string).collect()))
-    }
-}
-
-impl Request<'_> {
-    /// Takes the request through the gates.
-    pub async fn prepare(&self, ctx: &Context, retry: Retry, mut carried: Carried) -> Result<Prepared, Failed> {
-        let mut offered = match ctx.encoder.revision.era() {
-            Era::Modern => retry.input_responses.unwrap_or_default(),
-            Era::Legacy => Object::new(),
+/// Runs the operation until it is done or the client must answer. Returns the outcome, and what the client may know about refused
+/// permissions.
+pub async fn run<O: Operation<Outcome = Outcome<T>>, T>(
+    ctx: &Context,
+    request: &Request<'_>,
+    prepared: Prepared,
+    operation: impl Fn(wit::Context) -> O,
+) -> Result<(T, String), Failed> {
+    let Prepared { offered, mut carried, passed } = prepared;
+    loop {
+        let mut context = ctx.for_plugin();
+        context.answers = carried.answers.iter().filter_map(bridge::carried_answer).collect();
+        context.state.clone_from(&carried.state);
+        let round = match run_once(ctx, request, operation(context), &passed).await? {
+            (Outcome::Ask(round), _) => round,
+            (Outcome::Done(outcome), hints) => return Ok((outcome, hints)),
         };
-        match carried.void {
-            Void::Nothing => {}
-            Void::Approval => drop(offered.remove(answer::KEY)),
-            Void::Answers => offered.clear(),
+        let questions = checked(ctx, request, &round)?;
+        // If the client has answered all these questions already, the plugin only repeated those of the round before, which
+        // shows what the answers belong to. That is not another round.
+        let again = !carried.replayed && questions.iter().all(|(key, _)| offered.contains_key(key));
+        carried.replayed = true;
+        if !again {
+            carried.rounds += 1;
+            carried.state = round.state;
         }
-        let passed = gates::pass(ctx, self, &offered, &mut carried).await?;
-        Ok(Prepared { offered, carried, passed })
+        if carried.rounds > MAX_ROUNDS {
+            return Err(defect(request.served, &format!("it asked more than {MAX_ROUNDS} times")));
+        }
+        answer(ctx, request, &questions, &offered, &mut carried).await?;
     }
+}
 
-    /// Prepares and runs at once, for requests that never become tasks.
-    pub async fn prepare_and_run<O: Operation<Outcome = Outcome<T>>, T>(
-        &self,
-        ctx: &Context,
-        retry: Retry,
-        carried: Carried,
-        operation: impl Fn(wit::Context) -> O,
-    ) -> Result<Ran<T>, Failed> {
-        let prepared = self.prepare(ctx, retry, carried).await?;
-        self.run(ctx, prepared, operation).await
+/// Returns the plugin's questions, checked: the operator must have granted them, they must be within limits, and the client must be
+/// able to answer them.
+fn checked(ctx: &Context, request: &Request<'_>, round: &Round) -> Result<Vec<(String, mcp::Question)>, Failed> {
+    if round.questions.is_empty() || round.questions.len() > MAX_QUESTIONS {
+        return Err(defect(request.served, &format!("a round has 1 to {MAX_QUESTIONS} questions")));
     }
+    if round.state.as_ref().is_some_and(|state| state.len() > MAX_STATE_BYTES) {
+        return Err(defect(request.served, &format!("its state is larger than {MAX_STATE_BYTES} bytes")));
+    }
+    let id = &request.served.config.id;
+    let granted = request.served.config.grants.ask;
+    let mut questions = Vec::with_capacity(round.questions.len());
+    let mut needs = wit::Abilities::empty();
+    for (key, question) in &round.questions {
+        if let Err(ability) = granted.allows(question) {
+            ctx.server.hint(id, (ask::Grant::hint(ability), Some(Table::Grants)));
+            return Err(Failed::Explained(format!(
+                "The plugin `{id}` wants to ask you something ({ability}), which the operator of this server has not \
+                 allowed."
+            )));
+        }
+        if key.is_empty() || key.len() > 128 || key.starts_with("wharf.") {
+            return Err(defect(
+                request.served,
+                "the key of a question has 1 to 128 characters and does not begin with `wharf.`",
+            ));
+        }
+        let question = bridge::question(id, question).map_err(|problem| defect(request.served, &problem))?;
+        needs |= bridge::ability_for(&question);
+        if let Some(what) = ctx.encoder.cannot_ask(&question) {
+            return Err(Failed::Explained(format!(
+                "The plugin `{id}` wants to ask you for {what}, which this revision of the protocol cannot carry."
+            )));
+        }
+        questions.push((key.clone(), question));
+    }
+    if let Some(missing) = bridge::missing_abilities(needs, &ctx.capabilities) {
+        let error = ctx.lacks(&format!("the plugin `{id}`"), missing.clone());
+        return Err(match ctx.encoder.revision.era() {
+            Era::Modern => Failed::Rpc(error),
+            Era::Legacy => Failed::Explained(format!("{}: {missing}", error.message)),
+        });
+    }
+    Ok(questions)
+}
 
-    /// Runs the operation until it is done or the client must answer.
-    pub async fn run<O: Operation<Outcome = Outcome<T>>, T>(
-        &self,
-        ctx: &Context,
-        prepared: Prepared,
-        operation: impl Fn(wit::Context) -> O,
-    ) -> Result<Ran<T>, Failed> {
-        let Prepared { offered, mut carried, passed } = prepared;
-        loop {
-            let mut context = ctx.for_plugin();
-            context.answers = carried.answers.iter().filter_map(bridge::carried_answer).collect();
-            context.state.clone_from(&carried.state);
-            let ran = run_once(ctx, self, operation(context), &passed).await?;
-            let round = match ran.outcome {
-                Outcome::Ask(round) => round,
-                Outcome::Done(outcome) => return Ok(Ran { outcome, hints: ran.hints }),
+/// Takes the answers that are there and gets the others: through the task, from the session's client, or by asking a modern
+/// client to call again.
+async fn answer(
+    ctx: &Context,
+    request: &Request<'_>,
+    questions: &[(String, mcp::Question)],
+    offered: &Object,
+    carried: &mut Carried,
+) -> Result<(), Failed> {
+    let task = ctx.task.as_ref().filter(|task| task.is_detached());
+    let mut open = Vec::new();
+    for (key, question) in questions {
+        match offered.get(key) {
+            // An answer is used once: a plugin that asks again under the same key wants a new answer.
+            Some(reply) if carried.answers.iter().all(|(known, _)| known != key) => {
+                let answer = bridge::read_answer(question, reply)
+                    .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{key}`: {problem}")))?;
+                carried.answers.push((key.clone(), bridge::carry_answer(&answer)));
+            }
+            _ => open.push((key.clone(), question.clone())),
+        }
+    }
+    if open.is_empty() {
+        return Ok(());
+    }
+    let replies = match (task, &ctx.session) {
+        (Some(task), _) => ctx.away(task.ask(&open)).await?.map_err(Failed::Explained)?,
+        (None, Some(session)) => {
+            // The task may begin before the answer comes, so its status must show that a question is open.
+            if let Some(task) = &ctx.task {
+                task.set_asking(true).await;
+            }
+            let asked = async {
+                let mut replies = Vec::with_capacity(open.len());
+                for (_, question) in &open {
+                    let (method, params) = ctx.encoder.question(question);
+                    replies.push(session.ask(&ctx.outbox, method, params, PERSON_TIMEOUT).await?);
+                }
+                Ok(replies)
             };
-            let questions = self.questions(ctx, &round)?;
-            // If the client has answered all these questions already, the plugin only repeated those of the round before, which
-            // shows what the answers belong to. That is not another round.
-            let again = !carried.replayed && questions.iter().all(|(key, _)| offered.contains_key(key));
-            carried.replayed = true;
-            if !again {
-                carried.rounds += 1;
-                carried.state = round.state;
+            let asked = ctx.away(asked).await;
+            if let Some(task) = &ctx.task {
+                task.set_asking(false).await;
             }
-            if carried.rounds > MAX_ROUNDS {
-                return Err(defect(self.served, &format!("it asked more than {MAX_ROUNDS} times")));
-            }
-            self.answer(ctx, &questions, &offered, &mut carried).await?;
+            asked?.map_err(Failed::Explained)?
         }
+        (None, None) => return Err(request.input_required(ctx, &open, std::mem::take(carried))),
+    };
+    for ((key, question), reply) in open.into_iter().zip(&replies) {
+        let answer = bridge::read_answer(&question, reply).map_err(|problem| {
+            Failed::Explained(format!("The client's answer does not fit the question: {problem}."))
+        })?;
+        carried.answers.retain(|(known, _)| *known != key);
+        carried.answers.push((key, bridge::carry_answer(&answer)));
     }
-
-    /// Checks the plugin's questions: the operator must have granted them, they must be within limits, and the client must be
-    /// able to answer them.
-    fn questions(&self, ctx: &Context, round: &Round) -> Result<Vec<(String, mcp::Question)>, Failed> {
-        if round.questions.is_empty() || round.questions.len() > MAX_QUESTIONS {
-            return Err(defect(self.served, &format!("a round has 1 to {MAX_QUESTIONS} questions")));
-        }
-        if round.state.as_ref().is_some_and(|state| state.len() > MAX_STATE_BYTES) {
-            return Err(defect(self.served, &format!("its state is larger than {MAX_STATE_BYTES} bytes")));
-        }
-        let id = &self.served.config.id;
-        let granted = self.served.config.grants.ask;
-        let mut questions = Vec::with_capacity(round.questions.len());
-        let mut needs = wit::Abilities::empty();
-        for (key, question) in &round.questions {
-            if let Err(ability) = granted.allows(question) {
-                ctx.server.hint(id, (ask::Grant::hint(ability), Some(Table::Grants)));
-                return Err(Failed::Explained(format!(
-                    "The plugin `{id}` wants to ask you something ({ability}), which the operator of this server has not \
-                     allowed."
-                )));
-            }
-            if key.is_empty() || key.len() > 128 || key.starts_with("wharf.") {
-                return Err(defect(
-                    self.served,
-                    "the key of a question has 1 to 128 characters and does not begin with `wharf.`",
-                ));
-            }
-            let question = bridge::question(id, question).map_err(|problem| defect(self.served, &problem))?;
-            needs |= bridge::ability_for(&question);
-            if let Some(what) = ctx.encoder.cannot_ask(&question) {
-                return Err(Failed::Explained(format!(
-                    "The plugin `{id}` wants to ask you for {what}, which this revision of the protocol cannot carry."
-                )));
-            }
-            questions.push((key.clone(), question));
-        }
-        if let Some(missing) = bridge::missing_abilities(needs, &ctx.capabilities) {
-            let error = ctx.lacks(&format!("the plugin `{id}`"), missing.clone());
-            return Err(match ctx.encoder.revision.era() {
-                Era::Modern => Failed::Rpc(error),
-                Era::Legacy => Failed::Explained(format!("{}: {missing}", error.message)),
-            });
-        }
-        Ok(questions)
-    }
-
-    /// Takes the answers that are there and gets the others: through the task, from the session's client, or by asking a modern
-    /// client to call again.
-    async fn answer(
-        &self,
-        ctx: &Context,
-        questions: &[(String, mcp::Question)],
-        offered: &Object,
-        carried: &mut Carried,
-    ) -> Result<(), Failed> {
-        let task = ctx.task.as_ref().filter(|task| task.is_detached());
-        let mut open = Vec::new();
-        for (key, question) in questions {
-            match offered.get(key) {
-                // An answer is used once: a plugin that asks again under the same key wants a new answer.
-                Some(reply) if carried.answers.iter().all(|(known, _)| known != key) => {
-                    let answer = bridge::read_answer(question, reply)
-                        .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{key}`: {problem}")))?;
-                    carried.answers.push((key.clone(), bridge::carry_answer(&answer)));
-                }
-                _ => open.push((key.clone(), question.clone())),
-            }
-        }
-        if open.is_empty() {
-            return Ok(());
-        }
-        let replies = match (task, &ctx.session) {
-            (Some(task), _) => ctx.away(task.ask(&open)).await?.map_err(Failed::Explained)?,
-            (None, Some(session)) => {
-                // The task may begin before the answer comes, so its status must show that a question is open.
-                if let Some(task) = &ctx.task {
-                    task.set_asking(true).await;
-                }
-                let asked = async {
-                    let mut replies = Vec::with_capacity(open.len());
-                    for (_, question) in &open {
-                        let (method, params) = ctx.encoder.question(question);
-                        replies.push(session.ask(&ctx.outbox, method, params, PERSON_TIMEOUT).await?);
-                    }
-                    Ok(replies)
-                };
-                let asked = ctx.away(asked).await;
-                if let Some(task) = &ctx.task {
-                    task.set_asking(false).await;
-                }
-                asked?.map_err(Failed::Explained)?
-            }
-            (None, None) => return Err(self.input_required(ctx, &open, std::mem::take(carried))),
-        };
-        for ((key, question), reply) in open.into_iter().zip(&replies) {
-            let answer = bridge::read_answer(&question, reply).map_err(|problem| {
-                Failed::Explained(format!("The client's answer does not fit the question: {problem}."))
-            })?;
-            carried.answers.retain(|(known, _)| *known != key);
-            carried.answers.push((key, bridge::carry_answer(&answer)));
-        }
-        Ok(())
-    }
+    Ok(())
 }

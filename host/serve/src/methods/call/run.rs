@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use tracing::Instrument;
 use wharf_protocol::Method;
-use wharf_sandbox::{Call, CallError, Denial, Operation, places::Place};
+use wharf_sandbox::{Call, CallError, Denial, Operation, Report, places::Place};
 
 use super::{failed::Failed, gates::Passed, request::Request};
 use crate::client::context::Context;
@@ -24,24 +24,16 @@ use wharf_plugins::{
 /// Logged at a limited rate while the audit log cannot be written.
 const UNRECORDED: What = What::new("calls, because the audit log cannot be written", Reason::Other("unrecorded"));
 
-/// The outcome of a run.
-pub struct Ran<T> {
-    pub outcome: T,
-    /// What the client may know about refused permissions; empty if nothing was refused.
-    pub hints: String,
-}
-
-/// Runs a plugin once. Stops it when the operator revokes a grant or a permission of the caller's roles, or the
-/// client closes one of its roots.
+/// Runs a plugin once. Stops it when the operator revokes a grant or a permission of the caller's roles, or the client closes one of its
+/// roots. Returns the outcome, and what the client may know about refused permissions; that is empty if nothing was refused.
 pub async fn run_once<O: Operation>(
     ctx: &Context,
     request: &Request<'_>,
     operation: O,
     passed: &Passed,
-) -> Result<Ran<O::Outcome>, Failed> {
-    let served = request.served;
+) -> Result<(O::Outcome, String), Failed> {
+    let (served, roots) = (request.served, &passed.roots);
     let id = &served.config.id;
-    let roots = &passed.roots;
     // Taken for each run, so that a task holds no place while a person thinks. Boxed, so that the futures of other calls stay small.
     let _turns = match &ctx.task {
         Some(_) => Some(Box::pin(turns(ctx, served)).await),
@@ -52,7 +44,7 @@ pub async fn run_once<O: Operation>(
         Method::Complete => served.config.unasked_grants(),
         _ => Cow::Borrowed(&served.config.grants),
     };
-    let mut scope = ctx.server.scopes.for_call(id, &grants, roots, ctx.party);
+    let mut scope = ctx.server.scopes.for_call(id, &grants, roots, ctx.party());
     // Tasks may run longer than other calls.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
     // State that a call leaves in an instance is only for calls of the same client.
@@ -63,43 +55,41 @@ pub async fn run_once<O: Operation>(
         ctx.server.refusals.say(UNRECORDED);
         return Err(Failed::Explained(format!("The call was not run: {unrecorded}.")));
     }
-    let closed = async |record: Recording| {
-        tracing::info!(plugin = id, "stopped a call whose root was closed");
-        require_record(record.stop(Ended::Revoked).await)?;
-        Err(Failed::Explained("A root that the call was using was closed.".into()))
-    };
     let owner = request.root_owner(ctx);
     // A task may have waited long for its turn since its roots were found.
     if let (Some(_), Some(session)) = (&ctx.task, owner)
         && session.has_closed(&ctx.server, &ctx.outbox, roots).await
     {
-        return closed(record).await;
+        return Err(stopped(id, record, Lost::Root).await);
     }
     let span = tracing::debug_span!("run", plugin = id, action = request.method.as_str());
-    let call = Call { operation, scope, events: ctx.events(id), timeout, client, party: ctx.party };
+    let call = Call { operation, scope, events: ctx.events(id), timeout, client, party: ctx.party() };
     let call = served.plugin.call(call).instrument(span);
-    let lost = async {
+    let closed = async {
         match owner {
             Some(session) => session.lost(&ctx.server, &ctx.outbox, roots).await,
             None => std::future::pending().await,
         }
     };
-    let report = tokio::select! {
+    let lost = tokio::select! {
         // Revocations are polled first, so that access that is revoked before the run begins is never used.
         biased;
-        () = served.access.revoked() => {
-            tracing::info!(plugin = id, "stopped a call whose access was taken away");
-            require_record(record.stop(Ended::Revoked).await)?;
-            return Err(Failed::Explained(format!("The operator took away access of the plugin `{id}` during this call.")));
-        }
-        lost = outlived(ctx, request, passed) => {
-            tracing::info!(plugin = id, "stopped a call that its caller's {} not allow any more", lost.what());
-            require_record(record.stop(Ended::Revoked).await)?;
-            return Err(Failed::Explained(lost.said().into()));
-        }
-        report = call => report,
-        () = lost => return closed(record).await,
+        () = served.access.revoked() => Lost::Access,
+        lost = outlived(ctx, request, passed) => lost,
+        report = call => return finished(ctx, served, record, report).await,
+        () = closed => Lost::Root,
     };
+    Err(stopped(id, record, lost).await)
+}
+
+/// Reports to the operator and in the record how a run ended, and returns its outcome.
+async fn finished<T>(
+    ctx: &Context,
+    served: &Served,
+    record: Recording,
+    report: Report<T>,
+) -> Result<(T, String), Failed> {
+    let id = &served.config.id;
     let ended = match &report.result {
         Ok(_) if report.bytes.is_none() => Ended::Asked,
         Ok(_) if report.says_failed => Ended::Failed,
@@ -117,7 +107,7 @@ pub async fn run_once<O: Operation>(
     }
     require_record(recorded)?;
     match report.result {
-        Ok(outcome) => Ok(Ran { outcome, hints }),
+        Ok(outcome) => Ok((outcome, hints)),
         Err(CallError::Failed(failure)) => Err(match bridge::failure_error(&failure) {
             Some(error) => Failed::Rpc(error),
             None => Failed::Explained(join(&clean(&failure.message), &hints)),
@@ -141,36 +131,51 @@ pub async fn run_once<O: Operation>(
     }
 }
 
-/// Takes the two places that one run of a task needs: one of the plugin's, and one of all plugins'.
-async fn turns(ctx: &Context, served: &Served) -> [Place; 2] {
-    [served.tasks.wait(ctx.party).await, ctx.server.tasks.turn(ctx.party).await]
+/// Reports to the operator and in the record that a call was stopped, and returns what the client learns.
+async fn stopped(id: &str, record: Recording, lost: Lost) -> Failed {
+    tracing::info!(plugin = id, "stopped a call {}", lost.logged());
+    match require_record(record.stop(Ended::Revoked).await) {
+        Ok(()) => Failed::Explained(lost.said(id)),
+        Err(failed) => failed,
+    }
 }
 
-/// What a caller lost during its call.
+/// Takes the two places that one run of a task needs: one of the plugin's, and one of all plugins'.
+async fn turns(ctx: &Context, served: &Served) -> [Place; 2] {
+    [served.tasks.wait(ctx.party()).await, ctx.server.tasks.turn(ctx.party()).await]
+}
+
+/// What was taken away during a call.
 enum Lost {
+    Access,
     Roles,
     Key,
+    Root,
 }
 
 impl Lost {
-    fn what(&self) -> &'static str {
+    fn logged(&self) -> &'static str {
         match self {
-            Self::Roles => "roles do",
-            Self::Key => "API key does",
+            Self::Access => "whose access was taken away",
+            Self::Roles => "that its caller's roles do not allow any more",
+            Self::Key => "that its caller's API key does not allow any more",
+            Self::Root => "whose root was closed",
         }
     }
 
-    fn said(&self) -> &'static str {
+    fn said(&self, id: &str) -> String {
         match self {
-            Self::Roles => "The operator took away the role that allowed this call.",
-            Self::Key => "The operator took away the API key of this call.",
+            Self::Access => format!("The operator took away access of the plugin `{id}` during this call."),
+            Self::Roles => "The operator took away the role that allowed this call.".into(),
+            Self::Key => "The operator took away the API key of this call.".into(),
+            Self::Root => "A root that the call was using was closed.".into(),
         }
     }
 }
 
 /// Resolves when the caller loses what the call was admitted with: what the roles of the config gave, or its API key.
 async fn outlived(ctx: &Context, request: &Request<'_>, passed: &Passed) -> Lost {
-    let Some(identity) = ctx.caller.identity() else { return std::future::pending().await };
+    let Some(identity) = ctx.caller().identity() else { return std::future::pending().await };
     let (rights, has_roots) = (passed.rights.as_ref(), !passed.roots.all.is_empty());
     let mut config = ctx.server.config.clone();
     let gives = |now: &Arc<Config>| now.roles.still_give(identity, rights, &request.entry, has_roots);

@@ -13,10 +13,10 @@ use wharf_protocol::{
 };
 
 use super::{
-    answered::Answered,
     failed::Failed,
     refused, resource,
-    tool::{self, Wanted},
+    result::CallResult,
+    tool::{self, WantedCall},
 };
 use crate::client::context::Context;
 use wharf_base::heavy::heavy;
@@ -60,12 +60,12 @@ struct ReadResource {
 
 /// Whether this is one of the search tools, and this client has them.
 pub fn is_own(ctx: &Context, name: &str) -> bool {
-    [FIND, CALL, READ].contains(&name) && ctx.server.style(ctx.profile.as_deref()) == Style::Search
+    [FIND, CALL, READ].contains(&name) && ctx.server.style(ctx.profile()) == Style::Search
 }
 
 /// Answers a call of a search tool. A mistake of the model becomes a result that explains it, since many programs stop at an error.
-pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
-    let Wanted { name, arguments, retry, task, by_model: _ } = wanted;
+pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, RpcError> {
+    let WantedCall { name, arguments, retry, task, by_model: _ } = wanted;
     if task.is_some() {
         let message = format!("`{name}` does not run as a task; call the tool that you mean by its own name");
         return Err(RpcError::new(METHOD_NOT_FOUND, message));
@@ -88,15 +88,15 @@ pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcErro
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Answered> {
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, CallResult> {
     serde_json::from_str(text).map_err(|error| {
-        Answered::error(format!("The arguments do not fit the tool's schema: {error}. Look at its inputSchema."))
+        CallResult::error(format!("The arguments do not fit the tool's schema: {error}. Look at its inputSchema."))
     })
 }
 
-async fn find(ctx: &Context, asked: &Find) -> Result<Answered, RpcError> {
+async fn find(ctx: &Context, asked: &Find) -> Result<CallResult, RpcError> {
     if asked.query.chars().count() > MAX_QUERY_CHARS {
-        return Ok(Answered::error(format!(
+        return Ok(CallResult::error(format!(
             "The query has more than {MAX_QUERY_CHARS} characters; a few words are enough."
         )));
     }
@@ -163,18 +163,20 @@ impl Told {
 }
 
 /// Returns a result with structured content, of which the encoder also writes the text.
-fn structured(value: Value, bytes: usize) -> Answered {
-    Answered::Result { result: ToolResult { structured: Some(value), ..ToolResult::default() }, bytes, turn: None }
+fn structured(value: Value, bytes: usize) -> CallResult {
+    CallResult::Result { result: ToolResult { structured: Some(value), ..ToolResult::default() }, bytes, turn: None }
 }
 
-async fn call_tool(ctx: &Context, asked: CallTool<'_>, retry: Retry) -> Result<Answered, RpcError> {
+async fn call_tool(ctx: &Context, asked: CallTool<'_>, retry: Retry) -> Result<CallResult, RpcError> {
     let CallTool { name, arguments } = asked;
     let answers = is_answer(&retry);
-    let mut ctx = ctx.clone();
-    // The client never saw the tool, so it could not repeat its arguments in headers.
-    ctx.headers = None;
-    let answered = Box::pin(tool::call(&ctx, Wanted { name, arguments, retry, task: None, by_model: true })).await;
-    in_words(answered, answers, "Look for it with find_tools.")
+    let ctx = ctx.without_headers();
+    let wanted = WantedCall { name: name.clone(), arguments, retry, task: None, by_model: true };
+    let result = Box::pin(tool::call(&ctx, wanted)).await;
+    if let Err(error) = &result {
+        refused::tool(&ctx, &name, arguments, error.code.to_string()).await;
+    }
+    in_words(result, answers, "Look for it with find_tools.")
 }
 
 /// Whether a call carries answers to questions.
@@ -184,16 +186,16 @@ fn is_answer(retry: &Retry) -> bool {
 
 /// Turns an error that the model can correct into a result with a remedy. All other errors go to the client, including those about answers
 /// to questions, which the client sent.
-fn in_words(answered: Result<Answered, RpcError>, answers: bool, remedy: &str) -> Result<Answered, RpcError> {
-    match answered {
+fn in_words(result: Result<CallResult, RpcError>, answers: bool, remedy: &str) -> Result<CallResult, RpcError> {
+    match result {
         Err(error) if !answers && [INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND].contains(&error.code) => {
-            Ok(Answered::error(format!("{}. {remedy}", error.message)))
+            Ok(CallResult::error(format!("{}. {remedy}", error.message)))
         }
-        answered => answered,
+        result => result,
     }
 }
 
-async fn list_resources(ctx: &Context) -> Answered {
+async fn list_resources(ctx: &Context) -> CallResult {
     let view = ctx.view().await;
     let lists = [("resources", List::Resources), ("resourceTemplates", List::Templates)];
     let (mut answer, mut told, mut total) = (Map::new(), Told::default(), 0);
@@ -210,13 +212,17 @@ async fn list_resources(ctx: &Context) -> Answered {
     structured(Value::Object(answer), told.bytes)
 }
 
-async fn read_resource(ctx: &Context, uri: &str, retry: Retry) -> Result<Answered, RpcError> {
+async fn read_resource(ctx: &Context, uri: &str, retry: Retry) -> Result<CallResult, RpcError> {
     let answers = is_answer(&retry);
     let failed = match resource::read(ctx, uri, retry).await {
         Ok(ReadResult { contents }) => {
             let bytes = contents.iter().map(size).sum();
             let content = contents.into_iter().map(block).collect();
-            return Ok(Answered::Result { result: ToolResult { content, ..ToolResult::default() }, bytes, turn: None });
+            return Ok(CallResult::Result {
+                result: ToolResult { content, ..ToolResult::default() },
+                bytes,
+                turn: None,
+            });
         }
         Err(failed) => failed,
     };
@@ -227,7 +233,7 @@ async fn read_resource(ctx: &Context, uri: &str, retry: Retry) -> Result<Answere
         let arguments = json!({ "uri": uri });
         refused::of(ctx, Method::ReadResource, uri, Some(&arguments), uri.len(), error.code.to_string()).await;
     }
-    in_words(Answered::failed(failed), answers, "Without a URI, read_resource lists what there is.")
+    in_words(CallResult::failed(failed), answers, "Without a URI, read_resource lists what there is.")
 }
 
 fn size(contents: &ResourceContents) -> usize {

@@ -5,27 +5,28 @@ use std::sync::Arc;
 use http::HeaderValue;
 use serde_json::{Value, value::RawValue};
 use wharf_protocol::{
-    Feature, Method, RpcError,
+    Feature, RpcError,
     error::METHOD_NOT_FOUND,
     model::{self as mcp, TaskSupport, ToolResult},
-    params::{Retry, TaskTerms},
+    params::{self, Params, Retry, TaskTerms},
     revision::Era,
 };
 use wharf_sandbox::{CallTool, ToolAnswer, model::Content};
 
 use super::{
-    answered::Answered,
     background,
     failed::{Failed, defect},
+    gates::{self, Prepared},
     refused,
     request::Request,
-    rounds::Prepared,
-    run::Ran,
+    result::CallResult,
+    rounds,
 };
 use crate::client::context::Context;
 use wharf_base::{
     heavy::{LARGE_TEXT_BYTES, heavy},
     party::Party,
+    request_state::Carried,
 };
 use wharf_config::roles::{Entry, Kind};
 use wharf_plugins::{
@@ -43,7 +44,7 @@ enum Mode {
 }
 
 /// A requested call of a tool.
-pub struct Wanted<'a> {
+pub struct WantedCall<'a> {
     pub name: String,
     /// The arguments as the client wrote them.
     pub arguments: Option<&'a RawValue>,
@@ -53,29 +54,22 @@ pub struct Wanted<'a> {
     pub by_model: bool,
 }
 
-/// Calls a tool. A call that does not run is recorded too.
-pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
-    let (name, written) = (ctx.server.observers.is_active().then(|| wanted.name.clone()), wanted.arguments);
-    let answered = check_and_run(ctx, wanted).await;
-    let why = match &answered {
-        Err(error) => error.code.to_string(),
-        Ok(answered) if answered.is_error() => "invalid".to_owned(),
-        Ok(_) => return answered,
-    };
-    if let Some(name) = name
-        && ctx.set_recorded()
-    {
-        let bytes = written.map_or(2, |raw| raw.get().len());
-        refused::of(ctx, Method::CallTool, &name, bridge::arguments(written).ok().as_ref(), bytes, why).await;
+impl<'a> WantedCall<'a> {
+    /// Reads the parameters of `tools/call`.
+    pub fn read(params: Option<&'a Params>) -> Result<Self, RpcError> {
+        let mut call: params::CallTool = params::read(params)?;
+        let (arguments, retry) = (params.and_then(|params| params.get("arguments")), call.take_retry());
+        let params::CallTool { name, task, .. } = call;
+        Ok(Self { name, arguments, retry, task, by_model: false })
     }
-    answered
 }
 
-async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
-    let Wanted { name, arguments: written, retry, task, by_model } = wanted;
+/// Calls a tool: checks the call, takes it through the gates, and runs it at once or begins a task. An error is recorded by the
+/// function that called this one; a call that is answered as invalid is recorded here.
+pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, RpcError> {
+    let WantedCall { name, arguments: written, retry, task, by_model } = wanted;
     let view = ctx.view().await;
     let (served, tool) = view.tool(&name, by_model)?;
-    let entry = Entry::new(Kind::Tool, &served.config.id, &name);
     let arguments = bridge::arguments(written)?;
     if let Some(headers) = &ctx.headers {
         for mirrored in &tool.mirrored {
@@ -83,28 +77,25 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
             mirrored.check(&arguments, &given)?;
         }
     }
-    let mode = match able(ctx, tool).and_then(|()| mode(ctx, tool, task.as_ref())) {
+    let mode = match mode(ctx, tool, task.as_ref()) {
         Ok(mode) => mode,
-        Err(failed) => return Answered::failed(failed),
+        Err(Failed::Explained(text)) => return Ok(invalid(ctx, &name, written, text).await),
+        Err(failed) => return CallResult::failed(failed),
     };
     let (bytes, limit) = (written.map_or(2, |raw| raw.get().len()), served.config.limits.timeout);
-    let request = Request {
-        method: Method::CallTool,
-        name: &name,
-        arguments: &arguments,
-        bytes,
-        served,
-        entry,
-        tool: Some(tool),
+    let Retry { input_responses: answers, request_state } = retry;
+    let carried = match &request_state {
+        Some(state) => Request::of_tool(served, tool, &name, &arguments, bytes).open(ctx, state, answers.as_ref())?,
+        None => Carried::default(),
     };
-    let carried = request.open(ctx, &retry)?;
-    let Fits { value: arguments, without_nulls } =
-        match tool.input.check_within(arguments, bytes, limit, (&served.checks, ctx.party)).await {
-            Ok(fits) => fits,
-            Err(problem) => {
-                return Ok(Answered::error(format!("The arguments do not fit the tool's schema: {problem}")));
-            }
-        };
+    let checked = tool.input.check_within(arguments, bytes, limit, (&served.checks, ctx.party())).await;
+    let Fits { value: arguments, without_nulls } = match checked {
+        Ok(fits) => fits,
+        Err(problem) => {
+            let text = format!("The arguments do not fit the tool's schema: {problem}");
+            return Ok(invalid(ctx, &name, written, text).await);
+        }
+    };
     // The plugin gets the arguments that were checked. They are what the client wrote, unless nulls were removed or a person is asked:
     // the plugin gets exactly what the person is shown, even for numbers that cannot be represented as written. Sealed state is bound
     // to what the client wrote.
@@ -113,54 +104,41 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
     } else {
         (written.map_or("{}", RawValue::get).to_owned(), arguments)
     };
-    let text = Arc::new(text);
-    let request = Request {
-        method: Method::CallTool,
-        name: &name,
-        arguments: &arguments,
-        bytes,
-        served,
-        entry,
-        tool: Some(tool),
-    };
-    let prepared = match request.prepare(ctx, retry, carried).await {
+    let request = Request::of_tool(served, tool, &name, &arguments, bytes);
+    let prepared = match gates::pass(ctx, &request, answers, carried).await {
         Ok(prepared) => prepared,
-        Err(failed) => return Answered::failed(failed),
+        Err(failed) => return CallResult::failed(failed),
     };
-    let (served, tool) = (Arc::clone(served), Arc::clone(tool));
+    let (served, tool, text) = (Arc::clone(served), Arc::clone(tool), Arc::new(text));
     // Dropped here, so that a catalog that is replaced meanwhile is not retained for as long as the call takes.
     drop(view);
-    let ask_first = tool.ask_before_task;
-    let purpose = || Purpose {
-        plugin: served.config.id.clone(),
-        tool: name.clone(),
-        access: served.access.number(),
-        reach: prepared.reach(&Entry::new(Kind::Tool, &served.config.id, &name)),
-    };
-    let purpose = matches!(mode, Mode::Task(_)).then(purpose);
-    let call = Call { served: Arc::clone(&served), tool, name, arguments, text, prepared };
-    match (mode, purpose) {
-        (Mode::AtOnce, _) | (_, None) => call.run(ctx).await,
-        (Mode::Task(ttl_ms), Some(purpose)) => {
+    let call = Call { served, tool, name, arguments, text, prepared };
+    match mode {
+        Mode::AtOnce => call.run(ctx).await,
+        Mode::Task(ttl_ms) => {
+            let (served, ask_first, purpose) = (Arc::clone(&call.served), call.tool.ask_before_task, call.purpose());
             let terms = background::Terms { ttl_ms, ask_first, purpose };
             background::begin(ctx, &served, terms, |ctx| Box::pin(async move { call.run(&ctx).await })).await
         }
     }
 }
 
-/// Whether the client can do what the tool needs.
-fn able(ctx: &Context, tool: &OfferedTool) -> Result<(), Failed> {
-    let Some(missing) = bridge::missing_abilities(tool.needs, &ctx.capabilities) else { return Ok(()) };
-    let error = ctx.lacks("this tool", missing);
-    Err(match ctx.encoder.revision.era() {
-        Era::Modern => Failed::Rpc(error),
-        Era::Legacy => Failed::Explained(error.message),
-    })
+/// Records an invalid call, and returns the result that tells the model what is wrong.
+async fn invalid(ctx: &Context, name: &str, written: Option<&RawValue>, text: String) -> CallResult {
+    refused::tool(ctx, name, written, "invalid".to_owned()).await;
+    CallResult::error(text)
 }
 
-/// Decides whether a call is a task. In 2025-11-25 the client decides that, in 2026-07-28 the server. Earlier revisions have no
-/// tasks.
+/// Decides whether a call is a task, if the client can do what the tool needs. In 2025-11-25 the client decides that, in 2026-07-28 the
+/// server. Earlier revisions have no tasks.
 fn mode(ctx: &Context, tool: &OfferedTool, wanted: Option<&TaskTerms>) -> Result<Mode, Failed> {
+    if let Some(missing) = bridge::missing_abilities(tool.needs, &ctx.capabilities) {
+        let error = ctx.lacks("this tool", missing);
+        return Err(match ctx.encoder.revision.era() {
+            Era::Modern => Failed::Rpc(error),
+            Era::Legacy => Failed::Explained(error.message),
+        });
+    }
     let misused = |message: &str| Err(Failed::Rpc(RpcError::new(METHOD_NOT_FOUND, message)));
     let (revision, support) = (ctx.encoder.revision, tool.published.task);
     if revision.has(Feature::ServerTasks) && support != TaskSupport::Forbidden {
@@ -201,17 +179,21 @@ struct Call {
 }
 
 impl Call {
-    async fn run(self, ctx: &Context) -> Result<Answered, RpcError> {
+    async fn run(self, ctx: &Context) -> Result<CallResult, RpcError> {
         let (served, tool) = (&*self.served, &*self.tool);
-        let (method, bytes) = (Method::CallTool, self.text.len());
-        let entry = Entry::new(Kind::Tool, &served.config.id, &self.name);
-        let request =
-            Request { method, name: &self.name, arguments: &self.arguments, bytes, served, entry, tool: Some(tool) };
+        let request = Request::of_tool(served, tool, &self.name, &self.arguments, self.text.len());
         let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
-        match request.run(ctx, self.prepared, operation).await {
-            Ok(Ran { outcome, hints }) => checked(served, ctx.party, tool, with_hints(outcome, hints)).await,
-            Err(failed) => Answered::failed(failed),
+        match rounds::run(ctx, &request, self.prepared, operation).await {
+            Ok((outcome, hints)) => checked(served, ctx.party(), tool, with_hints(outcome, hints)).await,
+            Err(failed) => CallResult::failed(failed),
         }
+    }
+
+    /// Returns what the record of a task keeps about the call.
+    fn purpose(&self) -> Purpose {
+        let (plugin, tool) = (self.served.config.id.clone(), self.name.clone());
+        let reach = self.prepared.reach(&Entry::new(Kind::Tool, &plugin, &tool));
+        Purpose { access: self.served.access.number(), reach, plugin, tool }
     }
 }
 
@@ -227,9 +209,14 @@ fn with_hints(outcome: ToolAnswer, hints: String) -> ToolAnswer {
 }
 
 /// Converts and checks the outcome of a call.
-async fn checked(served: &Served, party: Party, tool: &OfferedTool, outcome: ToolAnswer) -> Result<Answered, RpcError> {
+async fn checked(
+    served: &Served,
+    party: Party,
+    tool: &OfferedTool,
+    outcome: ToolAnswer,
+) -> Result<CallResult, RpcError> {
     let outcome = match (outcome, &tool.output) {
-        (ToolAnswer::Text(text), None) => return Ok(Answered::Text(text)),
+        (ToolAnswer::Text(text), None) => return Ok(CallResult::Text(text)),
         (outcome, _) => outcome,
     };
     let limit = served.config.limits.timeout;
@@ -242,7 +229,7 @@ async fn checked(served: &Served, party: Party, tool: &OfferedTool, outcome: Too
     let turn = if structured_bytes > LARGE_TEXT_BYTES {
         match tokio::time::timeout(limit, served.results.wait(party)).await {
             Ok(turn) => Some(turn),
-            Err(_) => return Answered::failed(defect(served, "too many large results wait to be checked")),
+            Err(_) => return CallResult::failed(defect(served, "too many large results wait to be checked")),
         }
     } else {
         None
@@ -257,8 +244,8 @@ async fn checked(served: &Served, party: Party, tool: &OfferedTool, outcome: Too
         Err(problem) => Err(problem),
     };
     match result {
-        Ok(result) => Ok(Answered::Result { result, bytes: structured_bytes, turn }),
-        Err(problem) => Answered::failed(defect(served, &problem)),
+        Ok(result) => Ok(CallResult::Result { result, bytes: structured_bytes, turn }),
+        Err(problem) => CallResult::failed(defect(served, &problem)),
     }
 }
 

@@ -16,7 +16,7 @@ use http_body::{Frame, SizeHint};
 use wharf_protocol::{Id, RpcError, long::IdSearch};
 
 use super::{connections::Busy, headers::text, listens::Listen, refused::Refused};
-use crate::methods::response::Text;
+use crate::methods::response::ResponseText;
 use wharf_base::ledger::{Charge, Full, Incoming, message_bytes};
 
 /// How long a client may take to send a body.
@@ -46,7 +46,7 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    pub fn new(text: Text, hold: Hold) -> Self {
+    pub fn new(text: ResponseText, hold: Hold) -> Self {
         Self { copy_tail: text.is_own(), left: text.into_pieces().into(), _hold: hold }
     }
 }

@@ -17,10 +17,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use wharf_protocol::{
-    Feature, Frame, Malformed, Message, Method, Notification, Request, Revision, RpcError,
+    Feature, Frame, Malformed, Message, Method, Request, Revision, RpcError,
     message::{error_text, result_text},
-    meta::RequestMeta,
-    notification::KnownNotification,
+    meta::{RequestMeta, Trace},
     revision::Era,
 };
 
@@ -28,7 +27,7 @@ use super::{
     access_log::Noted,
     body::{Hold, read_message},
     connections::Peer,
-    headers::{VERSION_HEADER, accepts, text},
+    headers::{VERSION_HEADER, accepts, request_id, text},
     listens::{Listen, Listens},
     refused::{Refused, json},
     reply::{First, Reply, Running, Work, accepted, answered, event_stream},
@@ -38,14 +37,14 @@ use super::{
 };
 use crate::{
     client::{
-        context::{By, Context, ItsSeat},
+        context::{Arrival, Context, ItsSeat},
         notifier::Feed,
         outbox::{Outbox, Queued},
         seat::{Seats, Taken, no_place},
         server::Server,
         session::Session,
     },
-    methods::response::Text,
+    methods::{response::ResponseText, router},
     transport::admission::{self, Admitted, Door, Kind, Named, Refusal},
 };
 use wharf_base::{
@@ -116,40 +115,27 @@ impl Endpoint {
         let incoming = self.server.ledger.incoming(&visitor.accounts);
         let (body, charge) = read_message(&headers, body, self.server.startup.message_bytes, incoming).await?;
         let from = Source { visitor, charge: Arc::new(charge), noted: extensions.remove() };
-        match Frame::parse(&body) {
-            Ok(Frame::One(message)) => self.message(&headers, message, from).await,
-            Ok(Frame::Batch(messages)) => self.batch(&headers, messages, from).await,
+        let message = match Frame::parse(&body) {
+            Ok(Frame::One(message)) => message,
+            Ok(Frame::Batch(messages)) => return self.batch(&headers, messages, from).await,
             Err(malformed) => {
                 let body = error_text(malformed.id.as_ref(), &malformed.error, Revision::V2026_07_28);
-                Err(Refused { status: StatusCode::BAD_REQUEST, body })
+                return Err(Refused { status: StatusCode::BAD_REQUEST, body });
             }
-        }
-    }
-
-    async fn message(
-        self: &Arc<Self>,
-        headers: &HeaderMap,
-        message: Message,
-        from: Source<'_>,
-    ) -> Result<HttpResponse, Refused> {
+        };
         match message {
-            Message::Request(request) => self.request(headers, request, from).await,
+            Message::Request(request) => return self.request(&headers, request, from).await,
             Message::Notification(notification) => {
-                let modern = text(headers, VERSION_HEADER).is_some_and(Revision::header_is_modern);
+                let modern = text(&headers, VERSION_HEADER).is_some_and(Revision::header_is_modern);
                 let claimed = RequestMeta::read(notification.params.as_ref()).is_ok_and(|meta| meta.claims_modern());
-                if claimed || modern || !self.server.startup.protocol.legacy {
-                    // No notification from modern clients is defined over HTTP: they cancel a request by closing its stream.
-                    return Ok(accepted());
+                // No notification from modern clients is defined over HTTP: they cancel a request by closing its stream.
+                if !claimed && !modern && self.server.startup.protocol.legacy {
+                    self.session(&headers, visitor)?.notified(&notification);
                 }
-                let session = self.session(headers, from.visitor)?;
-                notify(&session, &notification);
-                Ok(accepted())
             }
-            Message::Response(response) => {
-                self.session(headers, from.visitor)?.take_response(response);
-                Ok(accepted())
-            }
+            Message::Response(response) => self.session(&headers, visitor)?.take_response(response),
         }
+        Ok(accepted())
     }
 
     async fn request(
@@ -164,7 +150,11 @@ impl Endpoint {
         if request.known() == Some(Method::Initialize) {
             self.server.ready_to_introduce().await;
         }
-        let door = self.door(from.visitor, headers, true);
+        // A stream that waits for changes ends when another client needs its place.
+        let over = (request.known() == Some(Method::Listen)).then(|| self.server.closing.child_token());
+        let arrival = self.arrival(headers, &from, over);
+        let (server, accounts) = (&self.server, &from.visitor.accounts);
+        let door = Door { server, accounts, modern: true, headers: Some(headers) };
         let mut messages = None;
         let outbox = |session: Option<&Session>| {
             let account = session.map_or(&*from.visitor.accounts, |session| &session.account);
@@ -173,16 +163,16 @@ impl Endpoint {
             outbox
         };
         let session = || self.named(headers, from.visitor);
-        let admitted = admission::admit(&door, &request, Arc::clone(&from.charge), session, outbox);
+        let admitted = admission::admit(&door, arrival, &request, session, outbox);
         match (admitted.map_err(|refusal| refused(refusal, Some(&request)))?, messages) {
             (Admitted::Runs(ctx), Some(messages)) => match ctx.session.clone() {
                 Some(session) => {
                     let taken = self.seat(from.visitor.accounts.party(), Some(&request))?;
-                    let (work, seat) = self.begin(*ctx, &session, request, taken, from.visitor)?;
+                    let (work, seat) = self.begin(ctx, &session, request, taken, from.visitor)?;
                     let running = Running::start(work, messages, |work| self.detached(work)).await;
                     Ok(self.respond(&session, from.visitor.accounts.party(), running, &[seat]).await)
                 }
-                None => self.modern(*ctx, request, messages, from.visitor).await,
+                None => self.modern(ctx, request, messages, from.visitor).await,
             },
             (Admitted::Opens(session, result), _) => {
                 let mut response = json(StatusCode::OK, result_text(&request.id, &result));
@@ -222,11 +212,22 @@ impl Endpoint {
         }
     }
 
-    fn door<'a>(&'a self, visitor: &'a Visitor, headers: &'a HeaderMap, modern: bool) -> Door<'a> {
-        let Visitor { peer, caller, accounts, profile } = visitor;
-        let (server, profile, transport) = (&self.server, profile.as_ref(), peer.remote().transport());
-        let by = By { caller, party: accounts.party() };
-        Door { server, by, accounts, profile, modern, headers: Some(headers), transport }
+    /// Returns what is known about the requests of this message. `over`: is cancelled when the stream that the message asks for is to end.
+    fn arrival(&self, headers: &HeaderMap, from: &Source<'_>, over: Option<CancellationToken>) -> Arrival {
+        let Visitor { peer, caller, accounts, profile } = from.visitor;
+        let traceparent = self.server.observers.trace().then(|| text(headers, "traceparent")).flatten();
+        Arrival {
+            transport: Some(peer.remote().transport()),
+            caller: caller.clone(),
+            party: accounts.party(),
+            profile: profile.clone(),
+            roots: None,
+            approved: false,
+            stop: over.map(Arc::new),
+            charge: Arc::clone(&from.charge),
+            link: traceparent.and_then(|text| Trace::parse(text, None)).map(Arc::new),
+            request_id: request_id(headers).cloned(),
+        }
     }
 
     /// Takes a place for a stream that stays open. `over`: is cancelled when another client needs the place.
@@ -300,7 +301,7 @@ impl Endpoint {
         let work = Box::pin(async move {
             let answer = tokio::select! {
                 biased;
-                answer = admission::answer(&ctx, &request.method, request.params.as_ref()) => Some(answer),
+                answer = router::answer(&ctx, &request.method, request.params.as_ref()) => Some(answer),
                 () = entered.cancelled.cancelled() => None,
                 () = ended.cancelled() => None,
                 () = own.ended() => Some(Err(RpcError::internal(MADE_ROOM))),
@@ -332,12 +333,14 @@ impl Endpoint {
             places.push(self.seat(from.visitor.accounts.party(), None)?);
         }
         let (outbox, messages) = Outbox::new(MAX_QUEUED_BYTES, session.account.clone());
-        let door = self.door(from.visitor, headers, false);
+        let arrival = self.arrival(headers, &from, None);
+        let (server, accounts) = (&self.server, &from.visitor.accounts);
+        let door = Door { server, accounts, modern: false, headers: Some(headers) };
         let (mut ids, mut contexts) = (HashSet::new(), VecDeque::with_capacity(requests));
         for message in &batch {
             let Ok(Message::Request(request)) = message else { continue };
             let session = || Named::Is(Arc::clone(&session));
-            let admitted = admission::admit(&door, request, Arc::clone(&from.charge), session, |_| outbox.of_request());
+            let admitted = admission::admit(&door, arrival.clone(), request, session, |_| outbox.of_request());
             match admitted {
                 Ok(Admitted::Runs(ctx)) if ids.insert(&request.id) => contexts.push_back(ctx),
                 _ => {
@@ -353,7 +356,7 @@ impl Endpoint {
                 Ok(Message::Request(request)) => {
                     let Some((ctx, taken)) = contexts.pop_front().zip(places.pop()) else { continue };
                     let id = request.id.clone();
-                    match self.begin(*ctx, &session, request, taken, from.visitor) {
+                    match self.begin(ctx, &session, request, taken, from.visitor) {
                         Ok((work, seat)) => {
                             begun.push(self.detached(work));
                             seats.push(seat);
@@ -364,7 +367,9 @@ impl Endpoint {
                         }
                     }
                 }
-                Ok(Message::Notification(notification)) => notify(&session, &notification),
+                Ok(Message::Notification(notification)) => {
+                    session.notified(&notification);
+                }
                 Ok(Message::Response(response)) => session.take_response(response),
                 Err(malformed) => known.push(error_text(malformed.id.as_ref(), &malformed.error, session.revision)),
             }
@@ -391,30 +396,27 @@ impl Endpoint {
                     known = vec![error_text(None, &no_room(&full), Revision::V2025_03_26)];
                 }
             }
-            Some(Reply { status, hint: None, text: Text::Whole(format!("[{}]", known.join(","))), hold })
+            Some(Reply { status, hint: None, text: ResponseText::Whole(format!("[{}]", known.join(","))), hold })
         });
         Ok(self.respond(&session, from.visitor.accounts.party(), Running { work, messages, ended: None }, &seats).await)
     }
 
-    /// Answers a modern request.
+    /// Answers a modern request. One that waits for changes is given a token to stop it when it arrives.
     async fn modern(
         self: &Arc<Self>,
-        mut ctx: Context,
+        ctx: Context,
         request: Request,
         messages: mpsc::UnboundedReceiver<Queued>,
         visitor: &Visitor,
     ) -> Result<HttpResponse, Refused> {
-        let listens = request.known() == Some(Method::Listen);
-        let place = if listens {
-            let over = self.server.closing.child_token();
-            ctx.connection = Some(Arc::new(over.clone()));
-            Place::Listens(self.listen(ctx.party, over, Some(&request))?)
-        } else {
-            Place::Sits(ctx.sit(self.seat(ctx.party, Some(&request))?))
+        let listens = ctx.arrival.stop.is_some();
+        let place = match ctx.arrival.stop.as_deref().cloned() {
+            Some(over) => Place::Listens(self.listen(ctx.party(), over, Some(&request))?),
+            None => Place::Sits(ctx.sit(self.seat(ctx.party(), Some(&request))?)),
         };
         let (accounts, busy) = (visitor.accounts.clone(), visitor.peer.work());
         let work = Box::pin(async move {
-            let answer = admission::answer(&ctx, &request.method, request.params.as_ref()).await;
+            let answer = router::answer(&ctx, &request.method, request.params.as_ref()).await;
             drop(place);
             Some(Reply::of(&ctx, answer, &accounts, busy))
         });
@@ -489,12 +491,4 @@ fn refused(refusal: Refusal, request: Option<&Request>) -> Refused {
         Kind::NoSuchSession | Kind::NoSuchMethod => StatusCode::NOT_FOUND,
     };
     Refused::new(status, request, &refusal.error)
-}
-
-fn notify(session: &Session, notification: &Notification) {
-    if notification.known() == Some(KnownNotification::Cancelled) {
-        session.in_flight.cancel(notification.params.as_ref());
-    } else {
-        session.notified(notification);
-    }
 }

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     client::{context, outbox::Queued},
-    methods::response::{Answer, Text},
+    methods::response::{Encoded, ResponseText},
 };
 use wharf_base::ledger::{Accounts, no_room};
 
@@ -37,19 +37,19 @@ pub struct Reply {
     pub status: StatusCode,
     /// A header that goes with the status.
     pub hint: Hint,
-    pub text: Text,
+    pub text: ResponseText,
     /// Held until the client has read the response.
     pub hold: Hold,
 }
 
 impl Reply {
     /// Makes the reply of an answer, and charges for it until it is read. If there is no memory for it, the reply is an error that says so.
-    pub fn of(ctx: &context::Context, answer: Result<Answer, RpcError>, client: &Accounts, busy: Busy) -> Self {
+    pub fn of(ctx: &context::Context, answer: Result<Encoded, RpcError>, client: &Accounts, busy: Busy) -> Self {
         let (status, hint) = status::of(ctx, &answer);
-        let text = Text::of(ctx, answer);
+        let text = ResponseText::of(ctx, answer);
         let (status, text, charge) = match ctx.server.ledger.message(client, text.own_bytes()) {
             Ok(charge) => (status, text, Some(charge)),
-            Err(full) => (StatusCode::SERVICE_UNAVAILABLE, Text::of(ctx, Err(no_room(&full))), None),
+            Err(full) => (StatusCode::SERVICE_UNAVAILABLE, ResponseText::of(ctx, Err(no_room(&full))), None),
         };
         Self { status, hint, text, hold: Hold { listen: None, charge, busy: Some(busy) } }
     }

@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     client::outbox::{Outbox, Queued},
-    transport::pipe::{Client, Pipe},
+    transport::pipe::{Pipe, PipeClient},
 };
 use wharf_base::{ledger::Account, principal::Principal, random_id};
 
@@ -67,7 +67,8 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     };
     let Ok(id) = random_id::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
     let (outbox, messages) = Outbox::new(MAX_QUEUED_BYTES, Account::clone(&accounts));
-    let client = Client { caller: caller.clone(), profile: None, roots: None, transport: peer.remote().transport() };
+    let client =
+        PipeClient { caller: caller.clone(), profile: None, roots: None, transport: peer.remote().transport() };
     let pipe = Pipe::new(Arc::clone(server), outbox, client, accounts, false);
     // The client has only this stream, so it does not give way while a request of the client is under way.
     let waits = Arc::downgrade(&pipe);

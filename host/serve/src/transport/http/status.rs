@@ -30,8 +30,8 @@ fn challenge(ctx: &Context, error: &RpcError) -> Hint {
     let settings = &ctx.server.auth.as_ref()?.settings;
     let needed = error.data.as_ref()?.get("scopes")?.as_array()?;
     let needed: Vec<String> = needed.iter().filter_map(|scope| scope.as_str().map(ToOwned::to_owned)).collect();
-    let all = settings.to_ask_for(&needed, ctx.caller.identity()?);
-    Some((header::WWW_AUTHENTICATE, metadata::challenge(settings, &auth::Refused::Scope(all), ctx.profile.as_deref())?))
+    let all = settings.to_ask_for(&needed, ctx.caller().identity()?);
+    Some((header::WWW_AUTHENTICATE, metadata::challenge(settings, &auth::Refused::Scope(all), ctx.profile())?))
 }
 
 fn retry_after(error: &RpcError) -> Hint {

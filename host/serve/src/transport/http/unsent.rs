@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        methods::response::Text,
+        methods::response::ResponseText,
         transport::http::body::{Hold, Pieces},
     };
     use wharf_base::{
@@ -172,7 +172,7 @@ mod tests {
     fn answer(unsent: &Arc<Unsent>, ledger: &Arc<Ledger>) -> Kept {
         let charge = ledger.message(&ledger.client(client()), 1000).ok();
         let hold = Hold { charge, ..Hold::default() };
-        Kept::new(Body::new(Pieces::new(Text::Whole("a".repeat(1000)), hold)), unsent)
+        Kept::new(Body::new(Pieces::new(ResponseText::Whole("a".repeat(1000)), hold)), unsent)
     }
 
     fn taken(mut kept: Kept) {

@@ -1,4 +1,4 @@
-//! The possible answers to a call of a tool.
+//! What a call of a tool gives its client, in the terms of MCP.
 
 use wharf_protocol::{
     RpcError,
@@ -10,8 +10,8 @@ use super::failed::Failed;
 use crate::client::context::Context;
 use wharf_base::heavy::heavy;
 
-/// The answer to a call.
-pub enum Answered {
+/// The result of a call of a tool, before it is encoded.
+pub enum CallResult {
     /// One text and nothing else, which is what most tools answer.
     Text(String),
     Result {
@@ -27,11 +27,13 @@ pub enum Answered {
     Task(String),
 }
 
-impl Answered {
+impl CallResult {
+    /// Returns a result with `isError`, for the model to read.
     pub fn error(text: String) -> Self {
         Self::Result { result: ToolResult::error(text), bytes: 0, turn: None }
     }
 
+    /// Returns what a call without a result gives its client.
     pub fn failed(failed: Failed) -> Result<Self, RpcError> {
         match failed {
             Failed::Rpc(error) => Err(error),
@@ -45,7 +47,7 @@ impl Answered {
         matches!(self, Self::Result { result, .. } if result.is_error)
     }
 
-    /// The result of `tools/call`, as JSON.
+    /// Returns the result of `tools/call`, as JSON.
     pub fn into_json(self, ctx: &Context) -> String {
         match self {
             Self::Text(text) => heavy(text.len(), || ctx.encoder.text_result(&text)),
@@ -54,7 +56,7 @@ impl Answered {
         }
     }
 
-    /// The tool's result, if there is one yet.
+    /// Returns the tool's result, if there is one yet.
     pub fn into_result(self) -> Option<ToolResult> {
         match self {
             Self::Text(text) => Some(ToolResult { content: vec![Content::Text(text)], ..ToolResult::default() }),
