@@ -11,8 +11,8 @@ use std::{
 };
 
 use e2e::{
-    Exchange, Folder, MODERN, PATIENCE, Pipe, Server, Value, given, json, memory_kib, modern_params, plugin, text,
-    together,
+    Exchange, Folder, MODERN, PATIENCE, Pipe, Server, Value, given, json, memory_kib, modern_params, plugin, scaled,
+    text, together,
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
@@ -48,7 +48,7 @@ async fn bystander(server: &Server) {
     let call = json!({ "name": "by_echo", "arguments": { "message": "m" } });
     let result = server.modern("tools/call", call, json!({})).await.expect("the bystander is served");
     assert_eq!(text(&result), "m");
-    assert!(began.elapsed() < Duration::from_secs(3), "the bystander waits {:?}", began.elapsed());
+    assert!(began.elapsed() < scaled(Duration::from_secs(3)), "the bystander waits {:?}", began.elapsed());
 }
 
 /// Fails if memory use grew by more than this, now or at any time.
@@ -188,7 +188,7 @@ async fn a_pipe_that_nobody_reads_stops_its_client_and_no_one_else() {
     for round in 0..100 {
         let began = Instant::now();
         assert_eq!(echoed(address, round).await, format!("{round}"));
-        assert!(began.elapsed() < Duration::from_secs(3), "it waited {:?}", began.elapsed());
+        assert!(began.elapsed() < scaled(Duration::from_secs(3)), "it waited {:?}", began.elapsed());
     }
     let most = memory_kib(pid, "VmHWM");
     println!("{CALLS} results of 1 MiB unread: at most {} MiB", most >> 10);

@@ -5,9 +5,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "tests print their measurements")]
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use e2e::{Folder, PATIENCE, Pipe, Value, is_error, json, plugin, text};
+use e2e::{Folder, PATIENCE, Pipe, Value, is_error, json, plugin, prompt, text};
 use tokio::time::timeout;
 
 /// `hostile` and `echo`, with the operator's grants for the former.
@@ -83,7 +83,7 @@ async fn each_misdeed_is_one_sentence_and_harms_no_one() {
         let before = pipe.log().matches(logged).count();
         let began = Instant::now();
         let result = pipe.call(tool, arguments.clone()).await;
-        assert!(began.elapsed() < Duration::from_secs(8), "{what} took {:?}", began.elapsed());
+        assert!(began.elapsed() < 2 * prompt(), "{what} took {:?}", began.elapsed());
         assert!(is_error(&result), "{what}: {result}");
         let said = text(&result);
         assert!(said.contains(told) && said.contains("`hostile`"), "{what}: {said}");
@@ -99,7 +99,7 @@ async fn each_misdeed_is_one_sentence_and_harms_no_one() {
     println!("peak of the host {} MiB, anonymous now {} MiB", peak >> 10, status_kib(pipe.pid(), "RssAnon") >> 10);
     assert!(peak < 512 * 1024, "the host grew to {peak} KiB");
     let ended = pipe.close().await;
-    assert!(ended.status.success() && ended.took < Duration::from_secs(3), "{ended:?}");
+    assert!(ended.status.success() && ended.took < prompt(), "{ended:?}");
 }
 
 /// Waits until the log contains `text` more than `before` times.
@@ -233,7 +233,7 @@ async fn a_log_that_nobody_reads_stops_no_one() {
         let ping = json!({ "jsonrpc": "2.0", "id": format!("ping-{round}"), "method": "ping" }).to_string();
         stdin.write_all(format!("{ping}\n").as_bytes()).await.unwrap();
         let wanted = format!("\"ping-{round}\"");
-        let answered = timeout(Duration::from_secs(10), async {
+        let answered = timeout(2 * prompt(), async {
             while let Some(line) = lines.next_line().await.unwrap() {
                 if line.contains(&wanted) {
                     return true;
@@ -244,7 +244,7 @@ async fn a_log_that_nobody_reads_stops_no_one() {
         assert_eq!(answered.await, Ok(true), "ping {round} is not answered while the log is full");
     }
     drop(stdin);
-    let ended = timeout(Duration::from_secs(5), child.wait()).await;
+    let ended = timeout(prompt(), child.wait()).await;
     assert!(ended.is_ok(), "wharf does not end with its input while the log is full");
     drop(stderr);
 }

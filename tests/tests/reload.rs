@@ -4,18 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "tests print their measurements")]
 
-use std::{
-    io::Write,
-    os::unix::fs::symlink,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{io::Write, os::unix::fs::symlink, path::PathBuf, time::Instant};
 
 use e2e::{Folder, PATIENCE, Pipe, Server, Value, is_error, json, names, plugin, text};
 
 const CHANGED: &str = "notifications/tools/list_changed";
-/// Long enough for any message that may still arrive: bursts are announced within 250 ms.
-const SETTLED: Duration = Duration::from_millis(1500);
 
 async fn client(folder: &Folder) -> Pipe {
     let mut pipe = Pipe::start(folder, &["run"]);
@@ -24,12 +17,13 @@ async fn client(folder: &Folder) -> Pipe {
     pipe
 }
 
-/// One configured plugin at `plugins/v.wasm`, and `echo`.
+/// One configured plugin at `plugins/v.wasm`, and `echo`. The folder `marks` is for [`silence`].
 async fn versioned() -> (Folder, Pipe) {
     let folder = Folder::new();
     folder.plugin_as("version-a", "plugins/v.wasm");
+    std::fs::create_dir(folder.join("marks")).unwrap();
     folder.config(&format!(
-        "[plugins.v]\npath = \"../../plugins/v.wasm\"\nprefix = \"\"\n[plugins.echo]\npath = {:?}\nprefix = \"\"\n",
+        "plugin_dir = \"../../marks\"\n[plugins.v]\npath = \"../../plugins/v.wasm\"\nprefix = \"\"\n[plugins.echo]\npath = {:?}\nprefix = \"\"\n",
         plugin("echo")
     ));
     let pipe = client(&folder).await;
@@ -51,11 +45,19 @@ async fn serves(pipe: &mut Pipe, wanted: &str) {
     }
 }
 
-/// Checks that no more messages about lists arrive, and that there were no earlier ones.
-async fn silence(pipe: &mut Pipe, what: &str) {
+/// Checks that no more messages about lists arrive, and that there were no earlier ones. A plugin that is dropped in or taken out changes
+/// the list of resources. wharf looks at all files whenever one of them changes, and announces tools and prompts before resources: when
+/// this change is announced, everything that wharf had to say about earlier ones was sent.
+async fn silence(pipe: &mut Pipe, folder: &Folder, what: &str) {
+    let mark = folder.join("marks/mark.wasm");
+    if mark.exists() {
+        std::fs::remove_file(mark).unwrap();
+    } else {
+        folder.plugin_as("mark", "marks/mark.wasm");
+    }
+    pipe.notification("notifications/resources/list_changed").await;
     let is_change = |message: &Value| message["method"].as_str().is_some_and(|method| method.ends_with("list_changed"));
-    let more = pipe.find_within(SETTLED, is_change).await;
-    assert_eq!(more, None, "{what}");
+    assert_eq!(pipe.inbox().iter().find(|message| is_change(message)), None, "{what}");
 }
 
 /// The component with a custom section of this size: different bytes, the same plugin.
@@ -91,7 +93,7 @@ async fn a_call_under_way_ends_on_the_old_code_and_the_next_runs_the_new() {
     let old = pipe.answer(&id).await.unwrap();
     assert!(!is_error(&old), "{old}");
     assert_eq!(text(&old), "a");
-    silence(&mut pipe, "one change is told once, of tools only").await;
+    silence(&mut pipe, &folder, "one change is told once, of tools only").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,9 +129,10 @@ async fn only_what_changes_is_told() {
     let (folder, mut pipe) = versioned().await;
     // The same bytes, then different bytes with the same list.
     folder.plugin_as("version-a", "plugins/v.wasm");
-    silence(&mut pipe, "the same file again").await;
+    silence(&mut pipe, &folder, "the same file again").await;
     folder.write("plugins/v.wasm", padded("version-a", 1000));
-    silence(&mut pipe, "the same list").await;
+    pipe.wait_for_nth_log("serving plugin=\"v\"", 2).await;
+    silence(&mut pipe, &folder, "the same list").await;
     assert_eq!(version(&mut pipe).await, "a");
     // A burst: many writes, one message.
     for _ in 0..10 {
@@ -138,7 +141,7 @@ async fn only_what_changes_is_told() {
     }
     pipe.notification(CHANGED).await;
     serves(&mut pipe, "b").await;
-    silence(&mut pipe, "one burst").await;
+    silence(&mut pipe, &folder, "one burst").await;
     // Written in place, in pieces, like a slow copy.
     let bytes = std::fs::read(plugin("version-a")).unwrap();
     let path = folder.join("plugins/v.wasm");
@@ -231,7 +234,7 @@ async fn a_bad_file_leaves_the_last_good_one() {
         let line = pipe.wait_for_log(says).await;
         assert!(line.contains("its last good version serves"), "{what}: {line}");
         assert_eq!(version(&mut pipe).await, "a", "{what}");
-        silence(&mut pipe, what).await;
+        silence(&mut pipe, &folder, what).await;
         for good in ["version-b", "version-a"] {
             folder.plugin_as(good, "plugins/v.wasm");
             pipe.notification(CHANGED).await;

@@ -289,7 +289,8 @@ async fn swapped_out(code: &Code, lookers: &[Plugin]) -> Result<()> {
             running.spawn(async move { ask(&plugin, "smear", &arguments, None, Some(Duration::from_secs(100))).await });
         }
         let began = Instant::now();
-        // All pages have been written by then; the calls continue to compute without using them.
+        // All pages have been written by then; the calls continue to compute without using them. A guest that computes cannot say how far
+        // it is, so this looks at the memory in use and then allows for the rest.
         while plugin.running() < AT_ONCE || kib("VmRSS")? < 30_000 {
             ensure!(began.elapsed() < Duration::from_secs(60), "the calls do not begin");
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -4,7 +4,6 @@ use std::{
     collections::BTreeSet,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use e2e::{
@@ -488,7 +487,7 @@ async fn the_chain_goes_on_over_old_files() {
         seen.push(next().await);
     }
     tail.start_kill().unwrap();
-    tokio::time::timeout(Duration::from_secs(5), tail.wait()).await.unwrap().unwrap();
+    tokio::time::timeout(PATIENCE, tail.wait()).await.unwrap().unwrap();
     assert!(pipe.log().matches("the audit log so far").count() >= 4, "{}", pipe.log());
     pipe.close().await;
     assert_eq!(seen[0]["wharf.arguments"]["message"], "first");

@@ -3,10 +3,10 @@
 use std::{
     os::unix::fs::{PermissionsExt, symlink},
     path::PathBuf,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use e2e::{Folder, PATIENCE, Pipe, json, names, plugin};
+use e2e::{Folder, PATIENCE, Pipe, json, names, plugin, prompt};
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 
 fn config(folder: &Folder) {
@@ -53,7 +53,7 @@ async fn a_kill_in_the_middle_leaves_nothing_that_hurts() {
         let mut pipe = start(&folder);
         pipe.legacy("2025-11-25", json!({})).await;
         let began = Instant::now();
-        while artifacts(&folder).len() < files && began.elapsed() < Duration::from_secs(5) {
+        while artifacts(&folder).len() < files && began.elapsed() < prompt() {
             tokio::task::yield_now().await;
         }
         e2e::pipe::signal(pipe.pid(), Signal::KILL);

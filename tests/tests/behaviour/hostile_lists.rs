@@ -107,7 +107,7 @@ async fn what_is_only_odd_loads_and_is_cleaned() {
     let began = std::time::Instant::now();
     let result = pipe.call("slow_regex_t", json!({ "x": near })).await;
     assert!(e2e::is_error(&result), "it does not match");
-    assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() < e2e::prompt(), "{:?}", began.elapsed());
     // Schemas that refer to themselves get one answer or the other, and the host survives.
     for tool in ["self_ref_t", "mutual_ref_t"] {
         if tools.iter().any(|listed| listed["name"] == tool) {

@@ -1,10 +1,8 @@
 //! Modern requests over HTTP: the choice of the era, and the order of the header checks.
 
-use std::time::Duration;
-
 use e2e::{
     CAPABILITIES_KEY, Folder, MODERN, SERVER_INFO_KEY, SUBSCRIPTION_KEY, Server, VERSION_KEY, Value, is_error, json,
-    modern_params, names, text,
+    modern_params, names, prompt, text,
 };
 
 async fn started() -> (Folder, Server) {
@@ -303,7 +301,7 @@ async fn sigterm_ends_subscriptions_with_their_result() {
     stream.event().await.unwrap();
     let (status, took, log) = server.terminate().await;
     assert_eq!(status.code(), Some(0), "{log}");
-    assert!(took < Duration::from_secs(2), "took {took:?}");
+    assert!(took < prompt(), "took {took:?}");
     let last = stream.event().await.expect("the result of the subscription");
     assert_eq!(last["id"], "s");
     assert_eq!(last["result"]["_meta"][SUBSCRIPTION_KEY], "s");

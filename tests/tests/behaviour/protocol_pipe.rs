@@ -1,8 +1,6 @@
 //! The stdio transport: invalid frames, lines that are too long, batches, shutdown.
 
-use std::time::Duration;
-
-use e2e::{Folder, LEGACY, Pipe, Value, json, modern_params, random::Random, text};
+use e2e::{Folder, LEGACY, Pipe, Value, json, modern_params, prompt, random::Random, text};
 
 fn started(config: &str) -> (Folder, Pipe) {
     let folder = Folder::new();
@@ -227,7 +225,7 @@ async fn the_end_of_stdin_ends_wharf_and_what_was_asked_is_answered() {
     ids.push(json!("last"));
     let ended = pipe.close().await;
     assert_eq!(ended.status.code(), Some(0), "{}", ended.log);
-    assert!(ended.took < Duration::from_secs(2), "took {:?}", ended.took);
+    assert!(ended.took < prompt(), "took {:?}", ended.took);
     for id in ids {
         assert!(
             ended.rest.iter().any(|message| message["id"] == id && message.get("result").is_some()),
@@ -249,7 +247,7 @@ async fn signals_end_wharf_with_success() {
             e2e::pipe::signal(pipe.pid(), signal);
             let ended = pipe.wait().await;
             assert_eq!(ended.status.code(), Some(0), "{signal:?}: {}", ended.log);
-            assert!(ended.took < Duration::from_secs(2), "{signal:?} took {:?}", ended.took);
+            assert!(ended.took < prompt(), "{signal:?} took {:?}", ended.took);
         }
     }
 }

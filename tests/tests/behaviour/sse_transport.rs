@@ -1,8 +1,8 @@
 //! The transport of 2024-11-05, HTTP with SSE: a stream that names the URL for POSTs, and delivers all answers.
 
-use std::{collections::HashSet, time::Duration};
+use std::collections::HashSet;
 
-use e2e::{Exchange, Folder, Server, Value, given, json, modern_params, names, plugin, schema, text};
+use e2e::{Exchange, Folder, Server, Value, given, json, modern_params, names, plugin, prompt, schema, text};
 
 const REVISION: &str = "2024-11-05";
 
@@ -189,7 +189,7 @@ async fn a_call_is_cancelled_by_notification_and_by_leaving() {
         let next =
             client.request("tools/call", json!({ "name": "g_t", "arguments": { "text": "next" } })).await.unwrap();
         assert_eq!(text(&next), "next");
-        assert!(began.elapsed() < Duration::from_secs(5), "leave: {leave}, {:?}", began.elapsed());
+        assert!(began.elapsed() < prompt(), "leave: {leave}, {:?}", began.elapsed());
     }
 }
 
@@ -335,5 +335,5 @@ async fn it_stands_beside_the_streamable_transport() {
     // The stream ends when the server exits.
     let (status, took, log) = server.terminate().await;
     assert_eq!(status.code(), Some(0), "{log}");
-    assert!(took < Duration::from_secs(3), "took {took:?}");
+    assert!(took < prompt(), "took {took:?}");
 }

@@ -156,6 +156,7 @@ async fn respond(shared: Shared, request: Request) -> Response {
             shared.release.clone().wait_for(|released| *released).await.ok();
             text().into_response()
         }
+        // The tests are about what happens while a server takes its time: the time itself is needed, and no event could stand for it.
         "/soon" => {
             tokio::time::sleep(Duration::from_millis(20)).await;
             text().into_response()

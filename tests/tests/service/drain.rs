@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::{Exchange, Folder, LEGACY, PATIENCE, Server, Value, given, json, text, together};
+use e2e::{Exchange, Folder, LEGACY, PATIENCE, Server, Value, given, json, prompt, scaled, text, together};
 use http_body_util::{BodyExt, Full};
 use hyper::{
     Response,
@@ -48,14 +48,15 @@ async fn calls_under_way_are_answered_and_what_waits_for_changes_ends() {
     for revision in LEGACY {
         sessions.push(server.legacy(revision, json!({})).await);
     }
+    let work = u64::try_from(scaled(Duration::from_secs(3)).as_millis()).unwrap();
     let mut streams = Vec::new();
     let mut calls = Vec::new();
     for session in &mut sessions {
         streams.push(session.stream().await);
-        calls.push(session.begin("tools/call", waits(3000)).await);
+        calls.push(session.begin("tools/call", waits(work)).await);
     }
     // It reports once before it waits, so that its answer has begun.
-    let reports = json!({ "name": "g_t", "arguments": { "steps": 1, "ms": 3000, "text": "done" }, "_meta": { "progressToken": "p" } });
+    let reports = json!({ "name": "g_t", "arguments": { "steps": 1, "ms": work, "text": "done" }, "_meta": { "progressToken": "p" } });
     let mut modern = server.open_modern(json!(8), "tools/call", reports, json!({})).await;
     assert!(modern.is_stream());
     let began = Instant::now();
@@ -66,7 +67,7 @@ async fn calls_under_way_are_answered_and_what_waits_for_changes_ends() {
         let told = stream.retry.is_some();
         assert_eq!(told, revision >= "2025-03-26", "{revision}: when to come back");
     }
-    assert!(began.elapsed() < Duration::from_secs(2), "streams end at once: {:?}", began.elapsed());
+    assert!(began.elapsed() < scaled(Duration::from_secs(2)), "streams end at once: {:?}", began.elapsed());
     for (id, mut call) in calls {
         assert_eq!(text(&call.response(&id).await["result"]), "done");
     }
@@ -87,7 +88,7 @@ async fn what_takes_longer_than_the_operator_allows_is_ended() {
     let (status, took, log) = server.terminate().await;
     drop(call);
     assert!(status.success() && log.contains("stopped with connections open"), "{log}");
-    assert!(took > Duration::from_millis(900) && took < Duration::from_secs(10), "{took:?}");
+    assert!(took > Duration::from_millis(900) && took < 2 * prompt(), "{took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,12 +103,13 @@ async fn a_second_signal_ends_at_once() {
     let (status, took, log) = server.terminated().await;
     drop(call);
     assert!(status.success() && log.contains("stopped by a second signal"), "{log}");
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(took < prompt(), "{took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_is_told_first_and_refuses_nobody_until_then() {
-    let (_folder, server) = started("[http]\ndrain_delay_s = 3").await;
+    let delay = scaled(Duration::from_secs(3));
+    let (_folder, server) = started(&format!("[http]\ndrain_delay_s = {}", delay.as_secs())).await;
     assert_eq!(ready(&server).await, (200, "{\"ready\":true,\"missing\":[]}".into()));
     let began = Instant::now();
     server.signal(Signal::TERM);
@@ -117,9 +119,9 @@ async fn it_is_told_first_and_refuses_nobody_until_then() {
     // Requests that arrive before all load balancers have noticed are served.
     let called = server.modern("tools/call", waits(0), json!({})).await;
     assert_eq!(text(&called.unwrap()), "done");
-    assert!(began.elapsed() < Duration::from_secs(3), "the test is too slow for what it shows");
+    assert!(began.elapsed() < delay, "the test is too slow for what it shows");
     let (status, _, _) = server.terminated().await;
-    assert!(status.success() && began.elapsed() >= Duration::from_secs(3));
+    assert!(status.success() && began.elapsed() >= delay);
 }
 
 /// A client that keeps its connection alive, as most do.
@@ -159,7 +161,8 @@ async fn closes(response: Response<Incoming>) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_meanwhile_sends_its_client_elsewhere() {
-    let (_folder, server) = started("[http]\ndrain_delay_s = 3").await;
+    let delay = scaled(Duration::from_secs(3));
+    let (_folder, server) = started(&format!("[http]\ndrain_delay_s = {}", delay.as_secs())).await;
     let (served, mut all_served) = tokio::sync::mpsc::channel(16);
     let clients = (0..16).map(|_| {
         let (server, served) = (&server, served.clone());
@@ -182,7 +185,7 @@ async fn every_answer_meanwhile_sends_its_client_elsewhere() {
     let (told, began) = tokio::join!(together(clients), ends);
     for told in told {
         let after = told.duration_since(began);
-        assert!(after < Duration::from_secs(2), "told while others are still served: {after:?}");
+        assert!(after < delay, "told while others are still served: {after:?}");
     }
     // Later requests are served as well, and get the same header.
     assert!(Keeps::connect(&server).await.call().await);
@@ -205,14 +208,16 @@ async fn a_request_that_is_on_its_way_when_nobody_is_taken_in_any_more_is_answer
     let told = together(clients.into_iter().map(|mut client| async move { client.call().await })).await;
     assert!(told.iter().all(|told| *told), "{told:?}");
     let (status, took, _) = server.terminated().await;
-    assert!(status.success() && took < Duration::from_secs(5), "{took:?}");
+    assert!(status.success() && took < prompt(), "{took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_of_http2_are_told_at_once_and_lose_nothing() {
     let (folder, authority) = (Folder::new(), Authority::new());
     write(&folder, &authority.localhost());
-    let mut server = crate::tls::started(&folder, &authority, "drain_delay_s = 4").await;
+    let delay = scaled(Duration::from_secs(4));
+    let config = format!("drain_delay_s = {}", delay.as_secs());
+    let mut server = crate::tls::started(&folder, &authority, &config).await;
     server.modern("tools/list", json!({}), json!({})).await.unwrap();
     server.over = e2e::http::Over::Tls(authority.client(None, &["h2", "http/1.1"]));
     let connected = async || {
@@ -229,13 +234,13 @@ async fn clients_of_http2_are_told_at_once_and_lose_nothing() {
     server.signal(Signal::TERM);
     closes(slow.await.unwrap()).await;
     timeout(PATIENCE, driven).await.unwrap().unwrap().unwrap();
-    assert!(began.elapsed() < Duration::from_secs(4), "it was told only when nobody was taken in any more");
+    assert!(began.elapsed() < delay, "it was told only when nobody was taken in any more");
     drop(client);
     // A request that arrives before that gets one answer, with the same header.
     let (mut late, driven) = connected().await;
     closes(late.send_request(http2::request(&server, waits(0), "tools/call")).await.unwrap()).await;
     timeout(PATIENCE, driven).await.unwrap().unwrap().unwrap();
-    assert!(began.elapsed() < Duration::from_secs(4), "the test is too slow for what it shows");
+    assert!(began.elapsed() < delay, "the test is too slow for what it shows");
     drop(late);
     assert!(server.terminated().await.0.success());
 }

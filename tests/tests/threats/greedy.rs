@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::{Exchange, Folder, Server, client::Client, json, plugin, together};
+use e2e::{Exchange, Folder, Server, client::Client, json, plugin, scaled, together};
 
 use crate::bystander::config;
 
@@ -47,7 +47,7 @@ async fn is_served(ben: &Client<'_>, during: &str) -> Result<(), String> {
     took.sort();
     let p99 = took[(took.len() - 1) * 99 / 100];
     println!("{during}: {} requests, p99 {p99:?}, at most {:?}", took.len(), took[took.len() - 1]);
-    if p99 <= SOON { Ok(()) } else { Err(format!("p99 {p99:?}")) }
+    if p99 <= scaled(SOON) { Ok(()) } else { Err(format!("p99 {p99:?}")) }
 }
 
 /// The ways in which a client takes all it can get.
@@ -226,8 +226,8 @@ async fn who_comes_back_is_served_in_place_of_what_nobody_waits_for() {
         }
         assert_eq!(exchange.status(), 503);
         // The calls themselves end after twenty seconds.
-        assert!(began.elapsed() < Duration::from_secs(12), "her calls keep her out");
+        assert!(began.elapsed() < scaled(Duration::from_secs(12)), "her calls keep her out");
     }
-    assert!(began.elapsed() < Duration::from_secs(12), "served after {:?}", began.elapsed());
+    assert!(began.elapsed() < scaled(Duration::from_secs(12)), "served after {:?}", began.elapsed());
     println!("served after {:?}", began.elapsed());
 }
