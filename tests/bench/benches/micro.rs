@@ -13,17 +13,18 @@ use std::{path::Path, sync::Arc};
 
 use divan::{Bencher, black_box};
 use tokio::runtime::Runtime;
-use wharf::{
-    access::scope::{CallRoots, Scopes},
-    bridge,
+use wharf_config::{
+    access::{call_roots::CallRoots, scope::Scopes},
     config::{self, CommandLine, Config},
+};
+use wharf_plugins::{
+    bridge,
     plugins::{
         catalog::Catalog,
         filter::Filter,
         lists::List,
-        served::{Access, CHECKS, Generations, RESULTS, Served, TASKS},
+        served::{Access, Generations, RESULTS, Served, TASKS},
     },
-    schema::Schema,
 };
 use wharf_protocol::{
     Frame, Revision,
@@ -36,6 +37,7 @@ use wharf_sandbox::{
     model::{Abilities, Context},
     places::{Party, Places},
 };
+use wharf_schema::{CHECKS, Schema};
 
 fn main() -> std::process::ExitCode {
     // What is measured here compiles as wharf itself does.

@@ -12,17 +12,18 @@ use std::{path::Path, sync::LazyLock};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
-use wharf::{
+use wharf_base::{
+    ledger::Account,
+    principal::Principal,
+    request_state::{Binding, Seal},
+};
+use wharf_config::{
     access::open::Ceilings,
-    audit::chain::{Head, Verifier},
-    base::{
-        ledger::Account,
-        principal::Principal,
-        request_state::{Binding, Seal},
-    },
-    bridge::{self, template::Template},
     config::{self, CommandLine, PluginConfig},
-    schema::Schema,
+};
+use wharf_plugins::{
+    audit::chain::{Head, Verifier},
+    bridge::{self, template::Template},
 };
 use wharf_protocol::{
     Frame, Message, Revision,
@@ -36,6 +37,7 @@ use wharf_sandbox::{
     Listing,
     model::{Content, Prompt, PromptArgument, ResourceEntry, ResourceTemplate, Tool, ToolResult},
 };
+use wharf_schema::Schema;
 
 /// Takes any bytes, and panics where something is wrong.
 pub type Target = fn(&[u8]);
