@@ -270,7 +270,7 @@ async function alone({ ours, start, granted, folder, python, complain }) {
   copyFileSync(join(folder, 'ours/shop.db'), join(folder, 'ours/read.db'));
   const reader = await start('sqlite', granted('read'), 'config = { db_path = "read.db" }');
   is('it reads', await ok(reader, 'read_query', { query: 'SELECT n FROM counts LIMIT 1' }), '[{"n":80}]');
-  await no(reader, 'DELETE FROM counts', 'read only here');
+  await no(reader, 'DELETE FROM counts', 'read-only access to');
   await reader.stop();
   is('the folder contains only', readdirSync(join(folder, 'ours')).sort().join(), 'other.db,read.db,secret.db,shop.db,shop.db.insights.json');
 }

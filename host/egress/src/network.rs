@@ -108,7 +108,6 @@ struct ClientNetwork {
 }
 
 struct Inner {
-    number: u64,
     allowance: Allowance,
     placeholders: Arc<[IssuedPlaceholder]>,
     vault: Arc<Vault>,
@@ -173,7 +172,7 @@ impl PluginNetwork {
         };
         let (masks, senders) = (Mutex::default(), Default::default());
         let requests = Places::new(&REQUESTS, MAX_REQUESTS_PER_PLUGIN);
-        Self(Arc::new(Inner { number, allowance, placeholders, vault, masks, senders, connector, requests }))
+        Self(Arc::new(Inner { allowance, placeholders, vault, masks, senders, connector, requests }))
     }
 
     /// Returns the network for a call of this client.
@@ -299,7 +298,7 @@ impl Network for ClientNetwork {
     }
 
     fn number(&self) -> u64 {
-        self.inner.number
+        self.inner.connector.network
     }
 }
 

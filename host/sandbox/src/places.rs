@@ -242,8 +242,8 @@ impl State {
         }
     }
 
-    /// Selects the occupant to evict for a new occupant of `party`. `is_full`: no place is free. While places are free, the party gets none because of what
-    /// it holds itself; then only its own occupants can be evicted, and idle ones of parties that hold more.
+    /// Selects the occupant to evict for a new occupant of `party`. `is_full`: no place is free. While places are free, the party gets none
+    /// because of what it holds itself; then only its own occupants can be evicted, and idle ones of parties that hold more.
     fn to_evict(&self, party: Party, class: Option<u64>, is_full: bool, rule: &Rule) -> Option<u64> {
         let (wants, now) = (self.held(party), Instant::now());
         let candidates = self.occupants.iter().filter_map(|(number, (other, occupant))| {
@@ -391,11 +391,12 @@ impl Places {
         }
         state.waiting.retain(|waiting| !waiting.given.is_closed());
         while let Some((at, ends)) = state.next(self.rule, self.whole) {
-            let Waiting { party, turn, occupant, given } = state.waiting.remove(at);
+            let waiting = state.waiting.remove(at);
+            let class = waiting.class();
+            let Waiting { party, turn, occupant, given } = waiting;
             state.turn = state.turn.max(turn);
             if ends {
                 let is_full = state.taken >= self.whole;
-                let class = occupant.as_ref().and_then(|occupant| occupant.class());
                 served.ended.extend(state.make_room(party, class, is_full, self.rule));
             }
             served.given.push((given, self.place(state, party, occupant)));
