@@ -55,7 +55,7 @@ pub use resolved::{Config, Roots, Startup};
 pub use schema::SCHEMA;
 pub use settings::{Settings, to_json};
 pub use source::{Source, State};
-pub use telemetry::{Target, Telemetry};
+pub use telemetry::Telemetry;
 
 /// The default place of the file: `$XDG_CONFIG_HOME/wharf/wharf.toml`, else `~/.config/wharf/wharf.toml`.
 pub fn default_path() -> Option<PathBuf> {
