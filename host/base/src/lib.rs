@@ -9,6 +9,7 @@ pub mod failed;
 pub mod folders;
 pub mod group;
 pub mod guard;
+pub mod headers;
 pub mod heavy;
 pub mod ledger;
 pub mod machine;
