@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod appended;
 pub mod below;
 pub mod certificate;
 pub mod explain;
