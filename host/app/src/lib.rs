@@ -223,7 +223,7 @@ impl Builder {
         let places = config.places(origins.cache_dir.as_deref());
         let scopes = Arc::new(Scopes::new(places, home_ceiling, rehearsal));
         let journal = audit.clone().map(|audit| audit as Arc<dyn Journal>);
-        let otlp = config.startup.telemetry.as_ref().map(|to| Otlp::new(to, config.egress.trust.clone()));
+        let otlp = config.startup.telemetry.as_ref().map(|to| Otlp::new(to, &config.egress));
         let sends = config.startup.telemetry.as_ref().is_some_and(|telemetry| telemetry.metrics_every.is_some());
         let counted = config.startup.admin.is_some() || sends;
         let counters = counted.then(Arc::<Counters>::default);

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod appended;
 pub mod below;
 pub mod certificate;
 pub mod explain;
@@ -9,6 +10,7 @@ pub mod failed;
 pub mod folders;
 pub mod group;
 pub mod guard;
+pub mod headers;
 pub mod heavy;
 pub mod ledger;
 pub mod machine;

@@ -2,6 +2,7 @@
 
 use sha2::{Digest, Sha256};
 pub use wharf_protocol::text::{clean, in_place, is_deceptive};
+pub use wharf_sandbox::hex::{hex, hex_digest};
 
 /// The longest name that may be a segment of a URL.
 pub const MAX_SEGMENT_BYTES: usize = 64;
@@ -40,32 +41,9 @@ pub fn escaped_json(text: &str) -> String {
     line
 }
 
-/// Formats bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.extend(digits(*byte).map(char::from));
-    }
-    text
-}
-
-/// Formats a digest as hexadecimal digits, without allocating.
-pub fn hex_digest(digest: &[u8; 32]) -> [u8; 64] {
-    let mut text = [0; 64];
-    for (pair, byte) in text.as_chunks_mut().0.iter_mut().zip(digest) {
-        *pair = digits(*byte);
-    }
-    text
-}
-
 /// Returns sixteen hexadecimal digits of the SHA-256 of a text: enough to tell texts apart in logs, without showing them.
 pub fn short_digest(text: &str) -> String {
     hex(Sha256::digest(text).get(..8).unwrap_or_default())
-}
-
-fn digits(byte: u8) -> [u8; 2] {
-    let digit = |value: u8| value + if value < 10 { b'0' } else { b'a' - 10 };
-    [digit(byte >> 4), digit(byte & 15)]
 }
 
 /// The maximum number of characters of untrusted text that a message repeats.
@@ -199,9 +177,6 @@ mod tests {
         {
             assert_eq!(clean(&format!("a{invisible}b")), "ab", "{}", invisible.escape_unicode());
         }
-        assert_eq!(hex(&[0, 0x1f, 0xff]), "001fff");
-        let digest: [u8; 32] = std::array::from_fn(|at| (at * 7) as u8);
-        assert_eq!(str::from_utf8(&hex_digest(&digest)).unwrap(), hex(&digest));
         let json = "{\"a\":\"x\u{202e}y\u{e0041}\u{7f}\"}";
         assert_eq!(escaped_json(json), r#"{"a":"x\u202ey\udb40\udc41\u007f"}"#);
         assert_eq!(escaped("grüße 🌊 👩\u{200d}🚀 می\u{200c}خواهم"), "grüße 🌊 👩\u{200d}🚀 می\u{200c}خواهم");

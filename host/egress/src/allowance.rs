@@ -15,7 +15,9 @@ pub struct Allowance {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Placeholder {
+    /// The name of the variable.
     pub name: String,
+    /// The name of the secret in `[secrets]`.
     pub secret: String,
 }
 

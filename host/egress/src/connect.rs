@@ -1,9 +1,8 @@
-//! Connections to servers. A name is resolved, every resolved address is checked, and the connection is made to one of the checked
+//! Connections of plugins to servers. A name is resolved, every resolved address is checked, and the connection is made to one of the checked
 //! addresses, without a second look-up (protection against DNS rebinding).
 
 use std::{
-    error::Error as StdError,
-    fmt, io,
+    io,
     net::{IpAddr, SocketAddr, ToSocketAddrs},
     pin::Pin,
     sync::Arc,
@@ -12,11 +11,8 @@ use std::{
 };
 
 use http::Uri;
-use hyper_util::{client::legacy::connect::proxy::Tunnel, rt::TokioIo};
 use parking_lot::RwLock;
-use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::{net::TcpStream, runtime::Handle, time::timeout};
-use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 use wharf_sandbox::{
     network::HttpRefusal,
@@ -26,16 +22,14 @@ use wharf_sandbox::{
 use super::{
     address::{Reach, judge},
     answers::Answers,
-    line::{ALL_REQUESTS, Io, Line, Stream},
-    target::{Host, Scheme, Target},
-    tls::Tls,
+    line::{ALL_REQUESTS, Io, Line},
+    route::{CONNECT_TIMEOUT, Route, Unconnected},
+    target::{Host, Target},
 };
 use wharf_base::{party::Party, refusals::Refusals};
 
-/// The time limits of a DNS look-up, of connecting to one address, and of a TLS handshake.
+/// The time limit of a DNS look-up.
 const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(5);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most addresses of one name that are tried.
 const MAX_ADDRESSES_TRIED: usize = 4;
 /// The most DNS look-ups at once. `getaddrinfo` runs on the blocking threads, which file I/O needs too, and cannot be cancelled.
@@ -186,34 +180,6 @@ impl Dialer {
     }
 }
 
-/// Why there is no connection.
-#[derive(Debug)]
-pub enum Unconnected {
-    Refused(HttpRefusal),
-    LookUp(String),
-    LookUpTimeout,
-    Connect(io::Error),
-    Timeout,
-    Tls(io::Error),
-    Config(String),
-}
-
-impl fmt::Display for Unconnected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(_) => f.write_str("the address is not allowed"),
-            Self::LookUp(error) => write!(f, "the name cannot be looked up: {error}"),
-            Self::LookUpTimeout => f.write_str("looking the name up took too long"),
-            Self::Connect(error) => write!(f, "the connection failed: {error}"),
-            Self::Timeout => f.write_str("connecting took too long"),
-            Self::Tls(error) => write!(f, "the TLS handshake failed: {error}"),
-            Self::Config(error) => f.write_str(error),
-        }
-    }
-}
-
-impl StdError for Unconnected {}
-
 /// Makes the connections of one plugin.
 #[derive(Clone)]
 pub struct Connector {
@@ -223,18 +189,9 @@ pub struct Connector {
     /// The plugin.
     pub party: Party,
     pub allowed: Allowed,
-    pub tls: Arc<Tls>,
-    /// The proxy, if all connections go through one. The proxy resolves names, so wharf checks no addresses then.
-    pub proxy: Option<Arc<Proxy>>,
+    pub route: Route,
     /// The runtime on whose threads connections run, wherever the request comes from.
     pub io: Handle,
-}
-
-/// A proxy from the config.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proxy {
-    pub uri: Uri,
-    pub authorization: Option<http::HeaderValue>,
 }
 
 impl Connector {
@@ -244,52 +201,9 @@ impl Connector {
         let place =
             timeout(CONNECT_TIMEOUT, self.dialer.connections.wait_for(self.party, Arc::clone(&line) as _)).await;
         let place = place.map_err(|_| Unconnected::Refused(HttpRefusal::Limit("http_at_once")))?;
-        let (stream, proxied) = self.stream(uri, &target).await?;
-        Ok(Io::new(stream, proxied, line, place))
-    }
-
-    /// Opens a stream to the server. The second value is whether the other end is a proxy that needs absolute URLs.
-    async fn stream(&self, uri: Uri, target: &Target) -> Result<(Stream, bool), Unconnected> {
-        let Some(proxy) = &self.proxy else {
-            let stream = self.dialer.dial(target, self.allowed, self.party).await?;
-            return match target.scheme {
-                Scheme::Http => Ok((Stream::Plain(TokioIo::new(stream)), false)),
-                Scheme::Https => Ok((self.tls_handshake(TokioIo::new(stream), target).await?, false)),
-            };
-        };
-        match target.scheme {
-            Scheme::Http => {
-                let stream = ProxyConnector { uri: proxy.uri.clone() }.dial().await?;
-                Ok((Stream::Plain(stream), true))
-            }
-            Scheme::Https => {
-                let tunnel = Tunnel::new(proxy.uri.clone(), ProxyConnector { uri: proxy.uri.clone() });
-                let mut tunnel = match &proxy.authorization {
-                    Some(value) => tunnel.with_auth(value.clone()),
-                    None => tunnel,
-                };
-                let failed = |error: String| Unconnected::Connect(io::Error::other(format!("the proxy: {error}")));
-                let through = tower_service::Service::call(&mut tunnel, uri);
-                let stream = timeout(HANDSHAKE_TIMEOUT, through).await.map_err(|_| Unconnected::Timeout)?;
-                Ok((self.tls_handshake(stream.map_err(|error| failed(error.to_string()))?, target).await?, false))
-            }
-        }
-    }
-
-    /// Performs the TLS handshake; the server's certificate has to be valid for the host.
-    async fn tls_handshake(&self, stream: TokioIo<TcpStream>, target: &Target) -> Result<Stream, Unconnected> {
-        let config: Arc<ClientConfig> =
-            self.tls.config().await.map_err(|error| Unconnected::Config(format!("{error:#}")))?;
-        let name = match &target.host {
-            Host::Name(name) => {
-                ServerName::try_from(name.clone()).map_err(|error| Unconnected::Config(error.to_string()))?
-            }
-            Host::Address(address) => ServerName::from(*address),
-        };
-        let handshake = TlsConnector::from(config).connect(name, stream.into_inner());
-        let stream =
-            timeout(HANDSHAKE_TIMEOUT, handshake).await.map_err(|_| Unconnected::Timeout)?.map_err(Unconnected::Tls)?;
-        Ok(Stream::Tls(Box::new(TokioIo::new(stream))))
+        let dial = self.dialer.dial(&target, self.allowed, self.party);
+        let stream = self.route.open(&uri, &target, dial).await?;
+        Ok(Io::new(stream, line, place))
     }
 }
 
@@ -306,37 +220,6 @@ impl tower_service::Service<Uri> for Connector {
         let io = self.io.clone();
         let connecting = AbortOnDropHandle::new(io.spawn(self.clone().connect(uri)));
         Box::pin(async move { connecting.await.unwrap_or_else(|error| Err(Unconnected::Config(error.to_string()))) })
-    }
-}
-
-/// Connects to the proxy. Its address comes from the config, so it is not checked.
-#[derive(Clone)]
-struct ProxyConnector {
-    uri: Uri,
-}
-
-impl ProxyConnector {
-    async fn dial(self) -> Result<TokioIo<TcpStream>, Unconnected> {
-        let authority = self.uri.authority().map_or("", http::uri::Authority::as_str).to_owned();
-        let address = if self.uri.port().is_some() { authority } else { format!("{authority}:80") };
-        let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await.map_err(|_| Unconnected::Timeout)?;
-        let stream = stream.map_err(|error| Unconnected::Connect(io::Error::other(format!("the proxy: {error}"))))?;
-        stream.set_nodelay(true).map_err(Unconnected::Connect)?;
-        Ok(TokioIo::new(stream))
-    }
-}
-
-impl tower_service::Service<Uri> for ProxyConnector {
-    type Response = TokioIo<TcpStream>;
-    type Error = Unconnected;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Unconnected>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Unconnected>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Uri) -> Self::Future {
-        Box::pin(self.clone().dial())
     }
 }
 

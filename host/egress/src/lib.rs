@@ -1,9 +1,10 @@
 //! Outbound HTTP of plugins (egress), restricted to the operator's allowlist and protected against SSRF and DNS rebinding.
 //!
 //! The modules without I/O: `rule` says which requests a plugin may make, `target` parses and normalizes URLs, `header` compares header
-//! names, `address` classifies IP addresses. `connect` and `tls` make connections, `secrets` loads the values that are added to requests,
-//! and `mask` removes those values from responses: `notation` decodes the escapes that servers use, `search` finds the secrets, `masking`
-//! applies both to a response. `network` combines all of this for one plugin.
+//! names, `address` classifies IP addresses. `connect`, `route` and `tls` make connections, `secrets` loads the values that are added to
+//! requests, and `mask` removes those values from responses: `notation` decodes the escapes that servers use, `search` finds the secrets,
+//! `masking` applies both to a response. `network` combines all of this for one plugin. `outgoing` sends wharf's own requests, over the same
+//! proxy and with the same certificate authorities.
 //!
 //! A request that no rule allows causes neither a DNS look-up nor a connection. Plugins share neither connections nor TLS sessions.
 
@@ -23,8 +24,9 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use self::{
-    connect::{Dialer, Proxy, System},
+    connect::{Dialer, System},
     network::PluginNetwork,
+    route::Proxy,
     secrets::{Source, Sources, Vault},
     tls::{Roots, Trust},
 };
@@ -40,6 +42,8 @@ pub mod mask;
 mod masking;
 pub mod network;
 mod notation;
+pub mod outgoing;
+pub mod route;
 pub mod rule;
 mod search;
 pub mod secrets;

@@ -12,17 +12,14 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::{
-    client::legacy::connect::{Connected, Connection},
-    rt::TokioIo,
-};
+use hyper_util::client::legacy::connect::{Connected, Connection};
 use parking_lot::Mutex;
-use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
 use wharf_sandbox::{
     network::{Body, Error},
     places::{GivesWay, Occupant, Place, Places, Rule},
 };
+
+use super::route::Stream;
 
 /// How long a new connection may carry no request before it counts as idle. This happens when another connection became free first.
 const UNUSED_GRACE: Duration = Duration::from_secs(1);
@@ -212,39 +209,21 @@ impl<T: Unpin> HttpBody for HoldingBody<T> {
 /// A connection, counted against the limit of connections.
 pub struct Io {
     stream: Stream,
-    /// Whether the other end is a proxy, which needs absolute URLs.
-    proxied: bool,
     line: Arc<Line>,
     /// The connection's place, given back when it closes.
     _place: Place,
 }
 
-/// The transport of a connection.
-pub enum Stream {
-    Plain(TokioIo<TcpStream>),
-    Tls(Box<TokioIo<TlsStream<TcpStream>>>),
-}
-
 impl Connection for Io {
     fn connected(&self) -> Connected {
-        Connected::new().proxy(self.proxied).extra(Used(Arc::clone(&self.line)))
+        Connected::new().proxy(self.stream.proxied).extra(Used(Arc::clone(&self.line)))
     }
 }
 
 impl Io {
-    pub fn new(stream: Stream, proxied: bool, line: Arc<Line>, place: Place) -> Self {
-        Self { stream, proxied, line, _place: place }
+    pub fn new(stream: Stream, line: Arc<Line>, place: Place) -> Self {
+        Self { stream, line, _place: place }
     }
-}
-
-/// Forwards a call to the stream.
-macro_rules! pass {
-    ($self:ident, $method:ident $(, $argument:ident)*) => {
-        match &mut $self.get_mut().stream {
-            Stream::Plain(stream) => Pin::new(stream).$method($($argument),*),
-            Stream::Tls(stream) => Pin::new(&mut **stream).$method($($argument),*),
-        }
-    };
 }
 
 impl Read for Io {
@@ -254,7 +233,7 @@ impl Read for Io {
             // Reads as end of file, as if the server had closed it, so the connection pool drops it.
             return Poll::Ready(Ok(()));
         }
-        let read: Poll<io::Result<()>> = pass!(self, poll_read, cx, buffer);
+        let read = Pin::new(&mut self.get_mut().stream).poll_read(cx, buffer);
         if read.is_ready() {
             line.on_read();
         }
@@ -265,22 +244,19 @@ impl Read for Io {
 impl Write for Io {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.line.on_write();
-        pass!(self, poll_write, cx, bytes)
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        pass!(self, poll_flush, cx)
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        pass!(self, poll_shutdown, cx)
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
     }
 
     fn is_write_vectored(&self) -> bool {
-        match &self.stream {
-            Stream::Plain(stream) => stream.is_write_vectored(),
-            Stream::Tls(stream) => stream.is_write_vectored(),
-        }
+        self.stream.is_write_vectored()
     }
 
     fn poll_write_vectored(
@@ -289,7 +265,7 @@ impl Write for Io {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.line.on_write();
-        pass!(self, poll_write_vectored, cx, slices)
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, slices)
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri,
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode,
     header::{
         ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE,
         PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
@@ -35,11 +35,12 @@ use wharf_sandbox::{
 
 use super::{
     allowance::{Allowance, Placeholder},
-    connect::{Allowed, Connector, Dialer, Proxy, Unconnected},
+    connect::{Allowed, Connector, Dialer},
     header,
     line::{HoldingBody, MAX_REQUESTS_PER_PLUGIN, REQUESTS, Used},
     mask::Masks,
     masking::{Masking, mask_headers},
+    route::{Proxy, Route, Unconnected},
     rule::{self, HostPattern, Part, Rule, Template},
     secrets::{Secret, Vault},
     target::{Host, Scheme, Target},
@@ -166,8 +167,7 @@ impl PluginNetwork {
             network: number,
             party,
             allowed: Allowed::Public,
-            tls: Arc::new(Tls::new(roots)),
-            proxy,
+            route: Route { tls: Arc::new(Tls::new(roots)), proxy },
             io,
         };
         let (masks, senders) = (Mutex::default(), Default::default());
@@ -310,7 +310,7 @@ impl Inner {
         let turn = timeout(TURN_TIMEOUT, turns).await;
         let turn = turn.map_err(|_| Unsent::Denied(HttpRefusal::Limit("http_at_once")))?;
         let sender = self.sender(allowed(rule)).ok_or(Unsent::Failed(Error::ConfigurationError))?;
-        parts.uri = uri(&target, &parts.uri).map_err(|_| Unsent::Failed(Error::HttpRequestUriInvalid))?;
+        parts.uri = target.url(&parts.uri).map_err(|_| Unsent::Failed(Error::HttpRequestUriInvalid))?;
         // These headers belong to the connection, and `host` to the URL that was checked, whatever the guest sets.
         let never = CONNECTION_HEADERS.iter().map(HeaderName::as_str).chain(OVERRIDE_HEADERS);
         header::remove(&mut parts.headers, never.clone());
@@ -329,7 +329,7 @@ impl Inner {
                 .say_of("a request of a plugin, because its secret cannot be loaded", || format!("{error:#}"));
             Unsent::Failed(Error::ConfigurationError)
         })?;
-        let proxy = self.connector.proxy.as_ref().filter(|_| target.scheme == Scheme::Http);
+        let proxy = self.connector.route.proxy.as_ref().filter(|_| target.scheme == Scheme::Http);
         if let Some(authorization) = proxy.and_then(|proxy| proxy.authorization.clone()) {
             parts.headers.insert(PROXY_AUTHORIZATION, authorization);
         }
@@ -428,19 +428,6 @@ fn allowed(rule: &Rule) -> Allowed {
         (HostPattern::Is(Host::Address(_)), true) => Allowed::Spelled,
         (_, true) => Allowed::Private,
     }
-}
-
-/// Returns the URL in the normalized form in which it was checked, with the path and query as the guest wrote them.
-fn uri(target: &Target, written: &Uri) -> Result<Uri, http::Error> {
-    let path = written.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-    Uri::builder().scheme(target.scheme.as_str()).authority(target.authority()).path_and_query(path).build()
-}
-
-/// Normalizes a URL without changing its meaning. The error says what is wrong with it.
-pub fn normal(url: &str) -> Result<Uri, &'static str> {
-    let written: Uri = url.parse().map_err(|_| "it is not a URL")?;
-    uri(&Target::of(&written)?, &written).map_err(|_| "it is not a URL")
 }
 
 /// Returns the error itself and then its sources.

@@ -5,7 +5,7 @@ use std::fmt;
 use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderName, Method};
 use serde::{Deserialize, Deserializer, de};
-use wharf_sandbox::network::HttpRefusal;
+use wharf_sandbox::{braces, network::HttpRefusal};
 
 use super::{
     header::same_header,
@@ -30,14 +30,28 @@ enum Ways {
 #[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Table {
+    /// The scheme, host and port, and the beginning of the path. A host that begins with `*.` stands for any name below the domain.
     url: String,
+    /// The methods that are allowed: a list, or `"any"`.
+    ///
+    /// Default: `["GET", "HEAD"]`
     #[serde(default)]
     methods: Option<WrittenMethods>,
+    /// Headers that wharf adds to the requests. `{NAME}` is replaced by the secret in `[secrets]`; `{{` and `}}` are literal
+    /// braces.
+    ///
+    /// Default: `{}`
     #[serde(default)]
     #[schemars(with = "std::collections::BTreeMap<String, String>")]
     headers: toml::Table,
+    /// Whether the host may resolve to an address of this machine or of its network.
+    ///
+    /// Default: `false`
     #[serde(default)]
     private: bool,
+    /// The secrets whose placeholders are replaced in the plugin's headers.
+    ///
+    /// Default: `[]`
     #[serde(default)]
     secrets: Vec<String>,
 }
@@ -176,25 +190,22 @@ pub enum Part {
 }
 
 impl Template {
-    /// Parses a template such as `Bearer {name}`. Braces are only allowed around the name of a secret.
+    /// Parses a template such as `Bearer {name}`. `{{` and `}}` stand for braces.
     fn parse(text: &str) -> Result<Self> {
-        let mut parts = Vec::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once('{') {
-            let (name, after) = after.split_once('}').with_context(|| format!("`{text}`: a `{{` is not closed"))?;
-            ensure!(
-                !name.is_empty() && !name.contains('{'),
-                "`{text}`: braces must contain the name of a secret, as in `Bearer {{name}}`"
-            );
-            parts.extend([Part::Text(before.to_owned()), Part::Secret(name.to_owned())]);
-            rest = after;
-        }
-        ensure!(!rest.contains('}'), "`{text}`: a `}}` closes nothing");
-        parts.push(Part::Text(rest.to_owned()));
-        parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
         let visible = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
         ensure!(text.bytes().all(visible), "a header's value must consist of visible ASCII characters");
-        Ok(Self(parts))
+        let part = |part| match part {
+            braces::Part::Text(text) => Ok(Part::Text(text)),
+            braces::Part::Place(name) => {
+                ensure!(
+                    !name.is_empty() && !name.contains('{'),
+                    "`{text}`: braces must contain the name of a secret, as in `Bearer {{name}}`"
+                );
+                Ok(Part::Secret(name))
+            }
+        };
+        let parts = braces::parse(text).map_err(anyhow::Error::msg)?;
+        parts.into_iter().map(part).collect::<Result<_>>().map(Self)
     }
 
     /// Returns the names of the secrets in the template.
@@ -581,6 +592,9 @@ mod tests {
             (r#"{ url = "https://a.example", headers = { content_length = "1" } }"#, "a rule cannot set the header"),
             (r#"{ url = "https://a.example", headers = { x-a = "1", x_a = "2" } }"#, "may be the same header"),
             (r#"{ url = "https://a.example", headers = { a = "{t" } }"#, "not closed"),
+            (r#"{ url = "https://a.example", headers = { a = "t}" } }"#, "closes nothing"),
+            (r#"{ url = "https://a.example", headers = { a = "{}" } }"#, "the name of a secret"),
+            (r#"{ url = "https://a.example", headers = { a = "{a{b}" } }"#, "the name of a secret"),
             (r#""https://a.example/x%2fy""#, "has an encoded slash"),
             (r#"{ url = "https://a.example", headers = { a = 1 } }"#, "must be a string"),
             (r#"{ url = "https://a.example", method = "GET" }"#, "unknown field `method`"),
@@ -591,5 +605,13 @@ mod tests {
         }
         let rule = rules(r#"{ url = "http://a.example", headers = { authorization = "Bearer {t}" }, private = true }"#);
         assert_eq!(rule.unwrap()[0].all_secrets().collect::<Vec<_>>(), ["t"]);
+    }
+
+    #[test]
+    fn doubled_braces_in_a_header_are_characters() {
+        let rule = rules(r#"{ url = "https://a.example", headers = { a = '{{"key": "{t}"}}' } }"#).unwrap().remove(0);
+        let [(_, Template(parts))] = &rule.headers[..] else { panic!("{:?}", rule.headers) };
+        let text = |text: &str| Part::Text(text.to_owned());
+        assert_eq!(*parts, [text("{\"key\": \""), Part::Secret("t".to_owned()), text("\"}")]);
     }
 }

@@ -31,9 +31,13 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawSecret {
+    /// The name of an environment variable of wharf.
     env: Option<String>,
+    /// A file that only wharf's user may read.
     file: Option<String>,
+    /// The name of a credential that systemd gives the service.
     credential: Option<String>,
+    /// A program and its arguments, which prints the secret within 10 s. It is started without a shell.
     command: Option<Vec<String>>,
 }
 

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use http::Uri;
+use http::{Uri, uri::PathAndQuery};
 
 use wharf_base::reading::{Doubt, doubt_of_path};
 
@@ -87,6 +87,19 @@ impl Target {
     pub fn authority(&self) -> String {
         if self.port == self.scheme.port() { self.host.to_string() } else { format!("{}:{}", self.host, self.port) }
     }
+
+    /// Returns the URL in the normalized form in which it is checked, with the path and query as in `written`.
+    pub fn url(&self, written: &Uri) -> Result<Uri, http::Error> {
+        let path = written.path_and_query().map_or("/", PathAndQuery::as_str);
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        Uri::builder().scheme(self.scheme.as_str()).authority(self.authority()).path_and_query(path).build()
+    }
+}
+
+/// Normalizes a URL without changing its meaning. The error says what is wrong with it.
+pub fn normal(url: &str) -> Result<Uri, &'static str> {
+    let written: Uri = url.parse().map_err(|_| "it is not a URL")?;
+    Target::of(&written)?.url(&written).map_err(|_| "it is not a URL")
 }
 
 /// Splits the part of a URL between `://` and the path into a host and a port.

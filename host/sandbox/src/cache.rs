@@ -19,7 +19,7 @@ use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 
-use crate::compile::Artifact;
+use crate::{compile::Artifact, hex::hex};
 
 /// The number must also be raised when core modules are wrapped into components in another way, because the cache key does not cover that.
 const MAGIC: &[u8; 16] = b"wharf artifact 4";
@@ -171,11 +171,6 @@ pub(crate) fn key(engine: &Engine, component: &[u8; 32]) -> String {
     engine.precompile_compatibility_hash().hash(&mut sha);
     let engine = sha.0.finalize();
     format!("{}-{}", hex(component), hex(engine.get(..8).unwrap_or_default()))
-}
-
-/// Formats bytes in lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 mod adapter;
 mod bindings;
 mod blocking;
+pub mod braces;
 mod cache;
 mod call;
 mod compile;
@@ -23,6 +24,7 @@ mod engine;
 mod files;
 mod fixed;
 mod handles;
+pub mod hex;
 mod instance;
 pub mod ledger;
 mod limits;

@@ -26,6 +26,7 @@ use crate::{
     component::{Exports, Linked, PACKAGE, VERSION},
     config_store,
     engine::Linkable,
+    hex::hex,
     instance::About,
     ledger::Charge,
     load_error::{LoadError, MAX_COMPONENT_BYTES, one_line},
@@ -205,7 +206,7 @@ impl Code {
 
     /// Returns the SHA-256 of the component in lower-case hexadecimal.
     pub fn digest_hex(&self) -> String {
-        cache::hex(&self.0.digest)
+        hex(&self.0.digest)
     }
 
     /// Returns which interfaces of the contract the component exports.

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use wasmparser::{BinaryReader, BinaryReaderError, ComponentImportSectionReader};
 
 use crate::{
-    cache::hex,
+    hex::hex,
     load_error::{Kind, LoadError, check_header, kind},
     look::look,
     sections::Sections,

@@ -1,5 +1,8 @@
-//! Edits servers in YAML. There is no well-maintained library that edits YAML in place, so lines are inserted and removed where the
-//! parser says that mappings begin and end. Callers parse the result again and compare. A mapping in flow style is refused.
+//! Edits servers in YAML: lines are inserted and removed where the parser says that mappings begin and end. Callers parse the result again
+//! and compare. A mapping in flow style is refused.
+//!
+//! November 2026: `yaml-edit` 0.3.6 edits YAML in place and is maintained. It is a 0.x crate of one author with a parser of its own, and has
+//! not been tried with the tests of this folder; `yamlpatch` 1.32 is maintained as well, but needs tree-sitter, a parser in C.
 
 use anyhow::{Context, Result, bail, ensure};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};

@@ -1,8 +1,9 @@
 //! Finds the bearer token of a request. It is accepted in one place only, the header `Authorization`.
 
-use http::{HeaderMap, header};
+use http::HeaderMap;
 
 use super::identity::Refused;
+use wharf_base::headers::{NotSingle, bearer};
 
 /// The longest token. Tokens of large companies with many groups have a few KiB. Over HTTP/2, all headers of a request together may have 16
 /// KiB, so a token of this length fits there too.
@@ -18,17 +19,11 @@ pub fn token<'a>(headers: &'a HeaderMap, query: Option<&str>) -> Result<&'a str,
     if in_query {
         return Err(Refused::Malformed("a token in the URL is not accepted; send it in the header `Authorization`"));
     }
-    let mut all = headers.get_all(header::AUTHORIZATION).iter();
-    let Some(value) = all.next() else { return Err(Refused::NoToken) };
-    if all.next().is_some() {
-        return Err(Refused::Malformed("there are two headers `Authorization`"));
-    }
-    let value = value.to_str().map_err(|_| Refused::Malformed("the header `Authorization` is not ASCII text"))?;
-    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(Refused::NoToken);
-    }
-    let token = token.trim();
+    let token = bearer(headers).map_err(|problem| match problem {
+        NotSingle::Twice => Refused::Malformed("there are two headers `Authorization`"),
+        NotSingle::NotText => Refused::Malformed("the header `Authorization` is not ASCII text"),
+    })?;
+    let token = token.ok_or(Refused::NoToken)?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
     if token.is_empty() || !token.bytes().all(is_plain) {
         return Err(Refused::Malformed("`Bearer` must be followed by exactly one token"));
@@ -41,6 +36,8 @@ pub fn token<'a>(headers: &'a HeaderMap, query: Option<&str>) -> Result<&'a str,
 
 #[cfg(test)]
 mod tests {
+    use http::header;
+
     use super::*;
 
     #[test]

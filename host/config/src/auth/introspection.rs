@@ -20,7 +20,7 @@ use super::{
     settings::{Introspection, is_safe},
 };
 use wharf_base::{party::Party, refusals::Refusals};
-use wharf_egress::{secrets::Vault, tls::Tls};
+use wharf_egress::{outgoing::Outgoing, secrets::Vault};
 
 /// The most introspection requests at once. Anybody can make wharf send one, with any unknown token.
 const MAX_QUERIES: usize = 16;
@@ -65,7 +65,7 @@ pub struct Introspector {
     issuer: String,
     settings: Introspection,
     vault: Vault,
-    tls: Arc<Tls>,
+    outgoing: Outgoing,
     url: OnceCell<String>,
     /// Logs failures, at a limited rate.
     refusals: Refusals,
@@ -77,12 +77,12 @@ pub struct Introspector {
 }
 
 impl Introspector {
-    pub fn new(issuer: &str, settings: &Introspection, tls: &Arc<Tls>) -> Self {
+    pub fn new(issuer: &str, settings: &Introspection, outgoing: &Outgoing) -> Self {
         Self {
             issuer: issuer.to_owned(),
             vault: Vault::new(&[(SECRET_NAME.to_owned(), settings.secret.clone())].into()),
             settings: settings.clone(),
-            tls: Arc::clone(tls),
+            outgoing: outgoing.clone(),
             url: OnceCell::new(),
             refusals: Refusals::default(),
             turns: Places::new(&ASKED, MAX_QUERIES),
@@ -134,7 +134,7 @@ impl Introspector {
         let user = format!("{}:{}", form(&self.settings.client_id), form(secret.expose()));
         let authorization = format!("Basic {}", STANDARD.encode(user));
         let body = format!("token={}&token_type_hint=access_token", form(token));
-        let answer = fetch::form(url, &authorization, body, &self.tls).await?;
+        let answer = fetch::form(url, &authorization, body, &self.outgoing).await?;
         let said: Map<String, Value> = serde_json::from_slice(&answer).context("the response is not a JSON object")?;
         let active = said.get("active").and_then(Value::as_bool).context("the response has no `active`")?;
         Ok(active.then_some(said))
@@ -144,7 +144,7 @@ impl Introspector {
         if let Some(url) = &self.settings.url {
             return Ok(url.clone());
         }
-        let metadata = fetch::metadata(&self.issuer, &self.tls).await?;
+        let metadata = fetch::metadata(&self.issuer, &self.outgoing).await?;
         let url = metadata.get("introspection_endpoint").and_then(Value::as_str);
         let url = url.context("its metadata has no `introspection_endpoint`; set `url` in `introspection`")?;
         ensure!(is_safe(url), "its metadata names an `introspection_endpoint` that is not at an https URL");
@@ -161,16 +161,13 @@ mod tests {
 
     use super::*;
     use wharf_base::party::named;
-    use wharf_egress::{
-        secrets::Source,
-        tls::{Roots, Trust},
-    };
+    use wharf_egress::secrets::Source;
 
     fn introspector(listener: &TcpListener) -> Introspector {
         let url = Some(format!("http://{}/introspect", listener.local_addr().unwrap()));
         let settings = Introspection { client_id: "wharf".into(), secret: Source::Env("PATH".into()), url };
-        let tls = Arc::new(Tls::new(&Arc::new(Roots::new(Trust::default()))));
-        Introspector::new("http://127.0.0.1", &settings, &tls)
+        let outgoing = Outgoing::new(&wharf_egress::Settings::default());
+        Introspector::new("http://127.0.0.1", &settings, &outgoing)
     }
 
     #[tokio::test]

@@ -25,7 +25,7 @@ use wharf_base::{
     party::{Party, named},
     text::escaped,
 };
-use wharf_egress::tls::Tls;
+use wharf_egress::outgoing::Outgoing;
 
 /// The most fetches within [`FETCH_LIMIT_INTERVAL`].
 const MAX_FETCHES: usize = 8;
@@ -59,7 +59,7 @@ pub struct Keys(Arc<Inner>);
 struct Inner {
     issuer: String,
     source: KeySource,
-    tls: Arc<Tls>,
+    outgoing: Outgoing,
     known: Mutex<Option<Known>>,
     /// Locked while the keys are fetched. Holds the time of the last attempt.
     tried: AsyncMutex<Option<Instant>>,
@@ -90,13 +90,13 @@ pub enum NoKey {
 }
 
 impl Keys {
-    pub fn new(issuer: &Issuer, tls: Arc<Tls>) -> Self {
+    pub fn new(issuer: &Issuer, outgoing: Outgoing) -> Self {
         let (known, tried) = (Mutex::default(), AsyncMutex::default());
         let (tries, held) = (Places::new(&FETCHES, MAX_FETCHES), Mutex::default());
         Self(Arc::new(Inner {
             issuer: issuer.url.clone(),
             source: issuer.keys.clone(),
-            tls,
+            outgoing,
             known,
             tried,
             tries,
@@ -205,8 +205,10 @@ impl Inner {
     async fn fetch(&self) -> Result<Vec<Key>> {
         let text = match &self.source {
             KeySource::File(path) => fetch::file(path.clone()).await?,
-            KeySource::Url(url) => fetch::url(url, &self.tls).await?,
-            KeySource::Discovered => fetch::url(&fetch::keys_of(&self.issuer, &self.tls).await?, &self.tls).await?,
+            KeySource::Url(url) => fetch::url(url, &self.outgoing).await?,
+            KeySource::Discovered => {
+                fetch::url(&fetch::keys_of(&self.issuer, &self.outgoing).await?, &self.outgoing).await?
+            }
         };
         read(&text)
     }

@@ -23,7 +23,7 @@ use self::{
     verified::Verified,
 };
 use wharf_base::{party::Party, text::escaped};
-use wharf_egress::tls::Tls;
+use wharf_egress::outgoing::Outgoing;
 
 pub mod api_keys;
 mod fetch;
@@ -56,23 +56,22 @@ pub struct Auth {
     verified: Verified,
     /// The cached metadata of the first issuer, for clients that look for it here, with the time of the request.
     mirrored: AsyncMutex<Option<(Instant, Option<Arc<str>>)>>,
-    tls: Arc<Tls>,
+    outgoing: Outgoing,
 }
 
 /// How long an issuer's metadata, or the failure to fetch it, is cached.
 const METADATA_INTERVAL: Duration = Duration::from_secs(60);
 
 impl Auth {
-    /// Creates the validator. `tls` is used for connections to issuers.
-    pub fn new(settings: Arc<Settings>, tls: &Arc<Tls>) -> Result<Self> {
-        let keys = settings.issuers.iter().map(|issuer| Keys::new(issuer, Arc::clone(tls))).collect();
-        let introspector =
-            settings.issuers.iter().enumerate().find_map(|(at, issuer)| {
-                Some((at, Introspector::new(&issuer.url, issuer.introspection.as_ref()?, tls)))
-            });
+    /// Creates the validator. `outgoing` sends the requests to issuers.
+    pub fn new(settings: Arc<Settings>, outgoing: &Outgoing) -> Result<Self> {
+        let keys = settings.issuers.iter().map(|issuer| Keys::new(issuer, outgoing.clone())).collect();
+        let introspector = settings.issuers.iter().enumerate().find_map(|(at, issuer)| {
+            Some((at, Introspector::new(&issuer.url, issuer.introspection.as_ref()?, outgoing)))
+        });
         let api_keys = settings.keys_file.as_deref().map(|path| ApiKeys::open(path, &settings)).transpose()?;
         let (verified, mirrored) = (Verified::default(), AsyncMutex::default());
-        Ok(Self { settings, api_keys, keys, introspector, verified, mirrored, tls: Arc::clone(tls) })
+        Ok(Self { settings, api_keys, keys, introspector, verified, mirrored, outgoing: outgoing.clone() })
     }
 
     /// Fetches all keys in advance, so that the first requests need not wait. Keys that cannot be fetched are tried again when they are
@@ -116,7 +115,7 @@ impl Auth {
             return text.clone();
         }
         let issuer = self.settings.issuers.first()?;
-        let fetched = fetch::metadata(&issuer.url, &self.tls).await;
+        let fetched = fetch::metadata(&issuer.url, &self.outgoing).await;
         if let Err(error) = &fetched {
             tracing::warn!("the metadata of {} cannot be fetched: {}", issuer.url, escaped(&format!("{error:#}")));
         }

@@ -8,7 +8,7 @@ use http::{HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
 
 use super::raw;
-use wharf_egress::{Settings, connect::Proxy, secrets, tls::Trust};
+use wharf_egress::{Settings, route::Proxy, secrets, tls::Trust};
 
 pub fn resolve(
     raw: raw::Egress,

@@ -58,7 +58,7 @@ pub use resolved::{Config, Roots, Startup};
 pub use schema::SCHEMA;
 pub use settings::{Settings, to_json};
 pub use source::{Source, SourceState};
-pub use telemetry::{Target, Telemetry};
+pub use telemetry::Telemetry;
 pub use trusted::trusted_by_default;
 
 /// Reads the file and adds the command line. Without a file, the config is the defaults and the command line.

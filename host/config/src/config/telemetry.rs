@@ -10,7 +10,10 @@ use super::{
     defaults,
     raw::{self, Value},
 };
-use wharf_egress::secrets::{self, Sources};
+use wharf_egress::{
+    secrets::{self, Sources},
+    target,
+};
 
 /// The longest name of a service, key or value of an attribute.
 const MAX_TEXT_BYTES: usize = 256;
@@ -19,9 +22,8 @@ const MAX_HEADERS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Telemetry {
-    /// The URL of the collector, to show to people.
+    /// The base URL of the collector, without a slash at its end.
     pub otlp: String,
-    pub target: Target,
     /// The share of calls whose traces are sent, from 0 to 1.
     pub sample: f64,
     /// Whether the sampled flag in a client's trace context decides whether the traces of its calls are sent.
@@ -35,16 +37,6 @@ pub struct Telemetry {
     pub attributes: Vec<(String, String)>,
     /// Sent with each message. Their values are not shown.
     pub headers: HeaderMap,
-}
-
-/// The address of a collector.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
-    pub encrypted: bool,
-    pub host: String,
-    pub port: u16,
-    /// Begins with a slash, or is empty.
-    pub path: String,
 }
 
 pub fn resolve(raw: raw::Telemetry, sources: &Sources) -> Result<Telemetry> {
@@ -62,8 +54,7 @@ pub fn resolve(raw: raw::Telemetry, sources: &Sources) -> Result<Telemetry> {
         ensure!(fits, "`attributes`: keys and values have at most {MAX_TEXT_BYTES} bytes");
     }
     Ok(Telemetry {
-        target: target(&raw.otlp).context("`otlp`")?,
-        otlp: raw.otlp,
+        otlp: collector(&raw.otlp).context("`otlp`")?,
         sample,
         trust_parent: raw.trust_parent,
         propagate: raw.propagate,
@@ -78,24 +69,21 @@ pub fn resolve(raw: raw::Telemetry, sources: &Sources) -> Result<Telemetry> {
 }
 
 /// Reads the URL of a collector. Errors do not repeat it, since it may have a password in it.
-fn target(url: &str) -> Result<Target> {
+fn collector(url: &str) -> Result<String> {
     let uri: Uri = url.parse().context("it is not a URL")?;
-    let encrypted = match uri.scheme_str() {
-        Some("https") => true,
-        Some("http") => false,
-        _ => bail!("it begins with http:// or https://, such as http://127.0.0.1:4318"),
-    };
+    ensure!(
+        matches!(uri.scheme_str(), Some("http" | "https")),
+        "it begins with http:// or https://, such as http://127.0.0.1:4318"
+    );
     ensure!(!url.contains('@'), "it has a password in it; put that into `headers`");
     ensure!(uri.query().is_none(), "it has a query (`?…`), which collectors do not use; remove it");
-    let host =
-        uri.host().filter(|host| !host.is_empty()).context("it has no host")?.trim_matches(['[', ']']).to_owned();
-    let port = uri.port_u16().unwrap_or(if encrypted { 443 } else { 80 });
-    let path = uri.path().trim_end_matches('/').to_owned();
+    let url = target::normal(url).map_err(anyhow::Error::msg)?.to_string();
+    let url = url.trim_end_matches('/');
     ensure!(
-        !path.ends_with("/v1/traces") && !path.ends_with("/v1/metrics"),
+        !url.ends_with("/v1/traces") && !url.ends_with("/v1/metrics"),
         "wharf adds /v1/traces and /v1/metrics itself; remove them from its end"
     );
-    Ok(Target { encrypted, host, port, path })
+    Ok(url.to_owned())
 }
 
 fn headers(written: Vec<(String, Value)>, sources: &Sources) -> Result<HeaderMap> {
@@ -131,14 +119,14 @@ mod tests {
 
     #[test]
     fn collectors_are_where_their_urls_say() {
-        for (url, encrypted, host, port, path) in [
-            ("http://127.0.0.1:4318", false, "127.0.0.1", 4318, ""),
-            ("http://127.0.0.1:4318/", false, "127.0.0.1", 4318, ""),
-            ("https://otel.example/base/", true, "otel.example", 443, "/base"),
-            ("http://[::1]", false, "::1", 80, ""),
+        for (url, expected) in [
+            ("http://127.0.0.1:4318", "http://127.0.0.1:4318"),
+            ("http://127.0.0.1:4318/", "http://127.0.0.1:4318"),
+            ("https://otel.example/base/", "https://otel.example/base"),
+            ("https://OTEL.example:443", "https://otel.example"),
+            ("http://[::1]", "http://[::1]"),
         ] {
-            let expected = Target { encrypted, host: host.into(), port, path: path.into() };
-            assert_eq!(target(url).unwrap(), expected, "{url}");
+            assert_eq!(collector(url).unwrap(), expected, "{url}");
         }
         for wrong in [
             "127.0.0.1:4318",
@@ -148,8 +136,9 @@ mod tests {
             "http://a/?x",
             "http://a/v1/traces",
             "http://a/v1/metrics/",
+            "http://127.1:4318",
         ] {
-            let error = format!("{:#}", target(wrong).unwrap_err());
+            let error = format!("{:#}", collector(wrong).unwrap_err());
             assert!(!error.contains("hunter2"), "{error}");
         }
     }

@@ -4,7 +4,6 @@
 #![expect(clippy::disallowed_methods, reason = "the audit log is written and read here")]
 
 use std::{
-    ffi::OsString,
     fs::{DirBuilder, File, OpenOptions},
     io::{self, ErrorKind, Read, Seek, SeekFrom, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
@@ -18,6 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::chain::Head;
 use wharf_base::{
+    appended::{Appended, Place, open, with_suffix},
     guard::{check_trusted_directory, check_trusted_file},
     paths::FileId,
 };
@@ -28,14 +28,8 @@ const TAIL_BYTES: u64 = 64 << 10;
 
 /// The file to which lines are appended.
 pub struct LogFile {
-    path: PathBuf,
+    file: Appended,
     keep: usize,
-    file: Arc<File>,
-    id: FileId,
-    /// The length of the file up to the last completely written line.
-    pub length: u64,
-    /// Whether a write failed half-way, and the file could not be truncated to `length`.
-    has_partial_line: bool,
     lock: Option<File>,
 }
 
@@ -83,40 +77,27 @@ impl LogFile {
             })?,
             None => head_of_older(path)?,
         };
-        let metadata = file.metadata()?;
-        let file = Self {
-            path: path.clone(),
-            keep: config.keep,
-            id: FileId::of(&metadata),
-            length: metadata.len(),
-            file: Arc::new(file),
-            has_partial_line: false,
-            lock: Some(lock),
-        };
+        let file = Self { file: Appended::new(path, file)?, keep: config.keep, lock: Some(lock) };
         Ok(Opened { file, head, torn })
     }
 
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
+    }
+
+    /// Returns the length of the file up to the last completely written line.
+    pub fn length(&self) -> u64 {
+        self.file.length()
     }
 
     /// Appends complete lines. If that fails, the file contains none of them.
     pub fn write(&mut self, lines: &[u8]) -> io::Result<()> {
-        if self.has_partial_line {
-            self.file.set_len(self.length)?;
-            self.has_partial_line = false;
-        }
-        if let Err(error) = (&*self.file).write_all(lines) {
-            self.has_partial_line = self.file.set_len(self.length).is_err();
-            return Err(error);
-        }
-        self.length += lines.len() as u64;
-        Ok(())
+        self.file.write(lines)
     }
 
     /// Returns the file, so that it can be synced while other threads write.
     pub fn handle(&self) -> Arc<File> {
-        Arc::clone(&self.file)
+        self.file.handle()
     }
 
     /// Releases the lock, so that other processes can write the log. To be called after the last write.
@@ -126,35 +107,33 @@ impl LogFile {
 
     /// Checks that the file is still at its path. Creates a new one if it is missing; a different file at the path is an error.
     pub fn ensure_present(&mut self) -> io::Result<Presence> {
-        match FileId::at(&self.path) {
-            Some(id) if id == self.id => Ok(Presence::Same),
-            Some(_) => Err(io::Error::other("another file was put in its place; move that file away")),
-            None => self.reopen().map(|()| Presence::Recreated),
+        match self.file.place() {
+            Place::Same => Ok(Presence::Same),
+            Place::Other => Err(io::Error::other("another file was put in its place; move that file away")),
+            Place::Empty => self.reopen().map(|()| Presence::Recreated),
         }
     }
 
     /// Rotates the log: renames the file to the first numbered one and creates a new file. Removes numbered files beyond `keep`.
     pub fn rotate(&mut self) -> io::Result<()> {
         // If an earlier rotation failed half-way and the file was already renamed, only the new file must be created.
-        if FileId::at(&self.path) == Some(self.id) {
-            for number in older(&self.path)?.into_iter().rev() {
+        if self.file.place() == Place::Same {
+            let path = self.file.path();
+            for number in older(path)?.into_iter().rev() {
                 if number >= self.keep {
-                    std::fs::remove_file(numbered(&self.path, number))?;
+                    std::fs::remove_file(numbered(path, number))?;
                 } else {
-                    std::fs::rename(numbered(&self.path, number), numbered(&self.path, number + 1))?;
+                    std::fs::rename(numbered(path, number), numbered(path, number + 1))?;
                 }
             }
-            std::fs::rename(&self.path, numbered(&self.path, 1))?;
+            std::fs::rename(path, numbered(path, 1))?;
         }
         self.reopen()
     }
 
     fn reopen(&mut self) -> io::Result<()> {
-        let file = open(&self.path)?;
-        let metadata = file.metadata()?;
-        (self.id, self.length, self.has_partial_line) = (FileId::of(&metadata), metadata.len(), false);
-        self.file = Arc::new(file);
-        File::open(self.path.parent().unwrap_or(Path::new("/")))?.sync_all()
+        self.file.reopen()?;
+        File::open(self.path().parent().unwrap_or(Path::new("/")))?.sync_all()
     }
 }
 
@@ -179,10 +158,6 @@ pub fn check(config: &Audit) -> Result<()> {
     if path.exists() { check_trusted_file(path, "audit log") } else { Ok(()) }
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
-}
-
 fn lock(path: &Path) -> Result<File> {
     let own = with_suffix(path, ".lock");
     let lock = open(&own).with_context(|| format!("{}: cannot be opened", own.display()))?;
@@ -194,12 +169,6 @@ fn lock(path: &Path) -> Result<File> {
         ),
         Err(error) => Err(error).with_context(|| format!("{}: cannot be locked", own.display())),
     }
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.file_name().map(OsString::from).unwrap_or_default();
-    name.push(suffix);
-    path.with_file_name(name)
 }
 
 fn numbered(path: &Path, number: usize) -> PathBuf {

@@ -417,7 +417,7 @@ impl Writer {
     /// Whether the file would be too long after a write of `bytes` bytes, whose last line begins at the offset `before`. A file may consist
     /// of one line of any length.
     fn is_too_long(&self, before: usize, bytes: usize) -> bool {
-        self.file.length + bytes as u64 > self.rotate_bytes && self.file.length + before as u64 > 0
+        self.file.length() + bytes as u64 > self.rotate_bytes && self.file.length() + before as u64 > 0
     }
 
     /// Writes all waiting lines. `rotates`: whether it may rotate the file, which takes longer.

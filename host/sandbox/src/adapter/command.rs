@@ -9,6 +9,7 @@ use crate::{
         tools::{Hints, TaskSupport, Tool, ToolDetails},
         types::{Abilities, Failure},
     },
+    braces,
     ledger::{Account, Charge},
     operation::CallError,
 };
@@ -104,45 +105,19 @@ impl Template {
     /// # Errors
     /// If a brace is not closed, or does not contain a valid name.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut parts = Vec::new();
-        let mut literal = String::new();
-        let mut rest = text.chars().peekable();
-        while let Some(one) = rest.next() {
-            match one {
-                '{' | '}' if rest.next_if_eq(&one).is_some() => literal.push(one),
-                '}' => return Err(format!("`{text}`: a `}}` closes nothing; write `}}}}` for the character")),
-                '{' => {
-                    let mut name = String::new();
-                    loop {
-                        match rest.next() {
-                            Some('}') => break,
-                            Some(one) => name.push(one),
-                            None => {
-                                return Err(format!("`{text}`: a `{{` is not closed; write `{{{{` for the character"));
-                            }
-                        }
-                    }
-                    let (name, optional) = match name.strip_suffix('?') {
-                        Some(name) => (name.to_owned(), true),
-                        None => (name, false),
-                    };
-                    if !is_param_name(&name) {
-                        return Err(format!(
-                            "`{text}`: `{{{name}}}` is not a name; names have letters, digits, `_` and `-`"
-                        ));
-                    }
-                    if !literal.is_empty() {
-                        parts.push(Part::Text(std::mem::take(&mut literal)));
-                    }
-                    parts.push(Part::Place { name, optional });
+        let part = |part| match part {
+            braces::Part::Text(literal) => Ok(Part::Text(literal)),
+            braces::Part::Place(written) => {
+                let (name, optional) = written.strip_suffix('?').map_or((&*written, false), |name| (name, true));
+                if !is_param_name(name) {
+                    return Err(format!(
+                        "`{text}`: `{{{name}}}` is not a name; names have letters, digits, `_` and `-`"
+                    ));
                 }
-                one => literal.push(one),
+                Ok(Part::Place { name: name.to_owned(), optional })
             }
-        }
-        if !literal.is_empty() {
-            parts.push(Part::Text(literal));
-        }
-        Ok(Self(parts))
+        };
+        braces::parse(text)?.into_iter().map(part).collect::<Result<_, _>>().map(Self)
     }
 
     /// Returns the names in the template, and whether each may be left out.

@@ -30,7 +30,7 @@ use wharf_config::{
     profiles::Style,
     roles::Rights,
 };
-use wharf_egress::tls::{Roots, Tls};
+use wharf_egress::outgoing::Outgoing;
 use wharf_plugins::{
     approvals::Approvals,
     observe::observers::Observers,
@@ -111,8 +111,7 @@ pub struct Server {
 }
 
 fn auth(settings: &Arc<auth::Settings>, config: &Config) -> anyhow::Result<Arc<Auth>> {
-    let roots = Arc::new(Roots::new(config.egress.trust.clone()));
-    let auth = Auth::new(Arc::clone(settings), &Arc::new(Tls::new(&roots)));
+    let auth = Auth::new(Arc::clone(settings), &Outgoing::new(&config.egress));
     Ok(Arc::new(auth.context("[auth]")?))
 }
 

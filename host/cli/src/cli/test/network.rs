@@ -10,7 +10,7 @@ use super::cases::Exchange;
 use wharf_config::config::to_json;
 use wharf_egress::{
     answers::{Answering, Answers},
-    network,
+    target,
 };
 
 /// The maximum number of unlisted requests that are recorded.
@@ -76,7 +76,7 @@ impl Scripted {
     fn of(exchange: &Exchange) -> Result<Self, String> {
         let Exchange { method, url, status, headers, body, json } = exchange;
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is not an HTTP method"))?;
-        let url = network::normal(url)?;
+        let url = target::normal(url)?;
         let mut response = Response::builder().status(*status);
         if json.is_some() && !headers.keys().any(|name| name.eq_ignore_ascii_case(CONTENT_TYPE.as_str())) {
             response = response.header(CONTENT_TYPE, "application/json");

@@ -35,8 +35,13 @@ pub struct Dir {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RawDir {
+    /// The folder.
     pub host: String,
+    /// The path at which the plugin sees the folder.
+    ///
+    /// Default: the folder's own path
     pub guest: Option<String>,
+    /// The access: `"read"` or `"read-write"`.
     pub access: String,
 }
 

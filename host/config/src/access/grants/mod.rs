@@ -25,10 +25,24 @@ pub mod roots;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct RawGrants {
+    /// The access to the folders that the client has opened (roots): `"read"` or `"read-write"`. Without this key, none.
     pub roots: Option<String>,
+    /// Folders that the operator opens.
+    ///
+    /// Default: `[]`
     pub dirs: Vec<dirs::RawDir>,
+    /// Environment variables: a name, whose value the plugin sees, or `{ name = "API_KEY", secret = "github" }`, a placeholder that is
+    /// replaced by the secret in headers.
+    ///
+    /// Default: `[]`
     pub env: Vec<env::RawEnv>,
+    /// What the plugin may ask the client: `"elicitation"`, `"sampling"`, `"roots"`.
+    ///
+    /// Default: `[]`
     pub ask: Vec<String>,
+    /// The HTTP requests that the plugin may send: a URL, which allows `GET` and `HEAD` for everything below it, or a table.
+    ///
+    /// Default: `[]`
     pub http: Vec<rule::RawRule>,
 }
 

@@ -1,32 +1,26 @@
-//! Generates the schema from the types that the config is read into. The descriptions of keys come from examples/wharf.toml, which has
-//! a comment on every key.
+//! Generates the schema from the types that the config is read into; the descriptions of keys are the doc comments of their fields.
 
 use anyhow::Result;
 use schemars::{generate::SchemaSettings, transform::RecursiveTransform};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::config::raw;
 
-const EXAMPLE: &str = include_str!("../../../../../examples/wharf.toml");
-
-fn schema() -> Result<Value> {
+/// Generates the schema.
+pub fn schema() -> Result<Value> {
     // Editors support draft 7. With inlined subschemas, they also show the description of a key that several tables have.
     let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
-    let settings = settings.with_transform(RecursiveTransform(without_null));
+    let settings = settings.with_transform(RecursiveTransform(for_editors));
     let mut schema = serde_json::to_value(settings.into_generator().into_root_schema_for::<raw::Config>())?;
     if let Some(root) = schema.as_object_mut() {
         root.insert("title".into(), "wharf.toml".into());
     }
-    for comment in KeyComment::all(EXAMPLE) {
-        for key in keys(&mut schema, &comment.path) {
-            key.insert("description".into(), comment.text.clone().into());
-        }
-    }
     Ok(schema)
 }
 
-/// Removes null types, since TOML has no null and optional keys are left out, and number formats of Rust, which editors do not know.
-fn without_null(schema: &mut schemars::Schema) {
+/// Removes null types, since TOML has no null and optional keys are left out, and number formats of Rust, which editors do not know. Joins
+/// the lines of each paragraph of a description.
+fn for_editors(schema: &mut schemars::Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     let is_null = |one: &Value| one == "null" || one.get("type").is_some_and(|kind| kind == "null");
     for name in ["type", "anyOf"] {
@@ -36,110 +30,44 @@ fn without_null(schema: &mut schemars::Schema) {
                 let only = only.clone();
                 object.remove(name);
                 match only {
-                    Value::Object(only) => object.extend(only),
+                    // The description of the key says more than that of its type.
+                    Value::Object(only) => {
+                        for (name, value) in only {
+                            object.entry(name).or_insert(value);
+                        }
+                    }
                     only => drop(object.insert(name.into(), only)),
                 }
             }
         }
     }
     object.remove("format");
+    if let Some(Value::String(text)) = object.get_mut("description") {
+        *text = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect::<Vec<_>>().join("\n\n");
+    }
     if object.get("default").is_some_and(Value::is_null) {
         object.remove("default");
     }
 }
 
-/// Returns the schemas of a key: one for each way to write the table that the key is in.
-fn keys<'a>(schema: &'a mut Value, path: &[String]) -> Vec<&'a mut Map<String, Value>> {
-    let Some(object) = schema.as_object_mut() else { return Vec::new() };
-    let Some((first, rest)) = path.split_first() else { return vec![object] };
-    let mut found = Vec::new();
-    for (name, below) in object.iter_mut() {
-        match (name.as_str(), below) {
-            ("properties", Value::Object(properties)) => {
-                found.extend(properties.get_mut(first).into_iter().flat_map(|key| keys(key, rest)));
-            }
-            // A table whose keys are names, such as [plugins].
-            ("additionalProperties", names @ Value::Object(_)) => found.extend(keys(names, rest)),
-            ("items", items @ Value::Object(_)) => found.extend(keys(items, path)),
-            ("anyOf", Value::Array(ways)) => found.extend(ways.iter_mut().flat_map(|way| keys(way, path))),
-            _ => {}
-        }
-    }
-    found
-}
-
-/// The comment on a key or a table in the example.
-#[derive(Debug, PartialEq)]
-struct KeyComment {
-    path: Vec<String>,
-    text: String,
-}
-
-impl KeyComment {
-    fn all(example: &str) -> Vec<Self> {
-        let mut all: Vec<Self> = Vec::new();
-        let mut table: Vec<String> = Vec::new();
-        // Whether a line with only a comment would continue the comment of the line before it.
-        let mut continues = false;
-        for line in example.lines() {
-            let line = uncommented(line);
-            let (code, comment) = line.split_at(comment_of(line));
-            let comment = comment.trim_start_matches(['#', ' ']).trim_end();
-            let (path, is_new) = match code.trim().split_once('=') {
-                _ if code.trim().is_empty() => (Vec::new(), false),
-                _ if code.starts_with('[') => {
-                    table = code.trim().trim_matches(['[', ']']).split('.').map(ToOwned::to_owned).collect();
-                    (table.clone(), true)
-                }
-                Some((key, _)) => (table.iter().cloned().chain([key.trim().to_owned()]).collect(), true),
-                None => (Vec::new(), false),
-            };
-            match all.last_mut() {
-                _ if is_new && !comment.is_empty() => all.push(Self { path, text: comment.to_owned() }),
-                Some(last) if continues && line.starts_with(' ') => {
-                    last.text.push(' ');
-                    last.text.push_str(comment);
-                }
-                _ => {}
-            }
-            continues = (is_new && !comment.is_empty()) || (continues && line.starts_with(' '));
-        }
-        all
-    }
-}
-
-/// Returns the line without the `# ` that comments out a key or the header of a table.
-fn uncommented(line: &str) -> &str {
-    let is_code = |code: &str| {
-        let name = code.trim_start_matches('[').split(['=', ']']).next().unwrap_or_default().trim();
-        let is_name = |character: char| character.is_ascii_lowercase() || matches!(character, '_' | '.');
-        !name.is_empty() && name.chars().all(is_name) && code.contains(['=', ']'])
-    };
-    line.strip_prefix("# ").filter(|code| is_code(code)).unwrap_or(line)
-}
-
-/// Returns where the comment of a line begins. For a line without a comment, this is its end.
-fn comment_of(line: &str) -> usize {
-    let mut quote = None;
-    for (at, character) in line.char_indices() {
-        match (quote, character) {
-            (None, '#') => return at,
-            (None, '"' | '\'') => quote = Some(character),
-            (Some(open), close) if open == close => quote = None,
-            _ => {}
-        }
-    }
-    line.len()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, env, fs, path::Path};
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        env, fs,
+        path::Path,
+    };
 
     use super::*;
+    use crate::config::{
+        defaults,
+        schema::reference::{self, default_of},
+    };
 
-    const FILE: &str = "docs/wharf.schema.json";
-    /// The environment variable that makes the test write the file.
+    const EXAMPLE: &str = include_str!("../../../../../examples/wharf.toml");
+    const SCHEMA: &str = "docs/wharf.schema.json";
+    const REFERENCE: &str = "docs/config.md";
+    /// The environment variable that makes the test write the files.
     const WRITE: &str = "WRITE_SCHEMA";
 
     fn validator() -> jsonschema::Validator {
@@ -152,6 +80,16 @@ mod tests {
 
     fn root() -> &'static Path {
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+    }
+
+    /// Returns the line without the `# ` that comments out a key or the header of a table.
+    fn uncommented(line: &str) -> &str {
+        let is_code = |code: &str| {
+            let name = code.trim_start_matches('[').split(['=', ']']).next().unwrap_or_default().trim();
+            let is_name = |character: char| character.is_ascii_lowercase() || matches!(character, '_' | '.');
+            !name.is_empty() && name.chars().all(is_name) && code.contains(['=', ']'])
+        };
+        line.strip_prefix("# ").filter(|code| is_code(code)).unwrap_or(line)
     }
 
     /// The names of all keys.
@@ -173,15 +111,18 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_beside_the_docs_is_this_one() {
+    fn the_generated_files_are_up_to_date() {
         let made = schema().unwrap();
-        if env::var_os(WRITE).is_some() {
-            fs::write(root().join(FILE), serde_json::to_string_pretty(&made).unwrap() + "\n").unwrap();
+        let texts = [(SCHEMA, serde_json::to_string_pretty(&made).unwrap() + "\n"), (REFERENCE, reference::of(&made))];
+        for (file, text) in texts {
+            if env::var_os(WRITE).is_some() {
+                fs::write(root().join(file), &text).unwrap();
+            }
+            let written = fs::read_to_string(root().join(file)).unwrap();
+            let again = "cargo test --release -p wharf-config --lib the_generated_files";
+            assert!(written == text, "the config has changed: run `{WRITE}=1 {again}` to write {file} again");
         }
-        let written: Value = serde_json::from_slice(&fs::read(root().join(FILE)).unwrap()).unwrap();
-        let again = "cargo test --release --lib the_schema_beside_the_docs";
-        assert!(written == made, "the config has changed: run `{WRITE}=1 {again}` to write {FILE} again");
-        assert!(EXAMPLE.starts_with(&format!("#:schema ../{FILE}\n")));
+        assert!(EXAMPLE.starts_with(&format!("#:schema ../{SCHEMA}\n")));
     }
 
     #[test]
@@ -208,22 +149,119 @@ mod tests {
     }
 
     #[test]
-    fn editors_show_what_the_example_says() {
+    fn every_key_has_a_description() {
+        fn missing(place: &str, schema: &Value, into: &mut Vec<String>) {
+            match schema {
+                Value::Object(object) => {
+                    for (name, below) in object {
+                        if let (true, Value::Object(keys)) = (name == "properties", below) {
+                            for (key, schema) in keys {
+                                let place = format!("{place}.{key}");
+                                let text = schema["description"].as_str().unwrap_or_default();
+                                if !text.ends_with(['.', '`', ')']) && !text.contains("\n\nDefault: ") {
+                                    into.push(format!("{place}: {text}"));
+                                }
+                                missing(&place, schema, into);
+                            }
+                        } else {
+                            missing(place, below, into);
+                        }
+                    }
+                }
+                Value::Array(all) => all.iter().for_each(|one| missing(place, one, into)),
+                _ => {}
+            }
+        }
+        let mut all = Vec::new();
+        missing("", &schema().unwrap(), &mut all);
+        assert_eq!(all, [""; 0]);
+    }
+
+    #[test]
+    fn editors_show_the_doc_comments() {
         let schema = schema().unwrap();
         for (place, expected) in [
             (
                 "/properties/http/properties/drain_s",
-                "how long requests under way may take after shutdown begins; 0 to 600",
+                "How long requests under way may take after shutdown begins, from 0 to 600 seconds.\n\nDefault: `30`",
             ),
-            ("/properties/roles/additionalProperties/properties/when", "any of which holds: scope, group"),
-            ("/properties/auth/properties/issuers/items/properties/typ", "or \"at+jwt\""),
-            ("/properties/plugins/additionalProperties/properties/grants/properties/roots", "left out = none"),
+            ("/properties/roles/additionalProperties/properties/when", "or a list of tables, any of which holds"),
+            ("/properties/auth/properties/issuers/items/properties/typ", "or `\"at+jwt\"`"),
+            ("/properties/plugins/additionalProperties/properties/grants/properties/roots", "Without this key, none"),
             ("/properties/plugins/additionalProperties/properties/confirm", "names of tools, such as"),
+            ("/properties/secrets/additionalProperties/properties/command", "prints the secret within 10 s"),
+            ("/properties/plugins/additionalProperties/properties/tools", "Without this key, all tools."),
         ] {
             let description = schema.pointer(place).and_then(|key| key["description"].as_str()).unwrap_or_default();
             assert!(description.contains(expected), "{place}: {description}");
         }
         assert_eq!(schema.pointer("/properties/http/properties/listen/type").unwrap(), "string");
+    }
+
+    /// Returns the keys that have a default which is a value of TOML.
+    fn defaults_of(schema: &Value, table: &str) -> BTreeMap<String, Value> {
+        let keys = schema["properties"][table]["properties"].as_object().into_iter().flatten();
+        let literal = |schema: &Value| {
+            let text = default_of(schema["description"].as_str()?)?;
+            let (literal, _) = text.strip_prefix('`')?.split_once('`')?;
+            Some(json(&format!("key = {literal}"))["key"].clone())
+        };
+        keys.filter_map(|(key, schema)| Some((key.clone(), literal(schema)?))).collect()
+    }
+
+    #[test]
+    fn the_example_shows_the_defaults_in_comments() {
+        // Without the keys that are in use, which need not be defaults.
+        let is_comment = |line: &&str| uncommented(line) != *line || line.starts_with('[');
+        let text: String = EXAMPLE.lines().filter(is_comment).map(|line| format!("{}\n", uncommented(line))).collect();
+        let (example, schema) = (json(&text), schema().unwrap());
+        let mut seen = 0;
+        for (table, keys) in example.as_object().unwrap().iter().filter(|(table, _)| *table != "plugins") {
+            for (key, default) in defaults_of(&schema, table) {
+                if let Some(shown) = keys.get(&key) {
+                    seen += 1;
+                    assert_eq!(*shown, default, "[{table}] {key}");
+                }
+            }
+        }
+        assert!(seen > 50, "{seen}");
+    }
+
+    #[test]
+    fn the_documented_defaults_are_those_of_the_code() {
+        let schema = schema().unwrap();
+        for (table, key, default) in [
+            ("http", "listen", defaults::LISTEN.into()),
+            ("http", "socket_mode", defaults::SOCKET_MODE.into()),
+            ("http", "connections", defaults::CONNECTIONS.into()),
+            ("http", "sessions", defaults::SESSIONS.into()),
+            ("http", "session_idle_ms", defaults::SESSION_IDLE_MS.into()),
+            ("http", "listens", defaults::LISTENS.into()),
+            ("http", "drain_s", defaults::DRAIN_S.into()),
+            ("admin", "listen", defaults::ADMIN_LISTEN.into()),
+            ("limits", "total_host_memory_mib", defaults::TOTAL_HOST_MEMORY_MIB.into()),
+            ("limits", "compile_memory_mib", defaults::COMPILE_MEMORY_MIB.into()),
+            ("limits", "compile_timeout_ms", defaults::COMPILE_TIMEOUT_MS.into()),
+            ("limits", "message_kib", defaults::MESSAGE_KIB.into()),
+            ("limits", "page_items", defaults::PAGE_ITEMS.into()),
+            ("limits", "total_tasks", defaults::TOTAL_TASKS.into()),
+            ("limits", "memory_mib", defaults::MEMORY_MIB.into()),
+            ("limits", "timeout_ms", defaults::TIMEOUT_MS.into()),
+            ("limits", "output_kib", defaults::OUTPUT_KIB.into()),
+            ("limits", "http_requests", defaults::HTTP_REQUESTS.into()),
+            ("limits", "http_at_once", defaults::HTTP_AT_ONCE.into()),
+            ("limits", "http_in_kib", defaults::HTTP_IN_KIB.into()),
+            ("limits", "http_out_kib", defaults::HTTP_OUT_KIB.into()),
+            ("limits", "task_timeout_ms", defaults::TASK_TIMEOUT_MS.into()),
+            ("limits", "task_ttl_ms", defaults::TASK_TTL_MS.into()),
+            ("audit", "rotate_mib", defaults::AUDIT_ROTATE_MIB.into()),
+            ("audit", "keep", defaults::AUDIT_KEEP.into()),
+            ("telemetry", "sample", defaults::TELEMETRY_SAMPLE.into()),
+            ("telemetry", "metrics_ms", defaults::TELEMETRY_METRICS_MS.into()),
+        ] {
+            let default: Value = default;
+            assert_eq!(defaults_of(&schema, table).get(key), Some(&default), "[{table}] {key}");
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::observe::{
     trace::{Span, Tracer},
 };
 use wharf_config::config::Telemetry;
-use wharf_egress::tls::Trust;
+use wharf_egress::{Settings, outgoing::Outgoing};
 
 /// The maximum number of runs that wait to be sent, and the maximum number of their spans: about 16 MiB.
 const MAX_QUEUED_RUNS: usize = 4096;
@@ -44,7 +44,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Decides which runs are traced, and hands their spans to the sender thread.
 pub struct Otlp {
     config: Telemetry,
-    trust: Trust,
+    outgoing: Outgoing,
     queue: mpsc::Sender<Vec<Wire>>,
     /// The receiving end of the queue, until the sender thread is started with it.
     receiver: Mutex<Option<mpsc::Receiver<Vec<Wire>>>>,
@@ -57,12 +57,12 @@ pub struct Otlp {
 }
 
 impl Otlp {
-    /// Creates the exporter, without starting its thread. `trust`: the certificate authorities that are trusted for the collector.
-    pub fn new(config: &Telemetry, trust: Trust) -> Arc<Self> {
+    /// Creates the exporter, without starting its thread. `egress`: the proxy and the certificates to reach the collector.
+    pub fn new(config: &Telemetry, egress: &Settings) -> Arc<Self> {
         let (queue, receiver) = mpsc::channel(MAX_QUEUED_RUNS);
         Arc::new(Self {
             config: config.clone(),
-            trust,
+            outgoing: Outgoing::new(egress),
             queue,
             receiver: Mutex::new(Some(receiver)),
             waiting: Arc::default(),
@@ -77,7 +77,7 @@ impl Otlp {
         let Some(receiver) = self.receiver.lock().take() else { return Ok(()) };
         let ((stop, stopped), (end, ended)) = (oneshot::channel(), oneshot::channel());
         let shared = sender::Shared { metrics, lost: Arc::clone(&self.lost), waiting: Arc::clone(&self.waiting) };
-        sender::start(self.config.clone(), self.trust.clone(), shared, receiver, stopped, end)?;
+        sender::start(self.config.clone(), self.outgoing.clone(), shared, receiver, stopped, end)?;
         *self.stop.lock() = Some(stop);
         *self.ended.lock() = Some(ended);
         Ok(())
@@ -132,12 +132,9 @@ mod tests {
         observers::{All, Begun, Observers},
         record::{Action, Ended, RequestFacts},
     };
-    use wharf_config::config::Target;
-
     fn config() -> Telemetry {
         Telemetry {
-            otlp: String::new(),
-            target: Target { encrypted: false, host: "a".into(), port: 80, path: String::new() },
+            otlp: "http://a".into(),
             sample: 1.0,
             trust_parent: false,
             propagate: false,
@@ -150,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_nobody_takes_is_lost_and_counted() {
-        let otlp = Otlp::new(&config(), Trust::default());
+        let otlp = Otlp::new(&config(), &Settings::default());
         let tracer = Some(Arc::clone(&otlp) as Arc<dyn Tracer>);
         let observers = Observers::new(All { tracer, ..All::default() });
         for _ in 0..MAX_QUEUED_RUNS + 10 {
@@ -176,7 +173,7 @@ mod tests {
     #[test]
     fn a_share_of_all_calls_is_kept() {
         for (sample, least, most) in [(0.0, 0, 0), (0.5, 4000, 6000), (1.0, 10_000, 10_000)] {
-            let otlp = Otlp::new(&Telemetry { sample, ..config() }, Trust::default());
+            let otlp = Otlp::new(&Telemetry { sample, ..config() }, &Settings::default());
             let kept = (0..10_000).filter(|_| otlp.begin(None).is_some()).count();
             assert!((least..=most).contains(&kept), "{kept} of {sample}");
         }

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::telemetry::metrics::{Lost, Metrics};
 use wharf_config::config::Telemetry;
-use wharf_egress::tls::{Roots, Tls, Trust};
+use wharf_egress::outgoing::Outgoing;
 
 /// The maximum number of runs in a batch, and the maximum number of spans in a message.
 const MAX_BATCH_RUNS: usize = 512;
@@ -65,7 +65,7 @@ pub struct Shared {
 /// Starts the thread. It ends when `stop` is dropped and the queue is empty, and then notifies `end`.
 pub fn start(
     config: Telemetry,
-    trust: Trust,
+    outgoing: Outgoing,
     shared: Shared,
     queue: mpsc::Receiver<Vec<Span>>,
     stop: oneshot::Receiver<()>,
@@ -74,8 +74,7 @@ pub fn start(
     // A separate runtime, so that sending does not slow down the threads that serve clients.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("no runtime for telemetry")?;
-    let tls = Arc::new(Tls::new(&Arc::new(Roots::new(trust))));
-    let post = Post { target: config.target.clone(), headers: config.headers.clone(), tls };
+    let post = Post { url: config.otlp.clone(), headers: config.headers.clone(), outgoing };
     let sender = Sender { config, post, shared, since: now(), instance: instance(), warned: None, reported_lost: 0 };
     let run = move || {
         runtime.block_on(sender.run(queue, stop));

@@ -5,10 +5,8 @@
 //! they are lost, and a later line says how many.
 
 use std::{
-    fs::{File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -26,6 +24,7 @@ use wharf_protocol::Request;
 use super::connections::Remote;
 use crate::client::server::Server;
 use wharf_base::{
+    appended::{self, Appended, Place, with_suffix},
     guard::{check_trusted_directory, check_trusted_file},
     paths::FileId,
     principal::Principal,
@@ -273,11 +272,8 @@ impl<W: Write> Write for Counting<W> {
 
 /// The log's file. Other programs may move it away at any time; then a new one is created.
 struct LogFile {
-    path: PathBuf,
+    file: Appended,
     max_bytes: u64,
-    open: File,
-    identity: Option<FileId>,
-    bytes: u64,
 }
 
 impl LogFile {
@@ -287,47 +283,28 @@ impl LogFile {
         if FileId::at(path).is_some() {
             check_trusted_file(path, "log")?;
         }
-        let (open, bytes) = begin(path).with_context(|| format!("{} cannot be written", path.display()))?;
-        Ok(Self { path: path.to_owned(), max_bytes, open, identity: FileId::at(path), bytes })
+        let file = appended::open(path).and_then(|file| Appended::new(path, file));
+        let file = file.with_context(|| format!("{} cannot be written", path.display()))?;
+        Ok(Self { file, max_bytes })
     }
-
-    fn renew(&mut self) -> io::Result<()> {
-        (self.open, self.bytes) = begin(&self.path)?;
-        self.identity = FileId::at(&self.path);
-        Ok(())
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a log that the operator names")]
-fn begin(path: &Path) -> io::Result<(File, u64)> {
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
-    let bytes = file.metadata()?.len();
-    Ok((file, bytes))
 }
 
 impl Write for LogFile {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if FileId::at(&self.path) != self.identity {
-            self.renew()?;
+        if self.file.place() != Place::Same {
+            self.file.reopen()?;
         }
-        if self.bytes > 0 && self.bytes + line.len() as u64 > self.max_bytes {
-            let mut aside = self.path.clone().into_os_string();
-            aside.push(".1");
+        if self.file.length() > 0 && self.file.length() + line.len() as u64 > self.max_bytes {
             #[expect(clippy::disallowed_methods, reason = "wharf created this file")]
-            std::fs::rename(&self.path, aside)?;
-            self.renew()?;
+            std::fs::rename(self.file.path(), with_suffix(self.file.path(), ".1"))?;
+            self.file.reopen()?;
         }
-        if let Err(error) = self.open.write_all(line) {
-            // Half a line would spoil the next one. A file can be truncated even on a full disk.
-            self.open.set_len(self.bytes).ok();
-            return Err(error);
-        }
-        self.bytes += line.len() as u64;
+        self.file.write(line)?;
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.open.flush()
+        Ok(())
     }
 }
 
@@ -373,13 +350,9 @@ mod tests {
         log.write_all(b"four\n").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "four\n");
         assert_eq!(std::fs::read_to_string(&aside).unwrap(), "one line\n");
-        let full = LogFile {
-            path: "/dev/full".into(),
-            max_bytes: 10,
-            open: begin(Path::new("/dev/full")).unwrap().0,
-            identity: FileId::at(Path::new("/dev/full")),
-            bytes: 0,
-        };
+        let full = Path::new("/dev/full");
+        let file = Appended::new(full, appended::open(full).unwrap()).unwrap();
+        let full = LogFile { file, max_bytes: 10 };
         Counting::new(full, &unwritten).write_all(b"five\n").unwrap();
         assert_eq!(unwritten.load(Ordering::Relaxed), 3);
     }

@@ -6,6 +6,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::connections::{Peer, Remote};
 use wharf_base::{
+    headers::{bearer, single},
     principal::Principal,
     refusals::{Reason, What},
 };
@@ -157,22 +158,20 @@ pub fn principal(config: &Http, headers: &HeaderMap, peer: &Peer) -> Result<Prin
             (None, Remote::Address(_)) => Ok(Principal::Anonymous),
         },
         Some(token) => match bearer(headers) {
-            Some(given) if token.matches(given) => Ok(token.principal().clone()),
-            Some(_) => Err(Refusal::WrongToken),
-            None => Err(Refusal::NoToken),
+            Ok(Some(given)) if token.matches(given) => Ok(token.principal().clone()),
+            Ok(None | Some("")) | Err(_) => Err(Refusal::NoToken),
+            Ok(Some(_)) => Err(Refusal::WrongToken),
         },
     }
 }
 
 /// Returns the value of a header that occurs exactly once.
-fn single(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next()?.to_str().ok()?;
-    values.next().is_none().then_some(value)
+fn only(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    single(headers, name).ok().flatten()
 }
 
 fn host_allowed(config: &Http, headers: &HeaderMap) -> bool {
-    let Some(host) = single(headers, header::HOST) else { return false };
+    let Some(host) = only(headers, header::HOST) else { return false };
     let name = without_port(host);
     let local = ["localhost", "127.0.0.1", "[::1]"].iter().any(|local| name.eq_ignore_ascii_case(local));
     // If the server listens on a specific address, that address is a name of it too.
@@ -201,30 +200,24 @@ fn without_port(host: &str) -> &str {
 fn origin_allowed(config: &Http, headers: &HeaderMap) -> bool {
     let listed = |origin: &str| config.allowed_origins.iter().any(|allowed| allowed == origin);
     if headers.contains_key(header::ORIGIN) {
-        return single(headers, header::ORIGIN)
+        return only(headers, header::ORIGIN)
             .is_some_and(|origin| listed(origin) || is_own(origin, headers, config.tls.is_some()));
     }
     // Without `Origin`, the request may still be from a web page, such as one that loads an image or a script.
     !headers.contains_key(FETCH_SITE)
-        || single(headers, FETCH_SITE).is_some_and(|site| site == "none" || site == "same-origin")
+        || only(headers, FETCH_SITE).is_some_and(|site| site == "none" || site == "same-origin")
 }
 
 /// Whether an origin is this server, whose `Host` was checked before. `secure`: the server speaks TLS, so that a page from an origin
 /// without TLS came from another server of the same name. A server without TLS may be behind a proxy that terminates it.
 fn is_own(origin: &str, headers: &HeaderMap, secure: bool) -> bool {
-    let host = single(headers, header::HOST).unwrap_or_default();
+    let host = only(headers, header::HOST).unwrap_or_default();
     let is = |scheme: &str, port: &str| {
         // Browsers leave out the default port of a scheme; other clients may write it.
         let plain = |authority: &'_ str| authority.strip_suffix(port).unwrap_or(authority).to_ascii_lowercase();
         origin.strip_prefix(scheme).is_some_and(|own| plain(own) == plain(host))
     };
     is("https://", ":443") || (!secure && is("http://", ":80"))
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = single(headers, header::AUTHORIZATION)?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use wharf_protocol::{Method, Request, RpcError, header::decode_value};
 
+use wharf_base::headers;
+
 /// The maximum number of header fields of a request. A field takes far more memory than the few bytes that it may have. The HTTP library
 /// has the same limit for HTTP/1.1.
 pub const MAX_FIELDS: usize = 100;
@@ -27,12 +29,10 @@ pub fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     })
 }
 
-/// Returns the value of a header that may occur at most once.
+/// Returns the value of a header that may occur at most once, without blanks around it. The error is for the client.
 pub fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
-    let mut values = headers.get_all(name).iter();
-    let wrong = || RpcError::header_mismatch(format!("the header {name} is malformed, or occurs twice"));
-    let value = values.next().map(|value| value.to_str().map(str::trim).map_err(|_| wrong())).transpose()?;
-    if values.next().is_some() { Err(wrong()) } else { Ok(value) }
+    let value = headers::single(headers, name).map(|value| value.map(str::trim));
+    value.map_err(|_| RpcError::header_mismatch(format!("the header {name} is malformed, or occurs twice")))
 }
 
 /// Checks `Mcp-Name`, which repeats the name or URI in the parameters of the methods that have one.

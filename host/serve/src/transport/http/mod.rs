@@ -23,6 +23,7 @@ pub mod routes;
 pub mod sessions;
 mod sips;
 pub mod socket;
+mod sse;
 pub mod sse_legacy;
 mod status;
 pub mod tls;

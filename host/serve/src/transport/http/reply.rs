@@ -21,6 +21,7 @@ use super::{
     body::{Hold, Pieces},
     connections::Busy,
     refused::JSON,
+    sse,
     status::{self, Hint},
 };
 use crate::{
@@ -158,16 +159,12 @@ struct Events {
     hold: Option<Hold>,
 }
 
-pub fn event(text: &str) -> Bytes {
-    format!("event: message\ndata: {text}\n\n").into()
-}
-
 impl Stream for Events {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if let Some(first) = self.first.take() {
-            return Poll::Ready(Some(Ok(event(&first))));
+            return Poll::Ready(Some(Ok(sse::message(&first))));
         }
         if self.over {
             return Poll::Ready(None);
@@ -187,17 +184,17 @@ impl Stream for Events {
             },
         };
         if let Some(message) = message {
-            return Poll::Ready(Some(Ok(event(&message.text))));
+            return Poll::Ready(Some(Ok(sse::message(&message.text))));
         }
         if let Some(answer) = self.running.ended.take() {
             self.over = true;
             return Poll::Ready(answer.map(|reply| {
                 self.hold = Some(reply.hold);
-                Ok(event(&reply.text.into_string()))
+                Ok(sse::message(&reply.text.into_string()))
             }));
         }
         match self.keep_alive.poll_tick(cx) {
-            Poll::Ready(_) => Poll::Ready(Some(Ok(Bytes::from_static(b": alive\n\n")))),
+            Poll::Ready(_) => Poll::Ready(Some(Ok(sse::ALIVE))),
             Poll::Pending => Poll::Pending,
         }
     }

@@ -26,6 +26,7 @@ use super::{
     body::Hold,
     connections::Busy,
     reply::{KEEP_ALIVE_INTERVAL, Running},
+    sse::{self, Event},
 };
 use crate::client::session::Session;
 use wharf_base::{
@@ -336,16 +337,14 @@ impl EventLog {
 
     fn event(&self, number: u64, text: &str) -> Bytes {
         // The first revision has no event ids.
-        if !self.revision.has(Feature::EventIds) {
-            return format!("event: message\ndata: {text}\n\n").into();
-        }
-        format!("id: {}-{number}\nevent: message\ndata: {text}\n\n", self.number).into()
+        let id = self.revision.has(Feature::EventIds).then_some((self.number, number));
+        Event { id, name: Some("message"), data: Some(text), retry: None }.bytes()
     }
 
     /// The event that opens a stream. It tells the client the id to resume from, and after how long to do so.
     fn priming(&self, next: u64) -> Bytes {
-        format!("id: {}-{}\nretry: {}\ndata: \n\n", self.number, next.saturating_sub(1), RETRY_INTERVAL.as_millis())
-            .into()
+        let id = Some((self.number, next.saturating_sub(1)));
+        Event { id, retry: Some(RETRY_INTERVAL), data: Some(""), name: None }.bytes()
     }
 }
 
@@ -409,7 +408,7 @@ impl Reader {
                 }
                 if state.ended {
                     let told = std::mem::replace(&mut self.dismissed, true);
-                    let last = || format!("retry: {}\n\n", RETRY_INTERVAL.as_millis()).into();
+                    let last = || Event { retry: Some(RETRY_INTERVAL), ..Event::default() }.bytes();
                     let tells = state.dismissed && !told && log.revision.has(Feature::EventIds);
                     return tells.then(last);
                 }
@@ -431,7 +430,7 @@ impl Reader {
                 changed = self.changes.changed() => changed.ok()?,
                 () = leave => return None,
                 () = over => return None,
-                _ = self.keep_alive.tick() => return Some(Bytes::from_static(b": alive\n\n")),
+                _ = self.keep_alive.tick() => return Some(sse::ALIVE),
             }
         }
     }

@@ -28,7 +28,8 @@ use super::{
     headers::accepts,
     listens::Listen,
     refused::Refused,
-    reply::{KEEP_ALIVE_INTERVAL, accepted, ending, event, event_stream},
+    reply::{KEEP_ALIVE_INTERVAL, accepted, ending, event_stream},
+    sse::{self, Event},
 };
 use crate::{
     client::outbox::{Outbox, Queued},
@@ -77,7 +78,9 @@ async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> Http
     let shown = server.credentials_end(&caller);
     streams.by_id.lock().insert(id.clone(), (caller.principal().clone(), Arc::clone(&pipe)));
     let open = Open {
-        greeting: Some(format!("event: endpoint\ndata: messages?session={id}\n\n").into()),
+        greeting: Some(
+            Event { name: Some("endpoint"), data: Some(&format!("messages?session={id}")), ..Event::default() }.bytes(),
+        ),
         messages,
         keep_alive: interval_at(Instant::now() + KEEP_ALIVE_INTERVAL, KEEP_ALIVE_INTERVAL),
         closing,
@@ -118,7 +121,7 @@ impl Open {
             return Some(greeting);
         }
         if self.over {
-            return self.messages.try_recv().ok().map(|message| event(&message.text));
+            return self.messages.try_recv().ok().map(|message| sse::message(&message.text));
         }
         loop {
             let ending = self.finished.is_some();
@@ -130,16 +133,16 @@ impl Open {
             };
             tokio::select! {
                 biased;
-                message = self.messages.recv() => return message.map(|message| event(&message.text)),
+                message = self.messages.recv() => return message.map(|message| sse::message(&message.text)),
                 () = finished => {
                     self.over = true;
-                    return self.messages.try_recv().ok().map(|message| event(&message.text));
+                    return self.messages.try_recv().ok().map(|message| sse::message(&message.text));
                 }
                 () = self.closing.cancelled(), if !ending => {
                     let tracker = self.listed.pipe.end();
                     self.finished = Some(Box::pin(async move { tracker.wait().await }));
                 }
-                _ = self.keep_alive.tick() => return Some(Bytes::from_static(b": alive\n\n")),
+                _ = self.keep_alive.tick() => return Some(sse::ALIVE),
             }
         }
     }

@@ -1,0 +1,118 @@
+//! `[roots]`, `[egress]`, `[audit]` and `[telemetry]`: what wharf reaches outside of plugins.
+
+use serde::Deserialize;
+
+use super::value::{FromEnv, InFileOrder, Value};
+
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Roots {
+    /// The folders that client roots must be in.
+    ///
+    /// Default: over stdio, the home directory; over HTTP, none
+    pub within: Option<Vec<String>>,
+    /// Folders that are open as roots for all clients; `--root` adds to them.
+    ///
+    /// Default: `[]`
+    pub fixed: Vec<String>,
+    /// Whose roots are used: `"client"`: those of the client, or the fixed ones if no client root is usable; `"operator"`: the fixed ones
+    /// only; `"both"`.
+    ///
+    /// Default: `"client"`; with `--root`, `"both"`
+    pub from: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Egress {
+    /// The certificates that are trusted: `"system"`, or `"built-in"`: those of Mozilla.
+    ///
+    /// Default: `"system"`
+    pub roots: Option<String>,
+    /// Files with further certificates that are trusted, in PEM.
+    ///
+    /// Default: `[]`
+    pub ca: Vec<String>,
+    /// The URL of an HTTP proxy, or `{ env = "HTTPS_PROXY" }`. A proxy is only used if it is named here. wharf's own requests to this machine
+    /// do not go through it.
+    pub proxy: Option<Proxy>,
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "the URL of a proxy, or { env = … }")]
+pub enum Proxy {
+    Url(String),
+    Named(FromEnv),
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Audit {
+    /// The file of the log, in a folder of its own, such as `audit/audit.jsonl`. Only one process may write it.
+    pub file: String,
+    /// What is recorded of arguments: `"digest"`: which arguments are equal; `"redacted"`: also their structure; `"full"`: everything.
+    ///
+    /// Default: `"digest"`
+    pub arguments: Option<String>,
+    /// What happens while the log cannot be written: `"refuse"`: calls are refused; `"continue"`: they run without a record.
+    ///
+    /// Default: `"refuse"`
+    pub on_failure: Option<String>,
+    /// A file is rotated before it grows beyond this size.
+    ///
+    /// Default: `64`
+    pub rotate_mib: Option<usize>,
+    /// The number of old files that are kept. The newest is `audit.jsonl.1`.
+    ///
+    /// Default: `8`
+    pub keep: Option<usize>,
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Telemetry {
+    /// The base URL of the collector, such as `http://127.0.0.1:4318`. wharf adds `/v1/traces` and `/v1/metrics`.
+    pub otlp: String,
+    /// The protocol; there is only one.
+    ///
+    /// Default: `"http/protobuf"`
+    pub protocol: Option<String>,
+    /// The fraction of calls that are traced, from 0 to 1.
+    ///
+    /// Default: `0.01`
+    pub sample: Option<f64>,
+    /// Whether the client decides if a request that belongs to its trace is traced.
+    ///
+    /// Default: `false`
+    #[serde(default)]
+    pub trust_parent: bool,
+    /// Whether HTTP requests of plugins propagate the trace.
+    ///
+    /// Default: `false`
+    #[serde(default)]
+    pub propagate: bool,
+    /// How often metrics are sent; 0 = never.
+    ///
+    /// Default: `60000`
+    pub metrics_ms: Option<u64>,
+    /// The name of this server, `service.name`.
+    ///
+    /// Default: `"wharf"`
+    pub service: Option<String>,
+    /// Further attributes of this server, such as `{ "deployment.environment.name" = "prod" }`.
+    ///
+    /// Default: `{}`
+    #[serde(default)]
+    pub attributes: InFileOrder<String>,
+    /// Headers that are sent with each message. A value is a text, `{ secret = "NAME" }` for a secret in `[secrets]`, or
+    /// `{ env = "NAME" }` for an environment variable.
+    ///
+    /// Default: `{}`
+    #[serde(default)]
+    pub headers: InFileOrder<Value>,
+}

@@ -1,0 +1,187 @@
+//! `[plugins.<id>]`: where a plugin comes from, what of it is published, and its grants; and `[approvals]`.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{
+        MapAccess, SeqAccess, Visitor,
+        value::{MapAccessDeserializer, SeqAccessDeserializer},
+    },
+};
+
+use super::{
+    limits::PluginLimits,
+    value::{Command, InFileOrder},
+};
+use crate::access::grants;
+
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Approvals {
+    /// Who asks the person: `"client"`, or `{ command = [ … ] }`, a program of the operator.
+    ///
+    /// Default: `"client"`
+    pub ask: Option<Asker>,
+    /// The longest validity that a person can choose for an approval: `"never"` (one call), `"session"` or `"always"`.
+    ///
+    /// Default: `"session"`
+    pub remember: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "\"client\", or { command = [ … ] }")]
+pub enum Asker {
+    Word(String),
+    Program(Command),
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "\"all\", \"writes\", \"destructive\", or a list of names of tools")]
+pub enum Confirm {
+    Word(String),
+    Tools(Vec<String>),
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Plugin {
+    /// The component's file.
+    pub path: Option<String>,
+    /// The name of a plugin in the binary, instead of `path`: `fetch`, `files`, `git`, `memory`, `sequentialthinking` or `time`.
+    pub builtin: Option<String>,
+    /// The SHA-256 of the file, as 64 hexadecimal digits: any other file is refused. `wharf add` writes it.
+    pub sha256: Option<String>,
+    /// The text before the names of tools and prompts; `""` publishes them unchanged.
+    ///
+    /// Default: the id and `_`
+    pub prefix: Option<String>,
+    /// How a component that was not made for wharf is served: `"functions"`: its functions are tools; `"command"`
+    /// (docs/adapter.md).
+    ///
+    /// Default: detected
+    pub adapter: Option<String>,
+    /// Whether a command has a tool `run` that takes any arguments.
+    ///
+    /// Default: `false`
+    #[serde(default)]
+    pub command: bool,
+    /// The tools that are published: a list of the plugin's own names, with `*` at the end only; or, for a component that was not made for
+    /// wharf, a table for each tool. Without this key, all tools.
+    pub tools: Option<Tools>,
+    /// The prompts that are published, by the plugin's own names, with `*` at the end only. Without this key, all prompts.
+    pub prompts: Option<Vec<String>>,
+    /// The instances that calls run in: `"fresh"`: a new sandbox for every call; `"reused"`: one instance may serve several calls of the
+    /// same client, one after the other.
+    ///
+    /// Default: `"fresh"`
+    pub instances: Option<String>,
+    /// A text for the model, instead of the plugin's own instructions; at most 2 KiB; `""` = none.
+    pub instructions: Option<String>,
+    /// The calls that a person has to approve: `"writes"`: those that could change something; `"all"`; `"destructive"`; or names of tools,
+    /// such as `["write_*"]`. Without this key, none.
+    pub confirm: Option<Confirm>,
+    /// The plugin's own config, which is passed to it. `{ env = "NAME" }` in it is replaced by the value of the environment variable.
+    ///
+    /// Default: `{}`
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "serde_json::Map<String, serde_json::Value>"))]
+    pub config: toml::Table,
+    /// Limits of this plugin: docs/limits.md.
+    #[serde(default)]
+    pub limits: PluginLimits,
+    /// What the plugin may reach. Without grants, it may reach nothing: docs/permissions.md.
+    #[serde(default)]
+    pub grants: grants::RawGrants,
+}
+
+/// The names of the tools that are published, or a declaration of each tool.
+#[derive(Debug, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(untagged))]
+pub enum Tools {
+    Names(Vec<String>),
+    Declared(InFileOrder<Declared>),
+}
+
+// An untagged enum would not say what is wrong in a table.
+impl<'de> Deserialize<'de> for Tools {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Tools;
+            fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+                formatter.write_str("a list of names, or a table for each tool")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Tools, A::Error> {
+                Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(Tools::Names)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tools, A::Error> {
+                Deserialize::deserialize(MapAccessDeserializer::new(map)).map(Tools::Declared)
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// The declaration of a tool: how its command is started, or how its function is described.
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Declared {
+    /// The tool's description, for the model.
+    pub description: String,
+    /// The arguments of a command. `{name}` is replaced by the value of a parameter; there is no shell. `{name?}` is optional. `{{` and `}}`
+    /// are literal braces.
+    pub argv: Option<Vec<String>>,
+    /// The parameters of a command. One that is not declared here is a string.
+    ///
+    /// Default: `{}`
+    #[serde(default)]
+    pub params: InFileOrder<Param>,
+    /// The standard input of a command, with parameters as in `argv`. Without this key, it is empty.
+    pub stdin: Option<String>,
+    /// The exit codes of success.
+    ///
+    /// Default: `[0]`
+    pub ok_exit: Option<Vec<i32>>,
+    /// The result of a command: `"text"`; `"json"`: structured content; `"all"`: output, errors and exit code.
+    ///
+    /// Default: `"text"`
+    pub output: Option<String>,
+    /// A hint for clients: the tool changes nothing.
+    pub read_only: Option<bool>,
+    /// A hint for clients: the tool may delete or overwrite something.
+    pub destructive: Option<bool>,
+    /// A hint for clients: a second call with the same arguments changes nothing more.
+    pub idempotent: Option<bool>,
+    /// A hint for clients: the tool reaches systems outside, such as the internet.
+    pub open_world: Option<bool>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Param {
+    /// The type: `"string"`, `"integer"`, `"number"`, `"boolean"`, or `"array"`, each item of which is an argument.
+    ///
+    /// Default: `"string"`
+    #[serde(rename = "type")]
+    pub ty: Option<String>,
+    /// The parameter's description, for the model.
+    pub description: Option<String>,
+    /// The value that is used if the model passes none. Without this key, the parameter is required unless it is optional in `argv`.
+    #[cfg_attr(test, schemars(with = "serde_json::Value"))]
+    pub default: Option<toml::Value>,
+    /// The argument that is passed if a boolean is true, such as `-i`.
+    pub flag: Option<String>,
+    /// The values that are allowed.
+    ///
+    /// Default: any
+    #[serde(rename = "enum")]
+    pub one_of: Vec<String>,
+}

@@ -1,0 +1,189 @@
+//! `[server]`, `[http]`, `[admin]` and `[protocol]`: what clients connect to.
+
+use serde::Deserialize;
+
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Server {
+    /// The server's name, for programs.
+    ///
+    /// Default: `"wharf"`
+    pub name: Option<String>,
+    /// The server's name, for people.
+    ///
+    /// Default: `"wharf"`; no title if only `name` is set
+    pub title: Option<String>,
+    /// A description of the server, for people.
+    pub description: Option<String>,
+    /// A text for the model, about all tools together. The instructions of the plugins follow it; together they have at most 8 KiB.
+    pub instructions: Option<String>,
+    /// The URL of a page about this server.
+    pub website: Option<String>,
+    /// Icons of this server.
+    ///
+    /// Default: `[]`
+    pub icons: Vec<Icon>,
+    /// How tools are listed for clients that name no profile: `"full"`, or `"search"`: three tools that find, call and read all others
+    /// (docs/catalogs.md).
+    ///
+    /// Default: `"full"`
+    pub catalog: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Icon {
+    /// A URL that begins with `https://` or `data:image/`.
+    pub src: String,
+    /// The media type, such as `image/png`.
+    pub mime_type: Option<String>,
+    /// The sizes that the icon is made for, such as `48x48`, or `any`.
+    ///
+    /// Default: `[]`
+    #[serde(default)]
+    pub sizes: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Http {
+    /// An address and a port, or `unix:` and the path of a Unix socket, such as `unix:/run/wharf/mcp.sock`.
+    ///
+    /// Default: `"127.0.0.1:7300"`
+    pub listen: Option<String>,
+    /// The mode of the file of a Unix socket: who may connect.
+    ///
+    /// Default: `0o660`
+    pub socket_mode: Option<u32>,
+    /// The URL that clients use. `[auth]` needs it, and clients may send its host in `Host`.
+    pub public_url: Option<String>,
+    /// Whether a description of this server can be read at `…/server-card`: true, or the server's name in it, such as
+    /// `com.example/files`.
+    ///
+    /// Default: `false`
+    pub server_card: Option<ServerCard>,
+    /// The environment variable with the bearer token of clients. Beyond loopback, a token or `[auth]` is required.
+    pub token_env: Option<String>,
+    /// The secret in `[secrets]` that is the bearer token of clients, instead of `token_env`.
+    pub token_secret: Option<String>,
+    /// Host names that clients may use in addition to `localhost`, such as `wharf.example`.
+    ///
+    /// Default: `[]`
+    pub allowed_hosts: Vec<String>,
+    /// The origins of web pages that may connect, such as `https://app.example`.
+    ///
+    /// Default: `[]`
+    pub allowed_origins: Vec<String>,
+    /// The maximum number of connections at once, of which one address gets at most three quarters. There are fewer if files or memory are
+    /// limited.
+    ///
+    /// Default: `4096`
+    pub connections: Option<usize>,
+    /// The maximum number of sessions, of which one client gets at most three quarters.
+    ///
+    /// Default: `1024`
+    pub sessions: Option<usize>,
+    /// How long a session lasts without a request and without an open stream.
+    ///
+    /// Default: `3600000`
+    pub session_idle_ms: Option<u64>,
+    /// The maximum number of open streams for changes, of which one client gets at most three quarters.
+    ///
+    /// Default: `1024`
+    pub listens: Option<usize>,
+    /// The maximum number of requests at once, of which one client gets at most three quarters. Further requests are answered with 503.
+    ///
+    /// Default: `256`, or 64 for each core, up to 4096
+    pub in_flight: Option<usize>,
+    /// After how long event streams of 2025-11-25 are closed, so that their clients reconnect for the rest; 0 = never.
+    ///
+    /// Default: `0`
+    pub poll_after_ms: Option<u64>,
+    /// The file of the access log, with a line for each request, or `"stderr"`. Without this key, there is no access log.
+    pub access_log: Option<String>,
+    /// How long requests under way may take after shutdown begins, from 0 to 600 seconds.
+    ///
+    /// Default: `30`
+    pub drain_s: Option<u64>,
+    /// How long `/readyz` announces the shutdown before it begins, from 0 to 600 seconds.
+    ///
+    /// Default: `0`
+    pub drain_delay_s: Option<u64>,
+    /// HTTPS, with HTTP/2. New paths need a restart, new contents of the files do not: docs/operations.md#tls.
+    pub tls: Option<Tls>,
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// The file of the certificate and its chain, in PEM.
+    pub cert: String,
+    /// The file of the private key, in PEM.
+    pub key: String,
+    /// The file of the authorities whose client certificates are accepted (mTLS), in PEM. Without this key, clients are not asked for
+    /// certificates.
+    pub client_ca: Option<String>,
+    /// Whether clients need a certificate: `"required"` or `"optional"`.
+    ///
+    /// Default: `"required"`
+    pub client_cert: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "true, or a name such as \"com.example/weather\"")]
+pub enum ServerCard {
+    Is(bool),
+    Named(String),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Admin {
+    /// An address and a port.
+    ///
+    /// Default: `"127.0.0.1:9464"`
+    pub listen: Option<String>,
+    /// Host names that clients may use in addition to those of this machine, such as `wharf.internal`.
+    ///
+    /// Default: `[]`
+    pub allowed_hosts: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Protocol {
+    /// Whether 2026-07-28 is served, which has no handshake. Without it, clients that know both fall back to the handshake.
+    ///
+    /// Default: `true`
+    pub modern: Option<bool>,
+    /// Whether the revisions with a handshake are served, 2024-11-05 to 2025-11-25.
+    ///
+    /// Default: `true`
+    pub legacy: Option<bool>,
+    /// Whether HTTP+SSE of 2024-11-05 is served, at `/sse`.
+    ///
+    /// Default: `false`
+    pub sse: Option<bool>,
+    /// The extensions that are served. `"tasks"`: background calls, in both their forms.
+    ///
+    /// Default: `["tasks"]`
+    pub extensions: Option<Vec<String>>,
+    /// The environment variable with a key of 64 hexadecimal digits, which several wharf processes behind one address share. Without this
+    /// key, each process generates its own.
+    pub state_key_env: Option<String>,
+    /// How long clients of 2026-07-28 may cache lists.
+    ///
+    /// Default: `0`
+    pub list_ttl_ms: Option<u64>,
+    /// Who may cache lists: `"private"`, or `"public"`: shared caches may return them to other clients.
+    ///
+    /// Default: `"private"`
+    pub list_scope: Option<String>,
+}

@@ -1,0 +1,156 @@
+//! Writes docs/config.md, the reference of all tables and keys, from the schema.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value};
+
+const INTRODUCTION: &str = "<!-- Made by a test from the doc comments in host/config/src/config/raw. Change them there. -->
+
+# Config reference
+
+All tables and keys of `wharf.toml`. [examples/wharf.toml](../examples/wharf.toml) shows all of them in one file, and `wharf schema` prints
+the JSON Schema for editors. Paths are relative to the config file. wharf reads the file again when it changes, and on SIGHUP. Unknown keys
+are errors.
+";
+
+/// The beginning of the paragraph of a description that is the key's default.
+const DEFAULT: &str = "\n\nDefault: ";
+
+/// Returns the default in a description.
+pub fn default_of(description: &str) -> Option<&str> {
+    description.split_once(DEFAULT).map(|(_, default)| default)
+}
+
+/// Returns the reference as Markdown.
+pub fn of(schema: &Value) -> String {
+    let mut text = INTRODUCTION.to_owned();
+    let (tables, keys): (Vec<_>, Vec<_>) = properties(schema).partition(|(_, key)| !tables(key).is_empty());
+    section(&mut text, "Keys before the first table", "", schema, keys);
+    for (name, table) in tables {
+        let intro = table["description"].as_str().unwrap_or_default();
+        for found in self::tables(table) {
+            write_table(&mut text, name, intro, &found);
+        }
+    }
+    text
+}
+
+/// A table that a key has.
+struct Table<'a> {
+    /// What follows the key's name in the table's header.
+    suffix: &'static str,
+    /// Whether it is one of a list of tables.
+    listed: bool,
+    schema: &'a Value,
+}
+
+/// Writes a table, and below it the tables of its keys.
+fn write_table(text: &mut String, key: &str, intro: &str, table: &Table) {
+    let suffix = if key == "plugins" { ".<id>" } else { table.suffix };
+    let path = format!("{key}{suffix}");
+    let header = if table.listed { format!("`[[{path}]]`") } else { format!("`[{path}]`") };
+    section(text, &header, intro, table.schema, properties(table.schema).collect());
+    for (name, below) in properties(table.schema) {
+        for found in tables(below) {
+            write_table(text, &format!("{path}.{name}"), "", &found);
+        }
+    }
+}
+
+fn section(text: &mut String, header: &str, intro: &str, table: &Value, keys: Vec<(&str, &Value)>) {
+    let required = |name: &str| table["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+    let _ = write!(text, "\n## {header}\n\n");
+    if !intro.is_empty() {
+        let _ = write!(text, "{}\n\n", linked(intro));
+    }
+    text.push_str("| key | type | default | meaning |\n|---|---|---|---|\n");
+    for (name, key) in keys {
+        let description = key["description"].as_str().unwrap_or_default();
+        let (meaning, default) = description.split_once(DEFAULT).unwrap_or((description, ""));
+        let default = if required(name) { "required" } else { default };
+        let cells = [kind(key), default.to_owned(), linked(meaning)].map(|cell| cell.replace('|', "\\|"));
+        let _ = writeln!(text, "| `{name}` | {} |", cells.join(" | ").replace("\n\n", " "));
+    }
+}
+
+/// Returns the keys of a table.
+fn properties(table: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    table["properties"].as_object().into_iter().flatten().map(|(name, key)| (name.as_str(), key))
+}
+
+/// Returns the tables that the value of a key can be, each once. A table with only one key, such as `{ env = … }`, is part of the key's type.
+fn tables(key: &Value) -> Vec<Table<'_>> {
+    let mut found: Vec<Table> = Vec::new();
+    if properties(key).count() > 1 {
+        found.push(Table { suffix: "", listed: false, schema: key });
+    }
+    if let Some(named) = key.get("additionalProperties").filter(|named| named.is_object()) {
+        found.extend(tables(named).into_iter().map(|table| Table { suffix: ".<name>", ..table }));
+    }
+    let ways = key["anyOf"].as_array().into_iter().flatten();
+    // A table comes before a list of such tables.
+    let (lists, others): (Vec<_>, Vec<_>) = ways.partition(|way| way["type"] == "array");
+    found.extend(others.into_iter().chain(lists).flat_map(tables));
+    if let Some(items) = key.get("items") {
+        found.extend(tables(items).into_iter().map(|table| Table { listed: true, ..table }));
+    }
+    let mut unique: Vec<Table> = Vec::new();
+    for table in found {
+        if !unique.iter().any(|other| other.schema == table.schema) {
+            unique.push(table);
+        }
+    }
+    unique
+}
+
+/// Returns the type of a value, in words.
+fn kind(schema: &Value) -> String {
+    if let Some(ways) = schema["anyOf"].as_array() {
+        let mut words: Vec<String> = Vec::new();
+        for word in ways.iter().map(kind) {
+            if !words.contains(&word) {
+                words.push(word);
+            }
+        }
+        return words.join(" or ");
+    }
+    match schema["type"].as_str() {
+        Some("array") => format!("list of {}", schema.get("items").map_or_else(|| "values".to_owned(), plural)),
+        Some("object") => match properties(schema).collect::<Vec<_>>().as_slice() {
+            [(only, _)] => format!("`{{ {only} = … }}`"),
+            [] => match schema.get("additionalProperties").and_then(Value::as_object).map(Map::len) {
+                None | Some(0) => "table".to_owned(),
+                Some(_) => format!("table of {}", plural(&schema["additionalProperties"])),
+            },
+            _ => "table".to_owned(),
+        },
+        Some(other) => other.to_owned(),
+        None => "any value".to_owned(),
+    }
+}
+
+/// Returns the type of several values, in words.
+fn plural(schema: &Value) -> String {
+    let plural = |word: &str| match word.split_once(' ') {
+        _ if word.starts_with('`') => word.to_owned(),
+        Some((first, rest)) => format!("{first}s {rest}"),
+        None => format!("{word}s"),
+    };
+    kind(schema).split(" or ").map(plural).collect::<Vec<_>>().join(" or ")
+}
+
+/// Makes links of the names of documents, `docs/NAME.md`.
+fn linked(text: &str) -> String {
+    let mut linked = String::new();
+    let mut pieces = text.split("docs/");
+    linked.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let is_part = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '#' | '_');
+        let end = piece.find(|character| !is_part(character)).unwrap_or(piece.len());
+        let (link, _) = piece.split_at(end);
+        let link = link.trim_end_matches('.');
+        let name = link.split('#').next().unwrap_or(link);
+        let _ = write!(linked, "[{name}]({link}){}", piece.strip_prefix(link).unwrap_or_default());
+    }
+    linked
+}

@@ -1,0 +1,251 @@
+//! wharf's own HTTP requests: to identity providers and collectors, at URLs from the operator's config. They use the proxy and trust the
+//! certificate authorities of `[egress]`. Callers check which URLs they accept; redirects are returned, not followed.
+//!
+//! There are few of these requests, so each uses a new connection.
+
+use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, anyhow};
+use bytes::Bytes;
+use http::{
+    HeaderValue, Request, Response, Uri,
+    header::{CONNECTION, HOST, PROXY_AUTHORIZATION, USER_AGENT},
+};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1;
+use tokio::{
+    net::TcpStream,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    Settings,
+    route::{Route, Stream, Unconnected},
+    target::{Host, Target},
+    tls::{Roots, Tls},
+};
+
+/// The most bytes of headers that are read, and of the body that are read ahead.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// The limits of one request.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The time for everything: the connection, the request and the response.
+    pub timeout: Duration,
+    /// The most bytes of the response's body.
+    pub body_bytes: usize,
+}
+
+/// Sends requests. Clones share the loaded certificates.
+#[derive(Clone)]
+pub struct Outgoing {
+    route: Route,
+}
+
+impl Outgoing {
+    pub fn new(settings: &Settings) -> Self {
+        let tls = Arc::new(Tls::new(&Arc::new(Roots::new(settings.trust.clone()))));
+        Self { route: Route { tls, proxy: settings.proxy.clone().map(Arc::new) } }
+    }
+
+    /// Sends a request to its URL, which is absolute, and reads the response. The body is a result of its own, because the status says
+    /// enough in many cases: a body that breaks off, takes too long or is too long is an error there.
+    pub async fn send(&self, request: Request<Bytes>, limits: Limits) -> Result<Response<Result<Bytes>>> {
+        let deadline = Deadline { at: Instant::now() + limits.timeout, timeout: limits.timeout };
+        let (mut parts, body) = request.into_parts();
+        let target = Target::of(&parts.uri).map_err(|problem| anyhow!(problem))?;
+        let url = target.url(&parts.uri)?;
+        let stream = deadline.limit(self.connect(&url, &target)).await??;
+        let headers = &mut parts.headers;
+        headers.insert(HOST, target.authority().parse()?);
+        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION"))));
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        if let Some(proxy) = self.route.proxy.as_ref().filter(|_| stream.proxied) {
+            headers.extend(proxy.authorization.clone().map(|value| (PROXY_AUTHORIZATION, value)));
+            parts.uri = url;
+        } else {
+            parts.uri = url.path_and_query().map_or("/", |path| path.as_str()).parse()?;
+        }
+        exchange(stream, Request::from_parts(parts, Full::from(body)), limits.body_bytes, deadline).await
+    }
+
+    async fn connect(&self, url: &Uri, target: &Target) -> Result<Stream, Unconnected> {
+        // For a proxy, these names mean its own machine, and requests to this machine would leave it in plain text.
+        let route = if is_local(&target.host) { &Route { proxy: None, ..self.route.clone() } } else { &self.route };
+        route.open(url, target, dial(target)).await
+    }
+}
+
+/// Whether a host is this machine.
+fn is_local(host: &Host) -> bool {
+    match host {
+        Host::Name(name) => name == "localhost",
+        Host::Address(address) => address.to_canonical().is_loopback(),
+    }
+}
+
+/// Connects to any address of a host, since it comes from the operator.
+async fn dial(target: &Target) -> Result<TcpStream, Unconnected> {
+    let connected: io::Result<TcpStream> = match &target.host {
+        Host::Name(name) => TcpStream::connect((name.as_str(), target.port)).await,
+        Host::Address(address) => TcpStream::connect(SocketAddr::new(*address, target.port)).await,
+    };
+    connected.map_err(Unconnected::Connect)
+}
+
+async fn exchange(
+    stream: Stream,
+    request: Request<Full<Bytes>>,
+    body_bytes: usize,
+    deadline: Deadline,
+) -> Result<Response<Result<Bytes>>> {
+    let (mut sender, connection) = http1::Builder::new().max_buf_size(BUFFER_BYTES).handshake(stream).await?;
+    let exchange = async {
+        let (parts, body) = deadline.limit(sender.send_request(request)).await??.into_parts();
+        let body = deadline.limit(Limited::new(body, body_bytes).collect()).await.and_then(|body| {
+            let wrong = |error| anyhow!("the response broke off or has more than {body_bytes} bytes: {error}");
+            Ok(body.map_err(wrong)?.to_bytes())
+        });
+        Ok(Response::from_parts(parts, body))
+    };
+    // The connection is closed when the response has been read, or when this future is dropped.
+    let (mut exchange, connection) = (pin!(exchange), pin!(connection));
+    tokio::select! {
+        answer = &mut exchange => answer,
+        // The server closed the connection; what it sent before is still read.
+        _ = connection => exchange.await,
+    }
+}
+
+/// The end of the time for a request.
+#[derive(Clone, Copy)]
+struct Deadline {
+    at: Instant,
+    timeout: Duration,
+}
+
+impl Deadline {
+    async fn limit<T>(self, work: impl Future<Output = T>) -> Result<T> {
+        let seconds = self.timeout.as_secs_f64();
+        timeout_at(self.at, work).await.ok().with_context(|| format!("there is no response within {seconds} s"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+    use crate::route::Proxy;
+
+    const LIMITS: Limits = Limits { timeout: Duration::from_secs(10), body_bytes: 100 };
+
+    /// Answers one request with `answer`, and returns the request.
+    async fn serve(listener: &TcpListener, answer: &str) -> String {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut bytes = Vec::new();
+        // The requests to tunnel have no body.
+        while !bytes.ends_with(b"hello") && !(bytes.starts_with(b"CONNECT") && bytes.ends_with(b"\r\n\r\n")) {
+            assert!(stream.read_buf(&mut bytes).await.unwrap() > 0);
+        }
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        String::from_utf8(bytes).unwrap().to_ascii_lowercase()
+    }
+
+    async fn listen() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        (listener, address)
+    }
+
+    /// Returns a client with a proxy at this address.
+    fn through(proxy: SocketAddr) -> Outgoing {
+        let uri = format!("http://{proxy}/").parse().unwrap();
+        let proxy = Some(Proxy { uri, authorization: Some(HeaderValue::from_static("Basic cHJveHk=")) });
+        Outgoing::new(&Settings { proxy, ..Settings::default() })
+    }
+
+    fn request(url: &str) -> Request<Bytes> {
+        Request::post(url).header("authorization", "Bearer own").body(Bytes::from_static(b"hello")).unwrap()
+    }
+
+    #[tokio::test]
+    async fn requests_go_through_the_proxy_unless_they_stay_on_this_machine() {
+        let ((proxy, at), (server, direct)) = (listen().await, listen().await);
+        let outgoing = through(at);
+        let answer = "HTTP/1.1 201 Created\r\nx-a: b\r\nContent-Length: 2\r\n\r\nok";
+
+        let (answered, sent) = tokio::join!(
+            outgoing.send(request("http://Collector.example:4318/v1/traces?x=1"), LIMITS),
+            serve(&proxy, answer)
+        );
+        let answered = answered.unwrap();
+        assert_eq!((answered.status(), &answered.headers()["x-a"]), (StatusCode::CREATED, &"b".parse().unwrap()));
+        assert_eq!(answered.into_body().unwrap(), "ok");
+        assert!(sent.starts_with("post http://collector.example:4318/v1/traces?x=1 http/1.1\r\n"), "{sent}");
+        assert!(sent.contains("proxy-authorization: basic") && sent.contains("authorization: bearer own"), "{sent}");
+
+        let refused = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
+        let (answered, sent) =
+            tokio::join!(outgoing.send(request("https://id.example/keys"), LIMITS), serve(&proxy, refused));
+        let error = format!("{:#}", answered.unwrap_err());
+        assert!(error.contains("the proxy"), "{error}");
+        assert!(sent.starts_with("connect id.example:443 http/1.1\r\n"), "{sent}");
+        assert!(!sent.contains("bearer own") && sent.contains("proxy-authorization: basic"), "{sent}");
+
+        for host in ["127.0.0.1", "localhost"] {
+            let url = format!("http://{host}:{}/", direct.port());
+            let (answered, sent) = tokio::join!(outgoing.send(request(&url), LIMITS), serve(&server, answer));
+            assert_eq!(answered.unwrap().status(), StatusCode::CREATED);
+            assert!(sent.starts_with("post / http/1.1\r\n"), "{sent}");
+            assert!(sent.contains(&format!("host: {host}:{}\r\n", direct.port())), "{sent}");
+            assert!(!sent.contains("proxy-authorization"), "{sent}");
+        }
+    }
+
+    #[test]
+    fn this_machine_has_several_names() {
+        for (host, local) in [
+            ("localhost", true),
+            ("LOCALHOST.", true),
+            ("127.1.2.3", true),
+            ("[::1]", true),
+            ("[::ffff:127.0.0.1]", true),
+            ("localhost.example", false),
+            ("10.0.0.1", false),
+            ("0.0.0.0", false),
+        ] {
+            assert_eq!(is_local(&crate::target::host(host).unwrap()), local, "{host}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_too_long_too_slow_or_malformed_is_an_error() {
+        let (server, at) = listen().await;
+        let outgoing = Outgoing::new(&Settings::default());
+        let url = format!("http://{at}/");
+        let long = format!("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 101\r\n\r\n{}", "x".repeat(101));
+        for (answer, status) in [
+            (long.as_str(), Some(500)),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort", Some(200)),
+            ("HTTP/1.1 200 OK\r\nContent-", None),
+            ("", None),
+        ] {
+            let (answered, _) = tokio::join!(outgoing.send(request(&url), LIMITS), serve(&server, answer));
+            assert_eq!(answered.as_ref().ok().map(|answered| answered.status().as_u16()), status, "{answer}");
+            assert!(answered.is_err() || answered.unwrap().into_body().is_err(), "{answer}");
+        }
+        let soon = Limits { timeout: Duration::from_millis(20), ..LIMITS };
+        let error = outgoing.send(request(&url), soon).await.unwrap_err().to_string();
+        assert_eq!(error, "there is no response within 0.02 s");
+        for malformed in ["/keys", "ftp://a.example/", "http://ann:secret@a.example/", "http://127.1/"] {
+            let error = outgoing.send(request(malformed), LIMITS).await.unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+}

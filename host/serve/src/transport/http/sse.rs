@@ -1,0 +1,74 @@
+//! Writes Server-Sent Events.
+
+use std::{fmt::Write, time::Duration};
+
+use bytes::Bytes;
+
+/// A comment, which keeps a silent stream alive.
+pub const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
+
+/// The fields of an event; those that are `None` are left out.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Event<'a> {
+    /// The id from which the client can resume: the number of the stream, and that of the event.
+    pub id: Option<(u64, u64)>,
+    /// The name of the event.
+    pub name: Option<&'static str>,
+    /// After how long the client is to come back when the stream has ended.
+    pub retry: Option<Duration>,
+    /// One line.
+    pub data: Option<&'a str>,
+}
+
+impl Event<'_> {
+    /// Returns the bytes of the event.
+    pub fn bytes(self) -> Bytes {
+        /// The longest fields other than the data: two numbers of 20 digits, a name and a time.
+        const MAX_OTHER_BYTES: usize = 128;
+        let mut text = String::with_capacity(MAX_OTHER_BYTES + self.data.map_or(0, str::len));
+        // Writing to a string does not fail.
+        if let Some((stream, number)) = self.id {
+            let _ = writeln!(text, "id: {stream}-{number}");
+        }
+        if let Some(name) = self.name {
+            let _ = writeln!(text, "event: {name}");
+        }
+        if let Some(retry) = self.retry {
+            let _ = writeln!(text, "retry: {}", retry.as_millis());
+        }
+        if let Some(data) = self.data {
+            text.extend(["data: ", data, "\n"]);
+        }
+        text.push('\n');
+        text.into()
+    }
+}
+
+/// Returns the event of a message.
+pub fn message(text: &str) -> Bytes {
+    Event { name: Some("message"), data: Some(text), ..Event::default() }.bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_have_the_fields_that_are_set() {
+        let retry = Some(Duration::from_secs(1));
+        for (event, expected) in [
+            (Event { retry, ..Event::default() }, "retry: 1000\n\n"),
+            (Event { id: Some((3, 4)), retry, data: Some(""), ..Event::default() }, "id: 3-4\nretry: 1000\ndata: \n\n"),
+            (
+                Event { id: Some((3, 4)), name: Some("message"), data: Some("{}"), retry: None },
+                "id: 3-4\nevent: message\ndata: {}\n\n",
+            ),
+        ] {
+            assert_eq!(event.bytes(), expected);
+        }
+        assert_eq!(message("{}"), "event: message\ndata: {}\n\n");
+        let id = Some((u64::MAX, u64::MAX));
+        let longest = Event { id, name: Some("endpoint"), retry: Some(Duration::MAX), data: None };
+        assert!(longest.bytes().len() < 128);
+    }
+}
