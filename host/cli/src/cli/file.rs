@@ -116,8 +116,8 @@ impl File {
         Arc::make_mut(&mut config.startup).audit = None;
         config.plugins.retain(|plugin| plugin.id == id);
         config.plugin_dir = None;
-        let wharf = load(config).await?;
-        for plugin in wharf.plugins() {
+        let operator = load(config).await?;
+        for plugin in operator.wharf.plugins() {
             if let Status::Failed { problem, .. } = &plugin.status {
                 let not_served = format!("{id} would not be served ({}): {}", problem.stage, problem.text);
                 return Err(failed(anyhow!("nothing was written: {not_served}")));
@@ -125,7 +125,7 @@ impl File {
             let is_same = plugin.serving.is_none_or(|serving| serving.sha256 == sha256);
             ensure!(is_same, "nothing was written: the file of {id} has changed meanwhile; try again");
         }
-        Ok(wharf.missing_secrets().await.into_iter().flat_map(|(_, missing)| missing).collect())
+        Ok(operator.missing_secrets().await.into_iter().flat_map(|(_, missing)| missing).collect())
     }
 
     /// Writes the edited config, and prints the removed and added lines, then the lines of `more`.
