@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use wharf::{Ask, Plugin, Wharf};
+use wharf::{Ask, Call, Plugin, Wharf};
 
 #[tokio::main(flavor = "current_thread")]
 async fn serve() -> Result<()> {
@@ -13,7 +13,8 @@ async fn serve() -> Result<()> {
     let approve = |ask: Ask| async move { ask.name.starts_with("hello_") };
     let wharf = Wharf::builder().plugin(Plugin::file(file).id("hello")).approver(approve).build().await?;
 
-    let answer = wharf.call("hello_greet", serde_json::json!({ "name": "Ada" })).await?;
+    let greet = Call::tool("hello_greet").arguments(serde_json::json!({ "name": "Ada" }));
+    let answer = wharf.call(greet).await?;
     eprintln!("{:?}", answer.content);
 
     let app = axum::Router::new().merge(wharf.router("/mcp"));

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+pub mod call;
 mod current;
 mod error;
 #[cfg(test)]
@@ -14,4 +15,10 @@ mod setup;
 mod shown;
 mod wharf;
 
-pub use self::{builder::Builder, error::Error, session::Session, wharf::Wharf};
+pub use self::{
+    builder::Builder,
+    call::Call,
+    error::{Error, ErrorKind},
+    session::Session,
+    wharf::Wharf,
+};

@@ -9,20 +9,14 @@ use tokio::{
     net::TcpListener,
 };
 use tokio_util::sync::CancellationToken;
-use wharf_protocol::{
-    Revision,
-    model::{Content, ToolResult},
-};
+use wharf_protocol::{Revision, model::Content};
 use wharf_sandbox::Sandbox;
 
 use crate::{Error, Wharf, session, setup, wharf::Inner};
-use wharf_base::{failed::failed, ledger::Ledger, principal::Principal};
+use wharf_base::ledger::Ledger;
 use wharf_config::config::{self, Config};
 use wharf_plugins::telemetry::metrics::CONTENT_TYPE;
-use wharf_serve::{
-    methods::call::direct,
-    transport::http::admin::{self, Served},
-};
+use wharf_serve::transport::http::admin::{self, Served};
 
 pub use crate::{session::Pipe, setup::Setup, shown::ShownRole};
 pub use wharf_serve::transport::http::{listener::Listener, socket::Socket, tls::check as check_certificate};
@@ -37,11 +31,7 @@ pub struct Operator {
 impl Operator {
     /// Puts a wharf together and starts it. The plugins are loaded in the background.
     pub fn start(setup: Setup) -> Result<Self> {
-        let wharf = setup.start().map_err(|error| match error {
-            Error::Config(error) => error,
-            other => failed(other),
-        })?;
-        Ok(Self { wharf })
+        Ok(Self { wharf: setup.start().map_err(Error::for_operator)? })
     }
 
     /// Puts a wharf together, starts it, and waits until every plugin is served or has failed.
@@ -73,12 +63,6 @@ impl Operator {
         missing
     }
 
-    /// Like [`Wharf::call`]. `approved`: whether a person has approved this call, if the config demands it.
-    pub async fn call(&self, tool: &str, arguments: Value, approved: bool) -> Result<ToolResult, Error> {
-        let called = direct::call(&self.inner().server, Principal::Process, tool, &arguments, approved).await;
-        called.map_err(Error::Call)
-    }
-
     /// Returns a content block as the newest revision of the protocol writes it.
     pub fn block(&self, content: Content) -> Value {
         self.inner().server.encoder(Revision::NEWEST).content(content)
@@ -96,7 +80,7 @@ impl Operator {
 
     /// Reads what is needed to serve HTTP on sockets.
     pub async fn listener(&self, sockets: Vec<Socket>) -> Result<Listener> {
-        Ok(self.inner().listener(sockets).await?)
+        self.inner().listener(sockets).await.map_err(Error::for_operator)
     }
 
     /// Serves one client over a reader and a writer, as [`Session::serve`](crate::Session::serve) does.
@@ -143,5 +127,6 @@ impl Operator {
 
 /// Creates a sandbox that several wharfs of this process can share.
 pub fn shared_sandbox(config: &Config, cache_dir: PathBuf) -> Result<Arc<Sandbox>> {
-    Ok(setup::sandbox(config, &Ledger::new(config.startup.total_host_memory_bytes), Some(cache_dir))?)
+    let ledger = Ledger::new(config.startup.total_host_memory_bytes);
+    setup::sandbox(config, &ledger, Some(cache_dir)).map_err(Error::for_operator)
 }

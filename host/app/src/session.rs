@@ -68,10 +68,11 @@ where
         Self { server, reader, writer, pipe: Pipe::default() }
     }
 
-    /// Names the client. Its tasks and reused instances are not shared with clients of other names.
+    /// Serves the client as this principal. Its tasks and reused instances are not shared with other principals. A text is the name of
+    /// a client of this program.
     #[must_use]
-    pub fn principal(mut self, name: &str) -> Self {
-        self.pipe.principal = Principal::Named(name.into());
+    pub fn as_principal(mut self, principal: impl Into<Principal>) -> Self {
+        self.pipe.principal = principal.into();
         self
     }
 
@@ -83,7 +84,7 @@ where
         self
     }
 
-    /// Opens these folders to the client, in place of any roots that it lists itself.
+    /// Opens these folders to the client, in place of any roots that it lists itself. Without a folder, those that it lists count.
     #[must_use]
     pub fn roots(mut self, folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         let mut folders = folders.into_iter().map(|path| Folder { path: path.into(), shown: None }).peekable();
@@ -100,6 +101,6 @@ where
     /// If one of the folders cannot be opened, or there is no such profile. Nothing has been served then.
     pub async fn serve(self) -> Result<(), Error> {
         let Self { server, reader, writer, pipe } = self;
-        serve(server, reader, writer, pipe).await.map_err(Error::Config)
+        serve(server, reader, writer, pipe).await.map_err(Error::config)
     }
 }

@@ -90,7 +90,7 @@ impl Setup {
         let stamp = origins.file.as_deref().and_then(|file| Stamp::of(file).ok());
         let config = Arc::new(match resolved {
             Some(config) => config,
-            None => origins.begin().map_err(Error::Config)?,
+            None => origins.begin().map_err(Error::config)?,
         });
         let ledger = Ledger::new(config.startup.total_host_memory_bytes);
         // Comes before the scopes, because it creates the cache folder, and the scopes look at what exists.
@@ -100,7 +100,7 @@ impl Setup {
         };
         // The audit log comes before the scopes for the same reason.
         let audit = config.startup.audit.as_ref().map(Log::open).transpose();
-        let audit = audit.context("[audit]").map_err(Error::Config)?;
+        let audit = audit.context("[audit]").map_err(Error::config)?;
         let places = config.places(origins.cache_dir.as_deref());
         let scopes = Arc::new(Scopes::new(places, roots_in_home, rehearsal));
         let journal = audit.clone().map(|audit| audit as Arc<dyn Journal>);
@@ -126,7 +126,7 @@ impl Setup {
         let files = Arc::clone(&published.files);
         let shared =
             Shared { config: current.watch(), ledger, published, scopes, approver, observers, stop: stop.clone() };
-        let server = Server::new(&config, shared).map_err(Error::Config)?;
+        let server = Server::new(&config, shared).map_err(Error::config)?;
         let metrics = counters.map(|counters| {
             let (ledger, published) = (Arc::clone(&server.ledger), server.published.clone());
             let (refusals, audit) = (Arc::clone(&server.refusals), audit.clone());
@@ -134,7 +134,7 @@ impl Setup {
             Arc::new(Metrics::new(counters, Sources { sandbox, ledger, published, refusals, audit, lost }))
         });
         if let Some(otlp) = &otlp {
-            otlp.start(metrics.clone()).context("[telemetry]").map_err(Error::Config)?;
+            otlp.start(metrics.clone()).context("[telemetry]").map_err(Error::config)?;
         }
         let watcher = follows.then(|| {
             let reload = {
@@ -162,7 +162,7 @@ impl Setup {
 
 /// Creates a sandbox as the config describes it.
 pub(crate) fn sandbox(config: &Config, ledger: &Ledger, cache_dir: Option<PathBuf>) -> Result<Arc<Sandbox>, Error> {
-    Ok(Sandbox::new(SandboxConfig {
+    let config = SandboxConfig {
         total_concurrency: config.startup.total_concurrency,
         total_memory_bytes: config.startup.total_memory_bytes,
         cache_dir,
@@ -172,5 +172,6 @@ pub(crate) fn sandbox(config: &Config, ledger: &Ledger, cache_dir: Option<PathBu
             timeout: config.startup.compile_timeout,
         },
         host_memory: ledger.plugins().clone(),
-    })?)
+    };
+    Sandbox::new(config).map_err(Error::sandbox)
 }

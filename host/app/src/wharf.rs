@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
-use wharf_protocol::model::ToolResult;
 
 use crate::{Builder, Error, Session, current::Current};
-use wharf_base::principal::Principal;
 use wharf_config::config::Plugin;
 use wharf_plugins::{
     audit::Log,
@@ -22,7 +19,6 @@ use wharf_plugins::{
 };
 use wharf_serve::{
     client::server::{DRAIN_TIMEOUT, Server},
-    methods::call::direct,
     transport::http::{listener::Listener, routes, socket::Socket},
 };
 
@@ -63,7 +59,7 @@ impl Inner {
         for address in sockets.iter().filter_map(Socket::address) {
             self.server.scopes.egress.is_own(address);
         }
-        Listener::new(&self.server, sockets).await.map_err(Error::Config)
+        Listener::new(&self.server, sockets).await.map_err(Error::config)
     }
 
     /// Waits until every plugin of the config with this number is served or has failed.
@@ -89,7 +85,7 @@ impl Wharf {
     /// If the plugin does not load. The version before it is then still served.
     pub async fn replace(&self, plugin: Plugin) -> Result<(), Error> {
         let id = plugin.name().to_owned();
-        let number = self.inner.current.give(plugin).map_err(Error::Config)?;
+        let number = self.inner.current.give(plugin).map_err(Error::config)?;
         self.inner.settled(number).await;
         self.check(&id)
     }
@@ -115,16 +111,6 @@ impl Wharf {
     pub fn plugins(&self) -> Vec<PluginStatus> {
         let server = &self.inner.server;
         server.published.plugins(&server.scopes, server.startup.face.instructions.as_deref())
-    }
-
-    /// Calls a tool by the name that clients know, without a client: the call has the grants of its plugin, and the operator's
-    /// roots instead of a client's.
-    ///
-    /// # Errors
-    /// If the call cannot be made, for instance because the config wants a person's approval of it. A tool that ran and failed is
-    /// not an error: see [`ToolResult::is_error`].
-    pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, Error> {
-        direct::call(&self.inner.server, Principal::Process, tool, &arguments, false).await.map_err(Error::Call)
     }
 
     /// MCP over HTTP at this path, for clients of all revisions, and `/healthz`, for any axum server. The `[http]` table of the
@@ -199,11 +185,6 @@ impl Wharf {
             Status::Failed { problem, .. } if plugin.subject.is_plugin(id) => Some(problem),
             _ => None,
         });
-        match failed {
-            Some(problem) => {
-                Err(Error::Plugin { id: id.to_owned(), stage: problem.stage.as_str(), problem: problem.text })
-            }
-            None => Ok(()),
-        }
+        failed.map_or(Ok(()), |problem| Err(Error::of_plugin(id, problem)))
     }
 }

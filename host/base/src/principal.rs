@@ -25,6 +25,13 @@ pub enum Principal {
     Anonymous,
 }
 
+/// A text is the name of a client of the embedding program.
+impl From<&str> for Principal {
+    fn from(name: &str) -> Self {
+        Self::Named(name.into())
+    }
+}
+
 /// A person or program that an identity provider knows. It stays the same when its tokens are renewed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct User {

@@ -6,7 +6,7 @@
 //!
 //! async fn serve() -> Result<(), Box<dyn std::error::Error>> {
 //!     let wharf = Wharf::builder().plugin(Plugin::file("files.wasm").roots(Access::Read)).build().await?;
-//!     let result = wharf.call("files_list_allowed_directories", serde_json::json!({})).await?;
+//!     let result = wharf.call("files_list_allowed_directories").await?;
 //!     println!("{:?}", result.content);
 //!     let app = axum::Router::new().merge(wharf.router("/mcp"));
 //!     let listener = tokio::net::TcpListener::bind("127.0.0.1:7300").await?;
@@ -81,7 +81,7 @@ pub use wharf_sandbox::{
     network::{HttpDenial, HttpRefusal, HttpUse},
 };
 
-pub use wharf_app::{Builder, Error, Session, Wharf};
+pub use wharf_app::{Builder, Call, Error, ErrorKind, Session, Wharf, call};
 pub use wharf_base::principal::Principal;
 pub use wharf_config::{
     access::{

@@ -13,7 +13,7 @@ use super::{
     arguments::{Call, Plugins},
     load::{load, print},
 };
-use wharf_app::{Error, operator::Operator};
+use wharf_app::{Call as ToolCall, operator::Operator};
 use wharf_base::{failed::failed, paths::FileId, text::escaped};
 use wharf_config::config::{self, Named, PluginConfig, Source};
 use wharf_plugins::plugins::{
@@ -51,15 +51,14 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         bail!("the plugin has no tool `{wanted}`; it has: {}", names.join(", "));
     };
     let arguments = arguments(tool, given)?;
-    let called = operator.call(&tool.name, arguments, command.yes).await;
+    let called = operator.wharf.call(ToolCall::tool(&tool.name).arguments(arguments).approved(command.yes)).await;
     operator.wharf.stop().await;
     match called {
         Ok(result) => show(&operator, result),
-        Err(Error::Call(problem)) => {
-            print(&format!("error: {}", escaped(&problem)))?;
+        Err(error) => {
+            print(&format!("error: {}", escaped(&error.to_string())))?;
             Ok(ExitCode::FAILURE)
         }
-        Err(error) => Err(failed(error)),
     }
 }
 

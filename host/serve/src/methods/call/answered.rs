@@ -1,12 +1,9 @@
 //! The possible answers to a call of a tool.
 
-use wharf_protocol::{
-    RpcError,
-    model::{Content, ToolResult},
-};
+use wharf_protocol::{RpcError, model::ToolResult};
 use wharf_sandbox::places::Place;
 
-use super::failed::Failed;
+use super::failed::{Failed, Said};
 use crate::client::context::Context;
 use wharf_base::heavy::heavy;
 
@@ -32,11 +29,12 @@ impl Answered {
         Self::Result { result: ToolResult::error(text), bytes: 0, turn: None }
     }
 
+    /// What a client is answered to a call that failed.
     pub fn failed(failed: Failed) -> Result<Self, RpcError> {
-        match failed {
-            Failed::Rpc(error) => Err(error),
-            Failed::Explained(text) => Ok(Self::error(text)),
-            Failed::InputRequired(result) => Ok(Self::InputRequired(result)),
+        match failed.said {
+            Said::Rpc(error) => Err(error),
+            Said::Explained(text) => Ok(Self::error(text)),
+            Said::InputRequired(result) => Ok(Self::InputRequired(result)),
         }
     }
 
@@ -51,15 +49,6 @@ impl Answered {
             Self::Text(text) => heavy(text.len(), || ctx.encoder.text_result(&text)),
             Self::Result { result, bytes, turn: _turn } => heavy(bytes, || ctx.encoder.tool_result(result)),
             Self::InputRequired(json) | Self::Task(json) => json,
-        }
-    }
-
-    /// The tool's result, if there is one yet.
-    pub fn into_result(self) -> Option<ToolResult> {
-        match self {
-            Self::Text(text) => Some(ToolResult { content: vec![Content::Text(text)], ..ToolResult::default() }),
-            Self::Result { result, .. } => Some(result),
-            Self::InputRequired(_) | Self::Task(_) => None,
         }
     }
 }

@@ -5,7 +5,7 @@ use wharf_protocol::{Object, RpcError, model as mcp};
 
 use super::{
     confirm,
-    failed::{Failed, ROOTS_KEY},
+    failed::{Failed, ROOTS_KEY, Said, Why},
     request::Request,
 };
 use crate::client::{
@@ -91,7 +91,10 @@ pub fn begin(ctx: &Context, request: &Request<'_>) -> Result<Passed, Failed> {
         }
         (None, Some((quota, kind, spent))) => Err(too_many(ctx, request, quota, kind, spent)),
         // The roles allowed this request when it was checked, and have changed since.
-        (None, None) => Err(Failed::Rpc(RpcError::invalid_params("your roles do not allow this any more"))),
+        (None, None) => {
+            let error = RpcError::invalid_params("your roles do not allow this any more");
+            Err(Failed { why: Why::Refused, said: Said::Rpc(error) })
+        }
     }
 }
 
@@ -109,7 +112,7 @@ fn too_many(ctx: &Context, request: &Request<'_>, quota: &Quota, kind: &str, spe
     };
     let clock = if span == Span::Day { ", at 00:00 UTC" } else { "" };
     let message = format!("{limit}, and all of them are used up; try again in {seconds} s{clock}");
-    Failed::Rpc(RpcError::too_many_requests(message, seconds))
+    RpcError::too_many_requests(message, seconds).into()
 }
 
 /// Asks the embedding program, once for each request, even if the request takes several rounds. None: it has no approver.
@@ -132,7 +135,7 @@ async fn program(ctx: &Context, request: &Request<'_>, carried: &mut Carried) ->
         return Ok(Some(Approval::Program));
     }
     request.record(ctx, None, Some(Approval::Refused)).refuse("approval".to_owned()).await;
-    Err(Failed::Explained(format!("The call was not approved: `{}` was not run.", request.name)))
+    Err(Failed::new(Why::Refused, format!("The call was not approved: `{}` was not run.", request.name)))
 }
 
 /// Returns the roots of this call. A client whose roots are unknown is asked for them.

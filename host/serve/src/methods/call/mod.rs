@@ -23,6 +23,7 @@ mod search;
 mod tool;
 
 pub use complete::complete;
+pub use failed::{Failed, Said, Why};
 pub use prompt::prompt;
 pub use refused::refused;
 pub use resource::resource;
@@ -32,7 +33,7 @@ use wharf_protocol::{
     params::{self, Params},
 };
 
-use self::tool::Wanted;
+use self::{answered::Answered, tool::Wanted};
 use crate::client::context::Context;
 
 /// `tools/call`.
@@ -42,6 +43,7 @@ pub async fn tool(ctx: &Context, params: Option<&Params>) -> Result<String, RpcE
     let params::CallTool { name, task, .. } = call;
     let wanted = Wanted { name, arguments, retry, task, by_model: false };
     let own = search::is_own(ctx, &wanted.name);
-    let answered = if own { search::call(ctx, wanted).await? } else { tool::call(ctx, wanted).await? };
+    let answered =
+        if own { search::call(ctx, wanted).await? } else { tool::call(ctx, wanted).await.or_else(Answered::failed)? };
     Ok(answered.into_json(ctx))
 }

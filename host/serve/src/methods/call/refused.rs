@@ -3,6 +3,7 @@
 use serde_json::Value;
 use wharf_protocol::{Method, RpcError, error::clip, params::Params};
 
+use super::failed::{Failed, Said};
 use crate::client::context::Context;
 use wharf_plugins::{
     bridge,
@@ -33,6 +34,23 @@ fn named(method: Method, params: Option<&Params>) -> Option<String> {
         Method::CallTool | Method::GetPrompt => member("name")?.as_str().map(ToOwned::to_owned),
         Method::ReadResource => member("uri")?.as_str().map(ToOwned::to_owned),
         _ => member("ref").and_then(|target| text(&target, "name").or_else(|| text(&target, "uri"))),
+    }
+}
+
+/// Records that a request failed with an error before it reached a plugin, unless there is a record of it already.
+pub async fn failed(
+    ctx: &Context,
+    method: Method,
+    name: &str,
+    arguments: Option<&Value>,
+    bytes: usize,
+    failed: &Failed,
+) {
+    if let Said::Rpc(error) = &failed.said
+        && ctx.server.observers.is_active()
+        && ctx.set_recorded()
+    {
+        of(ctx, method, name, arguments, bytes, error.code.to_string()).await;
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use wharf_protocol::{Method, RpcError, model::Question, params::Retry, revision::Era};
 use wharf_sandbox::Scope;
 
-use super::failed::Failed;
+use super::failed::{Failed, Said, Why};
 use crate::client::{context::Context, session::Session};
 use wharf_base::request_state::{self, Binding, Carried, Void};
 use wharf_config::roles::Entry;
@@ -122,8 +122,11 @@ impl Request<'_> {
             ctx.server.seal.seal(std::mem::take(&mut carried), &self.binding(ctx)).map(Some)
         };
         match seal() {
-            Ok(state) => Failed::InputRequired(ctx.encoder.input_required(open, state.as_deref())),
-            Err(error) => Failed::Rpc(error),
+            Ok(state) => {
+                let json = ctx.encoder.input_required(open, state.as_deref());
+                Failed { why: Why::NeedsClient, said: Said::InputRequired(json) }
+            }
+            Err(error) => error.into(),
         }
     }
 }

@@ -7,7 +7,7 @@ use wharf_sandbox::{
 };
 
 use super::{
-    failed::{Failed, defect},
+    failed::{Failed, Why, defect},
     gates::{self, Passed},
     request::Request,
     run::{Ran, run_once},
@@ -121,10 +121,13 @@ impl Request<'_> {
         for (key, question) in &round.questions {
             if let Err(ability) = granted.allows(question) {
                 ctx.server.hint(id, (ask::Grant::hint(ability), Some(Table::Grants)));
-                return Err(Failed::Explained(format!(
-                    "The plugin `{id}` wants to ask you something ({ability}), which the operator of this server has not \
+                return Err(Failed::new(
+                    Why::Failed,
+                    format!(
+                        "The plugin `{id}` wants to ask you something ({ability}), which the operator of this server has not \
                      allowed."
-                )));
+                    ),
+                ));
             }
             if key.is_empty() || key.len() > 128 || key.starts_with("wharf.") {
                 return Err(defect(
@@ -135,17 +138,20 @@ impl Request<'_> {
             let question = bridge::question(id, question).map_err(|problem| defect(self.served, &problem))?;
             needs |= bridge::ability_for(&question);
             if let Some(what) = ctx.encoder.cannot_ask(&question) {
-                return Err(Failed::Explained(format!(
-                    "The plugin `{id}` wants to ask you for {what}, which this revision of the protocol cannot carry."
-                )));
+                return Err(Failed::new(
+                    Why::Failed,
+                    format!(
+                        "The plugin `{id}` wants to ask you for {what}, which this revision of the protocol cannot carry."
+                    ),
+                ));
             }
             questions.push((key.clone(), question));
         }
         if let Some(missing) = bridge::missing_abilities(needs, &ctx.capabilities) {
             let error = ctx.lacks(&format!("the plugin `{id}`"), missing.clone());
             return Err(match ctx.encoder.revision.era() {
-                Era::Modern => Failed::Rpc(error),
-                Era::Legacy => Failed::Explained(format!("{}: {missing}", error.message)),
+                Era::Modern => error.into(),
+                Era::Legacy => Failed::new(Why::NeedsClient, format!("{}: {missing}", error.message)),
             });
         }
         Ok(questions)
@@ -177,7 +183,9 @@ impl Request<'_> {
             return Ok(());
         }
         let replies = match (task, &ctx.session) {
-            (Some(task), _) => ctx.away(task.ask(&open)).await?.map_err(Failed::Explained)?,
+            (Some(task), _) => {
+                ctx.away(task.ask(&open)).await?.map_err(|text: String| Failed::new(Why::Failed, text))?
+            }
             (None, Some(session)) => {
                 // The task may begin before the answer comes, so its status must show that a question is open.
                 if let Some(task) = &ctx.task {
@@ -195,13 +203,13 @@ impl Request<'_> {
                 if let Some(task) = &ctx.task {
                     task.set_asking(false).await;
                 }
-                asked?.map_err(Failed::Explained)?
+                asked?.map_err(|text: String| Failed::new(Why::Failed, text))?
             }
             (None, None) => return Err(self.input_required(ctx, &open, std::mem::take(carried))),
         };
         for ((key, question), reply) in open.into_iter().zip(&replies) {
             let answer = bridge::read_answer(&question, reply).map_err(|problem| {
-                Failed::Explained(format!("The client's answer does not fit the question: {problem}."))
+                Failed::new(Why::Failed, format!("The client's answer does not fit the question: {problem}."))
             })?;
             carried.answers.retain(|(known, _)| *known != key);
             carried.answers.push((key, bridge::carry_answer(&answer)));

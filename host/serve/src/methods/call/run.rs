@@ -7,7 +7,11 @@ use tracing::Instrument;
 use wharf_protocol::Method;
 use wharf_sandbox::{Call, CallError, Denial, Operation, places::Place};
 
-use super::{failed::Failed, gates::Passed, request::Request};
+use super::{
+    failed::{Failed, Said, Why},
+    gates::Passed,
+    request::Request,
+};
 use crate::client::context::Context;
 use wharf_base::{
     principal::Owner,
@@ -61,12 +65,12 @@ pub async fn run_once<O: Operation>(
     record.follow(&mut scope);
     if let Err(unrecorded) = record.admit().await {
         ctx.server.refusals.say(UNRECORDED);
-        return Err(Failed::Explained(format!("The call was not run: {unrecorded}.")));
+        return Err(Failed::new(Why::Refused, format!("The call was not run: {unrecorded}.")));
     }
     let closed = async |record: Recording| {
         tracing::info!(plugin = id, "stopped a call whose root was closed");
         require_record(record.stop(Ended::Revoked).await)?;
-        Err(Failed::Explained("A root that the call was using was closed.".into()))
+        Err(Failed::new(Why::Revoked, "A root that the call was using was closed."))
     };
     let owner = request.root_owner(ctx);
     // A task may have waited long for its turn since its roots were found.
@@ -90,12 +94,12 @@ pub async fn run_once<O: Operation>(
         () = served.access.revoked() => {
             tracing::info!(plugin = id, "stopped a call whose access was taken away");
             require_record(record.stop(Ended::Revoked).await)?;
-            return Err(Failed::Explained(format!("The operator took away access of the plugin `{id}` during this call.")));
+            return Err(Failed::new(Why::Revoked, format!("The operator took away access of the plugin `{id}` during this call.")));
         }
         lost = outlived(ctx, request, passed) => {
             tracing::info!(plugin = id, "stopped a call that its caller's {} not allow any more", lost.what());
             require_record(record.stop(Ended::Revoked).await)?;
-            return Err(Failed::Explained(lost.said().into()));
+            return Err(Failed::new(Why::Revoked, lost.said()));
         }
         report = call => report,
         () = lost => return closed(record).await,
@@ -119,8 +123,8 @@ pub async fn run_once<O: Operation>(
     match report.result {
         Ok(outcome) => Ok(Ran { outcome, hints }),
         Err(CallError::Failed(failure)) => Err(match bridge::failure_error(&failure) {
-            Some(error) => Failed::Rpc(error),
-            None => Failed::Explained(join(&clean(&failure.message), &hints)),
+            Some(error) => Failed { why: Why::Failed, said: Said::Rpc(error) },
+            None => Failed::new(Why::Failed, join(&clean(&failure.message), &hints)),
         }),
         Err(error) => {
             let detail = match &error {
@@ -136,7 +140,7 @@ pub async fn run_once<O: Operation>(
                 "a call failed: {error}"
             );
             let text = format!("The plugin `{id}` did not finish: {}.", clean(&error.to_string()));
-            Err(Failed::Explained(join(&text, &hints)))
+            Err(Failed::new(Why::Failed, join(&text, &hints)))
         }
     }
 }
@@ -192,8 +196,9 @@ async fn outlived(ctx: &Context, request: &Request<'_>, passed: &Passed) -> Lost
 
 /// Withholds the answer of a call that could not be recorded.
 fn require_record(recorded: Result<(), Unrecorded>) -> Result<(), Failed> {
-    recorded
-        .map_err(|unrecorded| Failed::Explained(format!("The call was run, but its answer is withheld: {unrecorded}.")))
+    recorded.map_err(|unrecorded| {
+        Failed::new(Why::Refused, format!("The call was run, but its answer is withheld: {unrecorded}."))
+    })
 }
 
 fn join(text: &str, hints: &str) -> String {

@@ -14,7 +14,6 @@ use wharf_protocol::{
 
 use super::{
     answered::Answered,
-    failed::Failed,
     refused, resource,
     tool::{self, Wanted},
 };
@@ -174,7 +173,7 @@ async fn call_tool(ctx: &Context, asked: CallTool<'_>, retry: Retry) -> Result<A
     // The client never saw the tool, so it could not repeat its arguments in headers.
     ctx.headers = None;
     let answered = Box::pin(tool::call(&ctx, Wanted { name, arguments, retry, task: None, by_model: true })).await;
-    in_words(answered, answers, "Look for it with find_tools.")
+    in_words(answered.or_else(Answered::failed), answers, "Look for it with find_tools.")
 }
 
 /// Whether a call carries answers to questions.
@@ -220,13 +219,7 @@ async fn read_resource(ctx: &Context, uri: &str, retry: Retry) -> Result<Answere
         }
         Err(failed) => failed,
     };
-    if let Failed::Rpc(error) = &failed
-        && ctx.server.observers.is_active()
-        && ctx.set_recorded()
-    {
-        let arguments = json!({ "uri": uri });
-        refused::of(ctx, Method::ReadResource, uri, Some(&arguments), uri.len(), error.code.to_string()).await;
-    }
+    refused::failed(ctx, Method::ReadResource, uri, Some(&json!({ "uri": uri })), uri.len(), &failed).await;
     in_words(Answered::failed(failed), answers, "Without a URI, read_resource lists what there is.")
 }
 

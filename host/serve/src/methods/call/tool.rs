@@ -16,7 +16,7 @@ use wharf_sandbox::{CallTool, ToolAnswer, model::Content};
 use super::{
     answered::Answered,
     background,
-    failed::{Failed, defect},
+    failed::{Failed, Said, Why, defect},
     refused,
     request::Request,
     rounds::Prepared,
@@ -54,13 +54,14 @@ pub struct Wanted<'a> {
 }
 
 /// Calls a tool. A call that does not run is recorded too.
-pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
+pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Failed> {
     let (name, written) = (ctx.server.observers.is_active().then(|| wanted.name.clone()), wanted.arguments);
     let answered = check_and_run(ctx, wanted).await;
     let why = match &answered {
-        Err(error) => error.code.to_string(),
+        Err(Failed { said: Said::Rpc(error), .. }) => error.code.to_string(),
+        Err(Failed { said: Said::Explained(_), .. }) => "invalid".to_owned(),
         Ok(answered) if answered.is_error() => "invalid".to_owned(),
-        Ok(_) => return answered,
+        _ => return answered,
     };
     if let Some(name) = name
         && ctx.set_recorded()
@@ -71,10 +72,10 @@ pub async fn call(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcErro
     answered
 }
 
-async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, RpcError> {
+async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Failed> {
     let Wanted { name, arguments: written, retry, task, by_model } = wanted;
     let view = ctx.view().await;
-    let (served, tool) = view.tool(&name, by_model)?;
+    let (served, tool) = view.tool(&name, by_model).map_err(Failed::unknown)?;
     let entry = Entry::new(Kind::Tool, &served.config.id, &name);
     let arguments = bridge::arguments(written)?;
     if let Some(headers) = &ctx.headers {
@@ -83,10 +84,8 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
             mirrored.check(&arguments, &given)?;
         }
     }
-    let mode = match able(ctx, tool).and_then(|()| mode(ctx, tool, task.as_ref())) {
-        Ok(mode) => mode,
-        Err(failed) => return Answered::failed(failed),
-    };
+    able(ctx, tool)?;
+    let mode = mode(ctx, tool, task.as_ref())?;
     let (bytes, limit) = (written.map_or(2, |raw| raw.get().len()), served.config.limits.timeout);
     let request = Request {
         method: Method::CallTool,
@@ -102,7 +101,8 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
         match tool.input.check_within(arguments, bytes, limit, (&served.checks, ctx.party)).await {
             Ok(fits) => fits,
             Err(problem) => {
-                return Ok(Answered::error(format!("The arguments do not fit the tool's schema: {problem}")));
+                let text = format!("The arguments do not fit the tool's schema: {problem}");
+                return Err(Failed::new(Why::InvalidArguments(problem.pointer), text));
             }
         };
     // The plugin gets the arguments that were checked. They are what the client wrote, unless nulls were removed or a person is asked:
@@ -123,10 +123,7 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
         entry,
         tool: Some(tool),
     };
-    let prepared = match request.prepare(ctx, retry, carried).await {
-        Ok(prepared) => prepared,
-        Err(failed) => return Answered::failed(failed),
-    };
+    let prepared = request.prepare(ctx, retry, carried).await?;
     let (served, tool) = (Arc::clone(served), Arc::clone(tool));
     // Dropped here, so that a catalog that is replaced meanwhile is not retained for as long as the call takes.
     drop(view);
@@ -143,7 +140,12 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
         (Mode::AtOnce, _) | (_, None) => call.run(ctx).await,
         (Mode::Task(ttl_ms), Some(purpose)) => {
             let terms = background::Terms { ttl_ms, ask_first, purpose };
-            background::begin(ctx, &served, terms, |ctx| Box::pin(async move { call.run(&ctx).await })).await
+            background::begin(ctx, &served, terms, |ctx| {
+                // What is told of a failure becomes the result of the task.
+                Box::pin(async move { call.run(&ctx).await.or_else(Answered::failed) })
+            })
+            .await
+            .map_err(Failed::from)
         }
     }
 }
@@ -153,22 +155,23 @@ fn able(ctx: &Context, tool: &OfferedTool) -> Result<(), Failed> {
     let Some(missing) = bridge::missing_abilities(tool.needs, &ctx.capabilities) else { return Ok(()) };
     let error = ctx.lacks("this tool", missing);
     Err(match ctx.encoder.revision.era() {
-        Era::Modern => Failed::Rpc(error),
-        Era::Legacy => Failed::Explained(error.message),
+        Era::Modern => error.into(),
+        Era::Legacy => Failed::new(Why::NeedsClient, error.message),
     })
 }
 
 /// Decides whether a call is a task. In 2025-11-25 the client decides that, in 2026-07-28 the server. Earlier revisions have no
 /// tasks.
 fn mode(ctx: &Context, tool: &OfferedTool, wanted: Option<&TaskTerms>) -> Result<Mode, Failed> {
-    let misused = |message: &str| Err(Failed::Rpc(RpcError::new(METHOD_NOT_FOUND, message)));
+    let misused = |message: &str| Err(RpcError::new(METHOD_NOT_FOUND, message).into());
     let (revision, support) = (ctx.encoder.revision, tool.published.task);
     if revision.has(Feature::ServerTasks) && support != TaskSupport::Forbidden {
         return match support {
             _ if ctx.capabilities.tasks => Ok(Mode::Task(None)),
-            TaskSupport::Required => Err(Failed::Rpc(RpcError::missing_tasks(
+            TaskSupport::Required => Err(RpcError::missing_tasks(
                 "this tool runs only as a task, and this request does not declare the tasks extension",
-            ))),
+            )
+            .into()),
             _ => Ok(Mode::AtOnce),
         };
     }
@@ -183,8 +186,9 @@ fn mode(ctx: &Context, tool: &OfferedTool, wanted: Option<&TaskTerms>) -> Result
         };
     }
     match support {
-        TaskSupport::Required => Err(Failed::Explained(
-            "This tool runs only as a task, which this revision of the protocol does not have.".into(),
+        TaskSupport::Required => Err(Failed::new(
+            Why::NeedsClient,
+            "This tool runs only as a task, which this revision of the protocol does not have.",
         )),
         _ => Ok(Mode::AtOnce),
     }
@@ -201,17 +205,15 @@ struct Call {
 }
 
 impl Call {
-    async fn run(self, ctx: &Context) -> Result<Answered, RpcError> {
+    async fn run(self, ctx: &Context) -> Result<Answered, Failed> {
         let (served, tool) = (&*self.served, &*self.tool);
         let (method, bytes) = (Method::CallTool, self.text.len());
         let entry = Entry::new(Kind::Tool, &served.config.id, &self.name);
         let request =
             Request { method, name: &self.name, arguments: &self.arguments, bytes, served, entry, tool: Some(tool) };
         let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
-        match request.run(ctx, self.prepared, operation).await {
-            Ok(Ran { outcome, hints }) => checked(served, ctx.party, tool, with_hints(outcome, hints)).await,
-            Err(failed) => Answered::failed(failed),
-        }
+        let Ran { outcome, hints } = request.run(ctx, self.prepared, operation).await?;
+        checked(served, ctx.party, tool, with_hints(outcome, hints)).await
     }
 }
 
@@ -227,7 +229,7 @@ fn with_hints(outcome: ToolAnswer, hints: String) -> ToolAnswer {
 }
 
 /// Converts and checks the outcome of a call.
-async fn checked(served: &Served, party: Party, tool: &OfferedTool, outcome: ToolAnswer) -> Result<Answered, RpcError> {
+async fn checked(served: &Served, party: Party, tool: &OfferedTool, outcome: ToolAnswer) -> Result<Answered, Failed> {
     let outcome = match (outcome, &tool.output) {
         (ToolAnswer::Text(text), None) => return Ok(Answered::Text(text)),
         (outcome, _) => outcome,
@@ -242,7 +244,7 @@ async fn checked(served: &Served, party: Party, tool: &OfferedTool, outcome: Too
     let turn = if structured_bytes > LARGE_TEXT_BYTES {
         match tokio::time::timeout(limit, served.results.wait(party)).await {
             Ok(turn) => Some(turn),
-            Err(_) => return Answered::failed(defect(served, "too many large results wait to be checked")),
+            Err(_) => return Err(defect(served, "too many large results wait to be checked")),
         }
     } else {
         None
@@ -258,7 +260,7 @@ async fn checked(served: &Served, party: Party, tool: &OfferedTool, outcome: Too
     };
     match result {
         Ok(result) => Ok(Answered::Result { result, bytes: structured_bytes, turn }),
-        Err(problem) => Answered::failed(defect(served, &problem)),
+        Err(problem) => Err(defect(served, &problem)),
     }
 }
 
