@@ -3,7 +3,10 @@
 use std::{path::PathBuf, sync::Arc};
 
 use crate::{Error, Wharf, setup::Setup};
-use wharf_config::{access::approval::Approver, config::Plugin};
+use wharf_config::{
+    access::approval::Approver,
+    config::{self, Plugin},
+};
 use wharf_plugins::observe::record::Observer;
 
 /// Configures and builds a [`Wharf`].
@@ -77,7 +80,7 @@ impl Builder {
     /// If the config is wrong, or a plugin that was given with [`Builder::plugin`] does not load. If a plugin of the config
     /// does not load, that is not an error: it is served as soon as it loads.
     pub async fn build(self) -> Result<Wharf, Error> {
-        let given: Vec<String> = self.setup.given.iter().map(|plugin| plugin.name().to_owned()).collect();
+        let given: Vec<String> = self.setup.given.iter().map(|plugin| config::id_of(plugin).to_owned()).collect();
         let wharf = self.setup.start()?;
         wharf.inner.settled(1).await;
         for id in &given {

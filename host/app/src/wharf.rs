@@ -11,10 +11,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{Builder, Error, Session, current::Current};
-use wharf_config::config::Plugin;
+use wharf_config::config::{self, Plugin};
 use wharf_plugins::{
     audit::Log,
-    plugins::{snapshot::PluginStatus, status::Status},
+    plugins::{
+        snapshot::{PluginStatus, Serving},
+        status::Status,
+    },
     telemetry::{metrics::Metrics, otlp::Otlp},
 };
 use wharf_serve::{
@@ -78,19 +81,22 @@ impl Wharf {
         Builder::default()
     }
 
-    /// Adds a plugin while wharf runs, or replaces the one with its id. Returns when the plugin is served; connected clients
-    /// are notified. Calls that are under way finish with the version they began with.
+    /// Adds a plugin while wharf runs, or replaces the one with its id. Returns when the plugin is served, with what was served under its
+    /// id before; connected clients are notified. Calls that are under way finish with the version they began with.
     ///
     /// # Errors
     /// If the plugin does not load. The version before it is then still served.
-    pub async fn replace(&self, plugin: Plugin) -> Result<(), Error> {
-        let id = plugin.name().to_owned();
+    pub async fn put(&self, plugin: Plugin) -> Result<Option<Serving>, Error> {
+        let id = config::id_of(&plugin).to_owned();
+        let before = self.plugins().into_iter().find(|one| one.subject.is_plugin(&id)).and_then(|one| one.serving);
         let number = self.inner.current.give(plugin).map_err(Error::config)?;
         self.inner.settled(number).await;
-        self.check(&id)
+        self.check(&id)?;
+        Ok(before)
     }
 
-    /// Removes a plugin that the program gave, and stops its running calls. False if there is no such plugin.
+    /// Removes a plugin that the program gave, and stops its running calls. A plugin of the config with the same id is served again.
+    /// False: the program gave no such plugin.
     pub async fn remove(&self, id: &str) -> bool {
         match self.inner.current.take_away(id) {
             Some(number) => {

@@ -133,7 +133,7 @@ impl Observer for Calls {
         let Action::Request { name, .. } = &record.action else { return };
         let (name, ms) = (escaped(name), record.took.as_secs_f64() * 1000.0);
         match record.ended {
-            Ended::Done | Ended::Asked => tracing::info!("{name} {} in {ms:.1} ms", record.ended.as_str()),
+            Ended::Done | Ended::Asked => tracing::info!("{name} {} in {ms:.1} ms", record.ended),
             _ => tracing::warn!("{name} {} after {ms:.1} ms", record.error_type().unwrap_or_default()),
         }
         for denial in &record.denials {

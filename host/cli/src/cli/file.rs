@@ -122,7 +122,7 @@ impl File {
                 let not_served = format!("{id} would not be served ({}): {}", problem.stage, problem.text);
                 return Err(failed(anyhow!("nothing was written: {not_served}")));
             }
-            let is_same = plugin.serving.is_none_or(|serving| serving.sha256 == sha256);
+            let is_same = plugin.serving.is_none_or(|serving| serving.sha256.to_string() == sha256);
             ensure!(is_same, "nothing was written: the file of {id} has changed meanwhile; try again");
         }
         Ok(operator.missing_secrets().await.into_iter().flat_map(|(_, missing)| missing).collect())

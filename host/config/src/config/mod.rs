@@ -46,7 +46,7 @@ pub use audit::Audit;
 pub use bounds::parse_hex32;
 pub use command_line::{CommandLine, Named, Positional};
 pub use face::{Face, MAX_INSTRUCTIONS_BYTES};
-pub use given::Plugin;
+pub use given::{Ask, Plugin, id_of};
 pub use http::{AccessLog, Http, Token};
 pub use listen::{Listen, parse_listen};
 pub use plugin::{Origin, PluginConfig, TaskLimits, check_id};

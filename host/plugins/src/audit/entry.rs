@@ -16,6 +16,7 @@ use crate::observe::{
     record::{Action, CallRecord, Transport},
 };
 use wharf_base::principal::Principal;
+use wharf_config::access::capability::Access;
 
 /// The maximum number of directories in a line.
 const MAX_DIRS: usize = 64;
@@ -61,7 +62,7 @@ pub fn ended(run: &Run<'_>) -> Vec<u8> {
     if let Some(begun) = run.begun {
         line.number("wharf.begun", begun);
     }
-    line.word("outcome", record.ended.word());
+    line.word("outcome", record.ended.as_str());
     if let Some(kind) = record.error_type() {
         line.text("error.type", kind);
     }
@@ -134,8 +135,8 @@ fn about(record: &CallRecord, line: &mut Members) {
     if !record.plugin.is_empty() {
         line.text("wharf.plugin", &record.plugin);
     }
-    if record.digest != [0; 32] {
-        line.digest("wharf.plugin.sha256", &record.digest);
+    if let Some(digest) = &record.digest {
+        line.digest("wharf.plugin.sha256", digest.as_bytes());
     }
     let granted = &record.granted;
     if !granted.directories.is_empty() {
@@ -149,8 +150,8 @@ fn about(record: &CallRecord, line: &mut Members) {
     }
 }
 
-fn dir((path, writable): &(String, bool)) -> Dir<'_> {
-    Dir { path: clipped(path), access: if *writable { "read-write" } else { "read" } }
+fn dir((path, access): &(String, Access)) -> Dir<'_> {
+    Dir { path: clipped(path), access: access.as_str() }
 }
 
 #[cfg(test)]
@@ -181,10 +182,14 @@ pub(super) mod tests {
         CallRecord {
             principal: Some(Principal::Named("ann".into())),
             plugin: "files".into(),
-            digest: [0xab; 32],
+            digest: Some([0xab; 32].into()),
             request: Some(facts),
             action: Action::Request { method: Method::CallTool, name: "files_read".into() },
-            granted: Granted { directories: vec![("/srv".into(), true)], variables: vec!["TZ".into()], http: true },
+            granted: Granted {
+                directories: vec![("/srv".into(), Access::ReadWrite)],
+                variables: vec!["TZ".into()],
+                http: true,
+            },
             began: SystemTime::now(),
             took: Duration::from_micros(1500),
             waited: None,

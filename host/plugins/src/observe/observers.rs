@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 use wharf_protocol::{Method, Revision};
-use wharf_sandbox::{Report, Scope};
+use wharf_sandbox::{Digest, Report, Scope};
 
 use super::{
     journal::{Event, Journal, Promise, Room, Run, Unrecorded},
@@ -151,7 +151,7 @@ impl Observers {
             took_ms = took.as_secs_f64() * 1000.0,
             bytes_in,
             bytes_out,
-            ended = ended.as_str(),
+            %ended,
             "a run ended"
         );
         for observer in self.0.iter().flat_map(|all| &all.observers) {
@@ -167,7 +167,7 @@ impl Observers {
 pub struct Begun<'a> {
     pub principal: Option<Principal>,
     pub plugin: String,
-    pub digest: [u8; 32],
+    pub digest: Option<Digest>,
     pub request: Option<RequestFacts>,
     pub action: Action,
     pub scope: Option<&'a Scope>,
@@ -335,7 +335,7 @@ mod tests {
         Begun {
             principal: Some(Principal::Process),
             plugin: "a".into(),
-            digest: [0; 32],
+            digest: None,
             request: None,
             action: Action::List,
             scope: None,

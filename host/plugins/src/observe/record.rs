@@ -7,9 +7,10 @@ use std::{
 };
 
 use wharf_protocol::{Method, Revision, meta::Trace};
-use wharf_sandbox::{CallError, Denial, Scope, network::HttpUse};
+use wharf_sandbox::{CallError, Denial, Digest, Scope, network::HttpUse};
 
 use wharf_base::{principal::Principal, slot::Slot};
+use wharf_config::access::capability::Access;
 
 /// One run of a plugin, or a call that was refused before it ran.
 #[derive(Debug, Clone)]
@@ -19,8 +20,8 @@ pub struct CallRecord {
     pub principal: Option<Principal>,
     /// The id of the plugin; empty if the call was refused because the plugin does not exist.
     pub plugin: String,
-    /// The SHA-256 of the component that ran; all zeros if the plugin does not exist.
-    pub digest: [u8; 32],
+    /// The SHA-256 of the component that ran; `None` if the plugin does not exist.
+    pub digest: Option<Digest>,
     /// The request, if a client made one.
     pub request: Option<RequestFacts>,
     /// What the plugin was to do.
@@ -157,8 +158,8 @@ impl fmt::Display for Action {
 /// What a run had access to outside its sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Granted {
-    /// The path of each directory as the plugin sees it, and whether the directory could be written.
-    pub directories: Vec<(String, bool)>,
+    /// The path of each directory as the plugin sees it, and the access to it.
+    pub directories: Vec<(String, Access)>,
     /// The names of environment variables, without their values.
     pub variables: Vec<String>,
     /// Whether it could make HTTP requests.
@@ -174,7 +175,8 @@ impl Granted {
     }
 
     pub(super) fn of(scope: &Scope) -> Self {
-        let directories = scope.directories.iter().map(|one| (one.guest_path.clone(), one.writable));
+        let access = |writable| if writable { Access::ReadWrite } else { Access::Read };
+        let directories = scope.directories.iter().map(|one| (one.guest_path.clone(), access(one.writable)));
         let variables = scope.environment.iter().map(|(name, _)| name.clone());
         Self { directories: directories.collect(), variables: variables.collect(), http: scope.network.is_some() }
     }
@@ -205,27 +207,18 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// Returns the ending in one or two words.
+    /// Returns the ending as the audit log, metrics and traces name it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Asked => "asked",
             Self::Failed => "failed",
             Self::Refused => "refused",
-            Self::TimedOut => "timed out",
-            Self::OverLimit => "over limit",
+            Self::TimedOut => "timed_out",
+            Self::OverLimit => "over_limit",
             Self::Crashed => "crashed",
             Self::Revoked => "revoked",
             Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Returns the ending in one word, as in logs and metrics.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::TimedOut => "timed_out",
-            Self::OverLimit => "over_limit",
-            other => other.as_str(),
         }
     }
 
@@ -252,6 +245,17 @@ impl Ended {
             CallError::NoInterface(_) | CallError::Exit(_) | CallError::Trap { .. } => Self::Crashed,
             CallError::Stopped => Self::Cancelled,
         }
+    }
+}
+
+/// The ending in words, for people.
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "timed out",
+            Self::OverLimit => "over limit",
+            other => other.as_str(),
+        })
     }
 }
 

@@ -128,7 +128,7 @@ impl Installer {
         let record = self.observers.begin(|| Begun {
             principal: None,
             plugin: config.id.clone(),
-            digest: *plugin.code().digest(),
+            digest: Some(*plugin.code().digest()),
             request: None,
             action: Action::List,
             scope: Some(&scope),

@@ -35,7 +35,8 @@ pub struct Dir {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Written {
-    pub host: String,
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub host: PathBuf,
     pub guest: Option<String>,
     pub access: String,
 }
@@ -107,7 +108,11 @@ impl Capability for Grant {
     fn parse(written: Vec<Written>, absolute: Absolute<'_>) -> Result<Self> {
         let mut dirs: Vec<Dir> = Vec::with_capacity(written.len());
         for dir in written {
-            let host = absolute(&dir.host)?;
+            let host = match dir.host.to_str() {
+                Some(path) => absolute(path)?,
+                // Only a program can give such a path: configs are UTF-8.
+                None => std::path::absolute(&dir.host)?,
+            };
             let guest = match dir.guest {
                 Some(guest) => guest,
                 None => host.to_str().context("`dirs`: a path that is not UTF-8 needs a `guest` path")?.to_owned(),

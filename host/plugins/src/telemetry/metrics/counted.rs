@@ -343,7 +343,7 @@ impl Counters {
             for (ended, counters) in ENDINGS.into_iter().zip(&meter.runs) {
                 for (kind, counter) in ["call", "list"].into_iter().zip(counters) {
                     let mut labels = with("kind", kind);
-                    labels.push(("outcome", ended.word().to_owned()));
+                    labels.push(("outcome", ended.as_str().to_owned()));
                     add(&mut runs, labels, counter);
                 }
             }
@@ -405,7 +405,7 @@ mod tests {
         Begun {
             principal: Some(Principal::Process),
             plugin: plugin.into(),
-            digest: [1; 32],
+            digest: Some([1; 32].into()),
             request: Some(RequestFacts::new(Revision::NEWEST, "1".into())),
             action: Action::Request { method: Method::CallTool, name: tool.into() },
             scope: None,

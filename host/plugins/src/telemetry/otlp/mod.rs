@@ -178,7 +178,7 @@ mod tests {
             let begun = observers.begin(|| Begun {
                 principal: None,
                 plugin: "p".into(),
-                digest: [1; 32],
+                digest: Some([1; 32].into()),
                 request: Some(RequestFacts::new(wharf_protocol::Revision::NEWEST, "1".into())),
                 action: Action::List,
                 scope: None,

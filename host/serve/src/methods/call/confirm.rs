@@ -138,7 +138,7 @@ fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> Subject<'a> {
         name: request.name,
         arguments: request.arguments,
         plugin: &config.id,
-        digest: request.served.plugin.code().digest(),
+        digest: request.served.plugin.code().digest().as_bytes(),
         definition: request.tool.map(|tool| tool.fingerprint()).unwrap_or_default(),
         folders: folders.collect(),
         http: config.grants.http.0.rules.iter().map(ToString::to_string).collect(),

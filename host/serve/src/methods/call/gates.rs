@@ -16,10 +16,11 @@ use wharf_base::{
     quota::{Quota, Span, Spent},
     refusals::{Reason, What},
     request_state::Carried,
+    text::clean,
 };
 use wharf_config::{
     access::{
-        approval::Ask,
+        approval::{ApprovalRequest, Decision},
         scope::{CallRoots, Nothing},
     },
     roles::Rights,
@@ -121,21 +122,29 @@ async fn program(ctx: &Context, request: &Request<'_>, carried: &mut Carried) ->
     if carried.approval.by_program {
         return Ok(Some(Approval::Program));
     }
-    let ask = Ask::new(
+    let asked = ApprovalRequest::new(
         ctx.principal().clone(),
         &request.served.config.id,
         request.method.as_str(),
         request.name,
         request.arguments.clone(),
     );
-    // No answer in time counts as no.
-    let asked = tokio::time::timeout(PERSON_TIMEOUT, approver.approve(ask));
-    if ctx.away(asked).await?.unwrap_or(false) {
-        carried.approval.by_program = true;
-        return Ok(Some(Approval::Program));
-    }
+    let reason = match ctx.away(tokio::time::timeout(PERSON_TIMEOUT, approver.approve(asked))).await? {
+        Ok(Decision::Allow) => {
+            carried.approval.by_program = true;
+            return Ok(Some(Approval::Program));
+        }
+        Ok(Decision::Deny(reason)) => reason,
+        // A decision of an unknown kind counts as no, and so does no answer in time.
+        Ok(_) => String::new(),
+        Err(_) => "Nobody answered in time.".to_owned(),
+    };
     request.record(ctx, None, Some(Approval::Refused)).refuse("approval".to_owned()).await;
-    Err(Failed::new(Why::Refused, format!("The call was not approved: `{}` was not run.", request.name)))
+    let mut text = format!("The call was not approved: `{}` was not run.", request.name);
+    if !reason.is_empty() {
+        text += &format!(" {}", clean(&reason));
+    }
+    Err(Failed::new(Why::Refused, text))
 }
 
 /// Returns the roots of this call. A client whose roots are unknown is asked for them.

@@ -65,7 +65,7 @@ pub async fn of(ctx: &Context, method: Method, name: &str, arguments: Option<&Va
     let begun = ctx.server.observers.begin(|| Begun {
         principal: Some(ctx.principal().clone()),
         plugin: served.map(|served| served.config.id.clone()).unwrap_or_default(),
-        digest: served.map(|served| *served.plugin.code().digest()).unwrap_or_default(),
+        digest: served.map(|served| *served.plugin.code().digest()),
         request: Some(ctx.facts()),
         action: Action::Request { method, name: clip(name) },
         scope: None,

@@ -41,7 +41,7 @@ impl Request<'_> {
             method: self.method.as_str(),
             name: self.name,
             arguments: self.arguments,
-            plugin_digest: self.served.plugin.code().digest(),
+            plugin_digest: self.served.plugin.code().digest().as_bytes(),
         }
     }
 
@@ -62,7 +62,7 @@ impl Request<'_> {
         ctx.server.observers.begin(|| Begun {
             principal: Some(ctx.principal().clone()),
             plugin: self.served.config.id.clone(),
-            digest: *self.served.plugin.code().digest(),
+            digest: Some(*self.served.plugin.code().digest()),
             request: Some(ctx.facts()),
             action: Action::Request { method: self.method, name: self.name.to_owned() },
             scope,
