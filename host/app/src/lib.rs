@@ -7,6 +7,7 @@ mod builder;
 pub mod call;
 mod current;
 mod error;
+pub mod http;
 #[cfg(test)]
 mod limits;
 pub mod operator;

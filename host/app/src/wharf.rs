@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     task::JoinSet,
 };
-use tokio_util::sync::CancellationToken;
 
-use crate::{Builder, Error, Session, current::Current};
+use crate::{
+    Builder, Error, Session,
+    current::Current,
+    http::{HttpService, Socket},
+};
 use wharf_config::config::{self, Plugin};
 use wharf_plugins::{
     audit::Log,
@@ -22,7 +24,7 @@ use wharf_plugins::{
 };
 use wharf_serve::{
     client::server::{DRAIN_TIMEOUT, Server},
-    transport::http::{listener::Listener, routes, socket::Socket},
+    transport::http::{listener::Listener, routes, socket},
 };
 
 /// A running wharf: it keeps its plugins loaded and up to date, and serves clients with them.
@@ -58,8 +60,8 @@ impl Drop for Inner {
 
 impl Inner {
     /// Reads what is needed to serve HTTP on sockets.
-    pub(crate) async fn listener(&self, sockets: Vec<Socket>) -> Result<Listener, Error> {
-        for address in sockets.iter().filter_map(Socket::address) {
+    pub(crate) async fn listener(&self, sockets: Vec<socket::Socket>) -> Result<Listener, Error> {
+        for address in sockets.iter().filter_map(socket::Socket::address) {
             self.server.scopes.egress.is_own(address);
         }
         Listener::new(&self.server, sockets).await.map_err(Error::config)
@@ -119,22 +121,23 @@ impl Wharf {
         server.published.plugins(&server.scopes, server.startup.face.instructions.as_deref())
     }
 
-    /// MCP over HTTP at this path, for clients of all revisions, and `/healthz`, for any axum server. The `[http]` table of the
-    /// config decides which requests are accepted, by their `Host`, `Origin` and token.
+    /// Returns a service that answers MCP over HTTP at this path, for clients of all revisions, `/healthz`, and what else the config turns
+    /// on. Any server of the `tower` family mounts it, such as axum with `fallback_service`. The `[http]` table of the config decides which
+    /// requests are accepted, by their `Host`, `Origin` and token.
     ///
-    /// If the server is made with `into_make_service_with_connect_info::<SocketAddr>()`, each client address has its own share
-    /// of memory; otherwise all clients have one share together.
-    pub fn router(&self, path: &str) -> Router {
-        routes::routes(&self.inner.server, path)
+    /// If the extensions of a request have the [`SocketAddr`](std::net::SocketAddr) of its client, as such or as axum 0.8's `ConnectInfo`,
+    /// each client address has its own share of memory; otherwise all clients have one share together.
+    pub fn http_service(&self, path: &str) -> HttpService {
+        HttpService(routes::routes(&self.inner.server, path))
     }
 
     /// Serves HTTP on a listener, of TCP or of a Unix socket, until wharf stops or is drained, over TLS if the config names a
-    /// certificate. Unlike [`Wharf::router`], this also limits the number of connections and closes slow ones.
+    /// certificate. Unlike [`Wharf::http_service`], this also limits the number of connections and closes slow ones.
     ///
     /// # Errors
     /// If the certificate cannot be used. Nothing has been served then.
     pub async fn serve_http(&self, listener: impl Into<Socket>) -> Result<(), Error> {
-        self.inner.listener(vec![listener.into()]).await?.serve().await;
+        self.inner.listener(vec![listener.into().0]).await?.serve().await;
         Ok(())
     }
 
@@ -180,9 +183,9 @@ impl Wharf {
         }
     }
 
-    /// Returns a token that is cancelled when wharf is to stop.
-    pub fn stopping(&self) -> CancellationToken {
-        self.inner.server.stop.clone()
+    /// Returns a future that resolves when wharf is to stop, or the last [`Wharf`] was dropped.
+    pub fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.inner.server.stop.clone().cancelled_owned()
     }
 
     /// Returns an error if the plugin with this id does not load.
