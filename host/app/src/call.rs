@@ -5,11 +5,14 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use wharf_protocol::{
-    model::{Completion, Prompt, PromptResult, ReadResult, Resource, ResourceTemplate, Tool, ToolResult},
+    model as mcp,
     params::{Complete, CompleteArgument, CompleteContext, GetPrompt, Reference},
 };
 
-use crate::{Error, ErrorKind, Wharf};
+use crate::{
+    Error, ErrorKind, Wharf,
+    model::{Completion, Prompt, PromptResult, ReadResult, Resource, ResourceTemplate, Tool, ToolResult},
+};
 use wharf_base::principal::Principal;
 use wharf_config::access::scope::Folder;
 use wharf_plugins::plugins::lists::{List, Listed};
@@ -96,7 +99,7 @@ impl<Target> Call<Target> {
     }
 
     /// Says whether a person has approved the call. If the config wants approval, a call without it is not made. The
-    /// [`Approver`](wharf_config::access::approval::Approver) of the program is asked either way.
+    /// approver of the program is asked either way.
     #[must_use]
     pub fn approved(mut self, approved: bool) -> Self {
         self.approved = approved;
@@ -192,7 +195,10 @@ impl Wharf {
     /// If the call cannot be made, or is ended by wharf: [`Error::kind`] says why. A tool that ran and failed is not an error: see
     /// [`ToolResult::is_error`].
     pub async fn call(&self, call: impl Into<Call<ToolCall>>) -> Result<ToolResult, Error> {
-        let call = call.into();
+        self.call_tool(call.into()).await.map(Into::into)
+    }
+
+    pub(crate) async fn call_tool(&self, call: Call<ToolCall>) -> Result<mcp::ToolResult, Error> {
         let ToolCall { name, arguments } = call.target;
         let arguments = arguments.transpose().map_err(|error| {
             Error::arguments(None, format!("the arguments of `{name}` cannot be written as JSON: {error}"))
@@ -210,7 +216,7 @@ impl Wharf {
         let call = call.into();
         let direct = self.direct(call.principal, &call.roots, call.approved)?;
         let uri = &call.target.uri;
-        within(call.timeout, uri, direct.read(&self.inner.server, uri)).await
+        within(call.timeout, uri, direct.read(&self.inner.server, uri)).await.map(Into::into)
     }
 
     /// Gets a prompt.
@@ -222,7 +228,7 @@ impl Wharf {
         let direct = self.direct(call.principal, &call.roots, call.approved)?;
         let PromptGet { name, arguments } = call.target;
         let work = direct.prompt(&self.inner.server, GetPrompt::new(name.clone(), arguments));
-        within(call.timeout, &name, work).await
+        within(call.timeout, &name, work).await.map(Into::into)
     }
 
     /// Returns values that an argument of a prompt, or a variable of a resource template, may have.
@@ -239,27 +245,30 @@ impl Wharf {
             argument: CompleteArgument { name: argument, value: typed },
             context: Some(CompleteContext { arguments: Some(chosen) }),
         };
-        within(call.timeout, &name, direct.complete(&self.inner.server, params)).await
+        within(call.timeout, &name, direct.complete(&self.inner.server, params)).await.map(Into::into)
     }
 
     /// Returns the tools that this program can call, in the order in which clients get them. Waits for the first load.
     pub async fn list_tools(&self) -> Vec<Tool> {
-        self.list(List::Tools, |one| if let Listed::Tool(tool) = one { Some(tool.clone()) } else { None }).await
+        self.list(List::Tools, |one| if let Listed::Tool(one) = one { Some(one.clone().into()) } else { None }).await
     }
 
     /// Returns the resources that this program can read. Waits for the first load.
     pub async fn list_resources(&self) -> Vec<Resource> {
-        self.list(List::Resources, |one| if let Listed::Resource(one) = one { Some(one.clone()) } else { None }).await
+        self.list(List::Resources, |one| if let Listed::Resource(one) = one { Some(one.clone().into()) } else { None })
+            .await
     }
 
     /// Returns the templates of URIs that this program can fill in and read. Waits for the first load.
     pub async fn list_templates(&self) -> Vec<ResourceTemplate> {
-        self.list(List::Templates, |one| if let Listed::Template(one) = one { Some(one.clone()) } else { None }).await
+        self.list(List::Templates, |one| if let Listed::Template(one) = one { Some(one.clone().into()) } else { None })
+            .await
     }
 
     /// Returns the prompts that this program can get. Waits for the first load.
     pub async fn list_prompts(&self) -> Vec<Prompt> {
-        self.list(List::Prompts, |one| if let Listed::Prompt(one) = one { Some(one.clone()) } else { None }).await
+        self.list(List::Prompts, |one| if let Listed::Prompt(one) = one { Some(one.clone().into()) } else { None })
+            .await
     }
 
     async fn list<T>(&self, list: List, entry: impl Fn(Listed<'_>) -> Option<T>) -> Vec<T> {

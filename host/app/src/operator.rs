@@ -9,10 +9,13 @@ use tokio::{
     net::TcpListener,
 };
 use tokio_util::sync::CancellationToken;
-use wharf_protocol::{Revision, model::Content};
+use wharf_protocol::{
+    Revision,
+    model::{Content, ToolResult},
+};
 use wharf_sandbox::Sandbox;
 
-use crate::{Error, Wharf, session, setup, wharf::Inner};
+use crate::{Call, Error, Wharf, call::ToolCall, session, setup, wharf::Inner};
 use wharf_base::ledger::Ledger;
 use wharf_config::config::{self, Config};
 use wharf_plugins::telemetry::metrics::CONTENT_TYPE;
@@ -61,6 +64,11 @@ impl Operator {
             missing.push((served.config.id.clone(), problems));
         }
         missing
+    }
+
+    /// Calls a tool, as [`Wharf::call`] does.
+    pub async fn call(&self, call: Call<ToolCall>) -> Result<ToolResult, Error> {
+        self.wharf.call_tool(call).await
     }
 
     /// Returns a content block as the newest revision of the protocol writes it.

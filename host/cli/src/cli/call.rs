@@ -51,7 +51,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         bail!("the plugin has no tool `{wanted}`; it has: {}", names.join(", "));
     };
     let arguments = arguments(tool, given)?;
-    let called = operator.wharf.call(ToolCall::tool(&tool.name).arguments(arguments).approved(command.yes)).await;
+    let called = operator.call(ToolCall::tool(&tool.name).arguments(arguments).approved(command.yes)).await;
     operator.wharf.stop().await;
     match called {
         Ok(result) => show(&operator, result),

@@ -137,7 +137,7 @@ impl Observer for Calls {
             _ => tracing::warn!("{name} {} after {ms:.1} ms", record.error_type().unwrap_or_default()),
         }
         for denial in &record.denials {
-            tracing::warn!("{name} was denied: {denial:?}");
+            tracing::warn!("{name}: {denial}");
         }
     }
 }

@@ -13,7 +13,7 @@ use wharf_sandbox::{Denial, network::HttpUse};
 use super::members::{Members, clipped};
 use crate::observe::{
     journal::Run,
-    record::{Action, CallRecord, Transport},
+    record::{Action, CallRecord, Denied, Transport},
 };
 use wharf_base::principal::Principal;
 use wharf_config::access::capability::Access;
@@ -72,7 +72,7 @@ pub fn ended(run: &Run<'_>) -> Vec<u8> {
         line.json("wharf.http", &record.requests.iter().map(Http::of).collect::<Vec<_>>());
     }
     // Other actions of the plugin that the sandbox refused.
-    if record.denials.contains(&Denial::NoDirectory) {
+    if record.denials.contains(&Denied(Denial::NoDirectory)) {
         line.json("wharf.denied", &["directory"]);
     }
     line.number("wharf.bytes.in", record.bytes_in as u64);
@@ -92,7 +92,7 @@ fn about(record: &CallRecord, line: &mut Members) {
     if let Action::Request { method, name } = &record.action {
         line.word("mcp.method.name", method.as_str());
         if !name.is_empty() {
-            let key = match method {
+            let key = match method.0 {
                 Method::CallTool => "gen_ai.tool.name",
                 Method::GetPrompt => "gen_ai.prompt.name",
                 Method::ReadResource => "mcp.resource.uri",
@@ -162,7 +162,7 @@ pub(super) mod tests {
     use wharf_protocol::{Revision, meta::Trace};
 
     use super::*;
-    use crate::observe::record::{Approval, Ended, Granted, RequestFacts};
+    use crate::observe::record::{Approval, Ended, Granted, request_facts};
 
     pub fn line(members: &[u8]) -> Value {
         let members = str::from_utf8(members).unwrap();
@@ -174,17 +174,17 @@ pub(super) mod tests {
     }
 
     fn record() -> CallRecord {
-        let mut facts = RequestFacts::new(Revision::V2025_11_25, "\"seven\"".into());
+        let mut facts = request_facts(Revision::V2025_11_25, "\"seven\"".into());
         facts.session = Some("00112233".into());
         facts.transport = Some(Transport::Http);
         facts.request_id = Some("r-1".to_owned());
-        facts.trace = Some(Trace { trace_id: "t".into(), span_id: "s".into(), sampled: true, state: None });
+        facts.trace = Trace::parse(&format!("00-{}-{}-01", "7".repeat(32), "5".repeat(16)), None);
         CallRecord {
             principal: Some(Principal::Named("ann".into())),
             plugin: "files".into(),
             digest: Some([0xab; 32].into()),
             request: Some(facts),
-            action: Action::Request { method: Method::CallTool, name: "files_read".into() },
+            action: Action::Request { method: Method::CallTool.into(), name: "files_read".into() },
             granted: Granted {
                 directories: vec![("/srv".into(), Access::ReadWrite)],
                 variables: vec!["TZ".into()],
@@ -195,14 +195,11 @@ pub(super) mod tests {
             waited: None,
             bytes_in: 10,
             bytes_out: 20,
-            denials: vec![Denial::NoDirectory],
-            requests: vec![HttpUse {
-                method: "POST".into(),
-                authority: "a.example".into(),
-                status: Some(201),
-                bytes_out: 5,
-                bytes_in: 7,
-                denied: false,
+            denials: vec![Denied(Denial::NoDirectory)],
+            requests: vec![{
+                let mut sent = HttpUse::new("POST".into(), "a.example".into());
+                (sent.status, sent.bytes_out, sent.bytes_in) = (Some(201), 5, 7);
+                sent
             }],
             ended: Ended::TimedOut,
             refusal: None,
@@ -263,7 +260,7 @@ pub(super) mod tests {
             (Method::ReadResource, "mcp.resource.uri"),
             (Method::Complete, "wharf.completes"),
         ] {
-            let action = Action::Request { method, name: "x".into() };
+            let action = Action::Request { method: method.into(), name: "x".into() };
             let record = CallRecord { action, ..record() };
             let line = line(&begun(&Run { record: &record, arguments: "", begun: None }));
             assert_eq!((&line[key], &line["mcp.method.name"]), (&json!("x"), &json!(method.as_str())));
@@ -276,7 +273,7 @@ pub(super) mod tests {
     #[test]
     fn foreign_texts_are_short_and_deceive_no_terminal() {
         let name = format!("a\u{202e}\u{1b}[2J\n\"{}", "x".repeat(5000));
-        let action = Action::Request { method: Method::CallTool, name };
+        let action = Action::Request { method: Method::CallTool.into(), name };
         let record = CallRecord { action, ..record() };
         let members = ended(&Run { record: &record, arguments: ",\"wharf.arguments\":\"\u{9b}\"", begun: None });
         let text = str::from_utf8(&members).unwrap();

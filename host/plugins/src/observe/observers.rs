@@ -12,7 +12,7 @@ use wharf_sandbox::{Digest, Report, Scope};
 use super::{
     journal::{Event, Journal, Promise, Room, Run, Unrecorded},
     meter::{CountedSession, Meter, Timing},
-    record::{Action, Approval, CallRecord, Ended, Granted, Observer, RequestFacts},
+    record::{Action, Approval, CallRecord, Denied, Ended, Granted, Observer, RequestFacts},
     trace::{Span, TracedNetwork, Tracer},
 };
 use wharf_base::{principal::Principal, slot::Slot};
@@ -249,7 +249,8 @@ impl Recording {
             record.bytes_out = report.bytes.unwrap_or_default();
             let before = open.began.elapsed().saturating_sub(report.took);
             record.waited = report.waited.map(|waited| before + waited);
-            (record.denials, record.requests) = (report.denials.clone(), report.requests.clone());
+            record.denials = report.denials.iter().cloned().map(Denied).collect();
+            record.requests.clone_from(&report.requests);
         }
         self.stop(ended)
     }
@@ -365,6 +366,6 @@ mod tests {
         let told = kept.0.lock();
         let endings: Vec<_> = told.iter().map(|record| (record.ended, record.bytes_out)).collect();
         assert_eq!(endings, [(Ended::Done, 7), (Ended::Cancelled, 0)]);
-        assert_eq!(told[0].denials, [Denial::NoDirectory]);
+        assert_eq!(told[0].denials, [Denied(Denial::NoDirectory)]);
     }
 }

@@ -9,8 +9,8 @@ use std::{
 use wharf_protocol::{Method, Revision, meta::Trace};
 use wharf_sandbox::{CallError, Denial, Digest, Scope, network::HttpUse};
 
-use wharf_base::{principal::Principal, slot::Slot};
-use wharf_config::access::capability::Access;
+use wharf_base::{principal::Principal, slot::Slot, text::escaped};
+use wharf_config::access::{capability::Access, grants};
 
 /// One run of a plugin, or a call that was refused before it ran.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ pub struct CallRecord {
     /// The size of the result in bytes; 0 if there is no result.
     pub bytes_out: usize,
     /// The actions of the plugin that the sandbox refused.
-    pub denials: Vec<Denial>,
+    pub denials: Vec<Denied>,
     /// The first 128 HTTP requests that it made, including refused ones.
     pub requests: Vec<HttpUse>,
     /// How it ended.
@@ -56,6 +56,26 @@ impl CallRecord {
     /// Returns the kind of error, as a word or the code of a JSON-RPC error, or `None` if there was no error.
     pub fn error_type(&self) -> Option<&str> {
         self.refusal.as_deref().or_else(|| self.ended.error_type())
+    }
+}
+
+/// An action of a plugin that the sandbox refused. Its text says what it was, and what would allow it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denied(pub(crate) Denial);
+
+impl Denied {
+    /// Returns the method and the URL of the refused HTTP request, each cut to 255 bytes, or `None` if it was something else.
+    pub fn http(&self) -> Option<(&str, &str)> {
+        match &self.0 {
+            Denial::Http(http) => Some((&http.method, &http.url)),
+            Denial::NoDirectory => None,
+        }
+    }
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&grants::hint(&self.0, escaped).0)
     }
 }
 
@@ -96,7 +116,7 @@ impl Approval {
 #[non_exhaustive]
 pub struct RequestFacts {
     /// The revision that the client speaks.
-    pub revision: Revision,
+    pub(crate) revision: Revision,
     /// The id of the request, as JSON.
     pub id: String,
     /// A digest of the session's id, because the id itself is a secret; `None` for a request without a session.
@@ -113,10 +133,15 @@ pub struct RequestFacts {
 }
 
 impl RequestFacts {
-    /// Creates the facts for a request that the embedding program made itself.
-    pub fn new(revision: Revision, id: String) -> Self {
-        Self { revision, id, session: None, transport: None, trace: None, link: None, request_id: None }
+    /// Returns the date of the revision of MCP that the client speaks.
+    pub fn revision(&self) -> &'static str {
+        self.revision.as_str()
     }
+}
+
+/// Returns the facts about a request that the embedding program made itself.
+pub fn request_facts(revision: Revision, id: String) -> RequestFacts {
+    RequestFacts { revision, id, session: None, transport: None, trace: None, link: None, request_id: None }
 }
 
 /// How a request came in.
@@ -131,15 +156,33 @@ pub enum Transport {
     Unix,
 }
 
+/// The method of a request that reaches a plugin, such as `tools/call`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestMethod(pub(crate) Method);
+
+impl RequestMethod {
+    /// Returns the name of the method.
+    pub fn as_str(self) -> &'static str {
+        self.0.as_str()
+    }
+}
+
+impl From<Method> for RequestMethod {
+    fn from(method: Method) -> Self {
+        Self(method)
+    }
+}
+
 /// What a plugin was to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Action {
     /// Return its lists.
     List,
     /// Handle a client's request for a tool, a resource, a prompt or a completion.
     Request {
-        /// `tools/call` or another method that reaches a plugin.
-        method: Method,
+        /// The method.
+        method: RequestMethod,
         /// The name of the tool or prompt as clients know it, the URI of the resource, or the prompt or template whose argument is
         /// completed.
         name: String,
@@ -157,6 +200,7 @@ impl fmt::Display for Action {
 
 /// What a run had access to outside its sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Granted {
     /// The path of each directory as the plugin sees it, and the access to it.
     pub directories: Vec<(String, Access)>,
@@ -235,9 +279,10 @@ impl Ended {
             Self::Cancelled => Some("cancelled"),
         }
     }
+}
 
-    /// Returns the ending of a run with this error.
-    pub fn of(error: &CallError) -> Self {
+impl From<&CallError> for Ended {
+    fn from(error: &CallError) -> Self {
         match error {
             CallError::Failed(_) => Self::Failed,
             CallError::Timeout(_) => Self::TimedOut,

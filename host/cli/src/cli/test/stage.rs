@@ -24,14 +24,10 @@ use super::{
 use wharf_app::operator::{Operator, Setup};
 use wharf_base::{
     below::{Below, CopyLimits},
-    text::{self, escaped},
+    text,
 };
 use wharf_config::{
-    access::{
-        grants::{self, Grants},
-        rehearsal::Rehearsal,
-        scope::Folder,
-    },
+    access::{grants::Grants, rehearsal::Rehearsal, scope::Folder},
     config::{self, CommandLine, Config},
 };
 use wharf_plugins::{
@@ -70,7 +66,7 @@ impl Observer for DenialObserver {
     fn ended(&self, record: &CallRecord) {
         if record.action != Action::List {
             let mut refused = self.0.refused.lock();
-            for hint in record.denials.iter().map(|denial| grants::hint(denial, escaped).0) {
+            for hint in record.denials.iter().map(ToString::to_string) {
                 if !refused.contains(&hint) {
                     refused.push(hint);
                 }

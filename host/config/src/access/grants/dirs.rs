@@ -1,9 +1,6 @@
 //! `dirs = [{ host, guest, access }]`: folders that the operator names.
 
-use std::{
-    collections::HashMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashMap, path::PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -45,7 +42,7 @@ impl Grant {
     /// Adds the directories in their current state, and notes those that are missing.
     pub fn apply(&self, opened: &Opened, wanted: &mut Wanted) {
         for dir in &self.0 {
-            match opened.now(&dir.host) {
+            match opened.now(dir) {
                 Now::There(mut directory) => {
                     directory.shown.clone_from(&dir.guest);
                     wanted.add(Now::There(directory), dir.access);
@@ -85,7 +82,7 @@ impl Opened {
                 );
                 continue;
             }
-            match OpenRoot::by_operator(&dir.host) {
+            match OpenRoot::shown_at(&dir.host, &dir.guest) {
                 Ok(open) => {
                     opened.insert(dir.host.clone(), open);
                 }
@@ -95,10 +92,10 @@ impl Opened {
         Self(opened)
     }
 
-    fn now(&self, host: &Path) -> Now {
+    fn now(&self, dir: &Dir) -> Now {
         // A directory that was missing when the config was read may exist by now.
-        let now = self.0.get(host).map(OpenRoot::now);
-        now.or_else(|| OpenRoot::by_operator(host).ok().map(|open| open.now())).unwrap_or(Now::Gone)
+        let now = self.0.get(&dir.host).map(OpenRoot::now);
+        now.or_else(|| OpenRoot::shown_at(&dir.host, &dir.guest).ok().map(|open| open.now())).unwrap_or(Now::Gone)
     }
 }
 

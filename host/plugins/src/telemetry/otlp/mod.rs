@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::observe::{
         observers::{All, Begun, Observers},
-        record::{Action, Ended, RequestFacts},
+        record::{Action, Ended, request_facts},
     };
     use wharf_config::config::Target;
 
@@ -179,7 +179,7 @@ mod tests {
                 principal: None,
                 plugin: "p".into(),
                 digest: Some([1; 32].into()),
-                request: Some(RequestFacts::new(wharf_protocol::Revision::NEWEST, "1".into())),
+                request: Some(request_facts(wharf_protocol::Revision::NEWEST, "1".into())),
                 action: Action::List,
                 scope: None,
                 bytes_in: 0,

@@ -82,7 +82,7 @@ fn request(record: &CallRecord, span: &Span) -> Wire {
         attributes.push(text("mcp.method.name", method.as_str()));
         name.push_str(method.as_str());
         // Names of tools and prompts that do not exist come from clients and are unbounded, so they are left out.
-        let key = match method {
+        let key = match method.0 {
             _ if record.plugin.is_empty() => None,
             Method::CallTool => Some("gen_ai.tool.name"),
             Method::GetPrompt => Some("gen_ai.prompt.name"),
@@ -93,7 +93,7 @@ fn request(record: &CallRecord, span: &Span) -> Wire {
             attributes.push(text(key, target));
             name = format!("{name} {target}");
         }
-        if *method == Method::CallTool {
+        if method.0 == Method::CallTool {
             attributes.push(text("gen_ai.operation.name", "execute_tool"));
         }
     }

@@ -67,7 +67,7 @@ pub async fn of(ctx: &Context, method: Method, name: &str, arguments: Option<&Va
         plugin: served.map(|served| served.config.id.clone()).unwrap_or_default(),
         digest: served.map(|served| *served.plugin.code().digest()),
         request: Some(ctx.facts()),
-        action: Action::Request { method, name: clip(name) },
+        action: Action::Request { method: method.into(), name: clip(name) },
         scope: None,
         bytes_in: bytes,
         arguments,

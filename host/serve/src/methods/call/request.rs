@@ -64,7 +64,7 @@ impl Request<'_> {
             plugin: self.served.config.id.clone(),
             digest: Some(*self.served.plugin.code().digest()),
             request: Some(ctx.facts()),
-            action: Action::Request { method: self.method, name: self.name.to_owned() },
+            action: Action::Request { method: self.method.into(), name: self.name.to_owned() },
             scope,
             bytes_in: self.bytes,
             arguments: Some(self.arguments),

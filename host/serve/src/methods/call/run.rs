@@ -108,7 +108,7 @@ pub async fn run_once<O: Operation>(
         Ok(_) if report.bytes.is_none() => Ended::Asked,
         Ok(_) if report.says_failed => Ended::Failed,
         Ok(_) => Ended::Done,
-        Err(error) => Ended::of(error),
+        Err(error) => error.into(),
     };
     let recorded = record.end(ended, &report).await;
     let hints = hints(ctx, served, &report.denials);
