@@ -33,7 +33,7 @@ pub enum ErrorKind {
     /// The plugin wants to ask its client something, or needs a client with certain capabilities. Only a
     /// [`Session`](crate::Session) has a client.
     NeedsClient,
-    /// The call was not allowed, for instance by the [`Approver`](crate::Approver).
+    /// The call was not allowed, for instance by the approver of the program.
     Refused,
     /// A limit is used up for now; the same call may work later.
     Busy,

@@ -33,7 +33,7 @@ use wharf_serve::{
 /// no global state, so one process can have several.
 ///
 /// Plugins are compiled in a process of their own, which is this program started again: `main` has to begin with
-/// [`compile_if_asked`](crate::compile_if_asked).
+/// [`compile_if_asked`](wharf_sandbox::compile_if_asked).
 #[derive(Clone)]
 pub struct Wharf {
     pub(crate) inner: Arc<Inner>,

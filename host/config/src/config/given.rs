@@ -22,7 +22,7 @@ use wharf_egress::rule;
 /// A plugin and what it is granted. By default it is granted nothing.
 ///
 /// The settings have the same defaults as in the config file, and are checked in the same way when the plugin is added to a
-/// [`Wharf`](crate::Wharf).
+/// `Wharf`.
 #[derive(Debug, Clone)]
 pub struct Plugin {
     id: String,
@@ -168,7 +168,7 @@ impl Plugin {
     }
 
     /// Sets what the plugin gets as its own config: anything that serialises to a table. A value that does not, because it is not a map or
-    /// struct or contains a null, is an error when the plugin is added to a [`Wharf`](crate::Wharf).
+    /// struct or contains a null, is an error when the plugin is added to a `Wharf`.
     #[must_use]
     pub fn config(mut self, config: impl Serialize) -> Self {
         match toml::Table::try_from(config) {
