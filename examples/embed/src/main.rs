@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error:#}");
+            eprintln!("{error}");
             ExitCode::FAILURE
         }
     }

@@ -6,7 +6,7 @@ use wharf_base::failed::failed;
 use wharf_plugins::plugins::status::{Problem, Stage};
 use wharf_serve::methods::call::{Failed, Said, Why};
 
-/// Why something did not work. Its text says all of it: what happened, why, and what to change.
+/// Why something did not work. Its text says all of it, with the texts of its sources: what happened, why, and what to change.
 pub struct Error {
     kind: ErrorKind,
     plugin: Option<(String, Stage)>,
