@@ -5,18 +5,24 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use wharf::{Ask, Plugin, Wharf};
+use wharf::{ApprovalRequest, Call, Decision, Plugin, Wharf};
 
 #[tokio::main(flavor = "current_thread")]
 async fn serve() -> Result<()> {
     let file = std::env::args().nth(1).context("name a plugin, such as target/plugins/hello.wasm")?;
-    let approve = |ask: Ask| async move { ask.name.starts_with("hello_") };
+    let approve = |request: ApprovalRequest| async move {
+        match request.name.as_str() {
+            "hello_greet" => Decision::Allow,
+            _ => Decision::Deny("This program only greets.".into()),
+        }
+    };
     let wharf = Wharf::builder().plugin(Plugin::file(file).id("hello")).approver(approve).build().await?;
 
-    let answer = wharf.call("hello_greet", serde_json::json!({ "name": "Ada" })).await?;
-    eprintln!("{:?}", answer.content);
+    let greet = Call::tool("hello_greet").arguments(serde_json::json!({ "name": "Ada" }));
+    let answer = wharf.call(greet).await?;
+    eprintln!("{}", answer.text());
 
-    let app = axum::Router::new().merge(wharf.router("/mcp"));
+    let app = axum::Router::new().fallback_service(wharf.http_service("/mcp"));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:7300").await?;
     Ok(axum::serve(listener, app).await?)
 }
@@ -29,7 +35,7 @@ fn main() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error:#}");
+            eprintln!("{error}");
             ExitCode::FAILURE
         }
     }

@@ -200,7 +200,7 @@ impl Current {
         let mut origins = self.origins.lock();
         let mut new = (**self.config.borrow()).clone();
         new.give(plugin.clone())?;
-        origins.given.retain(|other| other.name() != plugin.name());
+        origins.given.retain(|other| config::id_of(other) != config::id_of(&plugin));
         origins.given.push(plugin);
         Ok(self.apply(&origins, new))
     }
@@ -209,7 +209,7 @@ impl Current {
     /// the same id is served again. None: there is no such plugin.
     pub fn take_away(&self, id: &str) -> Option<u64> {
         let mut origins = self.origins.lock();
-        let at = origins.given.iter().position(|plugin| plugin.name() == id)?;
+        let at = origins.given.iter().position(|plugin| config::id_of(plugin) == id)?;
         origins.given.remove(at);
         // The file is read when it is completely written. Until then, its previous contents count.
         let new = origins.last().unwrap_or_else(|error| {

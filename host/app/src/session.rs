@@ -1,7 +1,8 @@
-//! A client over a reader and a writer, for programs that embed wharf.
+//! A client over a reader and a writer.
 
 use std::{path::PathBuf, sync::Arc};
 
+use anyhow::Result;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Error;
@@ -16,15 +17,46 @@ use wharf_serve::{
     transport::{pipe::PipeClient, stdio},
 };
 
-/// A client that is about to be served.
+/// What is known about a client over a reader and a writer before it sends anything.
+pub struct Pipe {
+    pub principal: Principal,
+    /// Whether this process never serves another client, so that this client may use all places.
+    pub alone: bool,
+    /// The profile of the config that the client uses.
+    pub profile: Option<Arc<str>>,
+    /// Folders that are opened to the client, in place of any roots that it lists itself.
+    pub roots: Option<Vec<Folder>>,
+}
+
+impl Default for Pipe {
+    fn default() -> Self {
+        Self { principal: Principal::Process, alone: false, profile: None, roots: None }
+    }
+}
+
+/// Serves a client until its input ends, its output breaks or wharf stops.
+pub(crate) async fn serve<R, W>(server: Arc<Server>, reader: R, writer: W, pipe: Pipe) -> Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let Pipe { principal, alone, profile, roots } = pipe;
+    let party = if alone { Party::SOLE } else { party(&principal, None) };
+    if let Some(name) = &profile {
+        server.check_profile(name)?;
+    }
+    let roots = roots.map(|roots| server.scopes.open_given(&roots)).transpose()?;
+    let client = PipeClient { caller: Caller::Owner(principal), profile, roots, transport: Transport::Pipe };
+    stdio::serve(&server, client, party, reader, writer).await;
+    Ok(())
+}
+
+/// A client over a reader and a writer that is about to be served.
 pub struct Session<R, W> {
     server: Arc<Server>,
     reader: R,
     writer: W,
-    principal: Principal,
-    alone: bool,
-    profile: Option<Arc<str>>,
-    roots: Option<Vec<Folder>>,
+    pipe: Pipe,
 }
 
 impl<R, W> Session<R, W>
@@ -33,21 +65,14 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     pub(super) fn new(server: Arc<Server>, reader: R, writer: W) -> Self {
-        Self { server, reader, writer, principal: Principal::Process, alone: false, profile: None, roots: None }
+        Self { server, reader, writer, pipe: Pipe::default() }
     }
 
-    /// Names the client. Its tasks and reused instances are not shared with clients of other names.
+    /// Serves the client as this principal. Its tasks and reused instances are not shared with other principals. A text is the name of
+    /// a client of this program.
     #[must_use]
-    pub fn principal(mut self, name: &str) -> Self {
-        self.principal = Principal::Named(name.into());
-        self
-    }
-
-    /// Declares that this process never serves another client, so this client may use all places.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn alone(mut self) -> Self {
-        self.alone = true;
+    pub fn as_principal(mut self, principal: impl Into<Principal>) -> Self {
+        self.pipe.principal = principal.into();
         self
     }
 
@@ -55,23 +80,17 @@ where
     /// read everything in the catalog.
     #[must_use]
     pub fn profile(mut self, name: &str) -> Self {
-        self.profile = Some(name.into());
+        self.pipe.profile = Some(name.into());
         self
     }
 
-    /// Opens these folders to the client, in place of any roots that it lists itself.
+    /// Opens these folders to the client, in place of any roots that it lists itself. Without a folder, those that it lists count.
     #[must_use]
-    pub fn roots(self, folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
-        let folders = folders.into_iter().map(|path| Folder { path: path.into(), shown: None });
-        let folders: Vec<Folder> = folders.collect();
-        if folders.is_empty() { self } else { self.open(folders) }
-    }
-
-    /// Like [`Session::roots`], with the paths at which plugins see the folders.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn open(mut self, folders: Vec<Folder>) -> Self {
-        self.roots.get_or_insert_default().extend(folders);
+    pub fn roots(mut self, folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        let mut folders = folders.into_iter().map(|path| Folder { path: path.into(), shown: None }).peekable();
+        if folders.peek().is_some() {
+            self.pipe.roots.get_or_insert_default().extend(folders);
+        }
         self
     }
 
@@ -81,20 +100,7 @@ where
     /// # Errors
     /// If one of the folders cannot be opened, or there is no such profile. Nothing has been served then.
     pub async fn serve(self) -> Result<(), Error> {
-        let Self { server, reader, writer, principal, alone, profile, roots } = self;
-        let party = if alone { Party::SOLE } else { party(&principal, None) };
-        if let Some(name) = &profile {
-            server.check_profile(name).map_err(Error::Config)?;
-        }
-        let roots = roots.map(|roots| server.scopes.open_given(&roots)).transpose().map_err(Error::Config)?;
-        stdio::serve(
-            &server,
-            PipeClient { caller: Caller::Owner(principal), profile, roots, transport: Transport::Pipe },
-            party,
-            reader,
-            writer,
-        )
-        .await;
-        Ok(())
+        let Self { server, reader, writer, pipe } = self;
+        serve(server, reader, writer, pipe).await.map_err(Error::config)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::Wharf;
+use crate::operator::Operator;
 use wharf_base::principal::Principal;
 use wharf_config::{
     auth::Caller,
@@ -24,11 +24,10 @@ pub struct ShownRole {
     pub missing: Option<PathBuf>,
 }
 
-impl Wharf {
+impl Operator {
     /// Returns the profiles of the config, with the counts of what they select.
-    #[doc(hidden)]
     pub fn profiles(&self) -> Vec<(String, Counts)> {
-        let server = &self.inner.server;
+        let server = &self.inner().server;
         let profiles = Arc::clone(&server.config.borrow().profiles);
         let owner = Caller::Owner(Principal::Process);
         let counted = profiles
@@ -39,9 +38,8 @@ impl Wharf {
     }
 
     /// Returns the roles of the config.
-    #[doc(hidden)]
     pub fn roles(&self) -> Vec<ShownRole> {
-        let server = &self.inner.server;
+        let server = &self.inner().server;
         let roles = Arc::clone(&server.config.borrow().roles);
         let counted = roles.iter().map(|role| {
             let catalog = Arc::clone(&server.published.catalog.borrow());

@@ -6,6 +6,7 @@ use super::text::{clip, escaped};
 
 /// Who makes a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Principal {
     /// The user who started this process.
     Process,
@@ -25,13 +26,28 @@ pub enum Principal {
     Anonymous,
 }
 
+/// A text is the name of a client of the embedding program.
+impl From<&str> for Principal {
+    fn from(name: &str) -> Self {
+        Self::Named(name.into())
+    }
+}
+
 /// A person or program that an identity provider knows. It stays the same when its tokens are renewed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct User {
     /// The URL of the identity provider.
     pub issuer: String,
     /// The subject: a name that the provider never assigns to another user.
     pub subject: String,
+}
+
+impl User {
+    /// Creates a user from the URL of the provider and the subject.
+    pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Self {
+        Self { issuer: issuer.into(), subject: subject.into() }
+    }
 }
 
 /// The text is the same for the same principal in every process, because state that is bound to it may be sealed by one process

@@ -38,6 +38,7 @@ pub struct RequestMeta {
 
 /// The trace that a request belongs to, from `traceparent` and `tracestate` of W3C Trace Context.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Trace {
     /// The id of the trace: 32 hexadecimal digits.
     pub trace_id: String,

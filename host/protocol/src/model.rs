@@ -111,9 +111,19 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
+    /// Creates the result of a call that answers one text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(vec![Content::Text(text.into())])
+    }
+
+    /// Creates the result of a call that answers this content.
+    pub fn new(content: Vec<Content>) -> Self {
+        Self { content, ..Self::default() }
+    }
+
     /// Creates the result of a failed call, with one text for the model.
     pub fn error(text: impl Into<String>) -> Self {
-        Self { content: vec![Content::Text(text.into())], is_error: true, ..Self::default() }
+        Self { is_error: true, ..Self::text(text) }
     }
 }
 

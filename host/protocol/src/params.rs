@@ -215,6 +215,13 @@ pub struct GetPrompt {
     request_state: Option<String>,
 }
 
+impl GetPrompt {
+    /// Creates the parameters of a request that is not a retry.
+    pub fn new(name: String, arguments: BTreeMap<String, String>) -> Self {
+        Self { name, arguments: Some(arguments), input_responses: None, request_state: None }
+    }
+}
+
 /// The parameters of `completion/complete`.
 #[derive(Debug, Deserialize)]
 pub struct Complete {

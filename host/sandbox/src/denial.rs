@@ -40,6 +40,7 @@ pub enum HttpRefusal {
 
 /// The record of one HTTP request of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HttpUse {
     /// The method.
     pub method: String,
@@ -53,4 +54,11 @@ pub struct HttpUse {
     pub bytes_in: u64,
     /// Whether it was refused, by the operator's rules or limits.
     pub denied: bool,
+}
+
+impl HttpUse {
+    /// Creates the record of a request of which nothing was sent yet.
+    pub fn new(method: String, authority: String) -> Self {
+        Self { method, authority, status: None, bytes_out: 0, bytes_in: 0, denied: false }
+    }
 }

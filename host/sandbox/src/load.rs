@@ -26,7 +26,6 @@ use crate::{
     component::{Exports, Linked, PACKAGE, VERSION},
     config_store,
     engine::Linkable,
-    hex::hex,
     instance::About,
     ledger::Charge,
     load_error::{LoadError, MAX_COMPONENT_BYTES, one_line},
@@ -56,7 +55,7 @@ pub struct Code(pub(crate) Arc<CodeInner>);
 
 pub(crate) struct CodeInner {
     pub(crate) sandbox: Arc<Sandbox>,
-    pub(crate) digest: [u8; 32],
+    pub(crate) digest: crate::Digest,
     pub(crate) linked: Linked,
     imports: Vec<String>,
     sections: Sections,
@@ -194,19 +193,15 @@ impl Sandbox {
         // The docs are in the descriptions of the tools by now.
         let sections = Sections { docs: None, ..artifact.sections.clone() };
         let (sandbox, wrapped) = (Arc::clone(self), artifact.wrapped);
+        let digest = digest.into();
         Ok(Code(Arc::new(CodeInner { sandbox, digest, linked, imports, sections, wrapped, _charge: charge })))
     }
 }
 
 impl Code {
     /// Returns the SHA-256 of the component.
-    pub fn digest(&self) -> &[u8; 32] {
+    pub fn digest(&self) -> &crate::Digest {
         &self.0.digest
-    }
-
-    /// Returns the SHA-256 of the component in lower-case hexadecimal.
-    pub fn digest_hex(&self) -> String {
-        hex(&self.0.digest)
     }
 
     /// Returns which interfaces of the contract the component exports.

@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Value, json, value::RawValue};
@@ -175,7 +175,7 @@ impl Schema {
         bytes: usize,
         limit: Duration,
         (turns, party): (&Arc<Places>, Party),
-    ) -> Result<Fits, String> {
+    ) -> Result<Fits, Misfit> {
         if bytes.saturating_mul(self.parts) <= MAX_WORK_HERE {
             match budget::here(self.lengths, || check(&self.validator, &value)) {
                 Ok(Ok(())) => return Ok(Fits { value, without_nulls: false }),
@@ -198,15 +198,36 @@ impl Schema {
         let late = || format!("checking it against the schema takes longer than {} ms", limit.as_millis());
         match tokio::time::timeout(limit, work).await {
             Ok(Ok(checked)) => checked,
-            Ok(Err(Exhausted::Time)) | Err(_) => Err(late()),
-            Ok(Err(exhausted)) => Err(exhausted.to_string()),
+            Ok(Err(Exhausted::Time)) | Err(_) => Err(late().into()),
+            Ok(Err(exhausted)) => Err(exhausted.to_string().into()),
         }
     }
 
     /// Checks a small value on the current thread. The error describes for a model what is wrong.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         let checked = budget::here(self.lengths, || check(&self.validator, value));
-        checked.unwrap_or_else(|exhausted| Err(exhausted.to_string()))
+        checked.map_or_else(|exhausted| Err(exhausted.to_string()), |checked| checked.map_err(|misfit| misfit.text))
+    }
+}
+
+/// Why a value is not valid for a schema.
+#[derive(Debug)]
+pub struct Misfit {
+    /// The place of the first problem, as a JSON Pointer; `None` if it is not known.
+    pub pointer: Option<String>,
+    /// What is wrong, for a model.
+    pub text: String,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<String> for Misfit {
+    fn from(text: String) -> Self {
+        Self { pointer: None, text }
     }
 }
 
@@ -219,7 +240,7 @@ pub struct Fits {
 }
 
 /// Checks a value as it is and, if it is not valid, without the nulls for optional members.
-fn check_without_nulls(validator: &Validator<Metered>, text: &RawValue, mut value: Value) -> Result<Fits, String> {
+fn check_without_nulls(validator: &Validator<Metered>, text: &RawValue, mut value: Value) -> Result<Fits, Misfit> {
     let problem = match check(validator, &value) {
         Ok(()) => return Ok(Fits { value, without_nulls: false }),
         Err(problem) => problem,
@@ -244,13 +265,14 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-fn check(validator: &Validator<Metered>, value: &Value) -> Result<(), String> {
+fn check(validator: &Validator<Metered>, value: &Value) -> Result<(), Misfit> {
     if validator.is_valid(At(value)) {
         return Ok(());
     }
     let describe = |error: &jsonschema::ValidationError| {
-        let (place, problem) = (clip(&error.instance_path().to_string()), clip(&error.to_string()));
-        if place.is_empty() { problem } else { format!("at {place}: {problem}") }
+        let (pointer, problem) = (error.instance_path().to_string(), clip(&error.to_string()));
+        let text = if pointer.is_empty() { problem } else { format!("at {}: {problem}", clip(&pointer)) };
+        (pointer, text)
     };
     let some = || {
         let errors = validator.iter_errors(At(value)).take(MAX_PROBLEMS);
@@ -261,7 +283,9 @@ fn check(validator: &Validator<Metered>, value: &Value) -> Result<(), String> {
     let problems = budget::part(MAX_PROBLEM_STEPS, MAX_EXAMINED_PROBLEMS, some)
         .or_else(|_| budget::part(MAX_PROBLEM_STEPS, MAX_EXAMINED_PROBLEMS, first))
         .unwrap_or_default();
-    Err(if problems.is_empty() { "it does not fit the schema".into() } else { problems.join("; ") })
+    let (mut pointers, texts): (Vec<String>, Vec<String>) = problems.into_iter().unzip();
+    let text = if texts.is_empty() { "it does not fit the schema".to_owned() } else { texts.join("; ") };
+    Err(Misfit { pointer: pointers.drain(..).next(), text })
 }
 
 /// Returns the maximum nesting depth of arrays and objects in a JSON text, without parsing it into a tree.
@@ -376,7 +400,7 @@ mod tests {
         // The deepest schema that is accepted, with the deepest value that can be parsed.
         let schema = compile(&winding(3, 26), true).unwrap();
         let checked = schema.check_within(nested(120), usize::MAX, limit, turns).await;
-        assert!(checked.is_ok() || checked.as_ref().is_err_and(|why| !why.is_empty()));
+        assert!(checked.is_ok() || checked.as_ref().is_err_and(|why| !why.text.is_empty()));
         assert!(schema.check(&nested(120)).is_err(), "not where it is");
     }
 
@@ -391,9 +415,9 @@ mod tests {
         // Using up all steps of the budget takes longer than this on any machine.
         let limit = Duration::from_millis(1);
         let error = schema.check_within(value.clone(), 400_000, limit, turns).await.unwrap_err();
-        assert!(error.contains("longer than 1 ms"), "{error}");
+        assert!(error.text.contains("longer than 1 ms"), "{error}");
         let again = schema.check_within(value, 400_000, Duration::from_secs(60), turns).await.unwrap_err();
-        assert!(again.contains("too many steps"), "the thread is free again, and {again}");
+        assert!(again.text.contains("too many steps"), "the thread is free again, and {again}");
     }
 
     #[test]

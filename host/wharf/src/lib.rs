@@ -2,13 +2,18 @@
 //! that other programs can embed.
 //!
 //! ```no_run
-//! use wharf::{Access, Plugin, Wharf};
+//! use wharf::{Access, Call, Plugin, Wharf};
 //!
 //! async fn serve() -> Result<(), Box<dyn std::error::Error>> {
-//!     let wharf = Wharf::builder().plugin(Plugin::file("files.wasm").roots(Access::Read)).build().await?;
-//!     let result = wharf.call("files_list_allowed_directories", serde_json::json!({})).await?;
-//!     println!("{:?}", result.content);
-//!     let app = axum::Router::new().merge(wharf.router("/mcp"));
+//!     let files = Plugin::file("files.wasm").roots(Access::Read);
+//!     let wharf = Wharf::builder().plugin(files).build().await?;
+//!     for tool in wharf.list_tools().await {
+//!         println!("{}: {}", tool.name, tool.description);
+//!     }
+//!     let arguments = serde_json::json!({ "path": "/srv" });
+//!     let call = Call::tool("files_list_directory").arguments(arguments).roots(["/srv"]);
+//!     println!("{}", wharf.call(call).await?.text());
+//!     let app = axum::Router::new().fallback_service(wharf.http_service("/mcp"));
 //!     let listener = tokio::net::TcpListener::bind("127.0.0.1:7300").await?;
 //!     Ok(axum::serve(listener, app).await?)
 //! }
@@ -26,36 +31,37 @@
 //! }
 //! ```
 //!
-//! Begin with [`Wharf`].
+//! Begin with [`Wharf`]. `docs/embedding.md` explains the whole interface by examples, and says which parts of it stay as they are.
 //!
 //! This crate only passes on what other programs may use; `docs/architecture.md` lists the crates behind it, and the path of a call through
 //! them.
 
 #![forbid(unsafe_code)]
 
-pub use wharf_protocol::{
-    Method, Revision,
-    meta::Trace,
-    model::{Content, ToolResult},
-};
-pub use wharf_sandbox::{
-    Denial, compile_if_asked,
-    network::{HttpDenial, HttpRefusal, HttpUse},
-};
-
-pub use wharf_app::{Builder, Error, Session, Wharf};
-pub use wharf_base::principal::Principal;
+pub use wharf_app::{Builder, Call, Error, ErrorKind, Session, Wharf, call, http, model};
+pub use wharf_base::principal::{Principal, User};
 pub use wharf_config::{
     access::{
-        approval::{Approver, Ask},
+        approval::{ApprovalRequest, Approver, Decision},
         capability::Access,
     },
-    config::Plugin,
+    config::{Ask, Plugin},
 };
-pub use wharf_plugins::{
-    observe::record::{Action, ApprovalOutcome, CallRecord, Ended, Granted, Observer, RequestFacts, Transport},
-    plugins::{
+pub use wharf_sandbox::{Digest, InvalidDigest, compile_if_asked};
+
+/// What is served, and what is not and why.
+pub mod status {
+    pub use wharf_plugins::plugins::{
         snapshot::{OfferedEntry, PluginStatus, Serving, Wanted},
         status::{Problem, Stage, Status, Subject},
-    },
-};
+    };
+}
+
+/// The record of each run of a plugin, for an [`Observer`](observe::Observer).
+pub mod observe {
+    pub use wharf_plugins::observe::record::{
+        Action, ApprovalOutcome, CallRecord, Denied, Ended, Granted, Observer, RequestFacts, RequestMethod, Transport,
+    };
+    pub use wharf_protocol::meta::Trace;
+    pub use wharf_sandbox::network::HttpUse;
+}

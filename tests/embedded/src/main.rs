@@ -5,7 +5,7 @@ use std::{net::SocketAddr, process::ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use axum::{Router, extract::Request, middleware::Next};
-use wharf::{Status, Wharf};
+use wharf::{Wharf, status::Status};
 
 fn main() -> ExitCode {
     if let Some(compiled) = wharf::compile_if_asked() {
@@ -30,7 +30,7 @@ async fn serve() -> Result<()> {
         eprintln!("serving plugin=\"{}\"", plugin.subject);
     }
     let pass = |request: Request, next: Next| next.run(request);
-    let app = Router::new().merge(wharf.router("/mcp")).layer(axum::middleware::from_fn(pass));
+    let app = Router::new().fallback_service(wharf.http_service("/mcp")).layer(axum::middleware::from_fn(pass));
     let listener = tokio::net::TcpListener::bind(listen).await.context("the address is taken")?;
     eprintln!("serving MCP at http://{}/mcp", listener.local_addr()?);
     Ok(axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await?)

@@ -7,10 +7,12 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout, reason = "the whole program is a test")]
 
 use std::{
+    ffi::OsStr,
     future::Future,
     net::SocketAddr,
+    os::unix::ffi::OsStrExt,
     path::Path,
-    pin::Pin,
+    pin::{Pin, pin},
     process::ExitCode,
     sync::{Arc, Mutex},
     time::Duration,
@@ -19,6 +21,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use axum::{Router, extract::Request, http::HeaderValue, middleware::Next};
 use e2e::{Folder, plugin};
+use futures_util::FutureExt;
 use rmcp::{
     ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient,
     model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion},
@@ -31,7 +34,12 @@ use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,
 };
-use wharf::{Access, Action, Ask, CallRecord, Content, Ended, Error, Observer, Plugin, Principal, Status, Wharf};
+use wharf::{
+    Access, ApprovalRequest, Call, Decision, Error, ErrorKind, Plugin, Principal, Wharf,
+    model::{Body, Content, Role, ToolResult},
+    observe::{Action, Approval, CallRecord, Ended, Observer},
+    status::{Stage, Status},
+};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -55,8 +63,11 @@ fn main() -> ExitCode {
         a_router_serves_behind_a_middleware_of_the_program,
         a_replaced_plugin_is_told_of_and_a_removed_one_is_gone,
         calls_need_no_client_and_no_second_thread,
+        what_is_wrong_with_a_call_has_a_kind,
+        a_program_lists_reads_and_prompts_as_a_client_does,
         who_has_to_say_yes_can_say_no,
         folders_are_open_to_the_session_they_were_given_to,
+        a_folder_whose_name_is_not_text_is_opened_itself,
         what_is_wrong_is_said_and_the_last_good_version_serves,
         what_stops_a_process_is_left_alone,
         sessions_end_without_the_wharf_and_the_wharf_ends_sessions,
@@ -107,7 +118,7 @@ async fn session(
 ) -> Result<(Client, mpsc::UnboundedReceiver<()>, oneshot::Receiver<Result<(), Error>>)> {
     let (near, far) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(far);
-    let session = wharf.session(reader, writer).principal(principal).roots(folders.iter().copied());
+    let session = wharf.session(reader, writer).as_principal(principal).roots(folders.iter().copied());
     let (ended, end) = oneshot::channel();
     tokio::spawn(async move {
         ended.send(session.serve().await).ok();
@@ -183,7 +194,7 @@ async fn a_router_serves_behind_a_middleware_of_the_program() -> Result<()> {
             response
         }
     };
-    let app = Router::new().merge(wharf.router("/tools/mcp")).layer(axum::middleware::from_fn(front));
+    let app = Router::new().fallback_service(wharf.http_service("/tools/mcp")).layer(axum::middleware::from_fn(front));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let service = app.into_make_service_with_connect_info::<SocketAddr>();
@@ -208,9 +219,11 @@ async fn a_replaced_plugin_is_told_of_and_a_removed_one_is_gone() -> Result<()> 
     let wharf = Wharf::builder().plugin(Plugin::bytes("version", bytes("version-a"))).build().await?;
     let (client, mut hears, _) = session(&wharf, "ann", &[]).await?;
     ensure!(text(&call(&client, "version_version", json!({})).await?) == "a");
-    wharf.replace(Plugin::bytes("version", bytes("version-b"))).await?;
-    ensure!(text(&call(&client, "version_version", json!({})).await?) == "b", "replace returns when it serves");
-    wharf.replace(Plugin::bytes("echo", bytes("echo"))).await?;
+    let old = wharf.plugins()[0].serving.clone().context("it is served")?.sha256;
+    let before = wharf.put(Plugin::bytes("version", bytes("version-b"))).await?;
+    ensure!(before.is_some_and(|before| before.sha256 == old), "what was served before is returned");
+    ensure!(text(&call(&client, "version_version", json!({})).await?) == "b", "put returns when it serves");
+    ensure!(wharf.put(Plugin::bytes("echo", bytes("echo"))).await?.is_none(), "nothing was served under this id");
     timeout(PATIENCE, hears.recv()).await.context("nobody is told")?;
     ensure!(tools(&client).await?.contains(&"echo_echo".to_owned()));
     ensure!(wharf.remove("version").await && !wharf.remove("version").await);
@@ -229,13 +242,98 @@ async fn a_replaced_plugin_is_told_of_and_a_removed_one_is_gone() -> Result<()> 
 async fn calls_need_no_client_and_no_second_thread() -> Result<()> {
     let wharf = Wharf::builder().plugin(Plugin::bytes("echo", bytes("echo"))).build().await?;
     let message = "x".repeat(1 << 20);
-    let result = wharf.call("echo_echo", json!({ "message": message })).await?;
+    let result = wharf.call(echo(&message)).await?;
     ensure!(matches!(&*result.content, [Content::Text(text)] if *text == message));
-    let wrong = wharf.call("echo_echo", json!({ "message": 7 })).await?;
-    ensure!(wrong.is_error, "{wrong:?}");
-    let unknown = wharf.call("echo_ohce", json!({})).await;
-    ensure!(matches!(&unknown, Err(Error::Call(problem)) if problem.contains("unknown tool")), "{unknown:?}");
+    let [tool] = &*wharf.list_tools().await else { bail!("one tool") };
+    ensure!(tool.name == "echo_echo" && tool.input_schema["properties"]["message"].is_object(), "{tool:?}");
     Ok(())
+}
+
+fn echo(message: &str) -> Call {
+    Call::tool("echo_echo").arguments(json!({ "message": message }))
+}
+
+fn kind<T>(ended: Result<T, Error>) -> Result<ErrorKind> {
+    Ok(ended.err().context("it did not fail")?.kind())
+}
+
+async fn what_is_wrong_with_a_call_has_a_kind() -> Result<()> {
+    let records = Records::default();
+    let config = format!(
+        "[plugins.fixture]\npath = {:?}\nprefix = \"\"\ngrants.ask = [\"elicitation\"]\n\
+         [plugins.echo]\npath = {:?}\nconfirm = \"all\"\n",
+        plugin("conformance"),
+        plugin("echo")
+    );
+    let wharf = Wharf::builder().config(config).observer(records.clone()).build().await?;
+    let wrong =
+        wharf.call(Call::tool("echo_echo").arguments(json!({ "message": 7 }))).await.err().context("it was called")?;
+    ensure!((wrong.kind(), wrong.pointer()) == (ErrorKind::InvalidArguments, Some("/message")), "{wrong:?}");
+    let unwritable = Call::tool("echo_echo").arguments(std::collections::HashMap::from([((1, 2), 3)]));
+    ensure!(kind(wharf.call(unwritable).await)? == ErrorKind::InvalidArguments);
+    ensure!(kind(wharf.call("echo_ohce").await)? == ErrorKind::NotFound);
+    ensure!(kind(wharf.read("test://no-such").await)? == ErrorKind::NotFound);
+    ensure!(kind(wharf.prompt("no_such").await)? == ErrorKind::NotFound);
+    ensure!(kind(wharf.complete(Call::prompt_argument("no_such", "x", "")).await)? == ErrorKind::NotFound);
+    ensure!(kind(wharf.prompt("test_prompt_with_arguments").await)? == ErrorKind::InvalidArguments);
+    ensure!(kind(wharf.call(echo("x")).await)? == ErrorKind::NeedsApproval);
+    ensure!(wharf.call(echo("x").approved(true)).await?.text() == "x");
+    ensure!(kind(wharf.call("test_missing_capability").await)? == ErrorKind::NeedsClient);
+    ensure!(kind(wharf.call("test_input_required_result_elicitation").await)? == ErrorKind::NeedsClient);
+    let short = Call::tool("test_reconnection").timeout(Duration::from_millis(1));
+    ensure!(kind(wharf.call(short).await)? == ErrorKind::TimedOut);
+    ensure!(wharf.call("test_error_handling").await?.is_error, "a tool that ran and failed has a result");
+    let closed = echo("x").roots(["/no/such/folder"]);
+    ensure!(kind(wharf.call(closed).await)? == ErrorKind::Config);
+    // Each call that reached a plugin, or was refused before it did, has one record.
+    let ended: Vec<Ended> = records.calls().iter().map(|record| record.ended).collect();
+    let count = |wanted: Ended| ended.iter().filter(|one| **one == wanted).count();
+    ensure!(count(Ended::Refused) == 8, "{ended:?}");
+    ensure!((count(Ended::Done), count(Ended::Asked), count(Ended::Cancelled)) == (1, 1, 1), "{ended:?}");
+    ensure!(records.calls().iter().any(|record| record.approval == Some(Approval::Client)));
+    wharf.stop().await;
+    ensure!(kind(wharf.call(echo("x").approved(true)).await)? == ErrorKind::Stopped);
+    Ok(())
+}
+
+async fn a_program_lists_reads_and_prompts_as_a_client_does() -> Result<()> {
+    let records = Records::default();
+    let fixture = Plugin::file(plugin("conformance")).prefix("");
+    let wharf = Wharf::builder().plugin(fixture).observer(records.clone()).build().await?;
+    let (ann, ..) = session(&wharf, "ann", &[]).await?;
+    let names: Vec<String> = wharf.list_tools().await.into_iter().map(|tool| tool.name).collect();
+    ensure!(names.len() > 10 && names == tools(&ann).await?, "{names:?}");
+    let resources = wharf.list_resources().await;
+    ensure!(resources.len() == ann.list_all_resources().await?.len() && !resources.is_empty());
+    ensure!(wharf.list_templates().await.len() == ann.list_all_resource_templates().await?.len());
+    let read = wharf.read("test://static-text").await?;
+    let [contents] = &*read.contents else { bail!("{read:?}") };
+    ensure!(contents.uri == "test://static-text" && matches!(&contents.body, Body::Text(text) if !text.is_empty()));
+    let prompts = wharf.list_prompts().await;
+    let prompt = prompts.iter().find(|prompt| prompt.name == "test_prompt_with_arguments").context("it is listed")?;
+    ensure!(prompt.arguments.iter().map(|one| one.name.as_str()).eq(["arg1", "arg2"]), "{prompt:?}");
+    let call = Call::prompt("test_prompt_with_arguments").argument("arg1", "one").argument("arg2", "two");
+    let prompt = wharf.prompt(call.as_principal("ben")).await?;
+    let [message] = &*prompt.messages else { bail!("{prompt:?}") };
+    ensure!(message.role == Role::User);
+    ensure!(message.content.as_text().is_some_and(|text| text.contains("'one'") && text.contains("'two'")));
+    let begins = Call::prompt_argument("test_prompt_with_arguments", "arg1", "te").chosen("arg2", "two");
+    ensure!(wharf.complete(begins).await?.values == ["test1", "test2"]);
+    let result: ToolResult = wharf.call(Call::tool("test_image_content").as_principal("ben")).await?;
+    ensure!(matches!(&*result.content, [Content::Image { data, .. }] if !data.is_empty()), "{result:?}");
+    let methods: Vec<&str> = records.calls().iter().filter_map(|record| method(&record.action)).collect();
+    ensure!(methods == ["resources/read", "prompts/get", "completion/complete", "tools/call"], "{methods:?}");
+    let principals: Vec<Option<Principal>> = records.calls().into_iter().map(|record| record.principal).collect();
+    let (process, ben) = (Some(Principal::Process), Some(Principal::Named("ben".into())));
+    ensure!(principals == [process.clone(), ben.clone(), process, ben], "{principals:?}");
+    Ok(())
+}
+
+fn method(action: &Action) -> Option<&'static str> {
+    match action {
+        Action::Request { method, .. } => Some(method.as_str()),
+        _ => None,
+    }
 }
 
 async fn who_has_to_say_yes_can_say_no() -> Result<()> {
@@ -243,10 +341,14 @@ async fn who_has_to_say_yes_can_say_no() -> Result<()> {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let ask = {
         let asked = Arc::clone(&asked);
-        move |ask: Ask| {
-            let yes = ask.arguments["message"] == "yes";
-            asked.lock().unwrap().push((ask.principal.clone(), ask.plugin.clone(), ask.name.clone()));
-            async move { yes }
+        move |request: ApprovalRequest| {
+            let decision = match request.arguments["message"].as_str() {
+                Some("yes") => Decision::Allow,
+                Some(other) => Decision::Deny(format!("Nobody says {other}\u{1b}.")),
+                None => Decision::Deny(String::new()),
+            };
+            asked.lock().unwrap().push((request.principal, request.plugin, request.name));
+            async move { decision }
         }
     };
     let builder = Wharf::builder().plugin(Plugin::bytes("echo", bytes("echo")));
@@ -254,11 +356,15 @@ async fn who_has_to_say_yes_can_say_no() -> Result<()> {
     let (client, ..) = session(&wharf, "ann", &[]).await?;
     ensure!(text(&call(&client, "echo_echo", json!({ "message": "yes" })).await?) == "yes");
     let refused = call(&client, "echo_echo", json!({ "message": "no" })).await?;
-    ensure!(refused.is_error == Some(true) && text(&refused).contains("not approved"), "{refused:?}");
-    let ann = (Principal::Named("ann".into()), "echo".to_owned(), "echo_echo".to_owned());
-    ensure!(*asked.lock().unwrap() == [ann.clone(), ann]);
+    let why = "The call was not approved: `echo_echo` was not run. Nobody says no.";
+    ensure!(refused.is_error == Some(true) && text(&refused) == why, "{refused:?}");
+    let own = wharf.call(echo("no")).await.err().context("it was called")?;
+    ensure!((own.kind(), own.to_string().as_str()) == (ErrorKind::Refused, why), "{own:?}");
+    let of = |who: Principal| (who, "echo".to_owned(), "echo_echo".to_owned());
+    let ann = of(Principal::Named("ann".into()));
+    ensure!(*asked.lock().unwrap() == [ann.clone(), ann, of(Principal::Process)]);
     let ended: Vec<Ended> = records.calls().iter().map(|record| record.ended).collect();
-    ensure!(ended == [Ended::Done, Ended::Refused], "{ended:?}");
+    ensure!(ended == [Ended::Done, Ended::Refused, Ended::Refused], "{ended:?}");
     Ok(())
 }
 
@@ -275,20 +381,44 @@ async fn folders_are_open_to_the_session_they_were_given_to() -> Result<()> {
     ensure!(read(&ben).await?.is_error == Some(true), "a folder is open to somebody else");
     let written = call(&ann, "files_write_file", json!({ "path": note, "content": "x" })).await?;
     ensure!(written.is_error == Some(true), "it was granted only to be read");
+    // A call of the program opens its folders to itself.
+    let own = || Call::tool("files_read_text_file").arguments(json!({ "path": note }));
+    ensure!(wharf.call(own().roots([folder.path()])).await?.text() == "what is in it");
+    ensure!(wharf.call(own()).await?.is_error, "a folder is open to another call");
+    Ok(())
+}
+
+/// A folder is opened by its exact path: a text with replaced characters names another one.
+async fn a_folder_whose_name_is_not_text_is_opened_itself() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let exact = folder.path().join(OsStr::from_bytes(b"data-\xff"));
+    let other = folder.path().join(&*exact.file_name().context("a name")?.to_string_lossy());
+    for (path, note) in [(&exact, "the exact one"), (&other, "the other one")] {
+        std::fs::create_dir(path)?;
+        std::fs::write(path.join("note"), note)?;
+    }
+    let plugin = Plugin::file(plugin("files")).dir(&exact, "/data", Access::Read);
+    let wharf = Wharf::builder().plugin(plugin).build().await?;
+    let call = Call::tool("files_read_text_file").arguments(json!({ "path": "/data/note" }));
+    let read = wharf.call(call).await?;
+    ensure!(read.text() == "the exact one", "{read:?}");
     Ok(())
 }
 
 async fn what_is_wrong_is_said_and_the_last_good_version_serves() -> Result<()> {
     let broken = Wharf::builder().plugin(Plugin::bytes("echo", &b"nonsense"[..])).build().await;
-    let Err(Error::Plugin { id, stage: "load", .. }) = broken else { bail!("it was built") };
-    ensure!(id == "echo");
+    let broken = broken.err().context("it was built")?;
+    ensure!((broken.kind(), broken.plugin(), broken.stage()) == (ErrorKind::Plugin, Some("echo"), Some(Stage::Load)));
     let unknown = Wharf::builder().config("nonsense = 1").build().await.err().context("it was built")?;
-    ensure!(unknown.to_string().contains("unknown key `nonsense`"), "{unknown}");
+    ensure!(unknown.kind() == ErrorKind::Config && unknown.to_string().contains("unknown key `nonsense`"), "{unknown}");
+    let settings = Plugin::bytes("echo", bytes("echo")).config(7).timeout(PATIENCE);
+    let unwritable = Wharf::builder().plugin(settings).build().await.err().context("it was built")?;
+    ensure!(unwritable.kind() == ErrorKind::Config && unwritable.to_string().contains("not a table"), "{unwritable}");
     let wharf = Wharf::builder().plugin(Plugin::bytes("echo", bytes("echo"))).build().await?;
-    ensure!(matches!(wharf.replace(Plugin::bytes("echo", &b"nonsense"[..])).await, Err(Error::Plugin { .. })));
-    let result = wharf.call("echo_echo", json!({ "message": "x" })).await?;
+    ensure!(kind(wharf.put(Plugin::bytes("echo", &b"nonsense"[..])).await)? == ErrorKind::Plugin);
+    let result = wharf.call(echo("x")).await?;
     ensure!(!result.is_error, "the last good version is gone");
-    ensure!(matches!(wharf.replace(Plugin::bytes("no id", bytes("echo"))).await, Err(Error::Config(_))));
+    ensure!(kind(wharf.put(Plugin::bytes("no id", bytes("echo"))).await)? == ErrorKind::Config);
     // An error is not reported any more when its cause is gone.
     let folder = Folder::new();
     folder.plugin("echo");
@@ -313,7 +443,7 @@ async fn what_stops_a_process_is_left_alone() -> Result<()> {
     };
     let before = caught()?;
     let wharf = Wharf::builder().plugin(Plugin::bytes("echo", bytes("echo"))).build().await?;
-    wharf.call("echo_echo", json!({ "message": "x" })).await?;
+    wharf.call(echo("x")).await?;
     ensure!(caught()? == before, "{:x} became {:x}", before, caught()?);
     Ok(())
 }
@@ -323,9 +453,11 @@ async fn sessions_end_without_the_wharf_and_the_wharf_ends_sessions() -> Result<
     let (client, _, end) = session(&wharf, "ann", &[]).await?;
     client.cancel().await?;
     timeout(PATIENCE, end).await.context("the session does not end")???;
-    ensure!(!wharf.stopping().is_cancelled());
+    let mut stopping = pin!(wharf.stopping());
+    ensure!(stopping.as_mut().now_or_never().is_none(), "the end of a session stops wharf");
     let (_client, _, end) = session(&wharf, "ann", &[]).await?;
     drop(wharf);
     timeout(PATIENCE, end).await.context("the session outlives its wharf")???;
+    timeout(PATIENCE, stopping).await.context("nobody is told that wharf stops")?;
     Ok(())
 }

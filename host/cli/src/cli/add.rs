@@ -16,7 +16,7 @@ use super::{
 };
 use wharf_base::{
     guard,
-    text::{self, clip, escaped, hex, toml_header},
+    text::{self, clip, escaped, toml_header},
 };
 use wharf_config::{
     access::{
@@ -74,7 +74,7 @@ pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
     let said = wants(&outside)?;
     let says_nothing = said.is_none();
     let wants = lacking(said.unwrap_or_default(), &plugin);
-    let trusted = plugin.sha256.map(|known| hex(&known));
+    let trusted = plugin.sha256.map(|known| known.to_string());
     let is_other = trusted.as_ref().is_some_and(|trusted| *trusted != outside.sha256);
     if !is_other && says_nothing {
         let table = toml_header(&["plugins", id, "grants"]);

@@ -22,7 +22,7 @@ use wharf_plugins::plugins::{snapshot::Serving, status::Status};
 pub async fn run(command: &Named) -> Result<ExitCode> {
     let project = Project::open(&command.folder)?;
     build_artifact(&project, command.setup).await?;
-    for plugin in load(config(&project, &project.build.artifact)?).await?.plugins() {
+    for plugin in load(config(&project, &project.build.artifact)?).await?.wharf.plugins() {
         if let Status::Failed { problem, .. } = &plugin.status {
             let problem = format!("the plugin was built, but does not load ({}): {}", problem.stage, problem.text);
             return Err(failed(anyhow!(problem)));

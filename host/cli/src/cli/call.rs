@@ -13,7 +13,7 @@ use super::{
     arguments::{Call, Plugins},
     load::{load, print},
 };
-use wharf_app::{Error, Wharf};
+use wharf_app::{Call as ToolCall, operator::Operator};
 use wharf_base::{failed::failed, paths::FileId, text::escaped};
 use wharf_config::config::{self, Named, PluginConfig, Source};
 use wharf_plugins::plugins::{
@@ -37,8 +37,8 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     }
     config.plugins = vec![Arc::new(here)];
     config.plugin_dir = None;
-    let wharf = load(config).await?;
-    let plugins = wharf.plugins();
+    let operator = load(config).await?;
+    let plugins = operator.wharf.plugins();
     for PluginStatus { subject, status, .. } in &plugins {
         if let Status::Failed { problem, .. } = status {
             let problem = format!("the plugin {subject} does not load ({}): {}", problem.stage, problem.text);
@@ -52,15 +52,14 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
         bail!("the plugin has no tool `{wanted}`; it has: {}", names.join(", "));
     };
     let arguments = arguments(tool, given)?;
-    let called = wharf.call_as(&tool.name, arguments, command.yes).await;
-    wharf.stop().await;
+    let called = operator.call(ToolCall::tool(&tool.name).arguments(arguments).approved(command.yes)).await;
+    operator.wharf.stop().await;
     match called {
-        Ok(result) => show(&wharf, result),
-        Err(Error::Call(problem)) => {
-            print(&format!("error: {}", escaped(&problem)))?;
+        Ok(result) => show(&operator, result),
+        Err(error) => {
+            print(&format!("error: {}", escaped(&error.to_string())))?;
             Ok(ExitCode::FAILURE)
         }
-        Err(error) => Err(failed(error)),
     }
 }
 
@@ -92,12 +91,12 @@ fn arguments(tool: &OfferedEntry, given: &[String]) -> Result<Value> {
     Ok(Value::Object(object))
 }
 
-fn show(wharf: &Wharf, result: ToolResult) -> Result<ExitCode> {
+fn show(operator: &Operator, result: ToolResult) -> Result<ExitCode> {
     let nothing_else = result.content.is_empty();
     for content in result.content {
         match content {
             Content::Text(text) => print(&text.lines().map(escaped).collect::<Vec<_>>().join("\n"))?,
-            other => print(&escaped(&wharf.block(other).to_string()))?,
+            other => print(&escaped(&operator.block(other).to_string()))?,
         }
     }
     if let Some(structured) = result.structured.filter(|_| nothing_else) {

@@ -5,7 +5,7 @@ use std::{path::Path, process::ExitCode, sync::Arc};
 use anyhow::{Result, bail};
 
 use super::load::{load, print};
-use wharf_app::{ShownRole, check_certificate};
+use wharf_app::operator::{ShownRole, check_certificate};
 use wharf_base::text;
 use wharf_config::{
     access::wants::want::because,
@@ -43,8 +43,8 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
         failed |= !is_valid;
     }
     let (login, token) = (config.startup.auth.clone(), config.startup.http.token.is_some());
-    let wharf = load(config).await?;
-    let (plugins, secrets) = (wharf.plugins(), wharf.missing_secrets().await);
+    let operator = load(config).await?;
+    let (plugins, secrets) = (operator.wharf.plugins(), operator.missing_secrets().await);
     for plugin in &plugins {
         let subject = &plugin.subject;
         if let Status::Failed { problem, .. } = &plugin.status {
@@ -84,7 +84,7 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
             print(&format!("  MISSING: {problem}"))?;
         }
     }
-    for (name, [tools, prompts, resources]) in wharf.profiles() {
+    for (name, [tools, prompts, resources]) in operator.profiles() {
         if tools + prompts + resources == 0 {
             failed = true;
             print(&format!("\nprofile {name}: NOTHING: it matches no plugin, tool, prompt or resource"))?;
@@ -96,7 +96,7 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
         print("no plugins")?;
     }
     print(&format!("\nover HTTP: {}", admission(login.as_deref(), token)))?;
-    show_roles(&wharf.roles())?;
+    show_roles(&operator.roles())?;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -20,7 +20,7 @@ use crate::authoring::{
     project::Project,
     sources::Sources,
 };
-use wharf_app::Wharf;
+use wharf_app::operator::Setup;
 use wharf_base::text::escaped;
 use wharf_config::config::CommandLine;
 use wharf_plugins::observe::record::{Action, CallRecord, Ended, Observer};
@@ -30,8 +30,14 @@ pub(super) async fn run(command: Dev) -> Result<ExitCode> {
     build::ready(&project, command.project.setup).await?;
     let served = Served::new()?;
     let command_line = CommandLine { roots: command.roots, listen: command.listen, ..CommandLine::default() };
-    let builder = Wharf::builder().config_file(served.config()).command_line(command_line).roots_in_home();
-    let builder = builder.observer(Calls).progress(|text| tracing::info!("{text}"));
+    let setup = Setup {
+        file: Some(served.config()),
+        command_line,
+        roots_in_home: true,
+        observers: vec![Box::new(Calls)],
+        progress: Some(|text| tracing::info!("{text}")),
+        ..Setup::default()
+    };
     let transports = Transports {
         stdio: command.stdio,
         profile: None,
@@ -41,7 +47,7 @@ pub(super) async fn run(command: Dev) -> Result<ExitCode> {
     };
     let sources = Sources::watch(&project);
     tokio::select! {
-        ended = serve_all(builder, transports) => ended?,
+        ended = serve_all(setup, transports) => ended?,
         ended = follow(project, sources, &served) => ended?,
     }
     Ok(ExitCode::SUCCESS)
@@ -127,11 +133,11 @@ impl Observer for Calls {
         let Action::Request { name, .. } = &record.action else { return };
         let (name, ms) = (escaped(name), record.took.as_secs_f64() * 1000.0);
         match record.ended {
-            Ended::Done | Ended::Asked => tracing::info!("{name} {} in {ms:.1} ms", record.ended.as_str()),
+            Ended::Done | Ended::Asked => tracing::info!("{name} {} in {ms:.1} ms", record.ended),
             _ => tracing::warn!("{name} {} after {ms:.1} ms", record.error_type().unwrap_or_default()),
         }
         for denial in &record.denials {
-            tracing::warn!("{name} was denied: {denial:?}");
+            tracing::warn!("{name}: {denial}");
         }
     }
 }

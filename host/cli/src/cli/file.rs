@@ -116,16 +116,16 @@ impl File {
         Arc::make_mut(&mut config.startup).audit = None;
         config.plugins.retain(|plugin| plugin.id == id);
         config.plugin_dir = None;
-        let wharf = load(config).await?;
-        for plugin in wharf.plugins() {
+        let operator = load(config).await?;
+        for plugin in operator.wharf.plugins() {
             if let Status::Failed { problem, .. } = &plugin.status {
                 let not_served = format!("{id} would not be served ({}): {}", problem.stage, problem.text);
                 return Err(failed(anyhow!("nothing was written: {not_served}")));
             }
-            let is_same = plugin.serving.is_none_or(|serving| serving.sha256 == sha256);
+            let is_same = plugin.serving.is_none_or(|serving| serving.sha256.to_string() == sha256);
             ensure!(is_same, "nothing was written: the file of {id} has changed meanwhile; try again");
         }
-        Ok(wharf.missing_secrets().await.into_iter().flat_map(|(_, missing)| missing).collect())
+        Ok(operator.missing_secrets().await.into_iter().flat_map(|(_, missing)| missing).collect())
     }
 
     /// Writes the edited config, and prints the removed and added lines, then the lines of `more`.

@@ -20,7 +20,7 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
     let file = command.plugin.map(Named::File);
     let plugins = file.into_iter().chain(command.builtin.map(Named::BuiltIn)).collect();
     let command_line = CommandLine { plugins, ..CommandLine::default() };
-    for plugin in load(config::load(None, &command_line)?).await?.plugins() {
+    for plugin in load(config::load(None, &command_line)?).await?.wharf.plugins() {
         if let Status::Failed { problem, .. } = &plugin.status {
             print(&format!("{}: FAILED ({}): {}", plugin.subject, problem.stage, problem.text))?;
             return Ok(ExitCode::FAILURE);

@@ -275,7 +275,7 @@ async fn try_out(run: &Run) -> Result<()> {
     }
     // Another process may write the audit log, and no call is made here.
     Arc::make_mut(&mut config.startup).audit = None;
-    let wharf = load(config).await?;
+    let wharf = load(config).await?.wharf;
     for plugin in wharf.plugins() {
         if let Status::Failed { problem, .. } = &plugin.status {
             let not_served = format!("{} would not be served ({}): {}", plugin.subject, problem.stage, problem.text);

@@ -8,7 +8,7 @@ use listenfd::ListenFd;
 use sd_notify::NotifyState;
 use tokio::net::{TcpListener, UnixListener};
 
-use wharf_app::Socket;
+use wharf_app::operator::Socket;
 
 /// A socket that the service manager passed.
 pub(super) enum Passed {

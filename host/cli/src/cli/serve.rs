@@ -18,7 +18,7 @@ use super::{
     arguments::{Run, Serve},
     manager::{self, Passed},
 };
-use wharf_app::{Builder, Listener, Socket, Wharf};
+use wharf_app::operator::{Listener, Operator, Pipe, Setup, Socket};
 use wharf_base::{
     failed::OrFailed,
     machine::{self, Weight},
@@ -44,9 +44,9 @@ pub(super) struct Transports {
 
 pub(super) async fn run(run: &Run) -> Result<()> {
     let command_line = run.granted.command_line(&run.named)?;
-    let builder = builder(run, command_line)?.roots_in_home();
+    let setup = Setup { roots_in_home: true, ..setup(run, command_line)? };
     serve_all(
-        builder,
+        setup,
         Transports { stdio: true, profile: run.profile.clone(), http: None, with_parent: true, hangup_ends: false },
     )
     .await
@@ -54,7 +54,7 @@ pub(super) async fn run(run: &Run) -> Result<()> {
 
 pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
     let command_line = serve.run.granted.command_line(&serve.run.named)?;
-    let builder = builder(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
+    let setup = setup(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
     ensure!(
         serve.stdio || serve.run.profile.is_none(),
         "--profile is for the client at stdin and stdout, so it needs --stdio; HTTP clients choose theirs with the URL: /mcp/NAME"
@@ -62,18 +62,14 @@ pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
     let profile = serve.run.profile.clone();
     let transports =
         Transports { stdio: serve.stdio, profile, http: Some(passed), with_parent: false, hangup_ends: false };
-    serve_all(builder, transports).await
+    serve_all(setup, transports).await
 }
 
-fn builder(run: &Run, command_line: CommandLine) -> Result<Builder> {
+fn setup(run: &Run, command_line: CommandLine) -> Result<Setup> {
     let file = run.file(&command_line)?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
     tell_of_machine(file.as_deref());
-    let builder = Wharf::builder().command_line(command_line).progress(|text| tracing::info!("{text}"));
-    Ok(match file {
-        Some(file) => builder.config_file(file),
-        None => builder,
-    })
+    Ok(Setup { file, command_line, progress: Some(|text| tracing::info!("{text}")), ..Setup::default() })
 }
 
 /// Logs the properties of the machine that wharf relies on and does not find.
@@ -100,18 +96,18 @@ pub(super) fn refuse_nothing(file: Option<&Path>, plugins: &[Named]) -> Result<(
 
 /// Serves until stdin is closed, the parent process exits, or SIGTERM or SIGINT arrives. Then shuts down gracefully: requests under way
 /// may finish, and a second signal ends them.
-pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Result<()> {
+pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()> {
     let Transports { stdio, profile, http, with_parent, hangup_ends } = transports;
     // Signal handlers are installed before wharf reports that it serves, so that a signal right after that does not kill the process.
     let mut ends = Ends::new()?;
     let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
-    let wharf = builder.begin()?.run();
+    let operator = Operator::start(setup)?;
     let http = match http {
         None => None,
-        Some(passed) => match listen(&wharf, passed).await {
+        Some(passed) => match listen(&operator, passed).await {
             Ok(listener) => Some(listener),
             Err(error) => {
-                wharf.stop().await;
+                operator.wharf.stop().await;
                 return Err(error);
             }
         },
@@ -119,7 +115,7 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
     // A systemd service may start `wharf run`, which must not send notifications in the name of that service.
     let is_service = http.is_some();
     let alone = http.is_none();
-    let admin = match admin(&wharf).await {
+    let admin = match admin(&operator).await {
         Ok(admin) => admin,
         // Several clients may each start a `wharf run` with the same config, and only one of these can listen on the metrics port.
         Err(error) if http.is_none() => {
@@ -127,14 +123,14 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
             None
         }
         Err(error) => {
-            wharf.stop().await;
+            operator.wharf.stop().await;
             return Err(error);
         }
     };
-    let stop = wharf.stopping();
+    let stop = operator.stop_token();
     let again = CancellationToken::new();
     let mut signals = JoinSet::new();
-    let reloads = wharf.clone();
+    let reloads = operator.wharf.clone();
     let hung_up = CancellationToken::new();
     let hangs_up = hung_up.clone();
     signals.spawn(async move {
@@ -153,15 +149,15 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
     });
     if is_service {
         signals.spawn(manager::watched());
-        let wharf = wharf.clone();
+        let operator = operator.clone();
         signals.spawn(async move {
-            if wharf.tried(FIRST_LOAD_TIMEOUT).await {
+            if operator.tried(FIRST_LOAD_TIMEOUT).await {
                 manager::ready();
             }
         });
     }
     signals.spawn({
-        let (stop, again, wharf, drains) = (stop.clone(), again.clone(), wharf.clone(), http.is_some());
+        let (stop, again, wharf, drains) = (stop.clone(), again.clone(), operator.wharf.clone(), http.is_some());
         async move {
             tokio::select! {
                 () = ends.next() => {}
@@ -189,14 +185,8 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
     });
     let pipe = async {
         if stdio {
-            let mut session = wharf.session(tokio::io::stdin(), tokio::io::stdout());
-            if alone {
-                session = session.alone();
-            }
-            if let Some(profile) = &profile {
-                session = session.profile(profile);
-            }
-            let served = session.serve().await;
+            let pipe = Pipe { alone, profile: profile.map(Into::into), ..Pipe::default() };
+            let served = operator.serve_pipe(tokio::io::stdin(), tokio::io::stdout(), pipe).await;
             // Wharf stops when the client at stdin has finished, even if it also serves HTTP.
             stop.cancel();
             served?;
@@ -211,19 +201,19 @@ pub(super) async fn serve_all(builder: Builder, transports: Transports) -> Resul
     };
     let watched = async {
         if let Some(listener) = admin {
-            wharf.serve_admin(listener).await;
+            operator.serve_admin(listener).await;
         }
     };
     let served = async {
         let (served, (), ()) = tokio::join!(pipe, web, watched);
-        wharf.stop().await;
+        operator.wharf.stop().await;
         served
     };
     tokio::select! {
         served = served => served,
         () = again.cancelled() => {
             tracing::info!("stopped by a second signal");
-            wharf.abandon().await;
+            operator.abandon().await;
             Ok(())
         }
     }
@@ -250,14 +240,14 @@ impl Ends {
     }
 }
 
-async fn listen(wharf: &Wharf, passed: Vec<Passed>) -> Result<Listener> {
-    let http = wharf.http();
+async fn listen(operator: &Operator, passed: Vec<Passed>) -> Result<Listener> {
+    let http = operator.http();
     let mut sockets = passed.into_iter().map(Passed::into_socket).collect::<Result<Vec<_>>>()?;
     if sockets.is_empty() {
         sockets.push(match &http.listen {
             config::Listen::Unix(path) => Socket::bind_unix(path, http.socket_mode).await?,
             config::Listen::Address(address) => {
-                check_reachable(wharf, *address)?;
+                check_reachable(operator, *address)?;
                 TcpListener::bind(address)
                     .await
                     .map(Socket::from)
@@ -271,10 +261,10 @@ async fn listen(wharf: &Wharf, passed: Vec<Passed>) -> Result<Listener> {
         });
     }
     for address in sockets.iter().filter_map(Socket::address) {
-        check_reachable(wharf, address)?;
+        check_reachable(operator, address)?;
     }
     let names: Vec<String> = sockets.iter().map(|socket| socket.name(http.tls.is_some())).collect();
-    let listener = wharf.listener(sockets).await?;
+    let listener = operator.listener(sockets).await?;
     for name in names {
         tracing::info!("serving MCP at {name}");
     }
@@ -282,10 +272,10 @@ async fn listen(wharf: &Wharf, passed: Vec<Passed>) -> Result<Listener> {
 }
 
 /// Refuses to listen without authentication on an address that other machines can reach.
-fn check_reachable(wharf: &Wharf, address: SocketAddr) -> Result<()> {
-    let http = wharf.http();
+fn check_reachable(operator: &Operator, address: SocketAddr) -> Result<()> {
+    let http = operator.http();
     let certificates = http.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
-    if !address.ip().is_loopback() && http.token.is_none() && !wharf.wants_login() && !certificates {
+    if !address.ip().is_loopback() && http.token.is_none() && !operator.wants_login() && !certificates {
         bail!(
             "{address} can be reached from other machines, so clients must authenticate: name an identity provider in [auth], set \
              `token_env` in [http] to the name of an environment variable that holds a token, require client certificates with \
@@ -296,8 +286,8 @@ fn check_reachable(wharf: &Wharf, address: SocketAddr) -> Result<()> {
 }
 
 /// Opens the listener for metrics, if the config has [admin].
-async fn admin(wharf: &Wharf) -> Result<Option<TcpListener>> {
-    let Some(admin) = wharf.admin() else { return Ok(None) };
+async fn admin(operator: &Operator) -> Result<Option<TcpListener>> {
+    let Some(admin) = operator.admin() else { return Ok(None) };
     let listener = TcpListener::bind(admin.listen)
         .await
         .with_context(|| {

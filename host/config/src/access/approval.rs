@@ -9,7 +9,7 @@ use wharf_base::principal::Principal;
 /// A call that waits for approval.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Ask {
+pub struct ApprovalRequest {
     /// The client that makes the call.
     pub principal: Principal,
     /// The id of the called plugin.
@@ -22,7 +22,7 @@ pub struct Ask {
     pub arguments: Value,
 }
 
-impl Ask {
+impl ApprovalRequest {
     /// A call of this method that waits for approval.
     pub fn new(principal: Principal, plugin: &str, method: &'static str, name: &str, arguments: Value) -> Self {
         Self { principal, plugin: plugin.to_owned(), method, name: name.to_owned(), arguments }
@@ -30,30 +30,38 @@ impl Ask {
 }
 
 /// Leaves out the arguments, which must not be logged.
-impl fmt::Debug for Ask {
+impl fmt::Debug for ApprovalRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { principal, plugin, method, name, arguments: _ } = self;
-        let mut all = f.debug_struct("Ask");
+        let mut all = f.debug_struct("ApprovalRequest");
         all.field("principal", principal).field("plugin", plugin).field("method", method).field("name", name);
         all.finish_non_exhaustive()
     }
 }
 
-/// Resolves to whether the call is approved.
-pub type ApprovalFuture = Pin<Box<dyn Future<Output = bool> + Send>>;
+/// What an [`Approver`] decides about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Decision {
+    /// The call may run.
+    Allow,
+    /// The call is refused. The reason is a sentence for the client, and may be empty.
+    Deny(String),
+}
 
-/// Decides about every call of a tool, resource or prompt. Any function from an [`Ask`] to a future of `bool` implements it.
+/// Decides about every call of a tool, resource or prompt. Any function from an [`ApprovalRequest`] to a future of a [`Decision`]
+/// implements it.
 pub trait Approver: Send + Sync {
     /// Returns whether the call may run.
-    fn approve(&self, ask: Ask) -> ApprovalFuture;
+    fn approve(&self, request: ApprovalRequest) -> Pin<Box<dyn Future<Output = Decision> + Send>>;
 }
 
 impl<F, A> Approver for F
 where
-    F: Fn(Ask) -> A + Send + Sync,
-    A: Future<Output = bool> + Send + 'static,
+    F: Fn(ApprovalRequest) -> A + Send + Sync,
+    A: Future<Output = Decision> + Send + 'static,
 {
-    fn approve(&self, ask: Ask) -> ApprovalFuture {
-        Box::pin(self(ask))
+    fn approve(&self, request: ApprovalRequest) -> Pin<Box<dyn Future<Output = Decision> + Send>> {
+        Box::pin(self(request))
     }
 }

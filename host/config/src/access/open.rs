@@ -161,9 +161,14 @@ impl OpenRoot {
     /// Opens a directory from the config or the command line, which needs no ceiling. Symlinks in its path are followed only this once,
     /// because a plugin may have created a later one.
     pub fn by_operator(path: &Path) -> Result<Self, String> {
+        let shown = path.to_str().ok_or("its path is not UTF-8")?;
+        Self::shown_at(path, shown)
+    }
+
+    /// Opens a folder that the operator names, which plugins see at another path.
+    pub fn shown_at(path: &Path, shown: &str) -> Result<Self, String> {
         let current = open_ambient(path)?;
-        let shown = path.to_str().ok_or("its path is not UTF-8")?.to_owned();
-        Ok(Self { shown, path: path.to_owned(), current: Mutex::new(current) })
+        Ok(Self { shown: shown.to_owned(), path: path.to_owned(), current: Mutex::new(current) })
     }
 
     /// Returns the current state of the root. If another directory exists at its path now, that one is opened, but never through a symlink

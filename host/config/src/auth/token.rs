@@ -201,7 +201,7 @@ impl Claims {
         }
         let scopes: HashSet<String> =
             ["scope", "scp"].iter().flat_map(|key| self.words(key)).take(MAX_SCOPES).collect();
-        let user = User { issuer: issuer.url.clone(), subject: subject.to_owned() };
+        let user = User::new(&issuer.url, subject);
         // During the leeway an expired token is still accepted; its expiry is then extended, so that streams do not end at once.
         let expires = if expires > now { expires } else { expires + LEEWAY };
         let principal = Principal::User(Arc::new(user));

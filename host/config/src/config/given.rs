@@ -1,10 +1,11 @@
 //! Plugins that an embedding program adds to those of the config. The methods are named after keys of the config.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use serde::Serialize;
+use wharf_sandbox::Digest;
 
 use super::{
     default_paths::absolute,
@@ -22,12 +23,26 @@ use wharf_egress::rule;
 /// A plugin and what it is granted. By default it is granted nothing.
 ///
 /// The settings have the same defaults as in the config file, and are checked in the same way when the plugin is added to a
-/// [`Wharf`](crate::Wharf).
+/// `Wharf`.
 #[derive(Debug, Clone)]
 pub struct Plugin {
     id: String,
     source: Source,
     written: raw::Plugin,
+    /// What is wrong with a setting that cannot be written.
+    problem: Option<String>,
+}
+
+/// Something that a plugin may ask the client for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ask {
+    /// Input of a person, in a form or on a web page.
+    Elicitation,
+    /// A message of the client's model.
+    Sampling,
+    /// The client's roots.
+    Roots,
 }
 
 impl Plugin {
@@ -35,13 +50,20 @@ impl Plugin {
     pub fn file(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        Self { id, source: Source::File(path.to_owned()), written: raw::Plugin::default() }
+        Self::new(id, Source::File(path.to_owned()))
     }
 
-    /// A plugin whose component is in memory.
-    pub fn bytes(id: impl Into<String>, component: impl Into<Bytes>) -> Self {
-        let source = Source::Bytes(Component::new(component.into()));
-        Self { id: id.into(), source, written: raw::Plugin::default() }
+    /// A plugin whose component is in memory. Bytes that are part of the program are not copied.
+    pub fn bytes(id: impl Into<String>, component: impl Into<Cow<'static, [u8]>>) -> Self {
+        let component = match component.into() {
+            Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+            Cow::Owned(bytes) => Bytes::from(bytes),
+        };
+        Self::new(id.into(), Source::Bytes(Component::new(component)))
+    }
+
+    fn new(id: String, source: Source) -> Self {
+        Self { id, source, written: raw::Plugin::default(), problem: None }
     }
 
     /// Sets the plugin's id: 1 to 64 letters, digits, `_`, `-` and `.`. By default, the names of its tools and prompts begin
@@ -59,10 +81,10 @@ impl Plugin {
         self
     }
 
-    /// Refuses any component but the one with this SHA-256, in hexadecimal.
+    /// Refuses any component but the one with this SHA-256.
     #[must_use]
-    pub fn sha256(mut self, digest: impl Into<String>) -> Self {
-        self.written.sha256 = Some(digest.into());
+    pub fn sha256(mut self, digest: Digest) -> Self {
+        self.written.sha256 = Some(digest.to_string());
         self
     }
 
@@ -80,10 +102,12 @@ impl Plugin {
         self
     }
 
-    /// Opens a folder of the host to it. The plugin sees the folder at the absolute path `guest`.
+    /// Opens a folder of the host to it. The plugin sees the folder at the absolute path `guest`. Unlike in a config, `~` is an ordinary
+    /// name.
     #[must_use]
     pub fn dir(mut self, host: impl AsRef<Path>, guest: impl Into<String>, access: Access) -> Self {
-        let host = host.as_ref().to_string_lossy().into_owned();
+        // Only a path that begins with `~` is relative to the home directory.
+        let host = Path::new(".").join(host);
         let access = access.as_str().to_owned();
         self.written.grants.dirs.push(dirs::RawDir { host, guest: Some(guest.into()), access });
         self
@@ -111,10 +135,15 @@ impl Plugin {
         self
     }
 
-    /// Lets it ask the client: for `elicitation`, `sampling` or `roots`.
+    /// Lets it ask the client for this.
     #[must_use]
-    pub fn ask(mut self, ability: impl Into<String>) -> Self {
-        self.written.grants.ask.push(ability.into());
+    pub fn ask(mut self, ask: Ask) -> Self {
+        let name = match ask {
+            Ask::Elicitation => "elicitation",
+            Ask::Sampling => "sampling",
+            Ask::Roots => "roots",
+        };
+        self.written.grants.ask.push(name.to_owned());
         self
     }
 
@@ -139,22 +168,22 @@ impl Plugin {
         self
     }
 
-    /// Sets what the plugin gets as its own config: anything that serialises to a table.
-    ///
-    /// # Errors
-    /// If it does not serialise to a table: because it is not a map or struct, or contains a null.
-    pub fn config(mut self, config: impl Serialize) -> Result<Self> {
-        self.written.config = toml::Table::try_from(config).context("the plugin's config")?;
-        Ok(self)
-    }
-
-    /// Returns the plugin's id.
-    pub fn name(&self) -> &str {
-        &self.id
+    /// Sets what the plugin gets as its own config: anything that serialises to a table. A value that does not, because it is not a map or
+    /// struct or contains a null, is an error when the plugin is added to a `Wharf`.
+    #[must_use]
+    pub fn config(mut self, config: impl Serialize) -> Self {
+        match toml::Table::try_from(config) {
+            Ok(table) => self.written.config = table,
+            Err(error) => self.problem = Some(format!("its config is not a table: {error}")),
+        }
+        self
     }
 
     fn resolve(self, config: &Config) -> Result<PluginConfig> {
-        let Self { id, source, written } = self;
+        let Self { id, source, written, problem } = self;
+        if let Some(problem) = problem {
+            return Err(anyhow!(problem)).with_context(|| format!("the plugin `{id}`"));
+        }
         let source = match source {
             Source::File(path) => Source::File(std::path::absolute(path)?),
             bytes => bytes,
@@ -163,6 +192,11 @@ impl Plugin {
             plugin::resolve(&id, written, source, (&config.limits, &config.approvals), &|path| absolute(path, None));
         resolved.with_context(|| format!("the plugin `{id}`"))
     }
+}
+
+/// Returns the id of a plugin.
+pub fn id_of(plugin: &Plugin) -> &str {
+    &plugin.id
 }
 
 impl Config {

@@ -49,7 +49,7 @@ pub use bounds::parse_hex32;
 pub use command_line::{CommandLine, Named, Positional};
 pub use default_paths::{cache_dir, cache_dirs, default_path};
 pub use face::{Face, MAX_INSTRUCTIONS_BYTES};
-pub use given::Plugin;
+pub use given::{Ask, Plugin, id_of};
 pub use http::{AccessLog, Http, Token};
 pub use listen::{Listen, parse_listen};
 pub use plugin::{Origin, PluginConfig, TaskLimits, check_id};

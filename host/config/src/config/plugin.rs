@@ -3,7 +3,7 @@
 use std::{borrow::Cow, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
-use wharf_sandbox::{Adapter, Limits, network::HttpLimits, sections::MAX_PARAGRAPH_BYTES};
+use wharf_sandbox::{Adapter, Digest, Limits, network::HttpLimits, sections::MAX_PARAGRAPH_BYTES};
 
 use super::{
     adapter,
@@ -35,7 +35,7 @@ pub struct PluginConfig {
     pub id: String,
     pub origin: Origin,
     pub source: Source,
-    pub sha256: Option<[u8; 32]>,
+    pub sha256: Option<Digest>,
     pub prefix: String,
     /// How the plugin is served if it was not made for wharf.
     pub adapter: Arc<Adapter>,
@@ -223,7 +223,7 @@ pub fn resolve(
     };
     let prefix = raw.prefix.unwrap_or_else(|| format!("{id}_"));
     check_prefix(&prefix)?;
-    let sha256 = raw.sha256.as_deref().map(|text| parse_hex32("sha256", text)).transpose()?;
+    let sha256 = raw.sha256.as_deref().map(|text| parse_hex32("sha256", text)).transpose()?.map(Digest::from);
     let instructions = raw.instructions;
     let bytes = instructions.as_ref().map_or(0, String::len);
     ensure!(bytes <= MAX_PARAGRAPH_BYTES, "`instructions` has {bytes} bytes, more than {MAX_PARAGRAPH_BYTES}");

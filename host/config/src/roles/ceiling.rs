@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn what_a_caller_is_called_never_leads_elsewhere() {
         let identity = |subject: &str, tenant: &[&str]| {
-            let user = User { issuer: "https://id.example".into(), subject: subject.into() };
+            let user = User::new("https://id.example", subject);
             let mut identity = Identity::of(Principal::User(Arc::new(user)));
             identity.claims.insert("tenant".into(), tenant.iter().map(|&one| one.to_owned()).collect());
             identity

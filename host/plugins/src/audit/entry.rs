@@ -13,9 +13,10 @@ use wharf_sandbox::{Denial, network::HttpUse};
 use super::members::{Members, clipped};
 use crate::observe::{
     journal::Run,
-    record::{Action, CallRecord, Transport},
+    record::{Action, CallRecord, Denied, Transport},
 };
 use wharf_base::principal::Principal;
+use wharf_config::access::capability::Access;
 
 /// The maximum number of directories in a line.
 const MAX_DIRS: usize = 64;
@@ -61,7 +62,7 @@ pub fn ended(run: &Run<'_>) -> Vec<u8> {
     if let Some(begun) = run.begun {
         line.number("wharf.begun", begun);
     }
-    line.word("outcome", record.ended.word());
+    line.word("outcome", record.ended.as_str());
     if let Some(kind) = record.error_type() {
         line.text("error.type", kind);
     }
@@ -71,7 +72,7 @@ pub fn ended(run: &Run<'_>) -> Vec<u8> {
         line.json("wharf.http", &record.requests.iter().map(Http::of).collect::<Vec<_>>());
     }
     // Other actions of the plugin that the sandbox refused.
-    if record.denials.contains(&Denial::NoDirectory) {
+    if record.denials.contains(&Denied(Denial::NoDirectory)) {
         line.json("wharf.denied", &["directory"]);
     }
     line.number("wharf.bytes.in", record.bytes_in as u64);
@@ -91,7 +92,7 @@ fn about(record: &CallRecord, line: &mut Members) {
     if let Action::Request { method, name } = &record.action {
         line.word("mcp.method.name", method.as_str());
         if !name.is_empty() {
-            let key = match method {
+            let key = match method.0 {
                 Method::CallTool => "gen_ai.tool.name",
                 Method::GetPrompt => "gen_ai.prompt.name",
                 Method::ReadResource => "mcp.resource.uri",
@@ -134,8 +135,8 @@ fn about(record: &CallRecord, line: &mut Members) {
     if !record.plugin.is_empty() {
         line.text("wharf.plugin", &record.plugin);
     }
-    if record.digest != [0; 32] {
-        line.digest("wharf.plugin.sha256", &record.digest);
+    if let Some(digest) = &record.digest {
+        line.digest("wharf.plugin.sha256", digest.as_bytes());
     }
     let granted = &record.granted;
     if !granted.directories.is_empty() {
@@ -149,8 +150,8 @@ fn about(record: &CallRecord, line: &mut Members) {
     }
 }
 
-fn dir((path, writable): &(String, bool)) -> Dir<'_> {
-    Dir { path: clipped(path), access: if *writable { "read-write" } else { "read" } }
+fn dir((path, access): &(String, Access)) -> Dir<'_> {
+    Dir { path: clipped(path), access: access.as_str() }
 }
 
 #[cfg(test)]
@@ -161,7 +162,7 @@ pub(super) mod tests {
     use wharf_protocol::{Revision, meta::Trace};
 
     use super::*;
-    use crate::observe::record::{ApprovalOutcome, Ended, Granted, RequestFacts};
+    use crate::observe::record::{ApprovalOutcome, Ended, Granted, request_facts};
 
     pub fn line(members: &[u8]) -> Value {
         let members = str::from_utf8(members).unwrap();
@@ -173,31 +174,32 @@ pub(super) mod tests {
     }
 
     fn record() -> CallRecord {
-        let mut facts = RequestFacts::new(Revision::V2025_11_25, "\"seven\"".into());
+        let mut facts = request_facts(Revision::V2025_11_25, "\"seven\"".into());
         facts.session = Some("00112233".into());
         facts.transport = Some(Transport::Http);
         facts.request_id = Some("r-1".to_owned());
-        facts.trace = Some(Trace { trace_id: "t".into(), span_id: "s".into(), sampled: true, state: None });
+        facts.trace = Trace::parse(&format!("00-{}-{}-01", "7".repeat(32), "5".repeat(16)), None);
         CallRecord {
             principal: Some(Principal::Named("ann".into())),
             plugin: "files".into(),
-            digest: [0xab; 32],
+            digest: Some([0xab; 32].into()),
             request: Some(facts),
-            action: Action::Request { method: Method::CallTool, name: "files_read".into() },
-            granted: Granted { directories: vec![("/srv".into(), true)], variables: vec!["TZ".into()], http: true },
+            action: Action::Request { method: Method::CallTool.into(), name: "files_read".into() },
+            granted: Granted {
+                directories: vec![("/srv".into(), Access::ReadWrite)],
+                variables: vec!["TZ".into()],
+                http: true,
+            },
             began: SystemTime::now(),
             took: Duration::from_micros(1500),
             waited: None,
             bytes_in: 10,
             bytes_out: 20,
-            denials: vec![Denial::NoDirectory],
-            requests: vec![HttpUse {
-                method: "POST".into(),
-                authority: "a.example".into(),
-                status: Some(201),
-                bytes_out: 5,
-                bytes_in: 7,
-                denied: false,
+            denials: vec![Denied(Denial::NoDirectory)],
+            requests: vec![{
+                let mut sent = HttpUse::new("POST".into(), "a.example".into());
+                (sent.status, sent.bytes_out, sent.bytes_in) = (Some(201), 5, 7);
+                sent
             }],
             ended: Ended::TimedOut,
             refusal: None,
@@ -258,7 +260,7 @@ pub(super) mod tests {
             (Method::ReadResource, "mcp.resource.uri"),
             (Method::Complete, "wharf.completes"),
         ] {
-            let action = Action::Request { method, name: "x".into() };
+            let action = Action::Request { method: method.into(), name: "x".into() };
             let record = CallRecord { action, ..record() };
             let line = line(&begun(&Run { record: &record, arguments: "", begun: None }));
             assert_eq!((&line[key], &line["mcp.method.name"]), (&json!("x"), &json!(method.as_str())));
@@ -271,7 +273,7 @@ pub(super) mod tests {
     #[test]
     fn foreign_texts_are_short_and_deceive_no_terminal() {
         let name = format!("a\u{202e}\u{1b}[2J\n\"{}", "x".repeat(5000));
-        let action = Action::Request { method: Method::CallTool, name };
+        let action = Action::Request { method: Method::CallTool.into(), name };
         let record = CallRecord { action, ..record() };
         let members = ended(&Run { record: &record, arguments: ",\"wharf.arguments\":\"\u{9b}\"", begun: None });
         let text = str::from_utf8(&members).unwrap();

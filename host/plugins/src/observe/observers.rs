@@ -7,12 +7,12 @@ use std::{
 
 use serde_json::Value;
 use wharf_protocol::{Method, Revision};
-use wharf_sandbox::{Report, Scope};
+use wharf_sandbox::{Digest, Report, Scope};
 
 use super::{
     journal::{Event, Journal, Promise, Room, Run, Unrecorded},
     meter::{CountedSession, Meter, Timing},
-    record::{Action, ApprovalOutcome, CallRecord, Ended, Granted, Observer, RequestFacts},
+    record::{Action, ApprovalOutcome, CallRecord, Denied, Ended, Granted, Observer, RequestFacts},
     trace::{Span, TracedNetwork, Tracer},
 };
 use wharf_base::{principal::Principal, slot::Slot};
@@ -151,7 +151,7 @@ impl Observers {
             took_ms = took.as_secs_f64() * 1000.0,
             bytes_in,
             bytes_out,
-            ended = ended.as_str(),
+            %ended,
             "a run ended"
         );
         for observer in self.0.iter().flat_map(|all| &all.observers) {
@@ -167,7 +167,7 @@ impl Observers {
 pub struct Begun<'a> {
     pub principal: Option<Principal>,
     pub plugin: String,
-    pub digest: [u8; 32],
+    pub digest: Option<Digest>,
     pub request: Option<RequestFacts>,
     pub action: Action,
     pub scope: Option<&'a Scope>,
@@ -249,7 +249,8 @@ impl Recording {
             record.bytes_out = report.bytes.unwrap_or_default();
             let before = open.began.elapsed().saturating_sub(report.took);
             record.waited = report.waited.map(|waited| before + waited);
-            (record.denials, record.requests) = (report.denials.clone(), report.requests.clone());
+            record.denials = report.denials.iter().cloned().map(Denied).collect();
+            record.requests.clone_from(&report.requests);
         }
         self.stop(ended)
     }
@@ -335,7 +336,7 @@ mod tests {
         Begun {
             principal: Some(Principal::Process),
             plugin: "a".into(),
-            digest: [0; 32],
+            digest: None,
             request: None,
             action: Action::List,
             scope: None,
@@ -365,6 +366,6 @@ mod tests {
         let told = kept.0.lock();
         let endings: Vec<_> = told.iter().map(|record| (record.ended, record.bytes_out)).collect();
         assert_eq!(endings, [(Ended::Done, 7), (Ended::Cancelled, 0)]);
-        assert_eq!(told[0].denials, [Denial::NoDirectory]);
+        assert_eq!(told[0].denials, [Denied(Denial::NoDirectory)]);
     }
 }

@@ -7,9 +7,10 @@ use std::{
 };
 
 use wharf_protocol::{Method, Revision, meta::Trace};
-use wharf_sandbox::{CallError, Denial, Scope, network::HttpUse};
+use wharf_sandbox::{CallError, Denial, Digest, Scope, network::HttpUse};
 
-use wharf_base::{principal::Principal, slot::Slot};
+use wharf_base::{principal::Principal, slot::Slot, text::escaped};
+use wharf_config::access::{capability::Access, grants};
 
 /// One run of a plugin, or a call that was refused before it ran.
 #[derive(Debug, Clone)]
@@ -19,8 +20,8 @@ pub struct CallRecord {
     pub principal: Option<Principal>,
     /// The id of the plugin; empty if the call was refused because the plugin does not exist.
     pub plugin: String,
-    /// The SHA-256 of the component that ran; all zeros if the plugin does not exist.
-    pub digest: [u8; 32],
+    /// The SHA-256 of the component that ran; `None` if the plugin does not exist.
+    pub digest: Option<Digest>,
     /// The request, if a client made one.
     pub request: Option<RequestFacts>,
     /// What the plugin was to do.
@@ -38,7 +39,7 @@ pub struct CallRecord {
     /// The size of the result in bytes; 0 if there is no result.
     pub bytes_out: usize,
     /// The actions of the plugin that the sandbox refused.
-    pub denials: Vec<Denial>,
+    pub denials: Vec<Denied>,
     /// The first 128 HTTP requests that it made, including refused ones.
     pub requests: Vec<HttpUse>,
     /// How it ended.
@@ -55,6 +56,26 @@ impl CallRecord {
     /// Returns the kind of error, as a word or the code of a JSON-RPC error, or `None` if there was no error.
     pub fn error_type(&self) -> Option<&str> {
         self.refusal.as_deref().or_else(|| self.ended.error_type())
+    }
+}
+
+/// An action of a plugin that the sandbox refused. Its text says what it was, and what would allow it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denied(pub(crate) Denial);
+
+impl Denied {
+    /// Returns the method and the URL of the refused HTTP request, each cut to 255 bytes, or `None` if it was something else.
+    pub fn http(&self) -> Option<(&str, &str)> {
+        match &self.0 {
+            Denial::Http(http) => Some((&http.method, &http.url)),
+            Denial::NoDirectory => None,
+        }
+    }
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&grants::hint(&self.0, escaped).0)
     }
 }
 
@@ -95,7 +116,7 @@ impl ApprovalOutcome {
 #[non_exhaustive]
 pub struct RequestFacts {
     /// The revision that the client speaks.
-    pub revision: Revision,
+    pub(crate) revision: Revision,
     /// The id of the request, as JSON.
     pub id: String,
     /// A digest of the session's id, because the id itself is a secret; `None` for a request without a session.
@@ -112,10 +133,15 @@ pub struct RequestFacts {
 }
 
 impl RequestFacts {
-    /// Creates the facts for a request that the embedding program made itself.
-    pub fn new(revision: Revision, id: String) -> Self {
-        Self { revision, id, session: None, transport: None, trace: None, link: None, request_id: None }
+    /// Returns the date of the revision of MCP that the client speaks.
+    pub fn revision(&self) -> &'static str {
+        self.revision.as_str()
     }
+}
+
+/// Returns the facts about a request that the embedding program made itself.
+pub fn request_facts(revision: Revision, id: String) -> RequestFacts {
+    RequestFacts { revision, id, session: None, transport: None, trace: None, link: None, request_id: None }
 }
 
 /// How a request came in.
@@ -130,15 +156,33 @@ pub enum Transport {
     Unix,
 }
 
+/// The method of a request that reaches a plugin, such as `tools/call`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestMethod(pub(crate) Method);
+
+impl RequestMethod {
+    /// Returns the name of the method.
+    pub fn as_str(self) -> &'static str {
+        self.0.as_str()
+    }
+}
+
+impl From<Method> for RequestMethod {
+    fn from(method: Method) -> Self {
+        Self(method)
+    }
+}
+
 /// What a plugin was to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Action {
     /// Return its lists.
     List,
     /// Handle a client's request for a tool, a resource, a prompt or a completion.
     Request {
-        /// `tools/call` or another method that reaches a plugin.
-        method: Method,
+        /// The method.
+        method: RequestMethod,
         /// The name of the tool or prompt as clients know it, the URI of the resource, or the prompt or template whose argument is
         /// completed.
         name: String,
@@ -156,9 +200,10 @@ impl fmt::Display for Action {
 
 /// What a run had access to outside its sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Granted {
-    /// The path of each directory as the plugin sees it, and whether the directory could be written.
-    pub directories: Vec<(String, bool)>,
+    /// The path of each directory as the plugin sees it, and the access to it.
+    pub directories: Vec<(String, Access)>,
     /// The names of environment variables, without their values.
     pub variables: Vec<String>,
     /// Whether it could make HTTP requests.
@@ -174,7 +219,8 @@ impl Granted {
     }
 
     pub(super) fn of(scope: &Scope) -> Self {
-        let directories = scope.directories.iter().map(|one| (one.guest_path.clone(), one.writable));
+        let access = |writable| if writable { Access::ReadWrite } else { Access::Read };
+        let directories = scope.directories.iter().map(|one| (one.guest_path.clone(), access(one.writable)));
         let variables = scope.environment.iter().map(|(name, _)| name.clone());
         Self { directories: directories.collect(), variables: variables.collect(), http: scope.network.is_some() }
     }
@@ -205,27 +251,18 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// Returns the ending in one or two words.
+    /// Returns the ending as the audit log, metrics and traces name it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Asked => "asked",
             Self::Failed => "failed",
             Self::Refused => "refused",
-            Self::TimedOut => "timed out",
-            Self::OverLimit => "over limit",
+            Self::TimedOut => "timed_out",
+            Self::OverLimit => "over_limit",
             Self::Crashed => "crashed",
             Self::Revoked => "revoked",
             Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Returns the ending in one word, as in logs and metrics.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::TimedOut => "timed_out",
-            Self::OverLimit => "over_limit",
-            other => other.as_str(),
         }
     }
 
@@ -242,9 +279,10 @@ impl Ended {
             Self::Cancelled => Some("cancelled"),
         }
     }
+}
 
-    /// Returns the ending of a run with this error.
-    pub fn of(error: &CallError) -> Self {
+impl From<&CallError> for Ended {
+    fn from(error: &CallError) -> Self {
         match error {
             CallError::Failed(_) => Self::Failed,
             CallError::Timeout(_) => Self::TimedOut,
@@ -252,6 +290,17 @@ impl Ended {
             CallError::NoInterface(_) | CallError::Exit(_) | CallError::Trap { .. } => Self::Crashed,
             CallError::Stopped => Self::Cancelled,
         }
+    }
+}
+
+/// The ending in words, for people.
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "timed out",
+            Self::OverLimit => "over limit",
+            other => other.as_str(),
+        })
     }
 }
 

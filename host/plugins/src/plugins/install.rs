@@ -128,7 +128,7 @@ impl Installer {
         let record = self.observers.begin(|| Begun {
             principal: None,
             plugin: config.id.clone(),
-            digest: *plugin.code().digest(),
+            digest: Some(*plugin.code().digest()),
             request: None,
             action: Action::List,
             scope: Some(&scope),
@@ -157,7 +157,7 @@ impl Installer {
             }
         };
         drop(permit);
-        let ended = report.result.as_ref().map_or_else(Ended::of, |_| Ended::Done);
+        let ended = report.result.as_ref().map_or_else(Ended::from, |_| Ended::Done);
         // Unlike the answer to a call, a listing need not wait until its record is written.
         drop(record.end(ended, &report));
         let listing = match report.result {

@@ -62,7 +62,7 @@ impl Loader {
                 Stage::Verify,
                 format!(
                     "the file's SHA-256 is {}, not the `sha256` in the config; if you trust the file, write this one there",
-                    code.digest_hex()
+                    code.digest()
                 ),
             )),
             _ => Ok(code),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wharf_sandbox::{Plugin, Served};
+use wharf_sandbox::{Digest, Plugin, Served};
 
 use super::{
     published::Published,
@@ -43,8 +43,8 @@ pub struct PluginStatus {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Serving {
-    /// The SHA-256 of its component, in hexadecimal.
-    pub sha256: String,
+    /// The SHA-256 of its component.
+    pub sha256: Digest,
     /// How an adapted component is served, in words; `None` if it implements wharf's own interface.
     pub adapted: Option<String>,
     /// Its tools. All lists are in the plugin's own order.
@@ -166,7 +166,7 @@ impl Serving {
             )
         });
         Self {
-            sha256: code.digest_hex(),
+            sha256: *code.digest(),
             adapted: adapted(&served.plugin),
             tools: tools.collect(),
             resources: resources.collect(),

@@ -4,6 +4,7 @@ use std::{fmt, path::PathBuf};
 
 /// The subject of a status.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Subject {
     /// The plugin folder itself.
     PluginDir,
@@ -37,6 +38,7 @@ impl fmt::Display for Subject {
 
 /// The stage of loading at which a plugin failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stage {
     /// The file's name is not a valid id, or is the id of a configured plugin.
     Name,
@@ -74,6 +76,7 @@ impl fmt::Display for Stage {
 
 /// Why a plugin does not load: the stage, and a description for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Problem {
     /// The stage at which it failed.
     pub stage: Stage,
@@ -83,10 +86,12 @@ pub struct Problem {
 
 /// Whether a plugin is served as configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Status {
     /// It is served as configured.
     Serving,
     /// It cannot be served as configured.
+    #[non_exhaustive]
     Failed {
         /// The reason.
         problem: Problem,

@@ -43,7 +43,7 @@ use wharf_base::{
 use wharf_config::{access::call_roots::CallRoots, auth::Caller};
 use wharf_plugins::{
     bridge,
-    observe::record::{RequestFacts, Transport},
+    observe::record::{RequestFacts, Transport, request_facts},
     plugins::{published::FIRST_LOAD_TIMEOUT, view::View},
     tasks::Running,
 };
@@ -275,7 +275,7 @@ impl Context {
 
     /// Returns the facts about this request that its records contain.
     pub fn facts(&self) -> RequestFacts {
-        let mut facts = RequestFacts::new(self.encoder.revision, self.id.to_string());
+        let mut facts = request_facts(self.encoder.revision, self.id.to_string());
         facts.session = self.session.as_ref().map(|session| session.digest().to_owned());
         facts.transport = self.arrival.transport;
         facts.trace = self.meta.trace();

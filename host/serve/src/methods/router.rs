@@ -13,7 +13,7 @@ use wharf_protocol::{
 };
 
 use super::{
-    call::{self, WantedCall},
+    call::{self, CallResult, WantedCall},
     listen,
     response::Encoded,
     tasks,
@@ -34,7 +34,11 @@ pub async fn answer(ctx: &Context, name: &str, params: Option<&Params>) -> Resul
             Method::CallTool => {
                 let wanted = WantedCall::read(params)?;
                 let is_search = call::is_search(ctx, &wanted.name);
-                let result = if is_search { call::search(ctx, wanted).await? } else { call::tool(ctx, wanted).await? };
+                let result = if is_search {
+                    call::search(ctx, wanted).await?
+                } else {
+                    call::tool(ctx, wanted).await.or_else(CallResult::failed)?
+                };
                 result.into_json(ctx)
             }
             Method::ListTools => return list(ctx, List::Tools, params).await,

@@ -25,7 +25,7 @@ use self::{
     talk::{Client, Ended},
 };
 use super::{arguments::Test, ask::Person, file, load::print};
-use wharf_app as app;
+use wharf_app::operator;
 use wharf_base::{
     below::Below,
     failed::{OrFailed, failed},
@@ -129,7 +129,7 @@ fn sandbox() -> Result<(Arc<Sandbox>, Option<tempfile::TempDir>)> {
             (held.path().to_owned(), Some(held))
         }
     };
-    Ok((app::shared_sandbox(&config, folder)?, held))
+    Ok((operator::shared_sandbox(&config, folder)?, held))
 }
 
 /// Returns the cases to run, the one of the lists first.
@@ -216,11 +216,11 @@ async fn play(case: &Case, subject: &Subject, sandbox: &Arc<Sandbox>, mode: Mode
         }
     };
     let Some(mut stage) = stage else { return Ok(finished) };
-    let mut client = Client::open(&stage.wharf, std::mem::take(&mut stage.roots));
+    let mut client = Client::open(&stage.operator, std::mem::take(&mut stage.roots));
     let began = Instant::now();
     let ended = act(&case.action, &mut client, case).await.with_context(named);
     finished.took = began.elapsed();
-    stage.wharf.abandon().await;
+    stage.operator.abandon().await;
     let ended = ended?;
     finished.problems = ended.unanswered.clone();
     let unlisted = stage.servers.unlisted();

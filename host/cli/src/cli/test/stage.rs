@@ -1,4 +1,4 @@
-//! The stage of a case: fresh copies of its folders, and a separate [`Wharf`] that serves the plugin as the case requires.
+//! The stage of a case: fresh copies of its folders, and a separate [`Operator`] that serves the plugin as the case requires.
 
 #![expect(clippy::disallowed_methods, reason = "creates the folders of a case, and reads them after it")]
 
@@ -21,15 +21,15 @@ use super::{
     network::Servers,
     subject::Subject,
 };
-use wharf_app::Wharf;
+use wharf_app::operator::{Operator, Setup};
 use wharf_base::{
     below::{Below, CopyLimits},
-    text::{self, escaped},
+    text,
 };
 use wharf_config::{
     access::{
         call_roots::Folder,
-        grants::{self, Grants},
+        grants::Grants,
         rehearsal::Rehearsal,
     },
     config::{self, CommandLine, Config},
@@ -70,7 +70,7 @@ impl Observer for DenialObserver {
     fn ended(&self, record: &CallRecord) {
         if record.action != Action::List {
             let mut refused = self.0.refused.lock();
-            for hint in record.denials.iter().map(|denial| grants::hint(denial, escaped).0) {
+            for hint in record.denials.iter().map(ToString::to_string) {
                 if !refused.contains(&hint) {
                     refused.push(hint);
                 }
@@ -80,7 +80,7 @@ impl Observer for DenialObserver {
 }
 
 pub struct Stage {
-    pub wharf: Wharf,
+    pub operator: Operator,
     pub servers: Arc<Servers>,
     pub noted: Arc<Noted>,
     /// The folders that the client opens.
@@ -115,15 +115,15 @@ impl Stage {
             network,
             printed: Arc::new(move |text: &str| hear.printed.lock().push_str(text)),
         };
-        let wharf = Wharf::builder()
-            .resolved(config)
-            .rehearsal(rehearsal)
-            .sandbox(Arc::clone(sandbox))
-            .observer(DenialObserver(noted))
-            .build()
-            .await
-            .map_err(|error| StageError::InvalidCase(error.into()))?;
-        for plugin in wharf.plugins() {
+        let setup = Setup {
+            resolved: Some(config),
+            rehearsal: Some(rehearsal),
+            sandbox: Some(Arc::clone(sandbox)),
+            observers: vec![Box::new(DenialObserver(noted))],
+            ..Setup::default()
+        };
+        let operator = Operator::load(setup).await.map_err(StageError::InvalidCase)?;
+        for plugin in operator.wharf.plugins() {
             if let Status::Failed { problem, .. } = plugin.status {
                 let problem = format!("the plugin does not load ({}): {}", problem.stage, problem.text);
                 return Err(StageError::NotLoaded(problem));
@@ -131,7 +131,7 @@ impl Stage {
         }
         let roots = std::mem::take(&mut stage.roots);
         Ok(Self {
-            wharf,
+            operator,
             servers: stage.servers,
             noted: stage.noted,
             roots,
@@ -187,7 +187,7 @@ fn read(file: &Path) -> Result<String> {
     String::from_utf8(fs::read(file)?).context("not UTF-8 text")
 }
 
-/// The parts of a stage that are made before the [`Wharf`].
+/// The parts of a stage that are made before the [`Operator`].
 struct Prepared {
     servers: Arc<Servers>,
     noted: Arc<Noted>,

@@ -15,7 +15,7 @@ use tokio::{
 use wharf_protocol::Revision;
 
 use super::cases::{Answer, List, Sampled};
-use wharf_app::Wharf;
+use wharf_app::operator::{Operator, Pipe};
 use wharf_config::{access::call_roots::Folder, config::to_json};
 
 /// The capacity of the pipe in each direction.
@@ -54,14 +54,15 @@ pub struct Client {
 
 impl Client {
     /// Connects a client that has opened these folders.
-    pub fn open(wharf: &Wharf, roots: Vec<Folder>) -> Self {
+    pub fn open(operator: &Operator, roots: Vec<Folder>) -> Self {
         let (near, far) = tokio::io::duplex(PIPE_BYTES);
         let (read, write) = tokio::io::split(far);
-        let session = wharf.session(read, write).alone().open(roots);
+        let pipe = Pipe { alone: true, roots: Some(roots), ..Pipe::default() };
+        let served = operator.serve_pipe(read, write, pipe);
         let mut serving = JoinSet::new();
         serving.spawn(async move {
             // If serving fails, for example because a folder cannot be opened, the client sees the end of the pipe.
-            session.serve().await.ok();
+            served.await.ok();
         });
         let (read, write) = tokio::io::split(near);
         Self { read: BufReader::new(read), write, _serving: serving, requests: 0 }

@@ -1,9 +1,6 @@
 //! `dirs = [{ host, guest, access }]`: folders that the operator names.
 
-use std::{
-    collections::HashMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashMap, path::PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -36,7 +33,8 @@ pub struct Dir {
 #[serde(deny_unknown_fields)]
 pub struct RawDir {
     /// The folder.
-    pub host: String,
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub host: PathBuf,
     /// The path at which the plugin sees the folder.
     ///
     /// Default: the folder's own path
@@ -49,7 +47,7 @@ impl Grant {
     /// Adds the directories in their current state, and notes those that are missing.
     pub fn apply(&self, opened: &Opened, wanted: &mut Wanted) {
         for dir in &self.0 {
-            match opened.now(&dir.host) {
+            match opened.now(dir) {
                 Now::There(mut directory) => {
                     directory.shown.clone_from(&dir.guest);
                     wanted.add(Now::There(directory), dir.access);
@@ -89,7 +87,7 @@ impl Opened {
                 );
                 continue;
             }
-            match OpenRoot::by_operator(&dir.host) {
+            match OpenRoot::shown_at(&dir.host, &dir.guest) {
                 Ok(open) => {
                     opened.insert(dir.host.clone(), open);
                 }
@@ -99,10 +97,10 @@ impl Opened {
         Self(opened)
     }
 
-    fn now(&self, host: &Path) -> Now {
+    fn now(&self, dir: &Dir) -> Now {
         // A directory that was missing when the config was read may exist by now.
-        let now = self.0.get(host).map(OpenRoot::now);
-        now.or_else(|| OpenRoot::by_operator(host).ok().map(|open| open.now())).unwrap_or(Now::Gone)
+        let now = self.0.get(&dir.host).map(OpenRoot::now);
+        now.or_else(|| OpenRoot::shown_at(&dir.host, &dir.guest).ok().map(|open| open.now())).unwrap_or(Now::Gone)
     }
 }
 
@@ -112,7 +110,11 @@ impl Capability for Grant {
     fn parse(written: Vec<RawDir>, absolute: Absolute<'_>) -> Result<Self> {
         let mut dirs: Vec<Dir> = Vec::with_capacity(written.len());
         for dir in written {
-            let host = absolute(&dir.host)?;
+            let host = match dir.host.to_str() {
+                Some(path) => absolute(path)?,
+                // Only a program can give such a path: configs are UTF-8.
+                None => std::path::absolute(&dir.host)?,
+            };
             let guest = match dir.guest {
                 Some(guest) => guest,
                 None => host.to_str().context("`dirs`: a path that is not UTF-8 needs a `guest` path")?.to_owned(),

@@ -462,7 +462,7 @@ impl Library {
             lacking::log(previous.as_ref(), now);
         }
         let now = self.served.get(&id).map(|served| Arc::clone(&served.offer));
-        let digest_of = |served: &Served| *served.plugin.code().digest();
+        let digest_of = |served: &Served| *served.plugin.code().digest().as_bytes();
         if let Some(digest) = self.served.get(&id).map(digest_of) {
             let before = previous.as_ref().map(digest_of);
             // The same code with another config or another list is the same plugin.
@@ -478,7 +478,7 @@ impl Library {
 
     fn take_out(&mut self, id: &str) -> Option<Served> {
         let gone = self.served.remove(id)?;
-        let digest = *gone.plugin.code().digest();
+        let digest = *gone.plugin.code().digest().as_bytes();
         self.observers.note(|| Event::Removed { plugin: id.to_owned(), digest });
         self.count_changes(Some(&gone.offer), None);
         self.change();

@@ -19,7 +19,7 @@ use super::{
 use crate::observe::{
     journal::Event,
     meter::{Answered, Meter},
-    record::{Action, CallRecord, Ended},
+    record::{Action, CallRecord, Ended, RequestMethod},
 };
 use wharf_base::party::{Party, named};
 
@@ -172,7 +172,7 @@ impl Counters {
 
     /// Counts a run or refusal with the counters cached in the slot of its tool. Returns false if the record has no slot.
     fn tool_ended(&self, record: &CallRecord, revision: Revision) -> bool {
-        let Action::Request { method: Method::CallTool, name } = &record.action else { return false };
+        let Action::Request { method: RequestMethod(Method::CallTool), name } = &record.action else { return false };
         let make =
             || ToolMeter { name: name.as_str().into(), took: Default::default(), plugin: self.plugin(&record.plugin) };
         let Some(tool) = record.slot.as_ref().and_then(|slot| slot.get_or_init(make)) else { return false };
@@ -235,13 +235,13 @@ impl Meter for Counters {
         if self.tool_ended(record, facts.revision) {
             return;
         }
-        let tool = match (method, record.plugin.is_empty()) {
+        let tool = match (method.0, record.plugin.is_empty()) {
             // Unknown names come from clients and are unbounded, so they share one label.
             (Method::CallTool, true) => OTHER.into(),
             (Method::CallTool, false) => name.as_str().into(),
             _ => Arc::default(),
         };
-        self.operation(*method, (&record.plugin, &tool), error_type(record), facts.revision).add(record.took);
+        self.operation(method.0, (&record.plugin, &tool), error_type(record), facts.revision).add(record.took);
         if !record.plugin.is_empty() {
             self.plugin(&record.plugin).add(record, 0);
         }
@@ -343,7 +343,7 @@ impl Counters {
             for (ended, counters) in ENDINGS.into_iter().zip(&meter.runs) {
                 for (kind, counter) in ["call", "list"].into_iter().zip(counters) {
                     let mut labels = with("kind", kind);
-                    labels.push(("outcome", ended.word().to_owned()));
+                    labels.push(("outcome", ended.as_str().to_owned()));
                     add(&mut runs, labels, counter);
                 }
             }
@@ -388,7 +388,7 @@ mod tests {
     use super::*;
     use crate::observe::{
         observers::{All, Begun, Observers},
-        record::RequestFacts,
+        record::request_facts,
     };
     use wharf_base::{principal::Principal, slot::Slot};
 
@@ -405,9 +405,9 @@ mod tests {
         Begun {
             principal: Some(Principal::Process),
             plugin: plugin.into(),
-            digest: [1; 32],
-            request: Some(RequestFacts::new(Revision::NEWEST, "1".into())),
-            action: Action::Request { method: Method::CallTool, name: tool.into() },
+            digest: Some([1; 32].into()),
+            request: Some(request_facts(Revision::NEWEST, "1".into())),
+            action: Action::Request { method: Method::CallTool.into(), name: tool.into() },
             scope: None,
             bytes_in: 2,
             arguments: None,
@@ -498,7 +498,8 @@ mod tests {
             (None, false, "failed"),
         ] {
             let (method, authority) = ("GET".into(), "a".into());
-            let request = HttpUse { method, authority, status, bytes_out: 0, bytes_in: 0, denied };
+            let mut request = HttpUse::new(method, authority);
+            (request.status, request.denied) = (status, denied);
             assert_eq!(ANSWERS[answer_of(&request)], expected, "{status:?}");
         }
     }

@@ -68,7 +68,7 @@ impl Sources {
             running.add(vec![id()], whole(runs));
             kept.add(vec![id(), ("state", "running".into())], whole(runs));
             kept.add(vec![id(), ("state", "kept".into())], whole(keeps));
-            info.add(vec![id(), ("digest", served.plugin.code().digest_hex())], Value::Whole(1));
+            info.add(vec![id(), ("digest", served.plugin.code().digest().to_string())], Value::Whole(1));
         }
         [running, kept, info]
     }

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::observe::{
         observers::{All, Begun, Observers},
-        record::{Action, Ended, RequestFacts},
+        record::{Action, Ended, request_facts},
     };
     fn config() -> Telemetry {
         Telemetry {
@@ -154,8 +154,8 @@ mod tests {
             let begun = observers.begin(|| Begun {
                 principal: None,
                 plugin: "p".into(),
-                digest: [1; 32],
-                request: Some(RequestFacts::new(wharf_protocol::Revision::NEWEST, "1".into())),
+                digest: Some([1; 32].into()),
+                request: Some(request_facts(wharf_protocol::Revision::NEWEST, "1".into())),
                 action: Action::List,
                 scope: None,
                 bytes_in: 0,

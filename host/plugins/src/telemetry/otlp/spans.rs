@@ -21,7 +21,7 @@ use crate::observe::{
     record::{Action, CallRecord, Ended, RequestFacts, Transport},
     trace::{Sent, Span, bytes},
 };
-use wharf_base::text::{clip, hex};
+use wharf_base::text::clip;
 
 /// The HTTP methods that spans name. All others appear as `_OTHER`.
 const VERBS: [Verb; 9] = [
@@ -82,7 +82,7 @@ fn request(record: &CallRecord, span: &Span) -> Wire {
         attributes.push(text("mcp.method.name", method.as_str()));
         name.push_str(method.as_str());
         // Names of tools and prompts that do not exist come from clients and are unbounded, so they are left out.
-        let key = match method {
+        let key = match method.0 {
             _ if record.plugin.is_empty() => None,
             Method::CallTool => Some("gen_ai.tool.name"),
             Method::GetPrompt => Some("gen_ai.prompt.name"),
@@ -93,7 +93,7 @@ fn request(record: &CallRecord, span: &Span) -> Wire {
             attributes.push(text(key, target));
             name = format!("{name} {target}");
         }
-        if *method == Method::CallTool {
+        if method.0 == Method::CallTool {
             attributes.push(text("gen_ai.operation.name", "execute_tool"));
         }
     }
@@ -112,7 +112,7 @@ fn request(record: &CallRecord, span: &Span) -> Wire {
     if !record.plugin.is_empty() {
         attributes.push(text("wharf.plugin", &record.plugin));
     }
-    attributes.push(text("wharf.outcome", record.ended.word()));
+    attributes.push(text("wharf.outcome", record.ended.as_str()));
     let status = record.error_type().map(|error| failed(error, &mut attributes));
     Wire {
         name,
@@ -145,10 +145,10 @@ fn run(record: &CallRecord, span: &Span) -> Wire {
     let waited = record.waited.unwrap_or_default().min(record.took);
     let mut attributes = vec![
         text("wharf.plugin", &record.plugin),
-        text("wharf.plugin.sha256", hex(&record.digest)),
         whole("wharf.bytes.in", i64::try_from(record.bytes_in).unwrap_or(i64::MAX)),
         whole("wharf.bytes.out", i64::try_from(record.bytes_out).unwrap_or(i64::MAX)),
     ];
+    attributes.extend(record.digest.map(|digest| text("wharf.plugin.sha256", digest.to_string())));
     let status = record.error_type().map(|error| failed(error, &mut attributes));
     Wire {
         name: format!("run {}", record.plugin),

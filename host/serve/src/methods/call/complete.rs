@@ -6,16 +6,29 @@ use wharf_protocol::{
 };
 use wharf_sandbox::model::Target;
 
-use super::{failed::other_failed, gates, request::Request, run::run_once};
+use super::{
+    failed::{Failed, other_failed},
+    gates,
+    request::Request,
+    run::run_once,
+};
 use crate::client::context::Context;
 use wharf_config::roles::Kind;
 use wharf_plugins::bridge::{self, check_uri};
 
 pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String, RpcError> {
+    match suggest(ctx, params).await {
+        Ok(completion) => Ok(ctx.encoder.completion(completion)),
+        Err(failed) => other_failed(failed),
+    }
+}
+
+/// Asks the plugin for values of an argument.
+pub async fn suggest(ctx: &Context, params: params::Complete) -> Result<mcp::Completion, Failed> {
     let view = ctx.view().await;
     let (served, target) = match &params.reference {
         Reference::Prompt { name } => {
-            let (served, prompt) = view.prompt(name)?;
+            let (served, prompt) = view.prompt(name).map_err(Failed::unknown)?;
             (served, Target::Prompt(prompt.own_name.clone()))
         }
         Reference::Resource { uri } => {
@@ -26,12 +39,13 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
                 listed.template.map_or(Some(served), |template| view.template(template))
             };
             let served = view.template(uri).or_else(of_uri);
-            let served = served.ok_or_else(|| RpcError::invalid_params("unknown resource template"))?;
+            let unknown = || Failed::unknown(RpcError::invalid_params("unknown resource template"));
+            let served = served.ok_or_else(unknown)?;
             (served, Target::Template(uri.clone()))
         }
     };
     if !served.plugin.code().exports().completions {
-        return Ok(ctx.encoder.completion(mcp::Completion { values: vec![], total: None, has_more: false }));
+        return Ok(mcp::Completion { values: vec![], total: None, has_more: false });
     }
     let (kind, name) = match &params.reference {
         Reference::Prompt { name } => (Kind::Prompt, name),
@@ -46,12 +60,7 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
         others: arguments.unwrap_or_default().into_iter().collect(),
     };
     // A person is typing and wants a quick answer, so no question about approval or roots is asked, and the call gets no roots.
-    let passed = match gates::begin(ctx, &request) {
-        Ok(passed) => passed,
-        Err(failed) => return other_failed(failed),
-    };
-    match run_once(ctx, &request, operation, &passed).await {
-        Ok((outcome, _)) => Ok(ctx.encoder.completion(bridge::completion(outcome))),
-        Err(failed) => other_failed(failed),
-    }
+    let passed = gates::begin(ctx, &request)?;
+    let (outcome, _) = run_once(ctx, &request, operation, &passed).await?;
+    Ok(bridge::completion(outcome))
 }

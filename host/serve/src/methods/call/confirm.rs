@@ -8,7 +8,10 @@ use serde_json::Value;
 use wharf_protocol::{Object, RpcError, model::Question, revision::Era};
 use wharf_sandbox::model::Abilities;
 
-use super::{failed::Failed, request::Request};
+use super::{
+    failed::{Failed, Said, Why},
+    request::Request,
+};
 use crate::client::{context::Context, seat::OfRequest, session::PERSON_TIMEOUT};
 use wharf_base::{
     heavy::heavy,
@@ -85,21 +88,21 @@ pub async fn pass(
             if request.served.access.is_revoked() {
                 let id = &request.served.config.id;
                 let gone = format!("The operator took away access of the plugin `{id}`; nothing was run.");
-                return Err(gate.refuse(gone).await);
+                return Err(gate.refuse(Why::Revoked, gone).await);
             }
             // The client may also have closed a folder that the question showed.
             if let Some(session) = request.root_owner(ctx)
                 && session.has_closed(&ctx.server, &ctx.outbox, roots).await
             {
                 let closed = "A root that was shown has been closed meanwhile; nothing was run.";
-                return Err(gate.refuse(closed.to_owned()).await);
+                return Err(gate.refuse(Why::Revoked, closed.to_owned()).await);
             }
             gate.remember(remember).await;
             Ok(Some(by))
         }
         Ok(Decision::No(text)) => {
             ctx.server.refusals.say_of(DENIED, || request.name.to_owned());
-            Err(gate.refuse(text).await)
+            Err(gate.refuse(Why::Refused, text).await)
         }
         Err(failed) => Err(failed),
     }
@@ -135,7 +138,7 @@ fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> Subject<'a> {
         name: request.name,
         arguments: request.arguments,
         plugin: &config.id,
-        digest: request.served.plugin.code().digest(),
+        digest: request.served.plugin.code().digest().as_bytes(),
         definition: request.tool.map(|tool| tool.fingerprint()).unwrap_or_default(),
         folders: folders.collect(),
         http: config.grants.http.0.rules.iter().map(ToString::to_string).collect(),
@@ -214,11 +217,12 @@ impl Gate<'_> {
                 request.name,
                 toml_header(&["plugins", &request.served.config.id])
             );
-            self.refuse(text.clone()).await;
-            return Err(match ctx.encoder.revision.era() {
-                Era::Modern => Failed::Rpc(RpcError::missing_capability(text, missing)),
-                Era::Legacy => Failed::Explained(text),
-            });
+            self.refuse(Why::NeedsApproval, text.clone()).await;
+            let said = match ctx.encoder.revision.era() {
+                Era::Modern => Said::Rpc(RpcError::missing_capability(text, missing)),
+                Era::Legacy => Said::Explained(text),
+            };
+            return Err(Failed { why: Why::NeedsApproval, said });
         }
         if let Some(session) = &ctx.session {
             let (method, params) = ctx.encoder.question(&self.question());
@@ -257,9 +261,9 @@ impl Gate<'_> {
     }
 
     /// Records the refusal, and returns its text for the model.
-    async fn refuse(&self, text: String) -> Failed {
+    async fn refuse(&self, why: Why, text: String) -> Failed {
         self.request.record(self.ctx, None, Some(ApprovalOutcome::Refused)).refuse("approval".to_owned()).await;
-        Failed::Explained(text)
+        Failed::new(why, text)
     }
 
     /// Remembers an approval for further calls.

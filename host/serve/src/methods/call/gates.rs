@@ -5,7 +5,7 @@ use wharf_protocol::{Object, RpcError, model as mcp, revision::Era};
 
 use super::{
     confirm,
-    failed::{Failed, ROOTS_KEY},
+    failed::{Failed, ROOTS_KEY, Said, Why},
     request::Request,
 };
 use crate::client::{
@@ -16,9 +16,14 @@ use wharf_base::{
     quota::{Quota, Span, Spent},
     refusals::{Reason, What},
     request_state::{Carried, Void},
+    text::clean,
 };
 use wharf_config::{
-    access::{approval::Ask, call_roots::CallRoots, scope::Nothing},
+    access::{
+        approval::{ApprovalRequest, Decision},
+        call_roots::CallRoots,
+        scope::Nothing,
+    },
     roles::{Entry, Rights},
 };
 use wharf_plugins::{approvals::answer, bridge, observe::record::ApprovalOutcome, tasks::Reach};
@@ -115,7 +120,10 @@ pub fn begin(ctx: &Context, request: &Request<'_>) -> Result<Passed, Failed> {
         }
         (None, Some((quota, kind, spent))) => Err(too_many(ctx, request, quota, kind, spent)),
         // The roles allowed this request when it was checked, and have changed since.
-        (None, None) => Err(Failed::Rpc(RpcError::invalid_params("your roles do not allow this any more"))),
+        (None, None) => {
+            let error = RpcError::invalid_params("your roles do not allow this any more");
+            Err(Failed { why: Why::Refused, said: Said::Rpc(error) })
+        }
     }
 }
 
@@ -133,7 +141,7 @@ fn too_many(ctx: &Context, request: &Request<'_>, quota: &Quota, kind: &str, spe
     };
     let clock = if span == Span::Day { ", at 00:00 UTC" } else { "" };
     let message = format!("{limit}, and all of them are used up; try again in {seconds} s{clock}");
-    Failed::Rpc(RpcError::too_many_requests(message, seconds))
+    RpcError::too_many_requests(message, seconds).into()
 }
 
 /// Asks the embedding program, once for each request, even if the request takes several rounds. None: it has no approver.
@@ -146,21 +154,29 @@ async fn program(
     if carried.approval.by_program {
         return Ok(Some(ApprovalOutcome::Program));
     }
-    let ask = Ask::new(
+    let asked = ApprovalRequest::new(
         ctx.principal().clone(),
         &request.served.config.id,
         request.method.as_str(),
         request.name,
         request.arguments.clone(),
     );
-    // No answer in time counts as no.
-    let asked = tokio::time::timeout(PERSON_TIMEOUT, approver.approve(ask));
-    if ctx.away(asked).await?.unwrap_or(false) {
-        carried.approval.by_program = true;
-        return Ok(Some(ApprovalOutcome::Program));
-    }
+    let reason = match ctx.away(tokio::time::timeout(PERSON_TIMEOUT, approver.approve(asked))).await? {
+        Ok(Decision::Allow) => {
+            carried.approval.by_program = true;
+            return Ok(Some(ApprovalOutcome::Program));
+        }
+        Ok(Decision::Deny(reason)) => reason,
+        // A decision of an unknown kind counts as no, and so does no answer in time.
+        Ok(_) => String::new(),
+        Err(_) => "Nobody answered in time.".to_owned(),
+    };
     request.record(ctx, None, Some(ApprovalOutcome::Refused)).refuse("approval".to_owned()).await;
-    Err(Failed::Explained(format!("The call was not approved: `{}` was not run.", request.name)))
+    let mut text = format!("The call was not approved: `{}` was not run.", request.name);
+    if !reason.is_empty() {
+        text += &format!(" {}", clean(&reason));
+    }
+    Err(Failed::new(Why::Refused, text))
 }
 
 /// Returns the roots of this call. A client whose roots are unknown is asked for them.

@@ -23,8 +23,10 @@ mod search;
 mod tool;
 
 pub use complete::complete;
+pub use failed::{Failed, Said, Why};
 pub use prompt::prompt;
 pub use refused::refused;
 pub use resource::resource;
+pub use result::CallResult;
 pub use search::{call as search, is_own as is_search};
 pub use tool::{WantedCall, call as tool};

@@ -1,11 +1,14 @@
 //! `prompts/get`.
 
 use serde_json::json;
-use wharf_protocol::{RpcError, params};
+use wharf_protocol::{
+    RpcError, model as mcp,
+    params::{self, Retry},
+};
 use wharf_sandbox::{GetPrompt, PromptAnswer};
 
 use super::{
-    failed::{defect, other_failed},
+    failed::{Failed, defect, other_failed},
     request::Request,
     rounds::pass_and_run,
 };
@@ -14,6 +17,14 @@ use wharf_plugins::bridge;
 
 pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<String, RpcError> {
     let retry = params.take_retry();
+    match get(ctx, params, retry).await {
+        Ok(result) => Ok(ctx.encoder.prompt_result(result)),
+        Err(failed) => other_failed(failed),
+    }
+}
+
+/// Gets a prompt.
+pub async fn get(ctx: &Context, params: params::GetPrompt, retry: Retry) -> Result<mcp::PromptResult, Failed> {
     let view = ctx.view().await;
     let (served, prompt) = view.prompt(&params.name)?;
     let given = params.arguments.unwrap_or_default();
@@ -21,23 +32,16 @@ pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<Stri
     if let Some(missing) =
         arguments.iter().find(|argument| argument.required && !given.contains_key(argument.name.as_str()))
     {
-        return Err(RpcError::invalid_params(format!("the argument `{}` is required", missing.name)));
+        return Err(RpcError::invalid_params(format!("the argument `{}` is required", missing.name)).into());
     }
     let bound = json!(given);
     let bytes = given.iter().map(|(name, value)| name.len() + value.len()).sum();
     let request = Request::of_prompt(served, &params.name, &bound, bytes);
     let given: Vec<(String, String)> = given.into_iter().collect();
     let operation = |context| GetPrompt { name: prompt.own_name.clone(), args: given.clone(), context };
-    let outcome = match pass_and_run(ctx, &request, retry, operation).await {
-        Ok(outcome) => outcome,
-        Err(failed) => return other_failed(failed),
-    };
-    let result = match outcome {
+    let result = match pass_and_run(ctx, &request, retry, operation).await? {
         PromptAnswer::Text(text) => bridge::prompt_text(text, prompt.published.description.clone()),
         PromptAnswer::Result(result) => bridge::prompt_result(result),
     };
-    match result {
-        Ok(result) => Ok(ctx.encoder.prompt_result(result)),
-        Err(problem) => other_failed(defect(served, &problem)),
-    }
+    result.map_err(|problem| defect(served, &problem))
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, value::RawValue};
 use wharf_protocol::{Method, RpcError, error::clip, params::Params};
 
+use super::failed::{Failed, Said};
 use crate::client::context::Context;
 use wharf_plugins::{
     bridge,
@@ -52,6 +53,23 @@ fn named(method: Method, params: Option<&Params>) -> Option<String> {
     }
 }
 
+/// Records that a request failed with an error before it reached a plugin, unless there is a record of it already.
+pub async fn failed(
+    ctx: &Context,
+    method: Method,
+    name: &str,
+    arguments: Option<&Value>,
+    bytes: usize,
+    failed: &Failed,
+) {
+    if let Said::Rpc(error) = &failed.said
+        && ctx.server.observers.is_active()
+        && ctx.set_recorded()
+    {
+        of(ctx, method, name, arguments, bytes, error.code.to_string()).await;
+    }
+}
+
 /// Records that a request was refused. `why`: the code of an error, or one word.
 pub async fn of(ctx: &Context, method: Method, name: &str, arguments: Option<&Value>, bytes: usize, why: String) {
     let catalog = ctx.server.published.catalog.borrow().clone();
@@ -63,9 +81,9 @@ pub async fn of(ctx: &Context, method: Method, name: &str, arguments: Option<&Va
     let begun = ctx.server.observers.begin(|| Begun {
         principal: Some(ctx.principal().clone()),
         plugin: served.map(|served| served.config.id.clone()).unwrap_or_default(),
-        digest: served.map(|served| *served.plugin.code().digest()).unwrap_or_default(),
+        digest: served.map(|served| *served.plugin.code().digest()),
         request: Some(ctx.facts()),
-        action: Action::Request { method, name: clip(name) },
+        action: Action::Request { method: method.into(), name: clip(name) },
         scope: None,
         bytes_in: bytes,
         arguments,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use wharf_protocol::{Method, Object, RpcError, model::Question, revision::Era};
 use wharf_sandbox::Scope;
 
-use super::failed::Failed;
+use super::failed::{Failed, Said, Why};
 use crate::client::{context::Context, session::Session};
 use wharf_base::request_state::{self, Binding, Carried, Void};
 use wharf_config::roles::{Entry, Kind};
@@ -72,7 +72,7 @@ impl<'a> Request<'a> {
             method: self.method.as_str(),
             name: self.name,
             arguments: self.arguments,
-            plugin_digest: self.served.plugin.code().digest(),
+            plugin_digest: self.served.plugin.code().digest().as_bytes(),
         }
     }
 
@@ -93,9 +93,9 @@ impl<'a> Request<'a> {
         ctx.server.observers.begin(|| Begun {
             principal: Some(ctx.principal().clone()),
             plugin: self.served.config.id.clone(),
-            digest: *self.served.plugin.code().digest(),
+            digest: Some(*self.served.plugin.code().digest()),
             request: Some(ctx.facts()),
-            action: Action::Request { method: self.method, name: self.name.to_owned() },
+            action: Action::Request { method: self.method.into(), name: self.name.to_owned() },
             scope,
             bytes_in: self.bytes,
             arguments: Some(self.arguments),
@@ -153,8 +153,11 @@ impl<'a> Request<'a> {
             ctx.server.seal.seal(std::mem::take(&mut carried), &self.binding(ctx)).map(Some)
         };
         match seal() {
-            Ok(state) => Failed::InputRequired(ctx.encoder.input_required(open, state.as_deref())),
-            Err(error) => Failed::Rpc(error),
+            Ok(state) => {
+                let json = ctx.encoder.input_required(open, state.as_deref());
+                Failed { why: Why::NeedsClient, said: Said::InputRequired(json) }
+            }
+            Err(error) => error.into(),
         }
     }
 }

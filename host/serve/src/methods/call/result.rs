@@ -1,12 +1,9 @@
 //! What a call of a tool gives its client, in the terms of MCP.
 
-use wharf_protocol::{
-    RpcError,
-    model::{Content, ToolResult},
-};
+use wharf_protocol::{RpcError, model::ToolResult};
 use wharf_sandbox::places::Place;
 
-use super::failed::Failed;
+use super::failed::{Failed, Said};
 use crate::client::context::Context;
 use wharf_base::heavy::heavy;
 
@@ -35,10 +32,10 @@ impl CallResult {
 
     /// Returns what a call without a result gives its client.
     pub fn failed(failed: Failed) -> Result<Self, RpcError> {
-        match failed {
-            Failed::Rpc(error) => Err(error),
-            Failed::Explained(text) => Ok(Self::error(text)),
-            Failed::InputRequired(result) => Ok(Self::InputRequired(result)),
+        match failed.said {
+            Said::Rpc(error) => Err(error),
+            Said::Explained(text) => Ok(Self::error(text)),
+            Said::InputRequired(result) => Ok(Self::InputRequired(result)),
         }
     }
 
@@ -53,15 +50,6 @@ impl CallResult {
             Self::Text(text) => heavy(text.len(), || ctx.encoder.text_result(&text)),
             Self::Result { result, bytes, turn: _turn } => heavy(bytes, || ctx.encoder.tool_result(result)),
             Self::InputRequired(json) | Self::Task(json) => json,
-        }
-    }
-
-    /// Returns the tool's result, if there is one yet.
-    pub fn into_result(self) -> Option<ToolResult> {
-        match self {
-            Self::Text(text) => Some(ToolResult { content: vec![Content::Text(text)], ..ToolResult::default() }),
-            Self::Result { result, .. } => Some(result),
-            Self::InputRequired(_) | Self::Task(_) => None,
         }
     }
 }

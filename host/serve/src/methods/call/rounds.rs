@@ -7,7 +7,7 @@ use wharf_sandbox::{
 };
 
 use super::{
-    failed::{Failed, defect},
+    failed::{Failed, Why, defect},
     gates::{self, Prepared},
     request::Request,
     run::run_once,
@@ -87,10 +87,11 @@ fn checked(ctx: &Context, request: &Request<'_>, round: &Round) -> Result<Vec<(S
     for (key, question) in &round.questions {
         if let Err(ability) = granted.allows(question) {
             ctx.server.hint(id, (ask::Grant::hint(ability), Some(Table::Grants)));
-            return Err(Failed::Explained(format!(
+            let text = format!(
                 "The plugin `{id}` wants to ask you something ({ability}), which the operator of this server has not \
                  allowed."
-            )));
+            );
+            return Err(Failed::new(Why::Failed, text));
         }
         if key.is_empty() || key.len() > 128 || key.starts_with("wharf.") {
             return Err(defect(
@@ -101,17 +102,18 @@ fn checked(ctx: &Context, request: &Request<'_>, round: &Round) -> Result<Vec<(S
         let question = bridge::question(id, question).map_err(|problem| defect(request.served, &problem))?;
         needs |= bridge::ability_for(&question);
         if let Some(what) = ctx.encoder.cannot_ask(&question) {
-            return Err(Failed::Explained(format!(
+            let text = format!(
                 "The plugin `{id}` wants to ask you for {what}, which this revision of the protocol cannot carry."
-            )));
+            );
+            return Err(Failed::new(Why::Failed, text));
         }
         questions.push((key.clone(), question));
     }
     if let Some(missing) = bridge::missing_abilities(needs, &ctx.capabilities) {
         let error = ctx.lacks(&format!("the plugin `{id}`"), missing.clone());
         return Err(match ctx.encoder.revision.era() {
-            Era::Modern => Failed::Rpc(error),
-            Era::Legacy => Failed::Explained(format!("{}: {missing}", error.message)),
+            Era::Modern => error.into(),
+            Era::Legacy => Failed::new(Why::NeedsClient, format!("{}: {missing}", error.message)),
         });
     }
     Ok(questions)
@@ -143,7 +145,7 @@ async fn answer(
         return Ok(());
     }
     let replies = match (task, &ctx.session) {
-        (Some(task), _) => ctx.away(task.ask(&open)).await?.map_err(Failed::Explained)?,
+        (Some(task), _) => ctx.away(task.ask(&open)).await?.map_err(|text| Failed::new(Why::Failed, text))?,
         (None, Some(session)) => {
             // The task may begin before the answer comes, so its status must show that a question is open.
             if let Some(task) = &ctx.task {
@@ -161,13 +163,13 @@ async fn answer(
             if let Some(task) = &ctx.task {
                 task.set_asking(false).await;
             }
-            asked?.map_err(Failed::Explained)?
+            asked?.map_err(|text: String| Failed::new(Why::Failed, text))?
         }
         (None, None) => return Err(request.input_required(ctx, &open, std::mem::take(carried))),
     };
     for ((key, question), reply) in open.into_iter().zip(&replies) {
         let answer = bridge::read_answer(&question, reply).map_err(|problem| {
-            Failed::Explained(format!("The client's answer does not fit the question: {problem}."))
+            Failed::new(Why::Failed, format!("The client's answer does not fit the question: {problem}."))
         })?;
         carried.answers.retain(|(known, _)| *known != key);
         carried.answers.push((key, bridge::carry_answer(&answer)));

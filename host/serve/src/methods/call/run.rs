@@ -7,7 +7,11 @@ use tracing::Instrument;
 use wharf_protocol::Method;
 use wharf_sandbox::{Call, CallError, Denial, Operation, Report, places::Place};
 
-use super::{failed::Failed, gates::Passed, request::Request};
+use super::{
+    failed::{Failed, Said, Why},
+    gates::Passed,
+    request::Request,
+};
 use crate::client::context::Context;
 use wharf_base::{
     principal::Owner,
@@ -53,7 +57,7 @@ pub async fn run_once<O: Operation>(
     record.follow(&mut scope);
     if let Err(unrecorded) = record.admit().await {
         ctx.server.refusals.say(UNRECORDED);
-        return Err(Failed::Explained(format!("The call was not run: {unrecorded}.")));
+        return Err(Failed::new(Why::Refused, format!("The call was not run: {unrecorded}.")));
     }
     let owner = request.root_owner(ctx);
     // A task may have waited long for its turn since its roots were found.
@@ -94,7 +98,7 @@ async fn finished<T>(
         Ok(_) if report.bytes.is_none() => Ended::Asked,
         Ok(_) if report.says_failed => Ended::Failed,
         Ok(_) => Ended::Done,
-        Err(error) => Ended::of(error),
+        Err(error) => error.into(),
     };
     let recorded = record.end(ended, &report).await;
     let hints = hints(ctx, served, &report.denials);
@@ -109,8 +113,8 @@ async fn finished<T>(
     match report.result {
         Ok(outcome) => Ok((outcome, hints)),
         Err(CallError::Failed(failure)) => Err(match bridge::failure_error(&failure) {
-            Some(error) => Failed::Rpc(error),
-            None => Failed::Explained(join(&clean(&failure.message), &hints)),
+            Some(error) => Failed { why: Why::Failed, said: Said::Rpc(error) },
+            None => Failed::new(Why::Failed, join(&clean(&failure.message), &hints)),
         }),
         Err(error) => {
             let detail = match &error {
@@ -126,7 +130,7 @@ async fn finished<T>(
                 "a call failed: {error}"
             );
             let text = format!("The plugin `{id}` did not finish: {}.", clean(&error.to_string()));
-            Err(Failed::Explained(join(&text, &hints)))
+            Err(Failed::new(Why::Failed, join(&text, &hints)))
         }
     }
 }
@@ -135,7 +139,7 @@ async fn finished<T>(
 async fn stopped(id: &str, record: Recording, lost: Lost) -> Failed {
     tracing::info!(plugin = id, "stopped a call {}", lost.logged());
     match require_record(record.stop(Ended::Revoked).await) {
-        Ok(()) => Failed::Explained(lost.said(id)),
+        Ok(()) => Failed::new(Why::Revoked, lost.said(id)),
         Err(failed) => failed,
     }
 }
@@ -197,8 +201,9 @@ async fn outlived(ctx: &Context, request: &Request<'_>, passed: &Passed) -> Lost
 
 /// Withholds the answer of a call that could not be recorded.
 fn require_record(recorded: Result<(), Unrecorded>) -> Result<(), Failed> {
-    recorded
-        .map_err(|unrecorded| Failed::Explained(format!("The call was run, but its answer is withheld: {unrecorded}.")))
+    recorded.map_err(|unrecorded| {
+        Failed::new(Why::Refused, format!("The call was run, but its answer is withheld: {unrecorded}."))
+    })
 }
 
 fn join(text: &str, hints: &str) -> String {

@@ -13,7 +13,7 @@ use wharf_protocol::{
 };
 
 use super::{
-    failed::Failed,
+    failed::{Failed, Said},
     refused, resource,
     result::CallResult,
     tool::{self, WantedCall},
@@ -173,10 +173,10 @@ async fn call_tool(ctx: &Context, asked: CallTool<'_>, retry: Retry) -> Result<C
     let ctx = ctx.without_headers();
     let wanted = WantedCall { name: name.clone(), arguments, retry, task: None, by_model: true };
     let result = Box::pin(tool::call(&ctx, wanted)).await;
-    if let Err(error) = &result {
+    if let Err(Failed { said: Said::Rpc(error), .. }) = &result {
         refused::tool(&ctx, &name, arguments, error.code.to_string()).await;
     }
-    in_words(result, answers, "Look for it with find_tools.")
+    in_words(result.or_else(CallResult::failed), answers, "Look for it with find_tools.")
 }
 
 /// Whether a call carries answers to questions.
@@ -226,13 +226,7 @@ async fn read_resource(ctx: &Context, uri: &str, retry: Retry) -> Result<CallRes
         }
         Err(failed) => failed,
     };
-    if let Failed::Rpc(error) = &failed
-        && ctx.server.observers.is_active()
-        && ctx.set_recorded()
-    {
-        let arguments = json!({ "uri": uri });
-        refused::of(ctx, Method::ReadResource, uri, Some(&arguments), uri.len(), error.code.to_string()).await;
-    }
+    refused::failed(ctx, Method::ReadResource, uri, Some(&json!({ "uri": uri })), uri.len(), &failed).await;
     in_words(CallResult::failed(failed), answers, "Without a URI, read_resource lists what there is.")
 }
 

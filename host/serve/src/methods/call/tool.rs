@@ -15,7 +15,7 @@ use wharf_sandbox::{CallTool, ToolAnswer, model::Content};
 
 use super::{
     background,
-    failed::{Failed, defect},
+    failed::{Failed, Said, Why, defect},
     gates::{self, Prepared},
     refused,
     request::Request,
@@ -65,11 +65,11 @@ impl<'a> WantedCall<'a> {
 }
 
 /// Calls a tool: checks the call, takes it through the gates, and runs it at once or begins a task. An error is recorded by the
-/// function that called this one; a call that is answered as invalid is recorded here.
-pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, RpcError> {
+/// function that called this one; a call that is refused in words for the model is recorded here.
+pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, Failed> {
     let WantedCall { name, arguments: written, retry, task, by_model } = wanted;
     let view = ctx.view().await;
-    let (served, tool) = view.tool(&name, by_model)?;
+    let (served, tool) = view.tool(&name, by_model).map_err(Failed::unknown)?;
     let arguments = bridge::arguments(written)?;
     if let Some(headers) = &ctx.headers {
         for mirrored in &tool.mirrored {
@@ -79,8 +79,7 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, R
     }
     let mode = match mode(ctx, tool, task.as_ref()) {
         Ok(mode) => mode,
-        Err(Failed::Explained(text)) => return Ok(invalid(ctx, &name, written, text).await),
-        Err(failed) => return CallResult::failed(failed),
+        Err(failed) => return Err(invalid(ctx, &name, written, failed).await),
     };
     let (bytes, limit) = (written.map_or(2, |raw| raw.get().len()), served.config.limits.timeout);
     let Retry { input_responses: answers, request_state } = retry;
@@ -93,7 +92,8 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, R
         Ok(fits) => fits,
         Err(problem) => {
             let text = format!("The arguments do not fit the tool's schema: {problem}");
-            return Ok(invalid(ctx, &name, written, text).await);
+            let failed = Failed::new(Why::InvalidArguments(problem.pointer), text);
+            return Err(invalid(ctx, &name, written, failed).await);
         }
     };
     // The plugin gets the arguments that were checked. They are what the client wrote, unless nulls were removed or a person is asked:
@@ -105,10 +105,7 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, R
         (written.map_or("{}", RawValue::get).to_owned(), arguments)
     };
     let request = Request::of_tool(served, tool, &name, &arguments, bytes);
-    let prepared = match gates::pass(ctx, &request, answers, carried).await {
-        Ok(prepared) => prepared,
-        Err(failed) => return CallResult::failed(failed),
-    };
+    let prepared = gates::pass(ctx, &request, answers, carried).await?;
     let (served, tool, text) = (Arc::clone(served), Arc::clone(tool), Arc::new(text));
     // Dropped here, so that a catalog that is replaced meanwhile is not retained for as long as the call takes.
     drop(view);
@@ -118,15 +115,22 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, R
         Mode::Task(ttl_ms) => {
             let (served, ask_first, purpose) = (Arc::clone(&call.served), call.tool.ask_before_task, call.purpose());
             let terms = background::Terms { ttl_ms, ask_first, purpose };
-            background::begin(ctx, &served, terms, |ctx| Box::pin(async move { call.run(&ctx).await })).await
+            background::begin(ctx, &served, terms, |ctx| {
+                // What is told of a failure becomes the result of the task.
+                Box::pin(async move { call.run(&ctx).await.or_else(CallResult::failed) })
+            })
+            .await
+            .map_err(Failed::from)
         }
     }
 }
 
-/// Records an invalid call, and returns the result that tells the model what is wrong.
-async fn invalid(ctx: &Context, name: &str, written: Option<&RawValue>, text: String) -> CallResult {
-    refused::tool(ctx, name, written, "invalid".to_owned()).await;
-    CallResult::error(text)
+/// Records an invalid call that is refused in words for the model.
+async fn invalid(ctx: &Context, name: &str, written: Option<&RawValue>, failed: Failed) -> Failed {
+    if let Said::Explained(_) = &failed.said {
+        refused::tool(ctx, name, written, "invalid".to_owned()).await;
+    }
+    failed
 }
 
 /// Decides whether a call is a task, if the client can do what the tool needs. In 2025-11-25 the client decides that, in 2026-07-28 the
@@ -135,18 +139,19 @@ fn mode(ctx: &Context, tool: &OfferedTool, wanted: Option<&TaskTerms>) -> Result
     if let Some(missing) = bridge::missing_abilities(tool.needs, &ctx.capabilities) {
         let error = ctx.lacks("this tool", missing);
         return Err(match ctx.encoder.revision.era() {
-            Era::Modern => Failed::Rpc(error),
-            Era::Legacy => Failed::Explained(error.message),
+            Era::Modern => error.into(),
+            Era::Legacy => Failed::new(Why::NeedsClient, error.message),
         });
     }
-    let misused = |message: &str| Err(Failed::Rpc(RpcError::new(METHOD_NOT_FOUND, message)));
+    let misused = |message: &str| Err(RpcError::new(METHOD_NOT_FOUND, message).into());
     let (revision, support) = (ctx.encoder.revision, tool.published.task);
     if revision.has(Feature::ServerTasks) && support != TaskSupport::Forbidden {
         return match support {
             _ if ctx.capabilities.tasks => Ok(Mode::Task(None)),
-            TaskSupport::Required => Err(Failed::Rpc(RpcError::missing_tasks(
+            TaskSupport::Required => Err(RpcError::missing_tasks(
                 "this tool runs only as a task, and this request does not declare the tasks extension",
-            ))),
+            )
+            .into()),
             _ => Ok(Mode::AtOnce),
         };
     }
@@ -161,8 +166,9 @@ fn mode(ctx: &Context, tool: &OfferedTool, wanted: Option<&TaskTerms>) -> Result
         };
     }
     match support {
-        TaskSupport::Required => Err(Failed::Explained(
-            "This tool runs only as a task, which this revision of the protocol does not have.".into(),
+        TaskSupport::Required => Err(Failed::new(
+            Why::NeedsClient,
+            "This tool runs only as a task, which this revision of the protocol does not have.",
         )),
         _ => Ok(Mode::AtOnce),
     }
@@ -179,14 +185,12 @@ struct Call {
 }
 
 impl Call {
-    async fn run(self, ctx: &Context) -> Result<CallResult, RpcError> {
+    async fn run(self, ctx: &Context) -> Result<CallResult, Failed> {
         let (served, tool) = (&*self.served, &*self.tool);
         let request = Request::of_tool(served, tool, &self.name, &self.arguments, self.text.len());
         let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
-        match rounds::run(ctx, &request, self.prepared, operation).await {
-            Ok((outcome, hints)) => checked(served, ctx.party(), tool, with_hints(outcome, hints)).await,
-            Err(failed) => CallResult::failed(failed),
-        }
+        let (outcome, hints) = rounds::run(ctx, &request, self.prepared, operation).await?;
+        checked(served, ctx.party(), tool, with_hints(outcome, hints)).await
     }
 
     /// Returns what the record of a task keeps about the call.
@@ -214,7 +218,7 @@ async fn checked(
     party: Party,
     tool: &OfferedTool,
     outcome: ToolAnswer,
-) -> Result<CallResult, RpcError> {
+) -> Result<CallResult, Failed> {
     let outcome = match (outcome, &tool.output) {
         (ToolAnswer::Text(text), None) => return Ok(CallResult::Text(text)),
         (outcome, _) => outcome,
@@ -229,7 +233,7 @@ async fn checked(
     let turn = if structured_bytes > LARGE_TEXT_BYTES {
         match tokio::time::timeout(limit, served.results.wait(party)).await {
             Ok(turn) => Some(turn),
-            Err(_) => return CallResult::failed(defect(served, "too many large results wait to be checked")),
+            Err(_) => return Err(defect(served, "too many large results wait to be checked")),
         }
     } else {
         None
@@ -245,7 +249,7 @@ async fn checked(
     };
     match result {
         Ok(result) => Ok(CallResult::Result { result, bytes: structured_bytes, turn }),
-        Err(problem) => CallResult::failed(defect(served, &problem)),
+        Err(problem) => Err(defect(served, &problem)),
     }
 }
 

@@ -263,7 +263,9 @@ pub fn peer<B>(request: &http::Request<B>, server: &Server) -> Arc<Peer> {
     if let Some(peer) = request.extensions().get::<Arc<Peer>>() {
         return Arc::clone(peer);
     }
-    let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+    let given = request.extensions();
+    let address = given.get::<SocketAddr>().or_else(|| given.get::<ConnectInfo<SocketAddr>>().map(|info| &info.0));
+    let address = address.map(SocketAddr::ip);
     let remote = Remote::Address(address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()));
     Arc::new(Peer::new(remote, &server.ledger))
 }

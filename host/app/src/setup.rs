@@ -1,0 +1,177 @@
+//! Everything that a wharf is made from, and how it is put together and started.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::Context;
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use wharf_sandbox::{CompilerConfig, Program, Sandbox, SandboxConfig};
+
+use crate::{
+    Error,
+    current::{Current, Origins},
+    wharf::{Inner, Wharf},
+};
+use wharf_base::{ledger::Ledger, paths::Stamp, whole::Writing};
+use wharf_config::{
+    access::{approval::Approver, rehearsal::Rehearsal, scope::Scopes},
+    config::{self, CommandLine, Config, Plugin},
+};
+use wharf_plugins::{
+    audit::Log,
+    observe::{
+        journal::Journal,
+        meter::Meter,
+        observers::{All, Observers},
+        record::Observer,
+        trace::Tracer,
+    },
+    plugins::{library::Library, watcher},
+    telemetry::{
+        metrics::{Counters, Metrics, Sources},
+        otlp::Otlp,
+    },
+};
+use wharf_serve::client::server::{Server, Shared};
+
+/// Everything that a wharf is made from. The commands of the binary fill it themselves; [`Builder`](crate::Builder) does it for programs
+/// that embed wharf.
+#[derive(Default)]
+pub struct Setup {
+    /// The config file.
+    pub file: Option<PathBuf>,
+    /// The config itself, in place of the contents of a file.
+    pub text: Option<String>,
+    /// A config that was read already. Its file is not watched then.
+    pub resolved: Option<Config>,
+    pub command_line: CommandLine,
+    /// Plugins that the embedding program gives.
+    pub given: Vec<Plugin>,
+    /// The folder for compiled code, in place of the default one.
+    pub cache_dir: Option<PathBuf>,
+    /// Whether no compiled code is stored.
+    pub no_cache: bool,
+    /// Whether clients may open folders in the home directory, if the config does not say where roots may lie.
+    pub roots_in_home: bool,
+    pub approver: Option<Arc<dyn Approver>>,
+    pub observers: Vec<Box<dyn Observer>>,
+    /// Called with a message when something takes long.
+    pub progress: Option<fn(&str)>,
+    /// Replaces the clock, randomness and the answers of servers, for tests of plugins.
+    pub rehearsal: Option<Rehearsal>,
+    /// A sandbox that several wharfs share, in place of a separate one.
+    pub sandbox: Option<Arc<Sandbox>>,
+}
+
+impl Setup {
+    /// Puts everything together, and begins to load the plugins.
+    pub(crate) fn start(self) -> Result<Wharf, Error> {
+        let Self {
+            file,
+            text,
+            resolved,
+            command_line,
+            given,
+            cache_dir,
+            no_cache,
+            roots_in_home,
+            approver,
+            observers,
+            progress,
+            rehearsal,
+            sandbox: shared,
+        } = self;
+        let mut origins = Origins { file, text, used: None, command_line, given, cache_dir };
+        if origins.cache_dir.is_none() && !no_cache {
+            origins.cache_dir = config::cache_dir();
+        }
+        let follows = resolved.is_none();
+        let stamp = origins.file.as_deref().and_then(|file| Stamp::of(file).ok());
+        let config = Arc::new(match resolved {
+            Some(config) => config,
+            None => origins.begin().map_err(Error::config)?,
+        });
+        let ledger = Ledger::new(config.startup.total_host_memory_bytes);
+        // Comes before the scopes, because it creates the cache folder, and the scopes look at what exists.
+        let sandbox = match shared {
+            Some(sandbox) => sandbox,
+            None => sandbox(&config, &ledger, origins.cache_dir.clone())?,
+        };
+        // The audit log comes before the scopes for the same reason.
+        let audit = config.startup.audit.as_ref().map(Log::open).transpose();
+        let audit = audit.context("[audit]").map_err(Error::config)?;
+        let places = config.places(origins.cache_dir.as_deref());
+        let scopes = Arc::new(Scopes::new(places, roots_in_home, rehearsal));
+        let journal = audit.clone().map(|audit| audit as Arc<dyn Journal>);
+        let otlp = config.startup.telemetry.as_ref().map(|to| Otlp::new(to, &config.egress));
+        let sends = config.startup.telemetry.as_ref().is_some_and(|telemetry| telemetry.metrics_every.is_some());
+        let counted = config.startup.admin.is_some() || sends;
+        let counters = counted.then(Arc::<Counters>::default);
+        let meter = counters.clone().map(|counters| counters as Arc<dyn Meter>);
+        let tracer = otlp.clone().map(|otlp| otlp as Arc<dyn Tracer>);
+        let observers = Observers::new(All { observers, journal, meter, tracer });
+        let writing = Arc::<Writing>::default();
+        let current =
+            Current::new(origins, Arc::clone(&config), Arc::clone(&scopes), observers.clone(), Arc::clone(&writing));
+        let (library, published, inbox) = Library::new(
+            Arc::clone(&sandbox),
+            Arc::clone(&ledger),
+            Arc::clone(&scopes),
+            current.watch(),
+            observers.clone(),
+            progress.unwrap_or(|_| {}),
+        );
+        let stop = CancellationToken::new();
+        let files = Arc::clone(&inbox.files);
+        let shared =
+            Shared { config: current.watch(), ledger, published, inbox, scopes, approver, observers, stop: stop.clone() };
+        let server = Server::new(&config, shared).map_err(Error::config)?;
+        let metrics = counters.map(|counters| {
+            let (ledger, published) = (Arc::clone(&server.ledger), server.published.clone());
+            let (refusals, audit) = (Arc::clone(&server.refusals), audit.clone());
+            let lost = otlp.as_ref().map(|otlp| otlp.lost());
+            Arc::new(Metrics::new(counters, Sources { sandbox, ledger, published, refusals, audit, lost }))
+        });
+        if let Some(otlp) = &otlp {
+            otlp.start(metrics.clone()).context("[telemetry]").map_err(Error::config)?;
+        }
+        let watcher = follows.then(|| {
+            let reload = {
+                let current = Arc::clone(&current);
+                move |stamp: Option<&Stamp>| current.reload_if(stamp)
+            };
+            watcher::run(current.watch(), stamp, files, writing, reload, stop)
+        });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(library.run(server.stop.clone()));
+        if let Some(watcher) = watcher {
+            tasks.spawn(watcher);
+        }
+        if server.auth.is_some() {
+            let server = Arc::clone(&server);
+            tasks.spawn(async move {
+                if let Some(auth) = &server.auth {
+                    auth.warm_up().await;
+                }
+            });
+        }
+        Ok(Wharf { inner: Arc::new(Inner { server, current, audit, metrics, otlp, tasks: Mutex::new(tasks) }) })
+    }
+}
+
+/// Creates a sandbox as the config describes it.
+pub(crate) fn sandbox(config: &Config, ledger: &Ledger, cache_dir: Option<PathBuf>) -> Result<Arc<Sandbox>, Error> {
+    let config = SandboxConfig {
+        total_concurrency: config.startup.total_concurrency,
+        total_memory_bytes: config.startup.total_memory_bytes,
+        cache_dir,
+        compiler: CompilerConfig {
+            program: Program::This,
+            memory_bytes: config.startup.compile_memory_bytes,
+            timeout: config.startup.compile_timeout,
+        },
+        host_memory: ledger.plugins().clone(),
+    };
+    Sandbox::new(config).map_err(Error::sandbox)
+}
