@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod below;
+pub mod caller_id;
 pub mod certificate;
 pub mod explain;
 pub mod failed;

@@ -19,6 +19,7 @@ mod compile;
 mod component;
 mod config_store;
 mod denial;
+mod draft;
 mod engine;
 mod files;
 mod fixed;

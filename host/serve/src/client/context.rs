@@ -42,7 +42,7 @@ use wharf_base::{
 };
 use wharf_config::{access::scope::CallRoots, auth::Caller};
 use wharf_plugins::{
-    bridge,
+    bridge::{self, Asker},
     observe::record::{RequestFacts, Transport},
     plugins::{published::FIRST_LOAD_TIMEOUT, view::View},
     tasks::Running,
@@ -66,8 +66,6 @@ pub struct Context {
     pub id: Id,
     pub meta: Arc<RequestMeta>,
     pub capabilities: Arc<ClientCapabilities>,
-    /// The client's `clientInfo`, as JSON.
-    pub client_info: Option<Arc<str>>,
     /// The caller that makes the request.
     pub caller: Caller,
     /// The party on whose account the request takes places, in every pool that gives each client a share.
@@ -149,7 +147,6 @@ impl Context {
             id,
             meta: Arc::default(),
             capabilities: Arc::default(),
-            client_info: None,
             caller: by.caller.clone(),
             party: by.party,
             profile: None,
@@ -189,7 +186,6 @@ impl Context {
         Self {
             meta: Arc::new(meta),
             capabilities: Arc::clone(&session.capabilities),
-            client_info: session.client_info.clone(),
             session: Some(Arc::clone(session)),
             profile: session.profile.clone(),
             ..Self::new(server, session.revision, id.clone(), by, outbox, charge)
@@ -210,7 +206,6 @@ impl Context {
         let revision = Revision::MODERN.into_iter().find(|revision| revision.as_str() == claim.version);
         let revision = revision.ok_or_else(|| RpcError::unsupported_version(&claim.version))?;
         Ok(Self {
-            client_info: meta.client_info().map(Into::into),
             // An invalid level is refused later, after the checks that come before it.
             log_level: meta.log_level().unwrap_or_default(),
             meta: Arc::new(meta),
@@ -328,12 +323,20 @@ impl Context {
         self.connection.as_deref().unwrap_or(&self.server.closing)
     }
 
-    /// Returns what the plugin learns about this request.
-    pub fn for_plugin(&self) -> wit::Context {
-        let progress = self.meta.progress_token.is_some();
-        let log = self.level().is_some();
-        let client = self.client_info.as_deref();
-        bridge::context(self.encoder.revision, client, &self.capabilities, self.meta.text(), progress, log)
+    /// Returns what this plugin learns about the request.
+    pub fn for_plugin(&self, plugin: &str) -> wit::Context {
+        let asker = Asker {
+            revision: self.encoder.revision,
+            client: match &self.session {
+                Some(session) => session.client_info.clone(),
+                None => self.meta.client_info().and_then(bridge::client_info),
+            },
+            capabilities: &self.capabilities,
+            meta: self.meta.text(),
+            progress: self.meta.progress_token.is_some(),
+            log: self.level().is_some(),
+        };
+        bridge::context(asker, self.server.caller_ids.of(plugin, self.principal()))
     }
 
     /// Returns the receiver of what a plugin reports during a call. It passes reports on to the client, the log or the library.

@@ -47,7 +47,7 @@ pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String,
         target,
         argument: params.argument.name,
         value: params.argument.value,
-        others: arguments.unwrap_or_default().into_iter().collect(),
+        arguments: arguments.unwrap_or_default().into_iter().collect(),
     };
     // A person is typing and wants a quick answer, so no question about approval or roots is asked, and the call gets no roots.
     let passed = match gates::begin(ctx, &request) {

@@ -81,7 +81,7 @@ impl Request<'_> {
     ) -> Result<Ran<T>, Failed> {
         let Prepared { offered, mut carried, passed } = prepared;
         loop {
-            let mut context = ctx.for_plugin();
+            let mut context = ctx.for_plugin(&self.served.config.id);
             context.answers = carried.answers.iter().filter_map(bridge::carried_answer).collect();
             context.state.clone_from(&carried.state);
             let ran = run_once(ctx, self, operation(context), &passed).await?;
@@ -117,7 +117,7 @@ impl Request<'_> {
         let id = &self.served.config.id;
         let granted = self.served.config.grants.ask;
         let mut questions = Vec::with_capacity(round.questions.len());
-        let mut needs = wit::Abilities::empty();
+        let mut needs = wit::ClientCapabilities::empty();
         for (key, question) in &round.questions {
             if let Err(ability) = granted.allows(question) {
                 ctx.server.hint(id, (ask::Grant::hint(ability), Some(Table::Grants)));
@@ -133,7 +133,7 @@ impl Request<'_> {
                 ));
             }
             let question = bridge::question(id, question).map_err(|problem| defect(self.served, &problem))?;
-            needs |= bridge::ability_for(&question);
+            needs |= bridge::capability_for(&question);
             if let Some(what) = ctx.encoder.cannot_ask(&question) {
                 return Err(Failed::Explained(format!(
                     "The plugin `{id}` wants to ask you for {what}, which this revision of the protocol cannot carry."
@@ -141,7 +141,7 @@ impl Request<'_> {
             }
             questions.push((key.clone(), question));
         }
-        if let Some(missing) = bridge::missing_abilities(needs, &ctx.capabilities) {
+        if let Some(missing) = bridge::missing_capabilities(needs, &ctx.capabilities) {
             let error = ctx.lacks(&format!("the plugin `{id}`"), missing.clone());
             return Err(match ctx.encoder.revision.era() {
                 Era::Modern => Failed::Rpc(error),

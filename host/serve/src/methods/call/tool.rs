@@ -150,7 +150,7 @@ async fn check_and_run(ctx: &Context, wanted: Wanted<'_>) -> Result<Answered, Rp
 
 /// Whether the client can do what the tool needs.
 fn able(ctx: &Context, tool: &OfferedTool) -> Result<(), Failed> {
-    let Some(missing) = bridge::missing_abilities(tool.needs, &ctx.capabilities) else { return Ok(()) };
+    let Some(missing) = bridge::missing_capabilities(tool.needs, &ctx.capabilities) else { return Ok(()) };
     let error = ctx.lacks("this tool", missing);
     Err(match ctx.encoder.revision.era() {
         Era::Modern => Failed::Rpc(error),
