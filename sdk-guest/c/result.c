@@ -5,8 +5,6 @@
 
 #include "result.h"
 
-enum { INVALID_PARAMS = -32602, RESOURCE_NOT_FOUND = -32002 };
-
 void *wharf_taken(size_t size) {
     void *memory = calloc(1, size ? size : 1);
     if (!memory) abort();

@@ -72,11 +72,29 @@ struct wharf_call {
     const char *keeps;
 };
 
-bool wharf_can(const wharf_call *call, unsigned abilities) { return (call->context->abilities & abilities) == abilities; }
+bool wharf_can(const wharf_call *call, unsigned capabilities) {
+    return (call->context->capabilities & capabilities) == capabilities;
+}
+
+bool wharf_wants(const wharf_call *call, unsigned reports) { return (call->context->reports & reports) == reports; }
+
+const char *wharf_caller_id(const wharf_call *call) {
+    return call->context->caller.is_some ? from_string(call->context->caller.val) : NULL;
+}
 
 const wharf_json *wharf_caller(const wharf_call *call) {
-    const char *text = from_string(call->context->more);
-    return wharf_parse(text, call->context->more.len);
+    const wharf_plugin_types_context_t *from = call->context;
+    const char *client = "null";
+    if (from->client.is_some) {
+        const wharf_plugin_types_client_info_t *info = &from->client.val;
+        const char *title = info->title.is_some ? wharf_format(",\"title\":%s", wharf_quote(from_string(info->title.val))) : "";
+        client = wharf_format("{\"name\":%s,\"version\":%s%s}", wharf_quote(from_string(info->name)),
+                              wharf_quote(from_string(info->version)), title);
+    }
+    /* `more` is an object with members, so what follows its brace continues this one. */
+    const char *text = wharf_format("{\"revision\":%s,\"client\":%s,%s", wharf_quote(from_string(from->revision)), client,
+                                    from_string(from->more) + 1);
+    return wharf_parse(text, strlen(text));
 }
 
 static const wharf_json *listed_roots(wharf_plugin_types_list_root_t roots) {
@@ -126,12 +144,12 @@ const wharf_answer *wharf_ask(wharf_call *call, const char *key, const char *mes
     return asked(call, WHARF_PLUGIN_TYPES_QUESTION_FORM, key, message, schema);
 }
 
-const wharf_answer *wharf_ask_page(wharf_call *call, const char *key, const char *message, const char *url) {
-    return asked(call, WHARF_PLUGIN_TYPES_QUESTION_PAGE, key, message, url);
+const wharf_answer *wharf_ask_url(wharf_call *call, const char *key, const char *message, const char *url) {
+    return asked(call, WHARF_PLUGIN_TYPES_QUESTION_URL, key, message, url);
 }
 
 const wharf_answer *wharf_sample(wharf_call *call, const char *key, const char *parameters) {
-    return asked(call, WHARF_PLUGIN_TYPES_QUESTION_SAMPLE, key, NULL, parameters);
+    return asked(call, WHARF_PLUGIN_TYPES_QUESTION_SAMPLING, key, NULL, parameters);
 }
 
 const wharf_answer *wharf_roots(wharf_call *call, const char *key) {
@@ -165,11 +183,11 @@ static wharf_plugin_types_round_t to_round(const wharf_call *call) {
         if (one->tag == WHARF_PLUGIN_TYPES_QUESTION_FORM) {
             to->val.form.message = wharf_to_string(one->message);
             to->val.form.schema = wharf_to_string(one->text);
-        } else if (one->tag == WHARF_PLUGIN_TYPES_QUESTION_PAGE) {
-            to->val.page.message = wharf_to_string(one->message);
-            to->val.page.url = wharf_to_string(one->text);
-        } else if (one->tag == WHARF_PLUGIN_TYPES_QUESTION_SAMPLE) {
-            to->val.sample = wharf_to_string(one->text);
+        } else if (one->tag == WHARF_PLUGIN_TYPES_QUESTION_URL) {
+            to->val.url.message = wharf_to_string(one->message);
+            to->val.url.url = wharf_to_string(one->text);
+        } else if (one->tag == WHARF_PLUGIN_TYPES_QUESTION_SAMPLING) {
+            to->val.sampling = wharf_to_string(one->text);
         }
     }
     if (call->keeps) {
@@ -183,8 +201,20 @@ static wharf_plugin_types_round_t to_round(const wharf_call *call) {
 
 static bool failed(wharf_plugin_types_failure_t *to, const wharf_result *from) {
     to->message = wharf_to_string(from->text);
-    to->code.is_some = from->code != 0;
-    to->code.val = from->code;
+    switch (from->code) {
+    case 0:
+        to->kind.tag = WHARF_PLUGIN_TYPES_FAILURE_KIND_FAILED;
+        break;
+    case INVALID_PARAMS:
+        to->kind.tag = WHARF_PLUGIN_TYPES_FAILURE_KIND_INVALID_PARAMS;
+        break;
+    case RESOURCE_NOT_FOUND:
+        to->kind.tag = WHARF_PLUGIN_TYPES_FAILURE_KIND_NOT_FOUND;
+        break;
+    default:
+        to->kind.tag = WHARF_PLUGIN_TYPES_FAILURE_KIND_OTHER;
+        to->kind.val.other = from->code;
+    }
     to->data.is_some = from->data != NULL;
     to->data.val = wharf_to_string(from->data);
     return false;
@@ -231,6 +261,22 @@ static wharf_result *mistake_in(const listed_tool *one) {
     return NULL;
 }
 
+/* Adds to other members of a tool the one that makes wharf ask before a task begins. */
+static const char *asking_before_task(const char *more) {
+    const wharf_json *given = more ? wharf_parse(more, strlen(more)) : NULL;
+    const char *meta = "\"dev.wharf/ask-before-task\":true", *others = "";
+    for (const wharf_json *member = given ? given->first : NULL; member; member = member->next) {
+        if (strcmp(member->key, "_meta")) {
+            others = wharf_format("%s,%s:%s", others, wharf_quote(member->key), wharf_json_text(member));
+            continue;
+        }
+        for (const wharf_json *one = member->first; one; one = one->next) {
+            meta = wharf_format("%s,%s:%s", meta, wharf_quote(one->key), wharf_json_text(one));
+        }
+    }
+    return wharf_format("{\"_meta\":{%s}%s}", meta, others);
+}
+
 bool exports_wharf_plugin_tools_list_tools(exports_wharf_plugin_tools_list_tool_t *ret, exports_wharf_plugin_tools_failure_t *err) {
     fill();
     wharf_result *mistake = NULL;
@@ -256,10 +302,9 @@ bool exports_wharf_plugin_tools_list_tools(exports_wharf_plugin_tools_list_tool_
         details->hints.val.destructive = to_hint(from->destructive);
         details->hints.val.idempotent = to_hint(from->idempotent);
         details->hints.val.open_world = to_hint(from->open_world);
-        details->needs = (exports_wharf_plugin_tools_abilities_t)from->needs;
+        details->needs = (exports_wharf_plugin_tools_client_capabilities_t)from->needs;
         details->task = (exports_wharf_plugin_tools_task_support_t)from->task;
-        details->ask_before_task = from->ask_before_task;
-        details->more = to_tool_json(from->more);
+        details->more = to_tool_json(from->ask_before_task ? asking_before_task(from->more) : from->more);
     }
     return ended(true);
 }
@@ -302,7 +347,7 @@ static bool to_tool_outcome(
 }
 
 bool exports_wharf_plugin_tools_call_tool(
-    plugin_string_t *name, exports_wharf_plugin_tools_json_t *args, exports_wharf_plugin_tools_context_t *context,
+    plugin_string_t *name, exports_wharf_plugin_tools_json_t *arguments, exports_wharf_plugin_tools_context_t *context,
     exports_wharf_plugin_tools_tool_outcome_t *ret, exports_wharf_plugin_tools_failure_t *err
 ) {
     fill();
@@ -312,14 +357,14 @@ bool exports_wharf_plugin_tools_call_tool(
     const wharf_result *result = unknown("tool", wanted);
     for (size_t at = 0; at < plugin.tool_count; at++) {
         if (strcmp(plugin.tools[at].tool.name, wanted)) continue;
-        const wharf_json *parsed = wharf_parse(from_string(*args), args->len);
+        const wharf_json *parsed = wharf_parse(from_string(*arguments), arguments->len);
         result = parsed ? ran(plugin.tools[at].tool.run(&call, parsed), wanted)
                         : wharf_fail("the arguments are not JSON: %s", wharf_parse_problem());
         break;
     }
     bool fine = to_tool_outcome(result, &call, ret, err);
     plugin_string_free(name);
-    plugin_string_free(args);
+    plugin_string_free(arguments);
     exports_wharf_plugin_tools_context_free(context);
     return ended(fine);
 }
@@ -430,12 +475,12 @@ bool exports_wharf_plugin_prompts_list_prompts(
         while (count < most && from->arguments[count].name) count++;
         to->name = wharf_to_string(from->name);
         to->description = wharf_to_option(from->description);
-        to->params.len = count;
-        to->params.ptr = wharf_taken(count * sizeof *to->params.ptr);
+        to->arguments.len = count;
+        to->arguments.ptr = wharf_taken(count * sizeof *to->arguments.ptr);
         for (size_t one = 0; one < count; one++) {
-            to->params.ptr[one].name = wharf_to_string(from->arguments[one].name);
-            to->params.ptr[one].description = wharf_to_option(from->arguments[one].description);
-            to->params.ptr[one].required = from->arguments[one].required;
+            to->arguments.ptr[one].name = wharf_to_string(from->arguments[one].name);
+            to->arguments.ptr[one].description = wharf_to_option(from->arguments[one].description);
+            to->arguments.ptr[one].required = from->arguments[one].required;
         }
         to->more.is_some = from->more != NULL;
         to->more.val = wharf_to_string(from->more);
@@ -480,7 +525,7 @@ static const wharf_json *from_pairs(plugin_list_tuple2_string_string_t pairs) {
 }
 
 bool exports_wharf_plugin_prompts_get_prompt(
-    plugin_string_t *name, plugin_list_tuple2_string_string_t *args, exports_wharf_plugin_prompts_context_t *context,
+    plugin_string_t *name, plugin_list_tuple2_string_string_t *arguments, exports_wharf_plugin_prompts_context_t *context,
     exports_wharf_plugin_prompts_prompt_outcome_t *ret, exports_wharf_plugin_prompts_failure_t *err
 ) {
     fill();
@@ -490,19 +535,19 @@ bool exports_wharf_plugin_prompts_get_prompt(
     const wharf_result *result = unknown("prompt", wanted);
     for (size_t at = 0; at < plugin.prompt_count; at++) {
         if (strcmp(plugin.prompts[at].name, wanted)) continue;
-        result = ran(plugin.prompts[at].run(&call, from_pairs(*args)), wanted);
+        result = ran(plugin.prompts[at].run(&call, from_pairs(*arguments)), wanted);
         break;
     }
     bool fine = to_prompt_outcome(result, &call, ret, err);
     plugin_string_free(name);
-    plugin_list_tuple2_string_string_free(args);
+    plugin_list_tuple2_string_string_free(arguments);
     exports_wharf_plugin_prompts_context_free(context);
     return ended(fine);
 }
 
 bool exports_wharf_plugin_completions_complete(
     exports_wharf_plugin_completions_target_t *target, plugin_string_t *argument, plugin_string_t *value,
-    plugin_list_tuple2_string_string_t *others, exports_wharf_plugin_completions_completion_t *ret,
+    plugin_list_tuple2_string_string_t *arguments, exports_wharf_plugin_completions_completion_t *ret,
     exports_wharf_plugin_completions_failure_t *err
 ) {
     enum { MAX_VALUES = 100 };
@@ -514,7 +559,7 @@ bool exports_wharf_plugin_completions_complete(
         const wharf_completion *one = &plugin.completions[at];
         const char *has = is_prompt ? one->prompt : one->uri_template;
         if (!has || strcmp(has, wanted) || strcmp(one->argument, of)) continue;
-        result = ran(one->run(from_string(*value), from_pairs(*others)), wanted);
+        result = ran(one->run(from_string(*value), from_pairs(*arguments)), wanted);
         break;
     }
     bool fine = result->kind == FAILURE ? failed(err, result) : true;
@@ -531,6 +576,6 @@ bool exports_wharf_plugin_completions_complete(
     exports_wharf_plugin_completions_target_free(target);
     plugin_string_free(argument);
     plugin_string_free(value);
-    plugin_list_tuple2_string_string_free(others);
+    plugin_list_tuple2_string_string_free(arguments);
     return ended(fine);
 }

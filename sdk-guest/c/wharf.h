@@ -112,16 +112,17 @@ void wharf_plugin(void);
 typedef enum { WHARF_UNSAID, WHARF_YES, WHARF_NO } wharf_hint;
 typedef enum { WHARF_TASK_FORBIDDEN, WHARF_TASK_OPTIONAL, WHARF_TASK_REQUIRED } wharf_task;
 
-/* The abilities of a client. */
+/* The kinds of questions that a client can answer. */
 enum {
     WHARF_CAN_FORM = 1,
-    WHARF_CAN_PAGE = 2,
+    WHARF_CAN_URL = 2,
     WHARF_CAN_SAMPLE = 4,
     WHARF_CAN_SAMPLE_WITH_TOOLS = 8,
-    WHARF_CAN_ROOTS = 16,
-    WHARF_CAN_PROGRESS = 32,
-    WHARF_CAN_LOG = 64
+    WHARF_CAN_ROOTS = 16
 };
+
+/* The kinds of reports that a client wants to get while a call runs. */
+enum { WHARF_WANTS_PROGRESS = 1, WHARF_WANTS_LOG = 2 };
 
 typedef struct {
     const char *name, *description;
@@ -133,7 +134,7 @@ typedef struct {
     const char *output_schema;
     /* Hints for clients, which grant nothing. */
     wharf_hint read_only, destructive, idempotent, open_world;
-    /* Abilities that the client must have, or wharf refuses the call. */
+    /* Capabilities (WHARF_CAN_…) that the client must have, or wharf refuses the call. */
     unsigned needs;
     /* Whether the call may run in the background, and whether questions are asked before it does. */
     wharf_task task;
@@ -178,8 +179,14 @@ void wharf_add_completion(wharf_completion completion);
 
 /* ---- The call ---- */
 
-bool wharf_can(const wharf_call *call, unsigned abilities);
-/* Returns information about the caller: {"revision": …, "client": …, "meta": …, "capabilities": …} */
+/* Whether the client can answer all of these kinds of questions (WHARF_CAN_…). */
+bool wharf_can(const wharf_call *call, unsigned capabilities);
+/* Whether the client wants to get all of these kinds of reports during this call (WHARF_WANTS_…). */
+bool wharf_wants(const wharf_call *call, unsigned reports);
+/* Returns an opaque id under which a plugin can store what belongs to one user. It is made for this plugin alone. NULL: wharf does not tell
+ * callers apart (stdio, or HTTP without credentials), and all such calls count as one caller's. */
+const char *wharf_caller_id(const wharf_call *call);
+/* Returns other information about the caller: {"revision": …, "client": {"name": …, "version": …}, "meta": …, "capabilities": …} */
 const wharf_json *wharf_caller(const wharf_call *call);
 
 typedef enum { WHARF_ACCEPTED, WHARF_DECLINED, WHARF_CANCELLED, WHARF_SAMPLED, WHARF_ROOTS } wharf_action;
@@ -198,7 +205,7 @@ typedef struct {
  *   if (!sure) return wharf_pending(call);
  *   if (sure->action != WHARF_ACCEPTED) return wharf_text("kept"); */
 const wharf_answer *wharf_ask(wharf_call *call, const char *key, const char *message, const char *schema);
-const wharf_answer *wharf_ask_page(wharf_call *call, const char *key, const char *message, const char *url);
+const wharf_answer *wharf_ask_url(wharf_call *call, const char *key, const char *message, const char *url);
 /* Asks the client's model, with the parameters of sampling/createMessage as JSON. */
 const wharf_answer *wharf_sample(wharf_call *call, const char *key, const char *parameters);
 const wharf_answer *wharf_roots(wharf_call *call, const char *key);

@@ -7,43 +7,59 @@ import (
 	"reflect"
 )
 
-// Abilities is a set of abilities of a client.
-type Abilities uint8
+// Capabilities is a set of the kinds of questions that a client can answer.
+type Capabilities uint8
 
 const (
-	CanForm Abilities = 1 << iota
-	CanPage
+	CanForm Capabilities = 1 << iota
+	CanURL
 	CanSample
 	CanSampleWithTools
 	CanRoots
-	CanProgress
-	CanLog
+)
+
+// Reports is a set of the kinds of reports that a client wants to get while a call runs.
+type Reports uint8
+
+const (
+	WantsProgress Reports = 1 << iota
+	WantsLog
 )
 
 // Call is a call of the plugin: its context, the answers received so far, and methods to ask questions and report progress.
 type Call struct {
-	answers   map[string]Answer
-	given     []byte
-	kept      []byte
-	abilities Abilities
-	more      string
+	answers      map[string]Answer
+	given        []byte
+	kept         []byte
+	capabilities Capabilities
+	reports      Reports
+	caller       Caller
+	more         string
 }
 
 // Caller is information about the caller from the host.
 type Caller struct {
+	// ID is an opaque id under which a plugin can store what belongs to one user. It is made for this plugin alone. It is empty if wharf
+	// does not tell callers apart (stdio, or HTTP without credentials); all such calls count as one caller's.
+	ID string `json:"-"`
 	// Revision is the MCP revision of the request.
-	Revision string `json:"revision"`
-	// Client is the client's name and version, as it states them.
-	Client json.RawMessage `json:"client"`
+	Revision string `json:"-"`
+	// Client is the client's program, as it names itself; nil if it does not.
+	Client *Client `json:"-"`
 	// Meta is the request's _meta.
 	Meta map[string]json.RawMessage `json:"meta"`
 	// Capabilities are the client's, as it sent them.
 	Capabilities json.RawMessage `json:"capabilities"`
 }
 
+// Client is a client's program, as it names itself.
+type Client struct {
+	Name, Version, Title string
+}
+
 // Caller returns information about the caller.
 func (c *Call) Caller() Caller {
-	var caller Caller
+	caller := c.caller
 	if c.more != "" {
 		if err := decode(c.more, &caller); err != nil {
 			panic(stop{failure: failureOf(fmt.Errorf("the host's information about the caller cannot be read: %w", err))})
@@ -52,8 +68,13 @@ func (c *Call) Caller() Caller {
 	return caller
 }
 
-// Can reports whether the client has all of these abilities during this call.
-func (c *Call) Can(abilities Abilities) bool { return c.abilities&abilities == abilities }
+// Can reports whether the client can answer all of these kinds of questions.
+func (c *Call) Can(capabilities Capabilities) bool {
+	return c.capabilities&capabilities == capabilities
+}
+
+// Wants reports whether the client wants to get all of these kinds of reports during this call.
+func (c *Call) Wants(reports Reports) bool { return c.reports&reports == reports }
 
 // Action is the kind of an answer.
 type Action uint8
@@ -67,7 +88,7 @@ const (
 	listed
 )
 
-// Question is a question that only the client can answer. Make it by Form, FormOf, Page, Sample or Roots.
+// Question is a question that only the client can answer. Make it by Form, FormOf, URL, Sample or Roots.
 type Question struct {
 	Key           string
 	kind          questionKind
@@ -78,7 +99,7 @@ type questionKind uint8
 
 const (
 	formQuestion questionKind = iota
-	pageQuestion
+	urlQuestion
 	sampleQuestion
 	rootsQuestion
 )
@@ -97,9 +118,9 @@ func FormOf(key, message, schema string) Question {
 	return Question{Key: key, kind: formQuestion, message: message, text: schema}
 }
 
-// Page asks the user to open a page over https.
-func Page(key, message, url string) Question {
-	return Question{Key: key, kind: pageQuestion, message: message, text: url}
+// URL asks the user to open a URL in a browser, over https.
+func URL(key, message, url string) Question {
+	return Question{Key: key, kind: urlQuestion, message: message, text: url}
 }
 
 // Sample asks the client's model. The parameters are those of sampling/createMessage.
@@ -173,9 +194,9 @@ func AskAll(c *Call, questions ...Question) []Answer {
 	return answers
 }
 
-// AskPage asks the user to open a page over https, and reports whether they agreed.
-func (c *Call) AskPage(key, message, url string) bool {
-	return AskAll(c, Page(key, message, url))[0].Action == Accepted
+// AskURL asks the user to open a URL in a browser, and reports whether they agreed.
+func (c *Call) AskURL(key, message, url string) bool {
+	return AskAll(c, URL(key, message, url))[0].Action == Accepted
 }
 
 // Sample asks the client's model; the parameters are those of sampling/createMessage. Do not trust the reply.

@@ -48,8 +48,8 @@ func exportTools() wit.Result[[]wharf_plugin_tools.Tool, api.Failure] {
 func toDetails(one listedTool) wit.Option[wharf_plugin_tools.ToolDetails] {
 	from := one.details
 	details := wharf_plugin_tools.ToolDetails{
-		Title: optional(from.Title), OutputSchema: optional(one.output), Needs: api.Abilities(from.Needs), Task: uint8(from.Task),
-		AskBeforeTask: from.AskBeforeTask, More: toMore(from.More),
+		Title: optional(from.Title), OutputSchema: optional(one.output), Needs: api.ClientCapabilities(from.Needs), Task: uint8(from.Task),
+		More: toMore(from.more()),
 	}
 	if from.ReadOnly != Unsaid || from.Destructive != Unsaid || from.Idempotent != Unsaid || from.OpenWorld != Unsaid {
 		details.Hints = wit.Some(wharf_plugin_tools.Hints{
@@ -74,8 +74,8 @@ func toMore(more map[string]any) wit.Option[string] {
 	return wit.Some(encode(more))
 }
 
-func exportCall(name, args string, context api.Context) wit.Result[wharf_plugin_tools.ToolOutcome, api.Failure] {
-	result := wit_runtime.Collecting(func() outcome { return callTool(name, args, newCall(context)) })
+func exportCall(name, arguments string, context api.Context) wit.Result[wharf_plugin_tools.ToolOutcome, api.Failure] {
+	result := wit_runtime.Collecting(func() outcome { return callTool(name, arguments, newCall(context)) })
 	switch {
 	case result.failure != nil:
 		return wit.Err[wharf_plugin_tools.ToolOutcome](toFailure(result.failure))
@@ -149,7 +149,7 @@ func exportPrompts() wit.Result[[]wharf_plugin_prompts.Prompt, api.Failure] {
 		}
 		listed := wharf_plugin_prompts.Prompt{Name: one.name, Description: optional(one.description), More: toMore(one.more)}
 		for _, param := range params {
-			listed.Params = append(listed.Params, wharf_plugin_prompts.PromptArgument{
+			listed.Arguments = append(listed.Arguments, wharf_plugin_prompts.PromptArgument{
 				Name: param.name, Description: optional(param.description), Required: param.isRequired,
 			})
 		}
@@ -159,9 +159,9 @@ func exportPrompts() wit.Result[[]wharf_plugin_prompts.Prompt, api.Failure] {
 }
 
 func exportPrompt(
-	name string, args []wit.Tuple2[string, string], context api.Context,
+	name string, arguments []wit.Tuple2[string, string], context api.Context,
 ) wit.Result[wharf_plugin_prompts.PromptOutcome, api.Failure] {
-	result := wit_runtime.Collecting(func() outcome { return getPrompt(name, pairs(args), newCall(context)) })
+	result := wit_runtime.Collecting(func() outcome { return getPrompt(name, pairs(arguments), newCall(context)) })
 	switch {
 	case result.failure != nil:
 		return wit.Err[wharf_plugin_prompts.PromptOutcome](toFailure(result.failure))
@@ -185,7 +185,7 @@ func exportPrompt(
 const maxValues = 100
 
 func exportComplete(
-	target wharf_plugin_completions.Target, argument, value string, others []wit.Tuple2[string, string],
+	target wharf_plugin_completions.Target, argument, value string, arguments []wit.Tuple2[string, string],
 ) wit.Result[wharf_plugin_completions.Completion, api.Failure] {
 	var of Target
 	if target.Tag() == wharf_plugin_completions.TargetPrompt {
@@ -195,7 +195,7 @@ func exportComplete(
 	}
 	var failed *failure
 	values := wit_runtime.Collecting(func() (values []string) {
-		values, failed = complete(of, argument, value, pairs(others))
+		values, failed = complete(of, argument, value, pairs(arguments))
 		return values
 	})
 	if failed != nil {
@@ -209,7 +209,14 @@ func exportComplete(
 }
 
 func newCall(context api.Context) *Call {
-	call := &Call{answers: map[string]Answer{}, abilities: Abilities(context.Abilities), more: context.More}
+	call := &Call{
+		answers: map[string]Answer{}, capabilities: Capabilities(context.Capabilities), reports: Reports(context.Reports),
+		caller: Caller{ID: textOf(context.Caller), Revision: context.Revision}, more: context.More,
+	}
+	if context.Client.Tag() == wit.OptionSome {
+		client := context.Client.Some()
+		call.caller.Client = &Client{Name: client.Name, Version: client.Version, Title: textOf(client.Title)}
+	}
 	if context.State.Tag() == wit.OptionSome {
 		call.given = context.State.Some()
 		call.kept = call.given
@@ -218,6 +225,14 @@ func newCall(context api.Context) *Call {
 		call.answers[pair.F0] = fromAnswer(pair.F1)
 	}
 	return call
+}
+
+// textOf returns an empty text for no value.
+func textOf(text wit.Option[string]) string {
+	if text.Tag() == wit.OptionSome {
+		return text.Some()
+	}
+	return ""
 }
 
 func fromAnswer(answer api.Answer) Answer {
@@ -251,10 +266,10 @@ func toRound(from *round) api.Round {
 
 func toQuestion(from Question) api.Question {
 	switch from.kind {
-	case pageQuestion:
-		return api.MakeQuestionPage(api.Page{Message: from.message, Url: from.text})
+	case urlQuestion:
+		return api.MakeQuestionUrl(api.Url{Message: from.message, Url: from.text})
 	case sampleQuestion:
-		return api.MakeQuestionSample(from.text)
+		return api.MakeQuestionSampling(from.text)
 	case rootsQuestion:
 		return api.MakeQuestionRoots()
 	}
@@ -262,11 +277,20 @@ func toQuestion(from Question) api.Question {
 }
 
 func toFailure(from *failure) api.Failure {
-	to := api.Failure{Message: from.message, Data: optional(from.data)}
-	if from.code != nil {
-		to.Code = wit.Some(*from.code)
+	return api.Failure{Kind: toKind(from.code), Message: from.message, Data: optional(from.data)}
+}
+
+// toKind returns the contract's word for a code of JSON-RPC. Without a code, the operation itself failed.
+func toKind(code *int32) api.FailureKind {
+	switch {
+	case code == nil:
+		return api.MakeFailureKindFailed()
+	case *code == codeInvalidParams:
+		return api.MakeFailureKindInvalidParams()
+	case *code == codeResourceNotFound:
+		return api.MakeFailureKindNotFound()
 	}
-	return to
+	return api.MakeFailureKindOther(*code)
 }
 
 func toContent(from Content) api.Content {

@@ -2,6 +2,7 @@ package wharf
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -42,6 +43,27 @@ func listTools() (tools []listedTool, failed *failure) {
 		tools = append(tools, one)
 	}
 	return tools, nil
+}
+
+// askBeforeTask is the member of a tool's _meta that makes wharf ask before a task begins.
+const askBeforeTask = "dev.wharf/ask-before-task"
+
+// more returns the other members of the MCP tool object.
+func (d Details) more() More {
+	if !d.AskBeforeTask {
+		return d.More
+	}
+	more, meta := maps.Clone(d.More), map[string]any{askBeforeTask: true}
+	if more == nil {
+		more = More{}
+	}
+	if given, ok := more["_meta"].(map[string]any); ok {
+		for key, value := range given {
+			meta[key] = value
+		}
+	}
+	more["_meta"] = meta
+	return more
 }
 
 func callTool(name, args string, call *Call) (result outcome) {

@@ -107,6 +107,21 @@ func TestPanicsAreFailures(t *testing.T) {
 	}
 }
 
+func TestWhenAToolAsks(t *testing.T) {
+	given := map[string]any{"a": 1}
+	details := Details{AskBeforeTask: true, More: More{"icons": "i", "_meta": given}}
+	want := More{"icons": "i", "_meta": map[string]any{"a": 1, "dev.wharf/ask-before-task": true}}
+	if got := details.more(); !reflect.DeepEqual(got, want) || len(given) != 1 {
+		t.Errorf("%v %v", got, given)
+	}
+	if got := (Details{AskBeforeTask: true}).more(); len(got) != 1 {
+		t.Errorf("%v", got)
+	}
+	if got := (Details{}).more(); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestQuestionsEndTheCallUntilTheyAreAnswered(t *testing.T) {
 	registered(t, func() {
 		Tool("ask", "", func(c *Call, _ struct{}) (string, error) {
@@ -148,7 +163,7 @@ func TestQuestionsEndTheCallUntilTheyAreAnswered(t *testing.T) {
 func TestAskAllAsksOnlyWhatIsOpen(t *testing.T) {
 	call := &Call{answers: map[string]Answer{"a": {Action: Declined}}}
 	got := run(func() (any, error) {
-		AskAll(call, Roots("a"), Page("b", "Look", "https://example.org"), Sample("c", map[string]int{"maxTokens": 1}))
+		AskAll(call, Roots("a"), URL("b", "Look", "https://example.org"), Sample("c", map[string]int{"maxTokens": 1}))
 		return "", nil
 	}, toolOutcome)
 	if got.ask == nil || len(got.ask.questions) != 2 || got.ask.questions[0].Key != "b" || got.ask.questions[1].text != `{"maxTokens":1}` {

@@ -33,8 +33,8 @@ type Details struct {
 	Title string
 	// Hints for clients, which grant nothing.
 	ReadOnly, Destructive, Idempotent, OpenWorld Hint
-	// Needs are the abilities that the client must have, or wharf refuses the call.
-	Needs Abilities
+	// Needs are the capabilities that the client must have, or wharf refuses the call.
+	Needs Capabilities
 	// Task says whether the call may run in the background.
 	Task TaskSupport
 	// AskBeforeTask asks questions before a task begins rather than while it runs.

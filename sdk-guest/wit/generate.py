@@ -44,7 +44,7 @@ def exports(go: pathlib.Path, kind: str) -> None:
     functions = {
         "tools": {
             "ListTools": "func() wit.Result[[]api.Tool, api.Failure]",
-            "CallTool": "func(name, args string, context api.Context) wit.Result[api.ToolOutcome, api.Failure]",
+            "CallTool": "func(name, arguments string, context api.Context) wit.Result[api.ToolOutcome, api.Failure]",
         },
         "resources": {
             "ListResources": "func() wit.Result[[]api.ResourceEntry, api.Failure]",
@@ -53,11 +53,11 @@ def exports(go: pathlib.Path, kind: str) -> None:
         },
         "prompts": {
             "ListPrompts": "func() wit.Result[[]api.Prompt, api.Failure]",
-            "GetPrompt": "func(name string, args []wit.Tuple2[string, string], context api.Context) "
+            "GetPrompt": "func(name string, arguments []wit.Tuple2[string, string], context api.Context) "
             "wit.Result[api.PromptOutcome, api.Failure]",
         },
         "completions": {
-            "Complete": "func(target api.Target, argument, value string, others []wit.Tuple2[string, string]) "
+            "Complete": "func(target api.Target, argument, value string, arguments []wit.Tuple2[string, string]) "
             "wit.Result[api.Completion, api.Failure]",
         },
     }[kind]

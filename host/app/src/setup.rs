@@ -124,8 +124,16 @@ impl Setup {
         );
         let stop = CancellationToken::new();
         let files = Arc::clone(&inbox.files);
-        let shared =
-            Shared { config: current.watch(), ledger, published, inbox, scopes, approver, observers, stop: stop.clone() };
+        let shared = Shared {
+            config: current.watch(),
+            ledger,
+            published,
+            inbox,
+            scopes,
+            approver,
+            observers,
+            stop: stop.clone(),
+        };
         let server = Server::new(&config, shared).map_err(Error::config)?;
         let metrics = counters.map(|counters| {
             let (ledger, published) = (Arc::clone(&server.ledger), server.published.clone());

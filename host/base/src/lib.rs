@@ -4,6 +4,7 @@
 
 pub mod appended;
 pub mod below;
+pub mod caller_id;
 pub mod certificate;
 pub mod explain;
 pub mod failed;

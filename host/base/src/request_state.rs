@@ -101,15 +101,16 @@ struct Sealed {
     carried: Carried,
 }
 
-impl Seal {
-    /// Makes a random key for this process. State that was sealed before a restart is refused after it.
-    pub fn generate() -> Result<Self, getrandom::Error> {
-        let mut key = [0; 32];
-        getrandom::fill(&mut key)?;
-        Ok(Self::with_key(key))
-    }
+/// Makes a random key, for a process that shares its key with no other.
+pub fn random_key() -> Result<[u8; 32], getrandom::Error> {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key)?;
+    Ok(key)
+}
 
-    /// Uses a key that several processes share, so that each can continue what another has begun.
+impl Seal {
+    /// Processes that share the key can continue what another has begun. With a key of its own, a process refuses the state that was
+    /// sealed before it was restarted.
     pub fn with_key(key: [u8; 32]) -> Self {
         Self { cipher: XChaCha20Poly1305::new(&key.into()) }
     }
@@ -237,7 +238,7 @@ mod tests {
 
     #[test]
     fn only_the_same_request_opens_it() {
-        let seal = Seal::generate().unwrap();
+        let seal = Seal::with_key(random_key().unwrap());
         let arguments = json!({ "a": 1, "b": [1.5, "x"] });
         let digest = [7; 32];
         let binding = Binding {
@@ -270,7 +271,7 @@ mod tests {
         }
         let of_other_code = seal.open(&token, &Binding { plugin_digest: &another_digest, ..binding }).unwrap();
         assert_eq!((of_other_code.rounds, of_other_code.void), (0, Void::Answers), "its contents are ignored");
-        assert!(Seal::generate().unwrap().open(&token, &binding).is_err());
+        assert!(Seal::with_key(random_key().unwrap()).open(&token, &binding).is_err());
         for at in 0..token.len() {
             let mut altered = token.clone().into_bytes();
             altered[at] = if altered[at] == b'A' { b'B' } else { b'A' };

@@ -18,7 +18,7 @@ pub const METHOD_NOT_FOUND: i32 = -32601;
 /// The parameters have the wrong shape, or name something that does not exist.
 pub const INVALID_PARAMS: i32 = -32602;
 /// The server or a plugin failed, and the client did not cause it.
-const INTERNAL_ERROR: i32 = -32603;
+pub const INTERNAL_ERROR: i32 = -32603;
 /// There is no such resource. Only legacy revisions have this code; modern ones use [`INVALID_PARAMS`] instead.
 pub const RESOURCE_NOT_FOUND: i32 = -32002;
 /// An HTTP header is missing, malformed, or differs from the body.

@@ -6,9 +6,9 @@ mod generated {
         path: "wit",
         world: "full-plugin",
         imports: {
-            "wharf:plugin/host.log": async | trappable,
-            "wharf:plugin/host.progress": async | trappable,
-            "wharf:plugin/host.resource-updated": async | trappable,
+            "wharf:plugin/logging.log": async | trappable,
+            "wharf:plugin/progress.report": async | trappable,
+            "wharf:plugin/announcements.resource-updated": async | trappable,
             default: trappable,
         },
         exports: { default: async },
@@ -19,7 +19,7 @@ mod generated {
 /// The contract's interfaces, for use inside this crate.
 pub(crate) use generated::{
     exports::wharf::plugin::{completions, prompts, resources, tools},
-    wharf::plugin::{host, types},
+    wharf::plugin::{announcements, environment, logging, progress, types},
 };
 
 /// All types of the contract that other crates need, in one module.
@@ -32,10 +32,11 @@ pub mod model {
             tools::{Hints, TaskSupport, Tool, ToolDetails, ToolResult},
         },
         wharf::plugin::{
-            host::{Kind, Level},
+            announcements::Kind,
+            logging::Level,
             types::{
-                Abilities, Answer, Body, Content, Context, Failure, Form, Media, Page, Question, ResourceContents,
-                ResourceLink, Role, Root, Round,
+                Answer, Body, ClientCapabilities, ClientInfo, Content, Context, Failure, FailureKind, Form, Media,
+                Question, Reports, ResourceContents, ResourceLink, Role, Root, Round, Url,
             },
         },
     };

@@ -1,5 +1,5 @@
 //! Implements `wasi:config/store`, in the draft version that existing components import, with the strings of the plugin's own config. It
-//! reveals nothing that `wharf:plugin/host.config` does not.
+//! reveals nothing that `wharf:plugin/environment.config` does not.
 
 use std::collections::BTreeMap;
 

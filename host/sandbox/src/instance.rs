@@ -13,7 +13,7 @@ use crate::{
     bindings::{
         completions::{self, Completion},
         prompts, resources, tools,
-        types::Failure,
+        types::{Failure, FailureKind},
     },
     component::Linked,
     ledger::{Account, Charge},
@@ -186,7 +186,7 @@ fn command<'a>(plugin: &About<'a>, name: &str) -> Result<&'a CommandTool, CallEr
 
 fn unknown(name: &str) -> CallError {
     let message = format!("there is no tool `{}`", name.escape_debug());
-    CallError::Failed(Failure { message, code: Some(-32602), data: None })
+    CallError::Failed(Failure { kind: FailureKind::InvalidParams, message, data: None })
 }
 
 /// An operation that a plugin can perform: [`List`], [`CallTool`], [`ReadResource`], [`GetPrompt`] or [`Complete`].
@@ -312,8 +312,8 @@ impl sealed::Perform for Complete {
 
     async fn perform(self, instance: &mut Instance, plugin: &About<'_>) -> Result<Completion, CallError> {
         let completions = guest!(instance, plugin, completions);
-        let Self { target, argument, value, others } = &self;
-        let completed = completions.call_complete(&mut instance.store, target, argument, value, others).await;
+        let Self { target, argument, value, arguments } = &self;
+        let completed = completions.call_complete(&mut instance.store, target, argument, value, arguments).await;
         completed.map_err(trap)?.map_err(CallError::Failed)
     }
 

@@ -21,6 +21,7 @@ mod component;
 mod config_store;
 mod denial;
 mod digest;
+mod draft;
 mod engine;
 mod files;
 mod fixed;

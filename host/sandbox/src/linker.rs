@@ -3,7 +3,11 @@
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 
-use crate::{bindings::host, config_store, files, retained, store::State};
+use crate::{
+    bindings::{announcements, environment, logging, progress},
+    config_store, files, retained,
+    store::State,
+};
 
 /// Links WASI 0.2, WASI HTTP, the draft of `wasi:config`, and wharf's own contract. Every component gets all of them, because some language
 /// runtimes import everything, used or not. Access that a plugin was not granted is refused when the plugin uses it.
@@ -16,5 +20,8 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     retained::link(linker)?;
     config_store::link(linker)?;
     linker.allow_shadowing(false);
-    host::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
+    logging::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
+    progress::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
+    announcements::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
+    environment::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
 }

@@ -24,7 +24,7 @@ use crate::{
     cache,
     compile::Artifact,
     component::{Exports, Linked, PACKAGE, VERSION},
-    config_store,
+    config_store, draft,
     engine::Linkable,
     instance::About,
     ledger::Charge,
@@ -176,6 +176,9 @@ impl Sandbox {
         let exports: Vec<String> = ty.exports(&one.engine).map(|(name, _)| name.to_owned()).collect();
         if let Some(foreign) = imports.iter().chain(&exports).find(|name| is_foreign_version(name)) {
             return Err(LoadError::UnknownVersion(foreign.clone()));
+        }
+        if let Some(draft) = draft::interface(&ty, &one.engine) {
+            return Err(LoadError::Draft(draft));
         }
         if let Some(unknown) = imports.iter().find(|name| !is_offered(name)) {
             return Err(LoadError::UnknownImport(unknown.clone()));

@@ -47,8 +47,14 @@ pub enum LoadError {
     #[error("the component was built for {0}, and this wharf knows wharf:plugin 0.1; rebuild it with a matching SDK")]
     UnknownVersion(String),
     /// This import belongs neither to the contract nor to WASI 0.2.
-    #[error("the component imports {0}, which wharf does not offer; it offers wharf:plugin/host and WASI 0.2")]
+    #[error("the component imports {0}, which wharf does not offer; it offers wharf:plugin 0.1 and WASI 0.2")]
     UnknownImport(String),
+    /// This interface has the form of a draft of the contract, from before its first release.
+    #[error(
+        "this plugin was built for a draft of wharf's contract: its {0} is not the one of wharf:plugin 0.1.0; rebuild it with the \
+         SDK of this version of wharf"
+    )]
+    Draft(String),
     /// This interface has functions or types that differ from those of the contract.
     #[error("{0} does not have the type that wharf:plugin 0.1 gives it; rebuild the plugin with the published WIT")]
     WrongType(String),

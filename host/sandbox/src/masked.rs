@@ -2,14 +2,12 @@
 //! log records.
 
 use crate::{
-    bindings::{
-        completions::Completion,
-        model::{
-            Body, Content, Failure, Form, Media, Message, Page, Prompt, PromptArgument, PromptResult, Question,
-            ResourceContents, ResourceEntry, ResourceLink, ResourceTemplate, Round, Tool, ToolDetails, ToolResult,
-        },
-    },
+    bindings::completions::Completion,
     denial::{Denial, HttpDenial, HttpUse},
+    model::{
+        Body, Content, Failure, Form, Media, Message, Prompt, PromptArgument, PromptResult, Question, ResourceContents,
+        ResourceEntry, ResourceLink, ResourceTemplate, Round, Tool, ToolDetails, ToolResult, Url,
+    },
     operation::{CallError, Listing, Outcome, PromptAnswer, ReadAnswer, ToolAnswer},
 };
 
@@ -79,7 +77,7 @@ macro_rules! fields {
 
 fields! {
     Round: questions | state;
-    Failure: message, data | code;
+    Failure: message, data | kind;
     ToolResult: content, structured, more | is_error;
     PromptResult: description, messages, more;
     Message: content | role;
@@ -89,13 +87,13 @@ fields! {
     Completion: values | total, has_more;
     Listing: tools, resources, templates, prompts;
     Tool: name, description, input_schema, details;
-    ToolDetails: title, output_schema, more | hints, needs, task, ask_before_task;
+    ToolDetails: title, output_schema, more | hints, needs, task;
     ResourceEntry: uri, name, description, mime_type, more;
     ResourceTemplate: uri_template, name, description, mime_type, more;
-    Prompt: name, description, params, more;
+    Prompt: name, description, arguments, more;
     PromptArgument: name, description | required;
     Form: message, schema;
-    Page: message, url;
+    Url: message, url;
     HttpDenial: method, url | why;
     HttpUse: method, authority | status, bytes_out, bytes_in, denied;
 }
@@ -104,8 +102,8 @@ impl Masked for Question {
     fn mask(&mut self, hide: Hide<'_>) {
         match self {
             Self::Form(form) => form.mask(hide),
-            Self::Page(page) => page.mask(hide),
-            Self::Sample(json) => json.mask(hide),
+            Self::Url(url) => url.mask(hide),
+            Self::Sampling(json) => json.mask(hide),
             Self::Roots => {}
         }
     }
@@ -234,8 +232,8 @@ mod tests {
             mime_type: some(),
             more: some(),
         };
-        let params = vec![PromptArgument { name: text(), description: some(), required: true }];
-        let prompt = Prompt { name: text(), description: some(), params, more: some() };
+        let arguments = vec![PromptArgument { name: text(), description: some(), required: true }];
+        let prompt = Prompt { name: text(), description: some(), arguments, more: some() };
         let tool = Tool { name: text(), description: text(), input_schema: text(), details: None };
         let mut listing =
             Listing { tools: vec![tool], resources: vec![entry], templates: vec![template], prompts: vec![prompt] };

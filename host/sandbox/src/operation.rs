@@ -59,7 +59,7 @@ pub struct Complete {
     /// What has been typed so far.
     pub value: String,
     /// The arguments that have been chosen already, by name.
-    pub others: Vec<(String, String)>,
+    pub arguments: Vec<(String, String)>,
 }
 
 /// The outcome of an operation in which a plugin may ask questions instead of answering.

@@ -20,7 +20,7 @@ use wasmtime_wasi_http::{
 
 use crate::{
     adapter::command::Process,
-    bindings::{host, types},
+    bindings::{announcements, environment, logging, progress, types},
     denial::Denial,
     handles::Share,
     ledger::{Account, Charge},
@@ -342,10 +342,10 @@ impl CallState {
     }
 }
 
-impl host::Host for State {
+impl logging::Host for State {
     async fn log(
         &mut self,
-        level: host::Level,
+        level: logging::Level,
         mut message: String,
         data: Option<types::Json>,
     ) -> wasmtime::Result<()> {
@@ -359,8 +359,10 @@ impl host::Host for State {
         }
         Ok(())
     }
+}
 
-    async fn progress(&mut self, done: f64, total: Option<f64>, message: Option<String>) -> wasmtime::Result<()> {
+impl progress::Host for State {
+    async fn report(&mut self, done: f64, total: Option<f64>, message: Option<String>) -> wasmtime::Result<()> {
         let grows = done.is_finite() && self.call.counts.last_progress.is_none_or(|last| done > last);
         if grows && self.call.counts.progress < MAX_EVENTS {
             self.call.counts.progress += 1;
@@ -374,8 +376,10 @@ impl host::Host for State {
         }
         Ok(())
     }
+}
 
-    fn list_changed(&mut self, which: host::Kind) -> wasmtime::Result<()> {
+impl announcements::Host for State {
+    fn list_changed(&mut self, which: announcements::Kind) -> wasmtime::Result<()> {
         self.call.events.list_changed(which);
         Ok(())
     }
@@ -391,13 +395,15 @@ impl host::Host for State {
         }
         Ok(())
     }
+}
 
+impl environment::Host for State {
     fn config(&mut self) -> wasmtime::Result<types::Json> {
         Ok(self.config.to_string())
     }
 
-    fn directories(&mut self) -> wasmtime::Result<Vec<host::Directory>> {
-        let directory = |directory: &Directory| host::Directory {
+    fn directories(&mut self) -> wasmtime::Result<Vec<environment::Directory>> {
+        let directory = |directory: &Directory| environment::Directory {
             path: directory.guest_path.clone(),
             writable: directory.writable,
         };

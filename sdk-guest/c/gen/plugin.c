@@ -91,25 +91,31 @@ extern void __wasm_import_wasi_http_outgoing_handler_handle(int32_t, int32_t, in
 __attribute__((__import_module__("wasi:clocks/monotonic-clock@0.2.0"), __import_name__("subscribe-duration")))
 extern int32_t __wasm_import_wasi_clocks_monotonic_clock_subscribe_duration(int64_t);
 
-// Imported Functions from `wharf:plugin/host@0.1.0`
+// Imported Functions from `wharf:plugin/logging@0.1.0`
 
-__attribute__((__import_module__("wharf:plugin/host@0.1.0"), __import_name__("log")))
-extern void __wasm_import_wharf_plugin_host_log(int32_t, uint8_t *, size_t, int32_t, uint8_t *, size_t);
+__attribute__((__import_module__("wharf:plugin/logging@0.1.0"), __import_name__("log")))
+extern void __wasm_import_wharf_plugin_logging_log(int32_t, uint8_t *, size_t, int32_t, uint8_t *, size_t);
 
-__attribute__((__import_module__("wharf:plugin/host@0.1.0"), __import_name__("progress")))
-extern void __wasm_import_wharf_plugin_host_progress(double, int32_t, double, int32_t, uint8_t *, size_t);
+// Imported Functions from `wharf:plugin/progress@0.1.0`
 
-__attribute__((__import_module__("wharf:plugin/host@0.1.0"), __import_name__("list-changed")))
-extern void __wasm_import_wharf_plugin_host_list_changed(int32_t);
+__attribute__((__import_module__("wharf:plugin/progress@0.1.0"), __import_name__("report")))
+extern void __wasm_import_wharf_plugin_progress_report(double, int32_t, double, int32_t, uint8_t *, size_t);
 
-__attribute__((__import_module__("wharf:plugin/host@0.1.0"), __import_name__("resource-updated")))
-extern void __wasm_import_wharf_plugin_host_resource_updated(uint8_t *, size_t);
+// Imported Functions from `wharf:plugin/announcements@0.1.0`
 
-__attribute__((__import_module__("wharf:plugin/host@0.1.0"), __import_name__("config")))
-extern void __wasm_import_wharf_plugin_host_config(uint8_t *);
+__attribute__((__import_module__("wharf:plugin/announcements@0.1.0"), __import_name__("list-changed")))
+extern void __wasm_import_wharf_plugin_announcements_list_changed(int32_t);
 
-__attribute__((__import_module__("wharf:plugin/host@0.1.0"), __import_name__("directories")))
-extern void __wasm_import_wharf_plugin_host_directories(uint8_t *);
+__attribute__((__import_module__("wharf:plugin/announcements@0.1.0"), __import_name__("resource-updated")))
+extern void __wasm_import_wharf_plugin_announcements_resource_updated(uint8_t *, size_t);
+
+// Imported Functions from `wharf:plugin/environment@0.1.0`
+
+__attribute__((__import_module__("wharf:plugin/environment@0.1.0"), __import_name__("config")))
+extern void __wasm_import_wharf_plugin_environment_config(uint8_t *);
+
+__attribute__((__import_module__("wharf:plugin/environment@0.1.0"), __import_name__("directories")))
+extern void __wasm_import_wharf_plugin_environment_directories(uint8_t *);
 
 // Exported Functions from `wharf:plugin/tools@0.1.0`
 
@@ -179,8 +185,8 @@ void __wasm_export_exports_wharf_plugin_tools_list_tools_post_return(uint8_t * a
       break;
     }
     case 1: {
-      if ((*((size_t*) (arg0 + (2*sizeof(void*))))) > 0) {
-        free(*((uint8_t **) (arg0 + sizeof(void*))));
+      if ((*((size_t*) (arg0 + (8+2*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + (8+1*sizeof(void*)))));
       }
       switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + (8+3*sizeof(void*))))) {
         case 0: {
@@ -437,8 +443,8 @@ void __wasm_export_exports_wharf_plugin_tools_call_tool_post_return(uint8_t * ar
       break;
     }
     case 1: {
-      if ((*((size_t*) (arg0 + (2*sizeof(void*))))) > 0) {
-        free(*((uint8_t **) (arg0 + sizeof(void*))));
+      if ((*((size_t*) (arg0 + (8+2*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + (8+1*sizeof(void*)))));
       }
       switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + (8+3*sizeof(void*))))) {
         case 0: {
@@ -513,8 +519,8 @@ void __wasm_export_exports_wharf_plugin_resources_list_resources_post_return(uin
       break;
     }
     case 1: {
-      if ((*((size_t*) (arg0 + (2*sizeof(void*))))) > 0) {
-        free(*((uint8_t **) (arg0 + sizeof(void*))));
+      if ((*((size_t*) (arg0 + (8+2*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + (8+1*sizeof(void*)))));
       }
       switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + (8+3*sizeof(void*))))) {
         case 0: {
@@ -587,8 +593,8 @@ void __wasm_export_exports_wharf_plugin_resources_list_templates_post_return(uin
       break;
     }
     case 1: {
-      if ((*((size_t*) (arg0 + (2*sizeof(void*))))) > 0) {
-        free(*((uint8_t **) (arg0 + sizeof(void*))));
+      if ((*((size_t*) (arg0 + (8+2*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + (8+1*sizeof(void*)))));
       }
       switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + (8+3*sizeof(void*))))) {
         case 0: {
@@ -739,8 +745,8 @@ void __wasm_export_exports_wharf_plugin_resources_read_resource_post_return(uint
       break;
     }
     case 1: {
-      if ((*((size_t*) (arg0 + (2*sizeof(void*))))) > 0) {
-        free(*((uint8_t **) (arg0 + sizeof(void*))));
+      if ((*((size_t*) (arg0 + (8+2*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + (8+1*sizeof(void*)))));
       }
       switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + (8+3*sizeof(void*))))) {
         case 0: {
@@ -824,8 +830,8 @@ void __wasm_export_exports_wharf_plugin_prompts_list_prompts_post_return(uint8_t
       break;
     }
     case 1: {
-      if ((*((size_t*) (arg0 + (2*sizeof(void*))))) > 0) {
-        free(*((uint8_t **) (arg0 + sizeof(void*))));
+      if ((*((size_t*) (arg0 + (8+2*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + (8+1*sizeof(void*)))));
       }
       switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + (8+3*sizeof(void*))))) {
         case 0: {
@@ -1076,8 +1082,8 @@ void __wasm_export_exports_wharf_plugin_prompts_get_prompt_post_return(uint8_t *
       break;
     }
     case 1: {
-      if ((*((size_t*) (arg0 + (2*sizeof(void*))))) > 0) {
-        free(*((uint8_t **) (arg0 + sizeof(void*))));
+      if ((*((size_t*) (arg0 + (8+2*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + (8+1*sizeof(void*)))));
       }
       switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + (8+3*sizeof(void*))))) {
         case 0: {
@@ -1116,8 +1122,8 @@ void __wasm_export_exports_wharf_plugin_completions_complete_post_return(uint8_t
       break;
     }
     case 1: {
-      if ((*((size_t*) (arg0 + (2*sizeof(void*))))) > 0) {
-        free(*((uint8_t **) (arg0 + sizeof(void*))));
+      if ((*((size_t*) (arg0 + (8+2*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + (8+1*sizeof(void*)))));
       }
       switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + (8+3*sizeof(void*))))) {
         case 0: {
@@ -1689,7 +1695,7 @@ void wharf_plugin_types_form_free(wharf_plugin_types_form_t *ptr) {
   wharf_plugin_types_json_free(&ptr->schema);
 }
 
-void wharf_plugin_types_page_free(wharf_plugin_types_page_t *ptr) {
+void wharf_plugin_types_url_free(wharf_plugin_types_url_t *ptr) {
   plugin_string_free(&ptr->message);
   plugin_string_free(&ptr->url);
 }
@@ -1701,11 +1707,11 @@ void wharf_plugin_types_question_free(wharf_plugin_types_question_t *ptr) {
       break;
     }
     case 1: {
-      wharf_plugin_types_page_free(&ptr->val.page);
+      wharf_plugin_types_url_free(&ptr->val.url);
       break;
     }
     case 2: {
-      wharf_plugin_types_json_free(&ptr->val.sample);
+      wharf_plugin_types_json_free(&ptr->val.sampling);
       break;
     }
   }
@@ -1769,15 +1775,23 @@ void wharf_plugin_types_round_free(wharf_plugin_types_round_t *ptr) {
   plugin_option_list_u8_free(&ptr->state);
 }
 
-void plugin_option_s32_free(plugin_option_s32_t *ptr) {
-  if (ptr->is_some) {
+void wharf_plugin_types_failure_kind_free(wharf_plugin_types_failure_kind_t *ptr) {
+  switch ((int32_t) ptr->tag) {
+    case 3: {
+      break;
+    }
   }
 }
 
 void wharf_plugin_types_failure_free(wharf_plugin_types_failure_t *ptr) {
+  wharf_plugin_types_failure_kind_free(&ptr->kind);
   plugin_string_free(&ptr->message);
-  plugin_option_s32_free(&ptr->code);
   wharf_plugin_types_option_json_free(&ptr->data);
+}
+
+void wharf_plugin_types_client_info_free(wharf_plugin_types_client_info_t *ptr) {
+  plugin_string_free(&ptr->name);
+  plugin_string_free(&ptr->version);
 }
 
 void wharf_plugin_types_tuple2_string_answer_free(wharf_plugin_types_tuple2_string_answer_t *ptr) {
@@ -1796,23 +1810,27 @@ void wharf_plugin_types_list_tuple2_string_answer_free(wharf_plugin_types_list_t
   }
 }
 
+void wharf_plugin_types_option_client_info_free(wharf_plugin_types_option_client_info_t *ptr) {
+  if (ptr->is_some) {
+    wharf_plugin_types_client_info_free(&ptr->val);
+  }
+}
+
 void wharf_plugin_types_context_free(wharf_plugin_types_context_t *ptr) {
   wharf_plugin_types_list_tuple2_string_answer_free(&ptr->answers);
   plugin_option_list_u8_free(&ptr->state);
+  plugin_string_free(&ptr->revision);
+  wharf_plugin_types_option_client_info_free(&ptr->client);
   wharf_plugin_types_json_free(&ptr->more);
 }
 
-void wharf_plugin_host_json_free(wharf_plugin_host_json_t *ptr) {
+void wharf_plugin_logging_json_free(wharf_plugin_logging_json_t *ptr) {
   wharf_plugin_types_json_free(ptr);
 }
 
-void wharf_plugin_host_directory_free(wharf_plugin_host_directory_t *ptr) {
-  plugin_string_free(&ptr->path);
-}
-
-void wharf_plugin_host_option_json_free(wharf_plugin_host_option_json_t *ptr) {
+void wharf_plugin_logging_option_json_free(wharf_plugin_logging_option_json_t *ptr) {
   if (ptr->is_some) {
-    wharf_plugin_host_json_free(&ptr->val);
+    wharf_plugin_logging_json_free(&ptr->val);
   }
 }
 
@@ -1821,12 +1839,20 @@ void plugin_option_f64_free(plugin_option_f64_t *ptr) {
   }
 }
 
-void wharf_plugin_host_list_directory_free(wharf_plugin_host_list_directory_t *ptr) {
+void wharf_plugin_environment_json_free(wharf_plugin_environment_json_t *ptr) {
+  wharf_plugin_types_json_free(ptr);
+}
+
+void wharf_plugin_environment_directory_free(wharf_plugin_environment_directory_t *ptr) {
+  plugin_string_free(&ptr->path);
+}
+
+void wharf_plugin_environment_list_directory_free(wharf_plugin_environment_list_directory_t *ptr) {
   size_t list_len = ptr->len;
   if (list_len > 0) {
-    wharf_plugin_host_directory_t *list_ptr = ptr->ptr;
+    wharf_plugin_environment_directory_t *list_ptr = ptr->ptr;
     for (size_t i = 0; i < list_len; i++) {
-      wharf_plugin_host_directory_free(&list_ptr[i]);
+      wharf_plugin_environment_directory_free(&list_ptr[i]);
     }
     free(list_ptr);
   }
@@ -2115,7 +2141,7 @@ void exports_wharf_plugin_prompts_option_json_free(exports_wharf_plugin_prompts_
 
 void exports_wharf_plugin_prompts_prompt_free(exports_wharf_plugin_prompts_prompt_t *ptr) {
   plugin_string_free(&ptr->name);
-  exports_wharf_plugin_prompts_list_prompt_argument_free(&ptr->params);
+  exports_wharf_plugin_prompts_list_prompt_argument_free(&ptr->arguments);
   exports_wharf_plugin_prompts_option_json_free(&ptr->more);
 }
 
@@ -4663,8 +4689,8 @@ wasi_clocks_monotonic_clock_own_pollable_t wasi_clocks_monotonic_clock_subscribe
   return (wasi_clocks_monotonic_clock_own_pollable_t) { ret };
 }
 
-void wharf_plugin_host_log(wharf_plugin_host_level_t level, plugin_string_t *message, wharf_plugin_host_json_t *maybe_data) {
-  wharf_plugin_host_option_json_t data;
+void wharf_plugin_logging_log(wharf_plugin_logging_level_t level, plugin_string_t *message, wharf_plugin_logging_json_t *maybe_data) {
+  wharf_plugin_logging_option_json_t data;
   data.is_some = maybe_data != NULL;if (maybe_data) {
     data.val = *maybe_data;
   }
@@ -4672,7 +4698,7 @@ void wharf_plugin_host_log(wharf_plugin_host_level_t level, plugin_string_t *mes
   uint8_t * option1;
   size_t option2;
   if ((data).is_some) {
-    const wharf_plugin_host_json_t *payload0 = &(data).val;
+    const wharf_plugin_logging_json_t *payload0 = &(data).val;
     option = 1;
     option1 = (uint8_t *) (*payload0).ptr;
     option2 = (*payload0).len;
@@ -4681,10 +4707,10 @@ void wharf_plugin_host_log(wharf_plugin_host_level_t level, plugin_string_t *mes
     option1 = 0;
     option2 = 0;
   }
-  __wasm_import_wharf_plugin_host_log((int32_t) level, (uint8_t *) (*message).ptr, (*message).len, option, option1, option2);
+  __wasm_import_wharf_plugin_logging_log((int32_t) level, (uint8_t *) (*message).ptr, (*message).len, option, option1, option2);
 }
 
-void wharf_plugin_host_progress(double done, double *maybe_total, plugin_string_t *maybe_message) {
+void wharf_plugin_progress_report(double done, double *maybe_total, plugin_string_t *maybe_message) {
   plugin_option_f64_t total;
   total.is_some = maybe_total != NULL;if (maybe_total) {
     total.val = *maybe_total;
@@ -4716,31 +4742,31 @@ void wharf_plugin_host_progress(double done, double *maybe_total, plugin_string_
     option5 = 0;
     option6 = 0;
   }
-  __wasm_import_wharf_plugin_host_progress(done, option, option1, option4, option5, option6);
+  __wasm_import_wharf_plugin_progress_report(done, option, option1, option4, option5, option6);
 }
 
-void wharf_plugin_host_list_changed(wharf_plugin_host_kind_t which) {
-  __wasm_import_wharf_plugin_host_list_changed((int32_t) which);
+void wharf_plugin_announcements_list_changed(wharf_plugin_announcements_kind_t which) {
+  __wasm_import_wharf_plugin_announcements_list_changed((int32_t) which);
 }
 
-void wharf_plugin_host_resource_updated(plugin_string_t *uri) {
-  __wasm_import_wharf_plugin_host_resource_updated((uint8_t *) (*uri).ptr, (*uri).len);
+void wharf_plugin_announcements_resource_updated(plugin_string_t *uri) {
+  __wasm_import_wharf_plugin_announcements_resource_updated((uint8_t *) (*uri).ptr, (*uri).len);
 }
 
-void wharf_plugin_host_config(wharf_plugin_host_json_t *ret) {
+void wharf_plugin_environment_config(wharf_plugin_environment_json_t *ret) {
   __attribute__((__aligned__(sizeof(void*))))
   uint8_t ret_area[(2*sizeof(void*))];
   uint8_t *ptr = (uint8_t *) &ret_area;
-  __wasm_import_wharf_plugin_host_config(ptr);
+  __wasm_import_wharf_plugin_environment_config(ptr);
   *ret = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (ptr + 0))), (*((size_t*) (ptr + sizeof(void*)))) };
 }
 
-void wharf_plugin_host_directories(wharf_plugin_host_list_directory_t *ret) {
+void wharf_plugin_environment_directories(wharf_plugin_environment_list_directory_t *ret) {
   __attribute__((__aligned__(sizeof(void*))))
   uint8_t ret_area[(2*sizeof(void*))];
   uint8_t *ptr = (uint8_t *) &ret_area;
-  __wasm_import_wharf_plugin_host_directories(ptr);
-  *ret = (wharf_plugin_host_list_directory_t) { (wharf_plugin_host_directory_t*)(*((uint8_t **) (ptr + 0))), (*((size_t*) (ptr + sizeof(void*)))) };
+  __wasm_import_wharf_plugin_environment_directories(ptr);
+  *ret = (wharf_plugin_environment_list_directory_t) { (wharf_plugin_environment_directory_t*)(*((uint8_t **) (ptr + 0))), (*((size_t*) (ptr + sizeof(void*)))) };
 }
 
 __attribute__((__export_name__("wharf:plugin/tools@0.1.0#list-tools")))
@@ -4758,20 +4784,33 @@ uint8_t * __wasm_export_exports_wharf_plugin_tools_list_tools(void) {
   uint8_t *ptr = (uint8_t *) &RET_AREA;
   if ((ret).is_err) {
     const exports_wharf_plugin_tools_failure_t *payload18 = &(ret).val.err;*((int8_t*)(ptr + 0)) = 1;
-    *((size_t*)(ptr + (2*sizeof(void*)))) = ((*payload18).message).len;
-    *((uint8_t **)(ptr + sizeof(void*))) = (uint8_t *) ((*payload18).message).ptr;
-    if (((*payload18).code).is_some) {
-      const int32_t *payload20 = &((*payload18).code).val;
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 1;
-      *((int32_t*)(ptr + (4+3*sizeof(void*)))) = *payload20;
-    } else {
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 0;
+    switch ((int32_t) ((*payload18).kind).tag) {
+      case 0: {
+        *((int8_t*)(ptr + sizeof(void*))) = 0;
+        break;
+      }
+      case 1: {
+        *((int8_t*)(ptr + sizeof(void*))) = 1;
+        break;
+      }
+      case 2: {
+        *((int8_t*)(ptr + sizeof(void*))) = 2;
+        break;
+      }
+      case 3: {
+        const int32_t *payload22 = &((*payload18).kind).val.other;
+        *((int8_t*)(ptr + sizeof(void*))) = 3;
+        *((int32_t*)(ptr + (4+1*sizeof(void*)))) = *payload22;
+        break;
+      }
     }
+    *((size_t*)(ptr + (8+2*sizeof(void*)))) = ((*payload18).message).len;
+    *((uint8_t **)(ptr + (8+1*sizeof(void*)))) = (uint8_t *) ((*payload18).message).ptr;
     if (((*payload18).data).is_some) {
-      const wharf_plugin_types_json_t *payload22 = &((*payload18).data).val;
+      const wharf_plugin_types_json_t *payload24 = &((*payload18).data).val;
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 1;
-      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload22).len;
-      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload22).ptr;
+      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload24).len;
+      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload24).ptr;
     } else {
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 0;
     }
@@ -4784,54 +4823,113 @@ uint8_t * __wasm_export_exports_wharf_plugin_tools_list_tools(void) {
 }
 
 __attribute__((__export_name__("wharf:plugin/tools@0.1.0#call-tool")))
-uint8_t * __wasm_export_exports_wharf_plugin_tools_call_tool(uint8_t * arg, size_t arg0, uint8_t * arg1, size_t arg2, uint8_t * arg3, size_t arg4, int32_t arg5, uint8_t * arg6, size_t arg7, int32_t arg8, uint8_t * arg9, size_t arg10) {
-  plugin_option_list_u8_t option11;
-  switch (arg5) {
+uint8_t * __wasm_export_exports_wharf_plugin_tools_call_tool(uint8_t * arg) {
+  plugin_option_list_u8_t option0;
+  switch ((int32_t) *((uint8_t*) (arg + (6*sizeof(void*))))) {
     case 0: {
-      option11.is_some = false;
+      option0.is_some = false;
       break;
     }
     case 1: {
-      option11.is_some = true;
-      option11.val = (plugin_list_u8_t) { (uint8_t*)(arg6), (arg7) };
+      option0.is_some = true;
+      option0.val = (plugin_list_u8_t) { (uint8_t*)(*((uint8_t **) (arg + (7*sizeof(void*))))), (*((size_t*) (arg + (8*sizeof(void*))))) };
       break;
     }
   }
-  plugin_string_t arg12 = (plugin_string_t) { (uint8_t*)(arg), (arg0) };
-  exports_wharf_plugin_tools_json_t arg13 = (plugin_string_t) { (uint8_t*)(arg1), (arg2) };
-  exports_wharf_plugin_tools_context_t arg14 = (wharf_plugin_types_context_t) {
-    (wharf_plugin_types_list_tuple2_string_answer_t) (wharf_plugin_types_list_tuple2_string_answer_t) { (wharf_plugin_types_tuple2_string_answer_t*)(arg3), (arg4) },
-    (plugin_option_list_u8_t) option11,
-    (wharf_plugin_types_abilities_t) arg8,
-    (wharf_plugin_types_json_t) (plugin_string_t) { (uint8_t*)(arg9), (arg10) },
+  wharf_plugin_types_option_client_info_t option2;
+  switch ((int32_t) *((uint8_t*) (arg + (11*sizeof(void*))))) {
+    case 0: {
+      option2.is_some = false;
+      break;
+    }
+    case 1: {
+      option2.is_some = true;
+      plugin_option_string_t option1;
+      switch ((int32_t) *((uint8_t*) (arg + (16*sizeof(void*))))) {
+        case 0: {
+          option1.is_some = false;
+          break;
+        }
+        case 1: {
+          option1.is_some = true;
+          option1.val = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (17*sizeof(void*))))), (*((size_t*) (arg + (18*sizeof(void*))))) };
+          break;
+        }
+      }
+
+      option2.val = (wharf_plugin_types_client_info_t) {
+        (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (12*sizeof(void*))))), (*((size_t*) (arg + (13*sizeof(void*))))) },
+        (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (14*sizeof(void*))))), (*((size_t*) (arg + (15*sizeof(void*))))) },
+        (plugin_option_string_t) option1,
+      };
+      break;
+    }
+  }
+  plugin_option_string_t option3;
+  switch ((int32_t) *((uint8_t*) (arg + (19*sizeof(void*))))) {
+    case 0: {
+      option3.is_some = false;
+      break;
+    }
+    case 1: {
+      option3.is_some = true;
+      option3.val = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (20*sizeof(void*))))), (*((size_t*) (arg + (21*sizeof(void*))))) };
+      break;
+    }
+  }
+  plugin_string_t arg4 = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + 0))), (*((size_t*) (arg + sizeof(void*)))) };
+  exports_wharf_plugin_tools_json_t arg5 = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (2*sizeof(void*))))), (*((size_t*) (arg + (3*sizeof(void*))))) };
+  exports_wharf_plugin_tools_context_t arg6 = (wharf_plugin_types_context_t) {
+    (wharf_plugin_types_list_tuple2_string_answer_t) (wharf_plugin_types_list_tuple2_string_answer_t) { (wharf_plugin_types_tuple2_string_answer_t*)(*((uint8_t **) (arg + (4*sizeof(void*))))), (*((size_t*) (arg + (5*sizeof(void*))))) },
+    (plugin_option_list_u8_t) option0,
+    (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (9*sizeof(void*))))), (*((size_t*) (arg + (10*sizeof(void*))))) },
+    (wharf_plugin_types_option_client_info_t) option2,
+    (plugin_option_string_t) option3,
+    (wharf_plugin_types_client_capabilities_t) (int32_t) *((uint8_t*) (arg + (22*sizeof(void*)))),
+    (wharf_plugin_types_reports_t) (int32_t) *((uint8_t*) (arg + (1+22*sizeof(void*)))),
+    (wharf_plugin_types_json_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (23*sizeof(void*))))), (*((size_t*) (arg + (24*sizeof(void*))))) },
   };
   exports_wharf_plugin_tools_result_tool_outcome_failure_t ret;
   exports_wharf_plugin_tools_tool_outcome_t ok;
   exports_wharf_plugin_tools_failure_t err;
-  ret.is_err = !exports_wharf_plugin_tools_call_tool(&arg12, &arg13, &arg14, &ok, &err);
+  ret.is_err = !exports_wharf_plugin_tools_call_tool(&arg4, &arg5, &arg6, &ok, &err);
   if (ret.is_err) {
     ret.val.err = err;
   }
   if (!ret.is_err) {
     ret.val.ok = ok;
   }
+  free(arg);
   uint8_t *ptr = (uint8_t *) &RET_AREA;
   if ((ret).is_err) {
-    const exports_wharf_plugin_tools_failure_t *payload45 = &(ret).val.err;*((int8_t*)(ptr + 0)) = 1;
-    *((size_t*)(ptr + (2*sizeof(void*)))) = ((*payload45).message).len;
-    *((uint8_t **)(ptr + sizeof(void*))) = (uint8_t *) ((*payload45).message).ptr;
-    if (((*payload45).code).is_some) {
-      const int32_t *payload47 = &((*payload45).code).val;
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 1;
-      *((int32_t*)(ptr + (4+3*sizeof(void*)))) = *payload47;
-    } else {
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 0;
+    const exports_wharf_plugin_tools_failure_t *payload37 = &(ret).val.err;*((int8_t*)(ptr + 0)) = 1;
+    switch ((int32_t) ((*payload37).kind).tag) {
+      case 0: {
+        *((int8_t*)(ptr + sizeof(void*))) = 0;
+        break;
+      }
+      case 1: {
+        *((int8_t*)(ptr + sizeof(void*))) = 1;
+        break;
+      }
+      case 2: {
+        *((int8_t*)(ptr + sizeof(void*))) = 2;
+        break;
+      }
+      case 3: {
+        const int32_t *payload41 = &((*payload37).kind).val.other;
+        *((int8_t*)(ptr + sizeof(void*))) = 3;
+        *((int32_t*)(ptr + (4+1*sizeof(void*)))) = *payload41;
+        break;
+      }
     }
-    if (((*payload45).data).is_some) {
-      const wharf_plugin_types_json_t *payload49 = &((*payload45).data).val;
+    *((size_t*)(ptr + (8+2*sizeof(void*)))) = ((*payload37).message).len;
+    *((uint8_t **)(ptr + (8+1*sizeof(void*)))) = (uint8_t *) ((*payload37).message).ptr;
+    if (((*payload37).data).is_some) {
+      const wharf_plugin_types_json_t *payload43 = &((*payload37).data).val;
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 1;
-      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload49).len;
-      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload49).ptr;
+      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload43).len;
+      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload43).ptr;
     } else {
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 0;
     }
@@ -4839,53 +4937,53 @@ uint8_t * __wasm_export_exports_wharf_plugin_tools_call_tool(uint8_t * arg, size
     const exports_wharf_plugin_tools_tool_outcome_t *payload = &(ret).val.ok;*((int8_t*)(ptr + 0)) = 0;
     switch ((int32_t) (*payload).tag) {
       case 0: {
-        const plugin_string_t *payload15 = &(*payload).val.text;
+        const plugin_string_t *payload7 = &(*payload).val.text;
         *((int8_t*)(ptr + sizeof(void*))) = 0;
-        *((size_t*)(ptr + (3*sizeof(void*)))) = (*payload15).len;
-        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) (*payload15).ptr;
+        *((size_t*)(ptr + (3*sizeof(void*)))) = (*payload7).len;
+        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) (*payload7).ptr;
         break;
       }
       case 1: {
-        const exports_wharf_plugin_tools_json_t *payload16 = &(*payload).val.structured;
+        const exports_wharf_plugin_tools_json_t *payload8 = &(*payload).val.structured;
         *((int8_t*)(ptr + sizeof(void*))) = 1;
-        *((size_t*)(ptr + (3*sizeof(void*)))) = (*payload16).len;
-        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) (*payload16).ptr;
+        *((size_t*)(ptr + (3*sizeof(void*)))) = (*payload8).len;
+        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) (*payload8).ptr;
         break;
       }
       case 2: {
-        const exports_wharf_plugin_tools_tool_result_t *payload17 = &(*payload).val.done;
+        const exports_wharf_plugin_tools_tool_result_t *payload9 = &(*payload).val.done;
         *((int8_t*)(ptr + sizeof(void*))) = 2;
-        *((size_t*)(ptr + (3*sizeof(void*)))) = ((*payload17).content).len;
-        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) ((*payload17).content).ptr;
-        if (((*payload17).structured).is_some) {
-          const exports_wharf_plugin_tools_json_t *payload35 = &((*payload17).structured).val;
+        *((size_t*)(ptr + (3*sizeof(void*)))) = ((*payload9).content).len;
+        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) ((*payload9).content).ptr;
+        if (((*payload9).structured).is_some) {
+          const exports_wharf_plugin_tools_json_t *payload27 = &((*payload9).structured).val;
           *((int8_t*)(ptr + (4*sizeof(void*)))) = 1;
-          *((size_t*)(ptr + (6*sizeof(void*)))) = (*payload35).len;
-          *((uint8_t **)(ptr + (5*sizeof(void*)))) = (uint8_t *) (*payload35).ptr;
+          *((size_t*)(ptr + (6*sizeof(void*)))) = (*payload27).len;
+          *((uint8_t **)(ptr + (5*sizeof(void*)))) = (uint8_t *) (*payload27).ptr;
         } else {
           *((int8_t*)(ptr + (4*sizeof(void*)))) = 0;
         }
-        *((int8_t*)(ptr + (7*sizeof(void*)))) = (*payload17).is_error;
-        if (((*payload17).more).is_some) {
-          const exports_wharf_plugin_tools_json_t *payload37 = &((*payload17).more).val;
+        *((int8_t*)(ptr + (7*sizeof(void*)))) = (*payload9).is_error;
+        if (((*payload9).more).is_some) {
+          const exports_wharf_plugin_tools_json_t *payload29 = &((*payload9).more).val;
           *((int8_t*)(ptr + (8*sizeof(void*)))) = 1;
-          *((size_t*)(ptr + (10*sizeof(void*)))) = (*payload37).len;
-          *((uint8_t **)(ptr + (9*sizeof(void*)))) = (uint8_t *) (*payload37).ptr;
+          *((size_t*)(ptr + (10*sizeof(void*)))) = (*payload29).len;
+          *((uint8_t **)(ptr + (9*sizeof(void*)))) = (uint8_t *) (*payload29).ptr;
         } else {
           *((int8_t*)(ptr + (8*sizeof(void*)))) = 0;
         }
         break;
       }
       case 3: {
-        const exports_wharf_plugin_tools_round_t *payload38 = &(*payload).val.ask;
+        const exports_wharf_plugin_tools_round_t *payload30 = &(*payload).val.ask;
         *((int8_t*)(ptr + sizeof(void*))) = 3;
-        *((size_t*)(ptr + (3*sizeof(void*)))) = ((*payload38).questions).len;
-        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) ((*payload38).questions).ptr;
-        if (((*payload38).state).is_some) {
-          const plugin_list_u8_t *payload44 = &((*payload38).state).val;
+        *((size_t*)(ptr + (3*sizeof(void*)))) = ((*payload30).questions).len;
+        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) ((*payload30).questions).ptr;
+        if (((*payload30).state).is_some) {
+          const plugin_list_u8_t *payload36 = &((*payload30).state).val;
           *((int8_t*)(ptr + (4*sizeof(void*)))) = 1;
-          *((size_t*)(ptr + (6*sizeof(void*)))) = (*payload44).len;
-          *((uint8_t **)(ptr + (5*sizeof(void*)))) = (uint8_t *) (*payload44).ptr;
+          *((size_t*)(ptr + (6*sizeof(void*)))) = (*payload36).len;
+          *((uint8_t **)(ptr + (5*sizeof(void*)))) = (uint8_t *) (*payload36).ptr;
         } else {
           *((int8_t*)(ptr + (4*sizeof(void*)))) = 0;
         }
@@ -4911,20 +5009,33 @@ uint8_t * __wasm_export_exports_wharf_plugin_resources_list_resources(void) {
   uint8_t *ptr = (uint8_t *) &RET_AREA;
   if ((ret).is_err) {
     const exports_wharf_plugin_resources_failure_t *payload6 = &(ret).val.err;*((int8_t*)(ptr + 0)) = 1;
-    *((size_t*)(ptr + (2*sizeof(void*)))) = ((*payload6).message).len;
-    *((uint8_t **)(ptr + sizeof(void*))) = (uint8_t *) ((*payload6).message).ptr;
-    if (((*payload6).code).is_some) {
-      const int32_t *payload8 = &((*payload6).code).val;
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 1;
-      *((int32_t*)(ptr + (4+3*sizeof(void*)))) = *payload8;
-    } else {
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 0;
+    switch ((int32_t) ((*payload6).kind).tag) {
+      case 0: {
+        *((int8_t*)(ptr + sizeof(void*))) = 0;
+        break;
+      }
+      case 1: {
+        *((int8_t*)(ptr + sizeof(void*))) = 1;
+        break;
+      }
+      case 2: {
+        *((int8_t*)(ptr + sizeof(void*))) = 2;
+        break;
+      }
+      case 3: {
+        const int32_t *payload10 = &((*payload6).kind).val.other;
+        *((int8_t*)(ptr + sizeof(void*))) = 3;
+        *((int32_t*)(ptr + (4+1*sizeof(void*)))) = *payload10;
+        break;
+      }
     }
+    *((size_t*)(ptr + (8+2*sizeof(void*)))) = ((*payload6).message).len;
+    *((uint8_t **)(ptr + (8+1*sizeof(void*)))) = (uint8_t *) ((*payload6).message).ptr;
     if (((*payload6).data).is_some) {
-      const wharf_plugin_types_json_t *payload10 = &((*payload6).data).val;
+      const wharf_plugin_types_json_t *payload12 = &((*payload6).data).val;
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 1;
-      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload10).len;
-      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload10).ptr;
+      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload12).len;
+      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload12).ptr;
     } else {
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 0;
     }
@@ -4951,20 +5062,33 @@ uint8_t * __wasm_export_exports_wharf_plugin_resources_list_templates(void) {
   uint8_t *ptr = (uint8_t *) &RET_AREA;
   if ((ret).is_err) {
     const exports_wharf_plugin_resources_failure_t *payload6 = &(ret).val.err;*((int8_t*)(ptr + 0)) = 1;
-    *((size_t*)(ptr + (2*sizeof(void*)))) = ((*payload6).message).len;
-    *((uint8_t **)(ptr + sizeof(void*))) = (uint8_t *) ((*payload6).message).ptr;
-    if (((*payload6).code).is_some) {
-      const int32_t *payload8 = &((*payload6).code).val;
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 1;
-      *((int32_t*)(ptr + (4+3*sizeof(void*)))) = *payload8;
-    } else {
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 0;
+    switch ((int32_t) ((*payload6).kind).tag) {
+      case 0: {
+        *((int8_t*)(ptr + sizeof(void*))) = 0;
+        break;
+      }
+      case 1: {
+        *((int8_t*)(ptr + sizeof(void*))) = 1;
+        break;
+      }
+      case 2: {
+        *((int8_t*)(ptr + sizeof(void*))) = 2;
+        break;
+      }
+      case 3: {
+        const int32_t *payload10 = &((*payload6).kind).val.other;
+        *((int8_t*)(ptr + sizeof(void*))) = 3;
+        *((int32_t*)(ptr + (4+1*sizeof(void*)))) = *payload10;
+        break;
+      }
     }
+    *((size_t*)(ptr + (8+2*sizeof(void*)))) = ((*payload6).message).len;
+    *((uint8_t **)(ptr + (8+1*sizeof(void*)))) = (uint8_t *) ((*payload6).message).ptr;
     if (((*payload6).data).is_some) {
-      const wharf_plugin_types_json_t *payload10 = &((*payload6).data).val;
+      const wharf_plugin_types_json_t *payload12 = &((*payload6).data).val;
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 1;
-      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload10).len;
-      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload10).ptr;
+      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload12).len;
+      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload12).ptr;
     } else {
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 0;
     }
@@ -4977,53 +5101,112 @@ uint8_t * __wasm_export_exports_wharf_plugin_resources_list_templates(void) {
 }
 
 __attribute__((__export_name__("wharf:plugin/resources@0.1.0#read-resource")))
-uint8_t * __wasm_export_exports_wharf_plugin_resources_read_resource(uint8_t * arg, size_t arg0, uint8_t * arg1, size_t arg2, int32_t arg3, uint8_t * arg4, size_t arg5, int32_t arg6, uint8_t * arg7, size_t arg8) {
-  plugin_option_list_u8_t option9;
-  switch (arg3) {
+uint8_t * __wasm_export_exports_wharf_plugin_resources_read_resource(uint8_t * arg) {
+  plugin_option_list_u8_t option0;
+  switch ((int32_t) *((uint8_t*) (arg + (4*sizeof(void*))))) {
     case 0: {
-      option9.is_some = false;
+      option0.is_some = false;
       break;
     }
     case 1: {
-      option9.is_some = true;
-      option9.val = (plugin_list_u8_t) { (uint8_t*)(arg4), (arg5) };
+      option0.is_some = true;
+      option0.val = (plugin_list_u8_t) { (uint8_t*)(*((uint8_t **) (arg + (5*sizeof(void*))))), (*((size_t*) (arg + (6*sizeof(void*))))) };
       break;
     }
   }
-  plugin_string_t arg10 = (plugin_string_t) { (uint8_t*)(arg), (arg0) };
-  exports_wharf_plugin_resources_context_t arg11 = (wharf_plugin_types_context_t) {
-    (wharf_plugin_types_list_tuple2_string_answer_t) (wharf_plugin_types_list_tuple2_string_answer_t) { (wharf_plugin_types_tuple2_string_answer_t*)(arg1), (arg2) },
-    (plugin_option_list_u8_t) option9,
-    (wharf_plugin_types_abilities_t) arg6,
-    (wharf_plugin_types_json_t) (plugin_string_t) { (uint8_t*)(arg7), (arg8) },
+  wharf_plugin_types_option_client_info_t option2;
+  switch ((int32_t) *((uint8_t*) (arg + (9*sizeof(void*))))) {
+    case 0: {
+      option2.is_some = false;
+      break;
+    }
+    case 1: {
+      option2.is_some = true;
+      plugin_option_string_t option1;
+      switch ((int32_t) *((uint8_t*) (arg + (14*sizeof(void*))))) {
+        case 0: {
+          option1.is_some = false;
+          break;
+        }
+        case 1: {
+          option1.is_some = true;
+          option1.val = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (15*sizeof(void*))))), (*((size_t*) (arg + (16*sizeof(void*))))) };
+          break;
+        }
+      }
+
+      option2.val = (wharf_plugin_types_client_info_t) {
+        (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (10*sizeof(void*))))), (*((size_t*) (arg + (11*sizeof(void*))))) },
+        (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (12*sizeof(void*))))), (*((size_t*) (arg + (13*sizeof(void*))))) },
+        (plugin_option_string_t) option1,
+      };
+      break;
+    }
+  }
+  plugin_option_string_t option3;
+  switch ((int32_t) *((uint8_t*) (arg + (17*sizeof(void*))))) {
+    case 0: {
+      option3.is_some = false;
+      break;
+    }
+    case 1: {
+      option3.is_some = true;
+      option3.val = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (18*sizeof(void*))))), (*((size_t*) (arg + (19*sizeof(void*))))) };
+      break;
+    }
+  }
+  plugin_string_t arg4 = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + 0))), (*((size_t*) (arg + sizeof(void*)))) };
+  exports_wharf_plugin_resources_context_t arg5 = (wharf_plugin_types_context_t) {
+    (wharf_plugin_types_list_tuple2_string_answer_t) (wharf_plugin_types_list_tuple2_string_answer_t) { (wharf_plugin_types_tuple2_string_answer_t*)(*((uint8_t **) (arg + (2*sizeof(void*))))), (*((size_t*) (arg + (3*sizeof(void*))))) },
+    (plugin_option_list_u8_t) option0,
+    (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (7*sizeof(void*))))), (*((size_t*) (arg + (8*sizeof(void*))))) },
+    (wharf_plugin_types_option_client_info_t) option2,
+    (plugin_option_string_t) option3,
+    (wharf_plugin_types_client_capabilities_t) (int32_t) *((uint8_t*) (arg + (20*sizeof(void*)))),
+    (wharf_plugin_types_reports_t) (int32_t) *((uint8_t*) (arg + (1+20*sizeof(void*)))),
+    (wharf_plugin_types_json_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (21*sizeof(void*))))), (*((size_t*) (arg + (22*sizeof(void*))))) },
   };
   exports_wharf_plugin_resources_result_read_outcome_failure_t ret;
   exports_wharf_plugin_resources_read_outcome_t ok;
   exports_wharf_plugin_resources_failure_t err;
-  ret.is_err = !exports_wharf_plugin_resources_read_resource(&arg10, &arg11, &ok, &err);
+  ret.is_err = !exports_wharf_plugin_resources_read_resource(&arg4, &arg5, &ok, &err);
   if (ret.is_err) {
     ret.val.err = err;
   }
   if (!ret.is_err) {
     ret.val.ok = ok;
   }
+  free(arg);
   uint8_t *ptr = (uint8_t *) &RET_AREA;
   if ((ret).is_err) {
-    const exports_wharf_plugin_resources_failure_t *payload27 = &(ret).val.err;*((int8_t*)(ptr + 0)) = 1;
-    *((size_t*)(ptr + (2*sizeof(void*)))) = ((*payload27).message).len;
-    *((uint8_t **)(ptr + sizeof(void*))) = (uint8_t *) ((*payload27).message).ptr;
-    if (((*payload27).code).is_some) {
-      const int32_t *payload29 = &((*payload27).code).val;
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 1;
-      *((int32_t*)(ptr + (4+3*sizeof(void*)))) = *payload29;
-    } else {
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 0;
+    const exports_wharf_plugin_resources_failure_t *payload21 = &(ret).val.err;*((int8_t*)(ptr + 0)) = 1;
+    switch ((int32_t) ((*payload21).kind).tag) {
+      case 0: {
+        *((int8_t*)(ptr + sizeof(void*))) = 0;
+        break;
+      }
+      case 1: {
+        *((int8_t*)(ptr + sizeof(void*))) = 1;
+        break;
+      }
+      case 2: {
+        *((int8_t*)(ptr + sizeof(void*))) = 2;
+        break;
+      }
+      case 3: {
+        const int32_t *payload25 = &((*payload21).kind).val.other;
+        *((int8_t*)(ptr + sizeof(void*))) = 3;
+        *((int32_t*)(ptr + (4+1*sizeof(void*)))) = *payload25;
+        break;
+      }
     }
-    if (((*payload27).data).is_some) {
-      const wharf_plugin_types_json_t *payload31 = &((*payload27).data).val;
+    *((size_t*)(ptr + (8+2*sizeof(void*)))) = ((*payload21).message).len;
+    *((uint8_t **)(ptr + (8+1*sizeof(void*)))) = (uint8_t *) ((*payload21).message).ptr;
+    if (((*payload21).data).is_some) {
+      const wharf_plugin_types_json_t *payload27 = &((*payload21).data).val;
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 1;
-      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload31).len;
-      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload31).ptr;
+      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload27).len;
+      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload27).ptr;
     } else {
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 0;
     }
@@ -5031,29 +5214,29 @@ uint8_t * __wasm_export_exports_wharf_plugin_resources_read_resource(uint8_t * a
     const exports_wharf_plugin_resources_read_outcome_t *payload = &(ret).val.ok;*((int8_t*)(ptr + 0)) = 0;
     switch ((int32_t) (*payload).tag) {
       case 0: {
-        const plugin_string_t *payload12 = &(*payload).val.text;
+        const plugin_string_t *payload6 = &(*payload).val.text;
         *((int8_t*)(ptr + sizeof(void*))) = 0;
-        *((size_t*)(ptr + (3*sizeof(void*)))) = (*payload12).len;
-        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) (*payload12).ptr;
+        *((size_t*)(ptr + (3*sizeof(void*)))) = (*payload6).len;
+        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) (*payload6).ptr;
         break;
       }
       case 1: {
-        const exports_wharf_plugin_resources_list_resource_contents_t *payload13 = &(*payload).val.done;
+        const exports_wharf_plugin_resources_list_resource_contents_t *payload7 = &(*payload).val.done;
         *((int8_t*)(ptr + sizeof(void*))) = 1;
-        *((size_t*)(ptr + (3*sizeof(void*)))) = (*payload13).len;
-        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) (*payload13).ptr;
+        *((size_t*)(ptr + (3*sizeof(void*)))) = (*payload7).len;
+        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) (*payload7).ptr;
         break;
       }
       case 2: {
-        const exports_wharf_plugin_resources_round_t *payload20 = &(*payload).val.ask;
+        const exports_wharf_plugin_resources_round_t *payload14 = &(*payload).val.ask;
         *((int8_t*)(ptr + sizeof(void*))) = 2;
-        *((size_t*)(ptr + (3*sizeof(void*)))) = ((*payload20).questions).len;
-        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) ((*payload20).questions).ptr;
-        if (((*payload20).state).is_some) {
-          const plugin_list_u8_t *payload26 = &((*payload20).state).val;
+        *((size_t*)(ptr + (3*sizeof(void*)))) = ((*payload14).questions).len;
+        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) ((*payload14).questions).ptr;
+        if (((*payload14).state).is_some) {
+          const plugin_list_u8_t *payload20 = &((*payload14).state).val;
           *((int8_t*)(ptr + (4*sizeof(void*)))) = 1;
-          *((size_t*)(ptr + (6*sizeof(void*)))) = (*payload26).len;
-          *((uint8_t **)(ptr + (5*sizeof(void*)))) = (uint8_t *) (*payload26).ptr;
+          *((size_t*)(ptr + (6*sizeof(void*)))) = (*payload20).len;
+          *((uint8_t **)(ptr + (5*sizeof(void*)))) = (uint8_t *) (*payload20).ptr;
         } else {
           *((int8_t*)(ptr + (4*sizeof(void*)))) = 0;
         }
@@ -5079,20 +5262,33 @@ uint8_t * __wasm_export_exports_wharf_plugin_prompts_list_prompts(void) {
   uint8_t *ptr = (uint8_t *) &RET_AREA;
   if ((ret).is_err) {
     const exports_wharf_plugin_prompts_failure_t *payload6 = &(ret).val.err;*((int8_t*)(ptr + 0)) = 1;
-    *((size_t*)(ptr + (2*sizeof(void*)))) = ((*payload6).message).len;
-    *((uint8_t **)(ptr + sizeof(void*))) = (uint8_t *) ((*payload6).message).ptr;
-    if (((*payload6).code).is_some) {
-      const int32_t *payload8 = &((*payload6).code).val;
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 1;
-      *((int32_t*)(ptr + (4+3*sizeof(void*)))) = *payload8;
-    } else {
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 0;
+    switch ((int32_t) ((*payload6).kind).tag) {
+      case 0: {
+        *((int8_t*)(ptr + sizeof(void*))) = 0;
+        break;
+      }
+      case 1: {
+        *((int8_t*)(ptr + sizeof(void*))) = 1;
+        break;
+      }
+      case 2: {
+        *((int8_t*)(ptr + sizeof(void*))) = 2;
+        break;
+      }
+      case 3: {
+        const int32_t *payload10 = &((*payload6).kind).val.other;
+        *((int8_t*)(ptr + sizeof(void*))) = 3;
+        *((int32_t*)(ptr + (4+1*sizeof(void*)))) = *payload10;
+        break;
+      }
     }
+    *((size_t*)(ptr + (8+2*sizeof(void*)))) = ((*payload6).message).len;
+    *((uint8_t **)(ptr + (8+1*sizeof(void*)))) = (uint8_t *) ((*payload6).message).ptr;
     if (((*payload6).data).is_some) {
-      const wharf_plugin_types_json_t *payload10 = &((*payload6).data).val;
+      const wharf_plugin_types_json_t *payload12 = &((*payload6).data).val;
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 1;
-      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload10).len;
-      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload10).ptr;
+      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload12).len;
+      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload12).ptr;
     } else {
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 0;
     }
@@ -5105,54 +5301,113 @@ uint8_t * __wasm_export_exports_wharf_plugin_prompts_list_prompts(void) {
 }
 
 __attribute__((__export_name__("wharf:plugin/prompts@0.1.0#get-prompt")))
-uint8_t * __wasm_export_exports_wharf_plugin_prompts_get_prompt(uint8_t * arg, size_t arg0, uint8_t * arg1, size_t arg2, uint8_t * arg3, size_t arg4, int32_t arg5, uint8_t * arg6, size_t arg7, int32_t arg8, uint8_t * arg9, size_t arg10) {
-  plugin_option_list_u8_t option11;
-  switch (arg5) {
+uint8_t * __wasm_export_exports_wharf_plugin_prompts_get_prompt(uint8_t * arg) {
+  plugin_option_list_u8_t option0;
+  switch ((int32_t) *((uint8_t*) (arg + (6*sizeof(void*))))) {
     case 0: {
-      option11.is_some = false;
+      option0.is_some = false;
       break;
     }
     case 1: {
-      option11.is_some = true;
-      option11.val = (plugin_list_u8_t) { (uint8_t*)(arg6), (arg7) };
+      option0.is_some = true;
+      option0.val = (plugin_list_u8_t) { (uint8_t*)(*((uint8_t **) (arg + (7*sizeof(void*))))), (*((size_t*) (arg + (8*sizeof(void*))))) };
       break;
     }
   }
-  plugin_string_t arg12 = (plugin_string_t) { (uint8_t*)(arg), (arg0) };
-  plugin_list_tuple2_string_string_t arg13 = (plugin_list_tuple2_string_string_t) { (plugin_tuple2_string_string_t*)(arg1), (arg2) };
-  exports_wharf_plugin_prompts_context_t arg14 = (wharf_plugin_types_context_t) {
-    (wharf_plugin_types_list_tuple2_string_answer_t) (wharf_plugin_types_list_tuple2_string_answer_t) { (wharf_plugin_types_tuple2_string_answer_t*)(arg3), (arg4) },
-    (plugin_option_list_u8_t) option11,
-    (wharf_plugin_types_abilities_t) arg8,
-    (wharf_plugin_types_json_t) (plugin_string_t) { (uint8_t*)(arg9), (arg10) },
+  wharf_plugin_types_option_client_info_t option2;
+  switch ((int32_t) *((uint8_t*) (arg + (11*sizeof(void*))))) {
+    case 0: {
+      option2.is_some = false;
+      break;
+    }
+    case 1: {
+      option2.is_some = true;
+      plugin_option_string_t option1;
+      switch ((int32_t) *((uint8_t*) (arg + (16*sizeof(void*))))) {
+        case 0: {
+          option1.is_some = false;
+          break;
+        }
+        case 1: {
+          option1.is_some = true;
+          option1.val = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (17*sizeof(void*))))), (*((size_t*) (arg + (18*sizeof(void*))))) };
+          break;
+        }
+      }
+
+      option2.val = (wharf_plugin_types_client_info_t) {
+        (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (12*sizeof(void*))))), (*((size_t*) (arg + (13*sizeof(void*))))) },
+        (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (14*sizeof(void*))))), (*((size_t*) (arg + (15*sizeof(void*))))) },
+        (plugin_option_string_t) option1,
+      };
+      break;
+    }
+  }
+  plugin_option_string_t option3;
+  switch ((int32_t) *((uint8_t*) (arg + (19*sizeof(void*))))) {
+    case 0: {
+      option3.is_some = false;
+      break;
+    }
+    case 1: {
+      option3.is_some = true;
+      option3.val = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (20*sizeof(void*))))), (*((size_t*) (arg + (21*sizeof(void*))))) };
+      break;
+    }
+  }
+  plugin_string_t arg4 = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + 0))), (*((size_t*) (arg + sizeof(void*)))) };
+  plugin_list_tuple2_string_string_t arg5 = (plugin_list_tuple2_string_string_t) { (plugin_tuple2_string_string_t*)(*((uint8_t **) (arg + (2*sizeof(void*))))), (*((size_t*) (arg + (3*sizeof(void*))))) };
+  exports_wharf_plugin_prompts_context_t arg6 = (wharf_plugin_types_context_t) {
+    (wharf_plugin_types_list_tuple2_string_answer_t) (wharf_plugin_types_list_tuple2_string_answer_t) { (wharf_plugin_types_tuple2_string_answer_t*)(*((uint8_t **) (arg + (4*sizeof(void*))))), (*((size_t*) (arg + (5*sizeof(void*))))) },
+    (plugin_option_list_u8_t) option0,
+    (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (9*sizeof(void*))))), (*((size_t*) (arg + (10*sizeof(void*))))) },
+    (wharf_plugin_types_option_client_info_t) option2,
+    (plugin_option_string_t) option3,
+    (wharf_plugin_types_client_capabilities_t) (int32_t) *((uint8_t*) (arg + (22*sizeof(void*)))),
+    (wharf_plugin_types_reports_t) (int32_t) *((uint8_t*) (arg + (1+22*sizeof(void*)))),
+    (wharf_plugin_types_json_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (23*sizeof(void*))))), (*((size_t*) (arg + (24*sizeof(void*))))) },
   };
   exports_wharf_plugin_prompts_result_prompt_outcome_failure_t ret;
   exports_wharf_plugin_prompts_prompt_outcome_t ok;
   exports_wharf_plugin_prompts_failure_t err;
-  ret.is_err = !exports_wharf_plugin_prompts_get_prompt(&arg12, &arg13, &arg14, &ok, &err);
+  ret.is_err = !exports_wharf_plugin_prompts_get_prompt(&arg4, &arg5, &arg6, &ok, &err);
   if (ret.is_err) {
     ret.val.err = err;
   }
   if (!ret.is_err) {
     ret.val.ok = ok;
   }
+  free(arg);
   uint8_t *ptr = (uint8_t *) &RET_AREA;
   if ((ret).is_err) {
-    const exports_wharf_plugin_prompts_failure_t *payload44 = &(ret).val.err;*((int8_t*)(ptr + 0)) = 1;
-    *((size_t*)(ptr + (2*sizeof(void*)))) = ((*payload44).message).len;
-    *((uint8_t **)(ptr + sizeof(void*))) = (uint8_t *) ((*payload44).message).ptr;
-    if (((*payload44).code).is_some) {
-      const int32_t *payload46 = &((*payload44).code).val;
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 1;
-      *((int32_t*)(ptr + (4+3*sizeof(void*)))) = *payload46;
-    } else {
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 0;
+    const exports_wharf_plugin_prompts_failure_t *payload36 = &(ret).val.err;*((int8_t*)(ptr + 0)) = 1;
+    switch ((int32_t) ((*payload36).kind).tag) {
+      case 0: {
+        *((int8_t*)(ptr + sizeof(void*))) = 0;
+        break;
+      }
+      case 1: {
+        *((int8_t*)(ptr + sizeof(void*))) = 1;
+        break;
+      }
+      case 2: {
+        *((int8_t*)(ptr + sizeof(void*))) = 2;
+        break;
+      }
+      case 3: {
+        const int32_t *payload40 = &((*payload36).kind).val.other;
+        *((int8_t*)(ptr + sizeof(void*))) = 3;
+        *((int32_t*)(ptr + (4+1*sizeof(void*)))) = *payload40;
+        break;
+      }
     }
-    if (((*payload44).data).is_some) {
-      const wharf_plugin_types_json_t *payload48 = &((*payload44).data).val;
+    *((size_t*)(ptr + (8+2*sizeof(void*)))) = ((*payload36).message).len;
+    *((uint8_t **)(ptr + (8+1*sizeof(void*)))) = (uint8_t *) ((*payload36).message).ptr;
+    if (((*payload36).data).is_some) {
+      const wharf_plugin_types_json_t *payload42 = &((*payload36).data).val;
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 1;
-      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload48).len;
-      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload48).ptr;
+      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload42).len;
+      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload42).ptr;
     } else {
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 0;
     }
@@ -5160,45 +5415,45 @@ uint8_t * __wasm_export_exports_wharf_plugin_prompts_get_prompt(uint8_t * arg, s
     const exports_wharf_plugin_prompts_prompt_outcome_t *payload = &(ret).val.ok;*((int8_t*)(ptr + 0)) = 0;
     switch ((int32_t) (*payload).tag) {
       case 0: {
-        const plugin_string_t *payload15 = &(*payload).val.text;
+        const plugin_string_t *payload7 = &(*payload).val.text;
         *((int8_t*)(ptr + sizeof(void*))) = 0;
-        *((size_t*)(ptr + (3*sizeof(void*)))) = (*payload15).len;
-        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) (*payload15).ptr;
+        *((size_t*)(ptr + (3*sizeof(void*)))) = (*payload7).len;
+        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) (*payload7).ptr;
         break;
       }
       case 1: {
-        const exports_wharf_plugin_prompts_prompt_result_t *payload16 = &(*payload).val.done;
+        const exports_wharf_plugin_prompts_prompt_result_t *payload8 = &(*payload).val.done;
         *((int8_t*)(ptr + sizeof(void*))) = 1;
-        if (((*payload16).description).is_some) {
-          const plugin_string_t *payload18 = &((*payload16).description).val;
+        if (((*payload8).description).is_some) {
+          const plugin_string_t *payload10 = &((*payload8).description).val;
           *((int8_t*)(ptr + (2*sizeof(void*)))) = 1;
-          *((size_t*)(ptr + (4*sizeof(void*)))) = (*payload18).len;
-          *((uint8_t **)(ptr + (3*sizeof(void*)))) = (uint8_t *) (*payload18).ptr;
+          *((size_t*)(ptr + (4*sizeof(void*)))) = (*payload10).len;
+          *((uint8_t **)(ptr + (3*sizeof(void*)))) = (uint8_t *) (*payload10).ptr;
         } else {
           *((int8_t*)(ptr + (2*sizeof(void*)))) = 0;
         }
-        *((size_t*)(ptr + (6*sizeof(void*)))) = ((*payload16).messages).len;
-        *((uint8_t **)(ptr + (5*sizeof(void*)))) = (uint8_t *) ((*payload16).messages).ptr;
-        if (((*payload16).more).is_some) {
-          const exports_wharf_plugin_prompts_json_t *payload36 = &((*payload16).more).val;
+        *((size_t*)(ptr + (6*sizeof(void*)))) = ((*payload8).messages).len;
+        *((uint8_t **)(ptr + (5*sizeof(void*)))) = (uint8_t *) ((*payload8).messages).ptr;
+        if (((*payload8).more).is_some) {
+          const exports_wharf_plugin_prompts_json_t *payload28 = &((*payload8).more).val;
           *((int8_t*)(ptr + (7*sizeof(void*)))) = 1;
-          *((size_t*)(ptr + (9*sizeof(void*)))) = (*payload36).len;
-          *((uint8_t **)(ptr + (8*sizeof(void*)))) = (uint8_t *) (*payload36).ptr;
+          *((size_t*)(ptr + (9*sizeof(void*)))) = (*payload28).len;
+          *((uint8_t **)(ptr + (8*sizeof(void*)))) = (uint8_t *) (*payload28).ptr;
         } else {
           *((int8_t*)(ptr + (7*sizeof(void*)))) = 0;
         }
         break;
       }
       case 2: {
-        const exports_wharf_plugin_prompts_round_t *payload37 = &(*payload).val.ask;
+        const exports_wharf_plugin_prompts_round_t *payload29 = &(*payload).val.ask;
         *((int8_t*)(ptr + sizeof(void*))) = 2;
-        *((size_t*)(ptr + (3*sizeof(void*)))) = ((*payload37).questions).len;
-        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) ((*payload37).questions).ptr;
-        if (((*payload37).state).is_some) {
-          const plugin_list_u8_t *payload43 = &((*payload37).state).val;
+        *((size_t*)(ptr + (3*sizeof(void*)))) = ((*payload29).questions).len;
+        *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) ((*payload29).questions).ptr;
+        if (((*payload29).state).is_some) {
+          const plugin_list_u8_t *payload35 = &((*payload29).state).val;
           *((int8_t*)(ptr + (4*sizeof(void*)))) = 1;
-          *((size_t*)(ptr + (6*sizeof(void*)))) = (*payload43).len;
-          *((uint8_t **)(ptr + (5*sizeof(void*)))) = (uint8_t *) (*payload43).ptr;
+          *((size_t*)(ptr + (6*sizeof(void*)))) = (*payload35).len;
+          *((uint8_t **)(ptr + (5*sizeof(void*)))) = (uint8_t *) (*payload35).ptr;
         } else {
           *((int8_t*)(ptr + (4*sizeof(void*)))) = 0;
         }
@@ -5240,20 +5495,33 @@ uint8_t * __wasm_export_exports_wharf_plugin_completions_complete(int32_t arg, u
   uint8_t *ptr = (uint8_t *) &RET_AREA;
   if ((ret).is_err) {
     const exports_wharf_plugin_completions_failure_t *payload14 = &(ret).val.err;*((int8_t*)(ptr + 0)) = 1;
-    *((size_t*)(ptr + (2*sizeof(void*)))) = ((*payload14).message).len;
-    *((uint8_t **)(ptr + sizeof(void*))) = (uint8_t *) ((*payload14).message).ptr;
-    if (((*payload14).code).is_some) {
-      const int32_t *payload16 = &((*payload14).code).val;
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 1;
-      *((int32_t*)(ptr + (4+3*sizeof(void*)))) = *payload16;
-    } else {
-      *((int8_t*)(ptr + (3*sizeof(void*)))) = 0;
+    switch ((int32_t) ((*payload14).kind).tag) {
+      case 0: {
+        *((int8_t*)(ptr + sizeof(void*))) = 0;
+        break;
+      }
+      case 1: {
+        *((int8_t*)(ptr + sizeof(void*))) = 1;
+        break;
+      }
+      case 2: {
+        *((int8_t*)(ptr + sizeof(void*))) = 2;
+        break;
+      }
+      case 3: {
+        const int32_t *payload18 = &((*payload14).kind).val.other;
+        *((int8_t*)(ptr + sizeof(void*))) = 3;
+        *((int32_t*)(ptr + (4+1*sizeof(void*)))) = *payload18;
+        break;
+      }
     }
+    *((size_t*)(ptr + (8+2*sizeof(void*)))) = ((*payload14).message).len;
+    *((uint8_t **)(ptr + (8+1*sizeof(void*)))) = (uint8_t *) ((*payload14).message).ptr;
     if (((*payload14).data).is_some) {
-      const wharf_plugin_types_json_t *payload18 = &((*payload14).data).val;
+      const wharf_plugin_types_json_t *payload20 = &((*payload14).data).val;
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 1;
-      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload18).len;
-      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload18).ptr;
+      *((size_t*)(ptr + (8+5*sizeof(void*)))) = (*payload20).len;
+      *((uint8_t **)(ptr + (8+4*sizeof(void*)))) = (uint8_t *) (*payload20).ptr;
     } else {
       *((int8_t*)(ptr + (8+3*sizeof(void*)))) = 0;
     }

@@ -492,32 +492,32 @@ typedef struct wharf_plugin_types_content_t {
 // A complete MCP content block: for annotations, `_meta`, or kinds newer than this contract.
 #define WHARF_PLUGIN_TYPES_CONTENT_RAW 5
 
-// A form for the person to fill in. `schema`: a flat JSON Schema object, as MCP allows for elicitation.
+// A form for the person to fill in (elicitation in form mode). `schema`: a flat JSON Schema object, as MCP allows for elicitation.
 typedef struct wharf_plugin_types_form_t {
   plugin_string_t   message;
   wharf_plugin_types_json_t   schema;
 } wharf_plugin_types_form_t;
 
-// A page for the person to open in a browser, over https.
-typedef struct wharf_plugin_types_page_t {
+// A URL for the person to open in a browser, over https (elicitation in URL mode).
+typedef struct wharf_plugin_types_url_t {
   plugin_string_t   message;
   plugin_string_t   url;
-} wharf_plugin_types_page_t;
+} wharf_plugin_types_url_t;
 
 // A question that only the client can answer.
 typedef struct wharf_plugin_types_question_t {
   uint8_t tag;
   union {
     wharf_plugin_types_form_t     form;
-    wharf_plugin_types_page_t     page;
-    wharf_plugin_types_json_t     sample;
+    wharf_plugin_types_url_t     url;
+    wharf_plugin_types_json_t     sampling;
   } val;
 } wharf_plugin_types_question_t;
 
 #define WHARF_PLUGIN_TYPES_QUESTION_FORM 0
-#define WHARF_PLUGIN_TYPES_QUESTION_PAGE 1
+#define WHARF_PLUGIN_TYPES_QUESTION_URL 1
 // The parameters of `sampling/createMessage`.
-#define WHARF_PLUGIN_TYPES_QUESTION_SAMPLE 2
+#define WHARF_PLUGIN_TYPES_QUESTION_SAMPLING 2
 // The client's roots, as it spells them.
 #define WHARF_PLUGIN_TYPES_QUESTION_ROOTS 3
 
@@ -542,7 +542,7 @@ typedef struct wharf_plugin_types_answer_t {
   } val;
 } wharf_plugin_types_answer_t;
 
-// The values that the user entered, already validated against the form's schema; `{}` for a page.
+// The values that the user entered, already validated against the form's schema; `{}` for a URL.
 #define WHARF_PLUGIN_TYPES_ANSWER_ACCEPTED 0
 #define WHARF_PLUGIN_TYPES_ANSWER_DECLINED 1
 #define WHARF_PLUGIN_TYPES_ANSWER_CANCELLED 2
@@ -574,31 +574,53 @@ typedef struct wharf_plugin_types_round_t {
   plugin_option_list_u8_t   state;
 } wharf_plugin_types_round_t;
 
-typedef struct {
-  bool is_some;
-  int32_t val;
-} plugin_option_s32_t;
+// What went wrong. The host chooses the error that the client's revision of MCP has for it.
+typedef struct wharf_plugin_types_failure_kind_t {
+  uint8_t tag;
+  union {
+    int32_t     other;
+  } val;
+} wharf_plugin_types_failure_kind_t;
 
-// The reason why a call has no outcome. Without `code`, the operation itself failed: the client gets `isError: true` and
-// `message` from a tool call, and the JSON-RPC error -32603 from any other call. With `code`, the client gets a JSON-RPC
-// error of that code, message and data: -32602 for invalid parameters or an unknown name, -32002 for an unknown resource
-// (which the host translates for each MCP revision).
+// The operation itself failed. A tool call is answered with `isError: true` and the failure's message, which the model reads;
+// any other request with an internal error.
+#define WHARF_PLUGIN_TYPES_FAILURE_KIND_FAILED 0
+// The parameters are invalid for a reason that no schema says, or name a tool, prompt or argument that does not exist.
+#define WHARF_PLUGIN_TYPES_FAILURE_KIND_INVALID_PARAMS 1
+// There is no resource with this URI.
+#define WHARF_PLUGIN_TYPES_FAILURE_KIND_NOT_FOUND 2
+// An error code of the plugin's own, outside the range from -32768 to -32000, which is reserved. The host replaces a reserved
+// code by that of an internal error.
+#define WHARF_PLUGIN_TYPES_FAILURE_KIND_OTHER 3
+
+// The reason why a call has no outcome. With any kind except `failed`, the client gets a protocol error with this message and data.
 typedef struct wharf_plugin_types_failure_t {
+  wharf_plugin_types_failure_kind_t   kind;
   plugin_string_t   message;
-  plugin_option_s32_t   code;
   wharf_plugin_types_option_json_t   data;
 } wharf_plugin_types_failure_t;
 
-// The abilities of the client during this call.
-typedef uint8_t wharf_plugin_types_abilities_t;
+// The questions that a client can answer, as it declared in its capabilities.
+typedef uint8_t wharf_plugin_types_client_capabilities_t;
 
-#define WHARF_PLUGIN_TYPES_ABILITIES_FORM (1 << 0)
-#define WHARF_PLUGIN_TYPES_ABILITIES_PAGE (1 << 1)
-#define WHARF_PLUGIN_TYPES_ABILITIES_SAMPLING (1 << 2)
-#define WHARF_PLUGIN_TYPES_ABILITIES_SAMPLING_TOOLS (1 << 3)
-#define WHARF_PLUGIN_TYPES_ABILITIES_ROOTS (1 << 4)
-#define WHARF_PLUGIN_TYPES_ABILITIES_PROGRESS (1 << 5)
-#define WHARF_PLUGIN_TYPES_ABILITIES_LOG (1 << 6)
+#define WHARF_PLUGIN_TYPES_CLIENT_CAPABILITIES_FORM (1 << 0)
+#define WHARF_PLUGIN_TYPES_CLIENT_CAPABILITIES_URL (1 << 1)
+#define WHARF_PLUGIN_TYPES_CLIENT_CAPABILITIES_SAMPLING (1 << 2)
+#define WHARF_PLUGIN_TYPES_CLIENT_CAPABILITIES_SAMPLING_TOOLS (1 << 3)
+#define WHARF_PLUGIN_TYPES_CLIENT_CAPABILITIES_ROOTS (1 << 4)
+
+// The reports that a client wants to get while a call runs.
+typedef uint8_t wharf_plugin_types_reports_t;
+
+#define WHARF_PLUGIN_TYPES_REPORTS_PROGRESS (1 << 0)
+#define WHARF_PLUGIN_TYPES_REPORTS_LOG (1 << 1)
+
+// The client's program, as it names itself.
+typedef struct wharf_plugin_types_client_info_t {
+  plugin_string_t   name;
+  plugin_string_t   version;
+  plugin_option_string_t   title;
+} wharf_plugin_types_client_info_t;
 
 typedef struct {
   plugin_string_t f0;
@@ -610,59 +632,76 @@ typedef struct {
   size_t len;
 } wharf_plugin_types_list_tuple2_string_answer_t;
 
-// Information about the caller and its request.
+typedef struct {
+  bool is_some;
+  wharf_plugin_types_client_info_t val;
+} wharf_plugin_types_option_client_info_t;
+
+// Information about a request and its caller.
 typedef struct wharf_plugin_types_context_t {
   // Answers by key; empty on the first call.
   wharf_plugin_types_list_tuple2_string_answer_t   answers;
   // The `state` that the last `round` returned.
   plugin_option_list_u8_t   state;
-  wharf_plugin_types_abilities_t   abilities;
-  // `{"revision": …, "client": …, "meta": …, "capabilities": …}`: the MCP revision, the client's name and version as it
-  // states them, the request's `_meta`, the client's capabilities as it sent them.
+  // The revision of MCP that the client speaks, such as `2025-11-25`.
+  plugin_string_t   revision;
+  // `none`: the client did not say.
+  wharf_plugin_types_option_client_info_t   client;
+  // An opaque id of the caller, under which a plugin can store what belongs to that user: 22 characters of `A-Z a-z 0-9 _ -`. The
+  // same caller has the same id in every call of this plugin, and another id in every other plugin. It is neither a name nor a
+  // secret. It stays the same over restarts of the host if the operator set `state_key_env`, and changes with that key and with
+  // the caller's credentials (for users of an identity provider: with the user). `none`: the host does not tell callers apart,
+  // because the plugin is used over stdio, or over HTTP without credentials; all calls without an id count as one caller's.
+  plugin_option_string_t   caller;
+  wharf_plugin_types_client_capabilities_t   capabilities;
+  wharf_plugin_types_reports_t   reports;
+  // `{"meta": …, "capabilities": …}`: the request's `_meta` and the client's capabilities, both as the client sent them.
   wharf_plugin_types_json_t   more;
 } wharf_plugin_types_context_t;
 
-typedef wharf_plugin_types_json_t wharf_plugin_host_json_t;
+typedef wharf_plugin_types_json_t wharf_plugin_logging_json_t;
 
 // The severities of RFC 5424, least severe first.
-typedef uint8_t wharf_plugin_host_level_t;
+typedef uint8_t wharf_plugin_logging_level_t;
 
-#define WHARF_PLUGIN_HOST_LEVEL_DEBUG 0
-#define WHARF_PLUGIN_HOST_LEVEL_INFO 1
-#define WHARF_PLUGIN_HOST_LEVEL_NOTICE 2
-#define WHARF_PLUGIN_HOST_LEVEL_WARNING 3
-#define WHARF_PLUGIN_HOST_LEVEL_ERROR 4
-#define WHARF_PLUGIN_HOST_LEVEL_CRITICAL 5
-#define WHARF_PLUGIN_HOST_LEVEL_ALERT 6
-#define WHARF_PLUGIN_HOST_LEVEL_EMERGENCY 7
-
-// The lists whose changes a plugin can announce. `resources` includes the resource templates.
-typedef uint8_t wharf_plugin_host_kind_t;
-
-#define WHARF_PLUGIN_HOST_KIND_TOOLS 0
-#define WHARF_PLUGIN_HOST_KIND_RESOURCES 1
-#define WHARF_PLUGIN_HOST_KIND_PROMPTS 2
-
-// A directory open to this call.
-typedef struct wharf_plugin_host_directory_t {
-  plugin_string_t   path;
-  bool   writable;
-} wharf_plugin_host_directory_t;
+#define WHARF_PLUGIN_LOGGING_LEVEL_DEBUG 0
+#define WHARF_PLUGIN_LOGGING_LEVEL_INFO 1
+#define WHARF_PLUGIN_LOGGING_LEVEL_NOTICE 2
+#define WHARF_PLUGIN_LOGGING_LEVEL_WARNING 3
+#define WHARF_PLUGIN_LOGGING_LEVEL_ERROR 4
+#define WHARF_PLUGIN_LOGGING_LEVEL_CRITICAL 5
+#define WHARF_PLUGIN_LOGGING_LEVEL_ALERT 6
+#define WHARF_PLUGIN_LOGGING_LEVEL_EMERGENCY 7
 
 typedef struct {
   bool is_some;
-  wharf_plugin_host_json_t val;
-} wharf_plugin_host_option_json_t;
+  wharf_plugin_logging_json_t val;
+} wharf_plugin_logging_option_json_t;
 
 typedef struct {
   bool is_some;
   double val;
 } plugin_option_f64_t;
 
+// The lists whose changes a plugin can announce. `resources` includes the resource templates.
+typedef uint8_t wharf_plugin_announcements_kind_t;
+
+#define WHARF_PLUGIN_ANNOUNCEMENTS_KIND_TOOLS 0
+#define WHARF_PLUGIN_ANNOUNCEMENTS_KIND_RESOURCES 1
+#define WHARF_PLUGIN_ANNOUNCEMENTS_KIND_PROMPTS 2
+
+typedef wharf_plugin_types_json_t wharf_plugin_environment_json_t;
+
+// A directory open to this call.
+typedef struct wharf_plugin_environment_directory_t {
+  plugin_string_t   path;
+  bool   writable;
+} wharf_plugin_environment_directory_t;
+
 typedef struct {
-  wharf_plugin_host_directory_t *ptr;
+  wharf_plugin_environment_directory_t *ptr;
   size_t len;
-} wharf_plugin_host_list_directory_t;
+} wharf_plugin_environment_list_directory_t;
 
 typedef wharf_plugin_types_json_t exports_wharf_plugin_tools_json_t;
 
@@ -674,7 +713,7 @@ typedef wharf_plugin_types_round_t exports_wharf_plugin_tools_round_t;
 
 typedef wharf_plugin_types_failure_t exports_wharf_plugin_tools_failure_t;
 
-typedef wharf_plugin_types_abilities_t exports_wharf_plugin_tools_abilities_t;
+typedef wharf_plugin_types_client_capabilities_t exports_wharf_plugin_tools_client_capabilities_t;
 
 typedef struct {
   bool is_some;
@@ -712,13 +751,11 @@ typedef struct exports_wharf_plugin_tools_tool_details_t {
   // JSON Schema of the structured result. The host checks every result against it.
   exports_wharf_plugin_tools_option_json_t   output_schema;
   exports_wharf_plugin_tools_option_hints_t   hints;
-  // Abilities that a client must have; the host refuses the call if one is missing. `progress` and `log` depend on the request and are
-  // ignored here.
-  exports_wharf_plugin_tools_abilities_t   needs;
+  // Capabilities that a client must have; the host refuses the call if one is missing.
+  exports_wharf_plugin_tools_client_capabilities_t   needs;
   exports_wharf_plugin_tools_task_support_t   task;
-  // Whether the client is asked questions before a task begins rather than while it runs.
-  bool   ask_before_task;
-  // Members of the MCP tool object such as `icons` and `_meta`.
+  // Members of the MCP tool object such as `icons` and `_meta`. The host reads `"dev.wharf/ask-before-task": true` in `_meta` and
+  // does not publish it: the client is then asked questions before a task begins rather than while it runs.
   exports_wharf_plugin_tools_option_json_t   more;
 } exports_wharf_plugin_tools_tool_details_t;
 
@@ -811,8 +848,12 @@ typedef struct exports_wharf_plugin_resources_resource_entry_t {
   exports_wharf_plugin_resources_option_json_t   more;
 } exports_wharf_plugin_resources_resource_entry_t;
 
-// `uri-template`: RFC 6570 with simple `{x}` and reserved `{+x}` expressions, and a literal scheme: `note:///{day}`.
-// `more`: `title`, `annotations`, `icons`, `_meta`.
+// `uri-template`: a URI template of RFC 6570 that begins with a literal scheme: `note:///{day}`; at most 8 KiB. The host never expands
+// templates: it gives a URI to the plugin if the template could have made it, and the plugin takes the variables out of the URI. All
+// expressions of RFC 6570 are accepted: `{x}` stands for one or more characters except `/`, `?` and `#`; `{+x}` for one or more
+// characters; and `{#x}`, `{.x}`, `{/x}`, `{;x}`, `{?x}` and `{&x}` for nothing, or for a text that begins with their operator. An
+// expression may name several variables (`{?a,b}`) and have modifiers (`{x:3}`, `{x*}`), which do not change what it matches. A plugin
+// has at most 256 templates. `more`: `title`, `annotations`, `icons`, `_meta`.
 typedef struct exports_wharf_plugin_resources_resource_template_t {
   plugin_string_t   uri_template;
   plugin_string_t   name;
@@ -907,7 +948,7 @@ typedef struct {
 typedef struct exports_wharf_plugin_prompts_prompt_t {
   plugin_string_t   name;
   plugin_option_string_t   description;
-  exports_wharf_plugin_prompts_list_prompt_argument_t   params;
+  exports_wharf_plugin_prompts_list_prompt_argument_t   arguments;
   exports_wharf_plugin_prompts_option_json_t   more;
 } exports_wharf_plugin_prompts_prompt_t;
 
@@ -1042,25 +1083,33 @@ extern bool wasi_http_outgoing_handler_handle(wasi_http_outgoing_handler_own_out
 // Imported Functions from `wasi:clocks/monotonic-clock@0.2.0`
 extern wasi_clocks_monotonic_clock_own_pollable_t wasi_clocks_monotonic_clock_subscribe_duration(wasi_clocks_monotonic_clock_duration_t when);
 
-// Imported Functions from `wharf:plugin/host@0.1.0`
+// Imported Functions from `wharf:plugin/logging@0.1.0`
 // Logs to the operator, and to the client if the log level that it set allows. If `data` is given, the client sees it in
 // place of `message`. Each is at most 16 KiB.
-extern void wharf_plugin_host_log(wharf_plugin_host_level_t level, plugin_string_t *message, wharf_plugin_host_json_t *maybe_data);
+extern void wharf_plugin_logging_log(wharf_plugin_logging_level_t level, plugin_string_t *message, wharf_plugin_logging_json_t *maybe_data);
+
+// Imported Functions from `wharf:plugin/progress@0.1.0`
 // Reports progress to the client, if it asked for it. `done` must grow from call to call; `total` has the same unit, if known.
-extern void wharf_plugin_host_progress(double done, double *maybe_total, plugin_string_t *maybe_message);
+extern void wharf_plugin_progress_report(double done, double *maybe_total, plugin_string_t *maybe_message);
+
+// Imported Functions from `wharf:plugin/announcements@0.1.0`
 // Announces that one of the plugin's own lists changed. The host asks for the list again, at most once in 250 ms.
-extern void wharf_plugin_host_list_changed(wharf_plugin_host_kind_t which);
+extern void wharf_plugin_announcements_list_changed(wharf_plugin_announcements_kind_t which);
 // Announces that a resource of this plugin has new contents. URIs of other plugins are ignored.
-extern void wharf_plugin_host_resource_updated(plugin_string_t *uri);
-// Returns the plugin's table from the operator's config file as a JSON object; `{}` if the file has no such table.
-extern void wharf_plugin_host_config(wharf_plugin_host_json_t *ret);
+extern void wharf_plugin_announcements_resource_updated(plugin_string_t *uri);
+
+// Imported Functions from `wharf:plugin/environment@0.1.0`
+// Returns the plugin's table from the operator's config file as a JSON object; `{}` if the file has no such table. Plugins use this
+// function. The host also offers `wasi:config/store@0.2.0-draft`, for components that were not made for wharf: it has only those
+// members of the table that are strings.
+extern void wharf_plugin_environment_config(wharf_plugin_environment_json_t *ret);
 // Returns the directories open to this call: absolute paths, spelled as the user knows them. While the host asks for
 // lists, only the operator's directories are included. (Some languages have no other way to learn the paths.)
-extern void wharf_plugin_host_directories(wharf_plugin_host_list_directory_t *ret);
+extern void wharf_plugin_environment_directories(wharf_plugin_environment_list_directory_t *ret);
 
 // Exported Functions from `wharf:plugin/tools@0.1.0`
 bool exports_wharf_plugin_tools_list_tools(exports_wharf_plugin_tools_list_tool_t *ret, exports_wharf_plugin_tools_failure_t *err);
-bool exports_wharf_plugin_tools_call_tool(plugin_string_t *name, exports_wharf_plugin_tools_json_t *args, exports_wharf_plugin_tools_context_t *context, exports_wharf_plugin_tools_tool_outcome_t *ret, exports_wharf_plugin_tools_failure_t *err);
+bool exports_wharf_plugin_tools_call_tool(plugin_string_t *name, exports_wharf_plugin_tools_json_t *arguments, exports_wharf_plugin_tools_context_t *context, exports_wharf_plugin_tools_tool_outcome_t *ret, exports_wharf_plugin_tools_failure_t *err);
 
 // Exported Functions from `wharf:plugin/resources@0.1.0`
 bool exports_wharf_plugin_resources_list_resources(exports_wharf_plugin_resources_list_resource_entry_t *ret, exports_wharf_plugin_resources_failure_t *err);
@@ -1069,10 +1118,10 @@ bool exports_wharf_plugin_resources_read_resource(plugin_string_t *uri, exports_
 
 // Exported Functions from `wharf:plugin/prompts@0.1.0`
 bool exports_wharf_plugin_prompts_list_prompts(exports_wharf_plugin_prompts_list_prompt_t *ret, exports_wharf_plugin_prompts_failure_t *err);
-bool exports_wharf_plugin_prompts_get_prompt(plugin_string_t *name, plugin_list_tuple2_string_string_t *args, exports_wharf_plugin_prompts_context_t *context, exports_wharf_plugin_prompts_prompt_outcome_t *ret, exports_wharf_plugin_prompts_failure_t *err);
+bool exports_wharf_plugin_prompts_get_prompt(plugin_string_t *name, plugin_list_tuple2_string_string_t *arguments, exports_wharf_plugin_prompts_context_t *context, exports_wharf_plugin_prompts_prompt_outcome_t *ret, exports_wharf_plugin_prompts_failure_t *err);
 
 // Exported Functions from `wharf:plugin/completions@0.1.0`
-bool exports_wharf_plugin_completions_complete(exports_wharf_plugin_completions_target_t *target, plugin_string_t *argument, plugin_string_t *value, plugin_list_tuple2_string_string_t *others, exports_wharf_plugin_completions_completion_t *ret, exports_wharf_plugin_completions_failure_t *err);
+bool exports_wharf_plugin_completions_complete(exports_wharf_plugin_completions_target_t *target, plugin_string_t *argument, plugin_string_t *value, plugin_list_tuple2_string_string_t *arguments, exports_wharf_plugin_completions_completion_t *ret, exports_wharf_plugin_completions_failure_t *err);
 
 // Helper Functions
 
@@ -1234,7 +1283,7 @@ void wharf_plugin_types_content_free(wharf_plugin_types_content_t *ptr);
 
 void wharf_plugin_types_form_free(wharf_plugin_types_form_t *ptr);
 
-void wharf_plugin_types_page_free(wharf_plugin_types_page_t *ptr);
+void wharf_plugin_types_url_free(wharf_plugin_types_url_t *ptr);
 
 void wharf_plugin_types_question_free(wharf_plugin_types_question_t *ptr);
 
@@ -1252,25 +1301,31 @@ void plugin_option_list_u8_free(plugin_option_list_u8_t *ptr);
 
 void wharf_plugin_types_round_free(wharf_plugin_types_round_t *ptr);
 
-void plugin_option_s32_free(plugin_option_s32_t *ptr);
+void wharf_plugin_types_failure_kind_free(wharf_plugin_types_failure_kind_t *ptr);
 
 void wharf_plugin_types_failure_free(wharf_plugin_types_failure_t *ptr);
+
+void wharf_plugin_types_client_info_free(wharf_plugin_types_client_info_t *ptr);
 
 void wharf_plugin_types_tuple2_string_answer_free(wharf_plugin_types_tuple2_string_answer_t *ptr);
 
 void wharf_plugin_types_list_tuple2_string_answer_free(wharf_plugin_types_list_tuple2_string_answer_t *ptr);
 
+void wharf_plugin_types_option_client_info_free(wharf_plugin_types_option_client_info_t *ptr);
+
 void wharf_plugin_types_context_free(wharf_plugin_types_context_t *ptr);
 
-void wharf_plugin_host_json_free(wharf_plugin_host_json_t *ptr);
+void wharf_plugin_logging_json_free(wharf_plugin_logging_json_t *ptr);
 
-void wharf_plugin_host_directory_free(wharf_plugin_host_directory_t *ptr);
-
-void wharf_plugin_host_option_json_free(wharf_plugin_host_option_json_t *ptr);
+void wharf_plugin_logging_option_json_free(wharf_plugin_logging_option_json_t *ptr);
 
 void plugin_option_f64_free(plugin_option_f64_t *ptr);
 
-void wharf_plugin_host_list_directory_free(wharf_plugin_host_list_directory_t *ptr);
+void wharf_plugin_environment_json_free(wharf_plugin_environment_json_t *ptr);
+
+void wharf_plugin_environment_directory_free(wharf_plugin_environment_directory_t *ptr);
+
+void wharf_plugin_environment_list_directory_free(wharf_plugin_environment_list_directory_t *ptr);
 
 void exports_wharf_plugin_tools_json_free(exports_wharf_plugin_tools_json_t *ptr);
 

@@ -21,7 +21,6 @@ from wharf_sdk import (
     Message,
     NotFound,
     NotGiven,
-    Page,
     PluginError,
     ProtocolError,
     Response,
@@ -29,12 +28,13 @@ from wharf_sdk import (
     Root,
     Roots,
     Sample,
+    Url,
     _call,
     _errors,
     _http,
     ask,
     ask_all,
-    ask_page,
+    ask_url,
     can,
     config,
     fetch,
@@ -305,7 +305,7 @@ class Asking(unittest.TestCase):
         @self.plugin.tool
         def several() -> str:
             """Asks several things."""
-            found = ask_all({"name": Form("Name?", str), "page": Page("Sign", "https://a.example"), "roots": Roots()})
+            found = ask_all({"name": Form("Name?", str), "page": Url("Sign", "https://a.example"), "roots": Roots()})
             return str([found["name"], found["page"], found["roots"]])
 
         given = {"name": Answer("accepted", '{"answer": "Ada"}')}
@@ -319,7 +319,7 @@ class Asking(unittest.TestCase):
         def others() -> str:
             """Asks others."""
             said = sample("Capital?", max_tokens=5, system_prompt="Short.", key="s")
-            return f"{said.text} {roots()[0].uri} {ask_page('Sign', 'https://a.example', key='p')} {can('form')}"
+            return f"{said.text} {roots()[0].uri} {ask_url('Sign', 'https://a.example', key='p')} {can('form')}"
 
         asked = called(self.plugin, "others").questions["s"]
         message = {"role": "user", "content": {"type": "text", "text": "Capital?"}}

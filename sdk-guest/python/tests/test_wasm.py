@@ -12,8 +12,8 @@ import unittest.mock
 from pathlib import Path
 from typing import Any, Optional
 
-from wharf_sdk import Contents, Failure, Image, Message, NotFound, Result, _call, ask, ask_all, can, config, directories, log
-from wharf_sdk._call import Directory, Form, Page, Roots, Sample
+from wharf_sdk import Contents, Failure, Image, Message, NotFound, Result, _call, ask, ask_all, caller, can, config, directories, log
+from wharf_sdk._call import Directory, Form, Roots, Sample, Url
 from wharf_sdk._plugin import Plugin
 
 COMPLETE = importlib.util.find_spec("componentize_py") is not None and sys.version_info >= (3, 11)
@@ -21,7 +21,14 @@ WIT = Path(_call.__file__).parent / "wit"
 plugin = Plugin()
 
 
-@plugin.tool(title="Greets", read_only=True, task="optional", needs=["form", "sampling-tools"], more={"_meta": {"a": 1}})
+@plugin.tool(
+    title="Greets",
+    read_only=True,
+    task="optional",
+    ask_before_task=True,
+    needs=["form", "sampling-tools"],
+    more={"_meta": {"a": 1}},
+)
 def greet(name: str) -> str:
     """Greets."""
     return f"Hello, {name}!"
@@ -44,8 +51,14 @@ def data() -> dict[str, int]:
 @plugin.tool
 def asks() -> str:
     """Asks."""
-    ask_all({"form": Form("A?", bool), "page": Page("B", "https://b.example"), "text": Sample("C"), "roots": Roots()})
-    return f"{can('form')} {can('page')}"
+    ask_all({"form": Form("A?", bool), "page": Url("B", "https://b.example"), "text": Sample("C"), "roots": Roots()})
+    return f"{can('form')} {can('url')}"
+
+
+@plugin.tool
+def knows() -> str:
+    """Who calls."""
+    return json.dumps([caller(), can("form"), can("url"), can("log"), can("progress")])
 
 
 @plugin.tool
@@ -108,17 +121,24 @@ class Exports(unittest.TestCase):
         _call.host = cls.host  # type: ignore[assignment]
         cls.addClassCleanup(lambda: setattr(_call, "host", None))
 
+    def context(self, answers: Any = (), state: Optional[bytes] = None) -> Any:
+        can = self.wit.ClientCapabilities.FORM | self.wit.ClientCapabilities.ROOTS
+        client = self.wit.ClientInfo("c", "1", None)
+        return self.wit.Context(
+            list(answers), state, "2026-07-28", client, "AbC", can, self.wit.Reports.LOG, '{"meta": {}, "capabilities": {}}'
+        )
+
     def call(self, name: str, args: Any = None, answers: Any = (), state: Optional[bytes] = None) -> Any:
-        can = self.wit.Abilities.FORM | self.wit.Abilities.ROOTS
-        context = self.wit.Context(list(answers), state, can, "{}")
+        context = self.context(list(answers), state)
         return self.wasm.Tools().call_tool(name, json.dumps(args or {}), context)
 
     def test_the_list(self) -> None:
         greets, *others = self.wasm.Tools().list_tools()
         details = greets.details
         self.assertEqual((greets.name, greets.description, details.title), ("greet", "Greets.", "Greets"))
-        self.assertEqual((details.hints.read_only, details.hints.destructive, details.more), (True, None, '{"_meta": {"a": 1}}'))
-        self.assertEqual(details.needs, self.wit.Abilities.FORM | self.wit.Abilities.SAMPLING_TOOLS)
+        self.assertEqual((details.hints.read_only, details.hints.destructive), (True, None))
+        self.assertEqual(json.loads(details.more), {"_meta": {"a": 1, "dev.wharf/ask-before-task": True}})
+        self.assertEqual(details.needs, self.wit.ClientCapabilities.FORM | self.wit.ClientCapabilities.SAMPLING_TOOLS)
         self.assertEqual(details.task.name, "OPTIONAL")
         # Default details are omitted, because every list would carry them.
         self.assertIsNone(others[0].details)
@@ -137,7 +157,7 @@ class Exports(unittest.TestCase):
     def test_questions_and_answers(self) -> None:
         wit = self.wit
         asked = dict(self.call("asks", state=b"kept").value.questions)
-        self.assertEqual([type(one).__name__ for one in asked.values()], [f"Question_{one}" for one in ("Form", "Page", "Sample", "Roots")])
+        self.assertEqual([type(one).__name__ for one in asked.values()], [f"Question_{one}" for one in ("Form", "Url", "Sampling", "Roots")])
         answers = [
             ("form", wit.Answer_Accepted('{"answer": true}')),
             ("page", wit.Answer_Cancelled()),
@@ -148,10 +168,16 @@ class Exports(unittest.TestCase):
         answers.append(("roots", wit.Answer_Roots([wit.Root("file:///a", None)])))
         self.assertEqual(self.call("asks", answers=answers), self.wasm.tools.ToolOutcome_Text("True False"))
 
+    def test_the_caller(self) -> None:
+        said = json.loads(self.call("knows").value)
+        client = {"name": "c", "version": "1", "title": None}
+        caller = {"id": "AbC", "revision": "2026-07-28", "client": client, "meta": {}, "capabilities": {}}
+        self.assertEqual(said, [caller, True, False, True, False])
+
     def test_failures(self) -> None:
         for how, said in [
-            ("failure", self.wit.Failure("No.", None, None)),
-            ("found", self.wit.Failure("Resource not found", -32002, '{"uri": "x:"}')),
+            ("failure", self.wit.Failure(self.wit.FailureKind_Failed(), "No.", None)),
+            ("found", self.wit.Failure(self.wit.FailureKind_NotFound(), "Resource not found", '{"uri": "x:"}')),
         ]:
             with self.assertRaises(self.err) as raised:
                 self.call("fails", {"how": how})
@@ -163,7 +189,7 @@ class Exports(unittest.TestCase):
 
     def test_resources_and_prompts(self) -> None:
         wit, read = self.wit, self.wasm.Resources().read_resource
-        context = wit.Context([], None, wit.Abilities(0), "{}")
+        context = self.context()
         self.assertEqual(self.wasm.Resources().list_resources(), [])
         self.assertEqual(self.wasm.Resources().list_templates()[0].uri_template, "test://{id}")
         self.assertEqual([key for key, _ in read("test://7", context).value.questions], ["sure"])
@@ -171,7 +197,7 @@ class Exports(unittest.TestCase):
         contents = [wit.ResourceContents("test://7", "text/plain", wit.Body_Text("7"), None)]
         self.assertEqual(read("test://7", context), self.wasm.resources.ReadOutcome_Done(contents))
         prompts = self.wasm.prompts
-        self.assertEqual(self.wasm.Prompts().list_prompts()[0].params, [prompts.PromptArgument("topic", None, True)])
+        self.assertEqual(self.wasm.Prompts().list_prompts()[0].arguments, [prompts.PromptArgument("topic", None, True)])
         said = self.wasm.Prompts().get_prompt("start", [("topic", "bees")], context)
         messages = [prompts.Message(wit.Role.ASSISTANT, wit.Content_Text("bees"))]
         self.assertEqual(said, prompts.PromptOutcome_Done(prompts.PromptResult(None, messages, None)))

@@ -20,7 +20,8 @@ from ._errors import Failure
 T = TypeVar("T")
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 Kind = Literal["tools", "resources", "prompts"]
-Ability = Literal["form", "page", "sampling", "sampling-tools", "roots", "progress", "log"]
+Capability = Literal["form", "url", "sampling", "sampling-tools", "roots"]
+Report = Literal["progress", "log"]
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ class Form(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Page:
-    """A page to open in a browser, over https."""
+class Url:
+    """A URL to open in a browser, over https."""
 
     message: str
     url: str
@@ -104,7 +105,7 @@ class Roots:
     """A question for the client's roots: the directories and files that it has opened."""
 
 
-Question = Union[Form[Any], Page, Sample, Roots]
+Question = Union[Form[Any], Url, Sample, Roots]
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,10 @@ class Call:
     answers: Mapping[str, Answer] = field(default_factory=dict)
     state: bytes | None = None
     abilities: frozenset[str] = frozenset()
+    """The capabilities of the client, and the reports that it wants."""
+    revision: str = ""
+    client: Mapping[str, Any] | None = None
+    caller: str | None = None
     more: str = "{}"
     asking: dict[str, Question] = field(default_factory=dict)
     next_state: bytes | None = None
@@ -183,7 +188,7 @@ def _read(key: str, question: Question, answer: Answer) -> Any:
             return reading.decode(value["answer"] if single else value, "the answer")
         except (Mismatch, KeyError) as problem:
             raise Failure(f"the answer to `{key}` does not fit its form: {problem}") from None
-    if isinstance(question, Page) and answer.kind == "accepted":
+    if isinstance(question, Url) and answer.kind == "accepted":
         return True
     if isinstance(question, Sample) and answer.kind == "sampled":
         result = json.loads(answer.value)
@@ -197,7 +202,7 @@ def _read(key: str, question: Question, answer: Answer) -> Any:
 
 def ask_all(questions: Mapping[str, Question]) -> dict[str, Any]:
     """Asks several questions in one round. Returns the answers by the keys of the questions. An answer has the type that
-    `ask`, `ask_page`, `sample` or `roots` returns, or is `NotGiven`."""
+    `ask`, `ask_url`, `sample` or `roots` returns, or is `NotGiven`."""
     call = _call("ask_all")
     missing = {key: question for key, question in questions.items() if key not in call.answers}
     if missing:
@@ -238,9 +243,9 @@ def ask(message: str, of: Any, *, key: str | None = None) -> Any:
     return _ask(Form(message, of), key)
 
 
-def ask_page(message: str, url: str, *, key: str | None = None) -> bool:
-    """Asks the user to open a page over https. Returns whether they agreed."""
-    return bool(_ask(Page(message, url), key))
+def ask_url(message: str, url: str, *, key: str | None = None) -> bool:
+    """Asks the user to open a URL in a browser. Returns whether they agreed."""
+    return bool(_ask(Url(message, url), key))
 
 
 def sample(
@@ -279,14 +284,19 @@ def kept(default: Any = None) -> Any:
     return default if state is None else json.loads(state)
 
 
-def can(ability: Ability) -> bool:
-    """Whether the client has an ability during this call."""
+def can(ability: Capability | Report) -> bool:
+    """Whether the client can answer such a question, or wants to get such a report, during this call."""
     return ability in _call("can").abilities
 
 
 def caller() -> dict[str, Any]:
-    """Returns information about the caller: `revision` of MCP, `client`, `meta` of the request, `capabilities`."""
-    return dict(json.loads(_call("caller").more))
+    """Returns information about the caller: `id`, `revision` of MCP, `client`, `meta` of the request, `capabilities`.
+
+    `id` is an opaque id under which a plugin can store what belongs to one user. It is made for this plugin alone. It is None
+    if wharf does not tell callers apart (stdio, or HTTP without credentials); all such calls count as one caller's.
+    """
+    call = _call("caller")
+    return {"id": call.caller, "revision": call.revision, "client": call.client, **json.loads(call.more)}
 
 
 def progress(done: float, total: float | None = None, message: str | None = None) -> None:

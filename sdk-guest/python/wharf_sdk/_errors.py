@@ -9,6 +9,10 @@ from types import TracebackType
 from typing import Any
 
 
+INVALID_PARAMS = -32602
+RESOURCE_NOT_FOUND = -32002
+
+
 class Failure(Exception):
     """The operation failed. The model reads the message: a tool call is answered with it and `isError: true`.
 
@@ -28,14 +32,14 @@ class InvalidParams(ProtocolError):
     """The parameters satisfy the schema but are invalid for another reason."""
 
     def __init__(self, message: str, data: Any = None) -> None:
-        super().__init__(-32602, message, data)
+        super().__init__(INVALID_PARAMS, message, data)
 
 
 class NotFound(ProtocolError):
     """There is no resource under this URI."""
 
     def __init__(self, uri: str) -> None:
-        super().__init__(-32002, "Resource not found", {"uri": uri})
+        super().__init__(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
 
 
 class PluginError(Exception):

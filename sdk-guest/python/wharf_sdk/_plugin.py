@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, overload
 
 from . import _call
-from ._call import Ability, Answer, Asked, Call, Question
+from ._call import Answer, Asked, Call, Capability, Question
 from ._codec import (
     Codec,
     HintError,
@@ -29,7 +29,7 @@ from ._errors import InvalidParams, NotFound, PluginError, defined_at
 F = TypeVar("F", bound=Callable[..., Any])
 TaskSupport = Literal["forbidden", "optional", "required"]
 NAME = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
-ABILITIES = get_args(Ability)
+CAPABILITIES = get_args(Capability)
 WANTS = ("http", "roots", "env", "ask", "secrets", "settings")
 
 
@@ -135,7 +135,7 @@ class Plugin:
         open_world: bool | None = None,
         task: TaskSupport = "forbidden",
         ask_before_task: bool = False,
-        needs: Sequence[Ability] = (),
+        needs: Sequence[Capability] = (),
         schema: Schema | None = None,
         output_schema: Schema | None = None,
         more: More = None,
@@ -154,7 +154,7 @@ class Plugin:
         open_world: bool | None = None,
         task: TaskSupport = "forbidden",
         ask_before_task: bool = False,
-        needs: Sequence[Ability] = (),
+        needs: Sequence[Capability] = (),
         schema: Schema | None = None,
         output_schema: Schema | None = None,
         more: More = None,
@@ -164,7 +164,7 @@ class Plugin:
         - `title`, `read_only`, `destructive`, `idempotent`, `open_world`: title and hints that clients show
         - `task`: clients may (`"optional"`) or must (`"required"`) run it in the background
         - `ask_before_task`: questions are asked before the task begins, not while it runs
-        - `needs`: abilities that the client must have, or wharf refuses the call
+        - `needs`: capabilities that the client must have, or wharf refuses the call
         - `schema`: this JSON Schema instead of the parameters' own; the function then takes one dict
         - `output_schema`: the schema of the structured result, if it is not derived from the return type hint
         - `more`: other members of the tool in MCP, such as `icons` and `_meta`
@@ -179,9 +179,9 @@ class Plugin:
                 raise PluginError(f"there are two tools `{told}` ({where}, and {defined_at(self.tools[told].function)})")
             if task not in get_args(TaskSupport):
                 raise PluginError(f"`task` of `{told}` should be one of {', '.join(get_args(TaskSupport))} ({where})")
-            unknown = [need for need in needs if need not in ABILITIES]
+            unknown = [need for need in needs if need not in CAPABILITIES]
             if isinstance(needs, str) or unknown:
-                raise PluginError(f"`needs` of `{told}` should be a list of {', '.join(ABILITIES)} ({where})")
+                raise PluginError(f"`needs` of `{told}` should be a list of {', '.join(CAPABILITIES)} ({where})")
             hints = {"read_only": read_only, "destructive": destructive, "idempotent": idempotent, "open_world": open_world}
             about = description or _description(function, "tool", told)
             self.tools[told] = Tool(

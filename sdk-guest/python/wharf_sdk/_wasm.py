@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from componentize_py_types import Err
 from wit_world import exports
 from wit_world.exports import completions, prompts, resources, tools
-from wit_world.imports import host
+from wit_world.imports import announcements, environment, progress
+from wit_world.imports import logging as wit_logging
 
 try:
     # The module's name if WASI's HTTP is imported, which has an interface `types` as well.
@@ -21,7 +22,7 @@ except ImportError:
     from wit_world.imports import types as wit  # type: ignore[attr-defined, no-redef]
 
 from . import _call, _errors, _http
-from ._call import Answer, Call, Directory, Form, Page, Question, Root, Sample
+from ._call import Answer, Call, Directory, Form, Question, Root, Sample, Url
 from ._codec import to_json
 from ._content import Audio, Content, Contents, Image, Link, Raw
 from ._plugin import Plugin, Round, Tool
@@ -35,10 +36,12 @@ except ImportError:
     pass
 
 R = TypeVar("R")
+ASK_BEFORE_TASK = "dev.wharf/ask-before-task"
+"""The member of a tool's `_meta` that makes wharf ask before a task begins."""
 
 
 class Wharf:
-    """The interface `host`. Its functions are not available while the component is built."""
+    """The functions of wharf. They are not available while the component is built."""
 
     live = False
 
@@ -48,29 +51,29 @@ class Wharf:
 
     def log(self, level: _call.Level, message: str, data: str | None) -> None:
         if self.live:
-            host.log(host.Level[level.upper()], message, data)
+            wit_logging.log(wit_logging.Level[level.upper()], message, data)
         else:
             print(f"{level}: {message}", file=sys.stderr)
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         self._check("progress")
-        host.progress(done, total, message)
+        progress.report(done, total, message)
 
     def list_changed(self, which: _call.Kind) -> None:
         self._check("list_changed")
-        host.list_changed(host.Kind[which.upper()])
+        announcements.list_changed(announcements.Kind[which.upper()])
 
     def resource_updated(self, uri: str) -> None:
         self._check("resource_updated")
-        host.resource_updated(uri)
+        announcements.resource_updated(uri)
 
     def config(self) -> str:
         self._check("config")
-        return host.config()
+        return environment.config()
 
     def directories(self) -> list[Directory]:
         self._check("directories")
-        return [Directory(one.path, one.writable) for one in host.directories()]
+        return [Directory(one.path, one.writable) for one in environment.directories()]
 
 
 wharf = Wharf()
@@ -105,20 +108,27 @@ def _safely(function: Callable[[], R]) -> R:
     except Err:
         raise
     except _errors.ProtocolError as error:
-        raise Err(wit.Failure(error.message, error.code, _text(error.data))) from None
+        raise Err(wit.Failure(_kind(error.code), error.message, _text(error.data))) from None
     except BaseException as error:
         if not isinstance(error, _errors.Failure):
             # The traceback is for the operator's log; the client gets one sentence.
             traceback.print_exc()
-        raise Err(wit.Failure(_errors.told(error), None, None)) from None
+        raise Err(wit.Failure(wit.FailureKind_Failed(), _errors.told(error), None)) from None
+
+
+def _kind(code: int) -> wit.FailureKind:
+    """Returns the contract's word for a code of JSON-RPC."""
+    if code == _errors.INVALID_PARAMS:
+        return wit.FailureKind_InvalidParams()
+    return wit.FailureKind_NotFound() if code == _errors.RESOURCE_NOT_FOUND else wit.FailureKind_Other(code)
 
 
 class Tools(exports.Tools):
     def list_tools(self) -> list[tools.Tool]:
         return listed
 
-    def call_tool(self, name: str, args: str, context: wit.Context) -> tools.ToolOutcome:
-        return _safely(lambda: _outcome(plugin.call_tool(name, args, _read_context(context))))
+    def call_tool(self, name: str, arguments: str, context: wit.Context) -> tools.ToolOutcome:
+        return _safely(lambda: _outcome(plugin.call_tool(name, arguments, _read_context(context))))
 
 
 class Resources(exports.Resources):
@@ -162,9 +172,11 @@ class Prompts(exports.Prompts):
             for one in plugin.prompts.values()
         ]
 
-    def get_prompt(self, name: str, args: list[tuple[str, str]], context: wit.Context) -> prompts.PromptOutcome:
+    def get_prompt(
+        self, name: str, arguments: list[tuple[str, str]], context: wit.Context
+    ) -> prompts.PromptOutcome:
         def get() -> prompts.PromptOutcome:
-            found = plugin.get_prompt(name, dict(args), _read_context(context))
+            found = plugin.get_prompt(name, dict(arguments), _read_context(context))
             if isinstance(found, Round):
                 return prompts.PromptOutcome_Ask(_round(found))
             messages = [prompts.Message(wit.Role[one.role.upper()], _content(one.content)) for one in found]
@@ -175,12 +187,12 @@ class Prompts(exports.Prompts):
 
 class Completions(exports.Completions):
     def complete(
-        self, target: completions.Target, argument: str, value: str, others: list[tuple[str, str]]
+        self, target: completions.Target, argument: str, value: str, arguments: list[tuple[str, str]]
     ) -> completions.Completion:
         kind = "prompt" if isinstance(target, completions.Target_Prompt) else "template"
 
         def complete() -> completions.Completion:
-            found = plugin.completion(kind, target.value, argument, value, dict(others))
+            found = plugin.completion(kind, target.value, argument, value, dict(arguments))
             return completions.Completion(list(found.values), found.total, found.has_more)
 
         return _safely(complete)
@@ -191,23 +203,35 @@ def _text(value: Any) -> str | None:
 
 
 def _tool(tool: Tool) -> tools.Tool:
-    needs = wit.Abilities(0)
+    needs = wit.ClientCapabilities(0)
     for need in tool.needs:
-        needs |= wit.Abilities[need.upper().replace("-", "_")]
+        needs |= wit.ClientCapabilities[need.upper().replace("-", "_")]
     hints = tools.Hints(**tool.hints) if any(value is not None for value in tool.hints.values()) else None
     task = tools.TaskSupport[tool.task.upper()]
-    details = tools.ToolDetails(
-        tool.title, _text(tool.output_schema), hints, needs, task, tool.ask_before_task, _text(tool.more)
-    )
-    plain = tools.ToolDetails(None, None, None, wit.Abilities(0), tools.TaskSupport.FORBIDDEN, False, None)
+    more = tool.more
+    if tool.ask_before_task:
+        more = {**(more or {}), "_meta": {**(more or {}).get("_meta", {}), ASK_BEFORE_TASK: True}}
+    details = tools.ToolDetails(tool.title, _text(tool.output_schema), hints, needs, task, _text(more))
+    plain = tools.ToolDetails(None, None, None, wit.ClientCapabilities(0), tools.TaskSupport.FORBIDDEN, None)
     return tools.Tool(tool.name, tool.description, _text(tool.schema) or "{}", None if details == plain else details)
 
 
 def _read_context(context: wit.Context) -> Call:
-    can = frozenset(
-        one.name.lower().replace("_", "-") for one in wit.Abilities if one.name is not None and one in context.abilities
+    client = context.client
+    return Call(
+        {key: _answer(answer) for key, answer in context.answers},
+        context.state,
+        frozenset([*_names(wit.ClientCapabilities, context.capabilities), *_names(wit.Reports, context.reports)]),
+        context.revision,
+        client and {"name": client.name, "version": client.version, "title": client.title},
+        context.caller,
+        context.more,
     )
-    return Call({key: _answer(answer) for key, answer in context.answers}, context.state, can, context.more)
+
+
+def _names(flags: Any, present: Any) -> list[str]:
+    """Returns the names of the flags that are present, as the contract spells them."""
+    return [one.name.lower().replace("_", "-") for one in flags if one.name is not None and one in present]
 
 
 def _answer(answer: wit.Answer) -> Answer:
@@ -232,10 +256,10 @@ def _question(question: Question) -> wit.Question:
     match question:
         case Form():
             return wit.Question_Form(wit.Form(question.message, json.dumps(_call.form_schema(question.of))))
-        case Page():
-            return wit.Question_Page(wit.Page(question.message, question.url))
+        case Url():
+            return wit.Question_Url(wit.Url(question.message, question.url))
         case Sample():
-            return wit.Question_Sample(json.dumps(question.params()))
+            return wit.Question_Sampling(json.dumps(question.params()))
         case _:
             return wit.Question_Roots()
 

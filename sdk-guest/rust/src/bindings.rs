@@ -5,13 +5,13 @@
 
 #![allow(clippy::all, missing_docs, reason = "generated code")]
 
-pub mod base {
+pub mod plugin {
     wit_bindgen::generate!({
         path: "wit",
-        world: "base",
+        world: "plugin",
         generate_all,
         pub_export_macro: true,
-        export_macro_name: "export_base",
+        export_macro_name: "export_plugin",
         additional_derives: [PartialEq],
     });
 }
@@ -21,8 +21,11 @@ pub mod tools {
         path: "wit",
         world: "tool-plugin",
         with: {
-            "wharf:plugin/types@0.1.0": crate::bindings::base::wharf::plugin::types,
-            "wharf:plugin/host@0.1.0": crate::bindings::base::wharf::plugin::host,
+            "wharf:plugin/types@0.1.0": crate::bindings::plugin::wharf::plugin::types,
+            "wharf:plugin/logging@0.1.0": crate::bindings::plugin::wharf::plugin::logging,
+            "wharf:plugin/progress@0.1.0": crate::bindings::plugin::wharf::plugin::progress,
+            "wharf:plugin/announcements@0.1.0": crate::bindings::plugin::wharf::plugin::announcements,
+            "wharf:plugin/environment@0.1.0": crate::bindings::plugin::wharf::plugin::environment,
         },
         pub_export_macro: true,
         export_macro_name: "export_tools",
@@ -35,8 +38,11 @@ pub mod resources {
         path: "wit",
         world: "resource-plugin",
         with: {
-            "wharf:plugin/types@0.1.0": crate::bindings::base::wharf::plugin::types,
-            "wharf:plugin/host@0.1.0": crate::bindings::base::wharf::plugin::host,
+            "wharf:plugin/types@0.1.0": crate::bindings::plugin::wharf::plugin::types,
+            "wharf:plugin/logging@0.1.0": crate::bindings::plugin::wharf::plugin::logging,
+            "wharf:plugin/progress@0.1.0": crate::bindings::plugin::wharf::plugin::progress,
+            "wharf:plugin/announcements@0.1.0": crate::bindings::plugin::wharf::plugin::announcements,
+            "wharf:plugin/environment@0.1.0": crate::bindings::plugin::wharf::plugin::environment,
         },
         pub_export_macro: true,
         export_macro_name: "export_resources",
@@ -49,8 +55,11 @@ pub mod prompts {
         path: "wit",
         world: "prompt-plugin",
         with: {
-            "wharf:plugin/types@0.1.0": crate::bindings::base::wharf::plugin::types,
-            "wharf:plugin/host@0.1.0": crate::bindings::base::wharf::plugin::host,
+            "wharf:plugin/types@0.1.0": crate::bindings::plugin::wharf::plugin::types,
+            "wharf:plugin/logging@0.1.0": crate::bindings::plugin::wharf::plugin::logging,
+            "wharf:plugin/progress@0.1.0": crate::bindings::plugin::wharf::plugin::progress,
+            "wharf:plugin/announcements@0.1.0": crate::bindings::plugin::wharf::plugin::announcements,
+            "wharf:plugin/environment@0.1.0": crate::bindings::plugin::wharf::plugin::environment,
         },
         pub_export_macro: true,
         export_macro_name: "export_prompts",
@@ -63,8 +72,11 @@ pub mod completions {
         path: "wit",
         world: "completion-plugin",
         with: {
-            "wharf:plugin/types@0.1.0": crate::bindings::base::wharf::plugin::types,
-            "wharf:plugin/host@0.1.0": crate::bindings::base::wharf::plugin::host,
+            "wharf:plugin/types@0.1.0": crate::bindings::plugin::wharf::plugin::types,
+            "wharf:plugin/logging@0.1.0": crate::bindings::plugin::wharf::plugin::logging,
+            "wharf:plugin/progress@0.1.0": crate::bindings::plugin::wharf::plugin::progress,
+            "wharf:plugin/announcements@0.1.0": crate::bindings::plugin::wharf::plugin::announcements,
+            "wharf:plugin/environment@0.1.0": crate::bindings::plugin::wharf::plugin::environment,
         },
         pub_export_macro: true,
         export_macro_name: "export_completions",

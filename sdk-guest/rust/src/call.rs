@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Abilities, Answer, Context, Error, FormAnswer, Level, Question, Result, Root, Round, form::TypedForm, host,
+    Answer, ClientCapabilities, Context, Error, FormAnswer, Level, Question, Result, Root, Round, form::TypedForm, host,
 };
 
 /// A call of the plugin: its context, the answers received so far, and functions to ask questions and report progress.
@@ -24,8 +24,16 @@ impl Call {
         &self.context
     }
 
-    pub fn can(&self, ability: Abilities) -> bool {
-        self.context.abilities.contains(ability)
+    /// Whether the client declared these capabilities.
+    pub fn can(&self, capabilities: ClientCapabilities) -> bool {
+        self.context.capabilities.contains(capabilities)
+    }
+
+    /// Returns the id of the caller, under which the plugin can store what belongs to that user. It is made for this plugin alone, and is
+    /// neither a name nor a secret. `None`: wharf does not tell callers apart, because it is used over stdio, or over HTTP without
+    /// credentials; all such calls count as one caller's.
+    pub fn caller(&self) -> Option<&str> {
+        self.context.caller.as_deref()
     }
 
     /// Shows a form to the user and returns their answer.
@@ -57,9 +65,9 @@ impl Call {
         }
     }
 
-    /// Asks the user to open a page over https, and returns whether they agreed.
-    pub fn ask_page(&self, key: &str, page: crate::Page) -> Result<bool> {
-        match self.answer(key, Question::Page(page))? {
+    /// Asks the user to open a URL in a browser, and returns whether they agreed.
+    pub fn ask_url(&self, key: &str, url: crate::Url) -> Result<bool> {
+        match self.answer(key, Question::Url(url))? {
             Answer::Accepted(_) => Ok(true),
             Answer::Declined | Answer::Cancelled => Ok(false),
             Answer::Sampled(_) | Answer::Roots(_) => Err(unexpected(key)),
@@ -68,7 +76,7 @@ impl Call {
 
     /// Asks the client's model, with the parameters of `sampling/createMessage`. Do not trust the reply.
     pub fn sample(&self, key: &str, params: serde_json::Value) -> Result<serde_json::Value> {
-        match self.answer(key, Question::Sample(params.to_string()))? {
+        match self.answer(key, Question::Sampling(params.to_string()))? {
             Answer::Sampled(json) => Ok(serde_json::from_str(&json)?),
             Answer::Declined | Answer::Cancelled => Err(Error::failed("the client did not want to sample")),
             Answer::Accepted(_) | Answer::Roots(_) => Err(unexpected(key)),

@@ -1,6 +1,6 @@
 //! The error type of plugin functions: a call without a result ends with a failure or with questions.
 
-use crate::{Failure, Round};
+use crate::{Failure, FailureKind, Round};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -12,8 +12,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The operation failed. The model reads the message: a tool call is answered with it and `isError: true`.
     Failed(String),
-    /// A JSON-RPC error, for requests that are wrong rather than operations that failed.
-    Protocol { code: i32, message: String, data: Option<serde_json::Value> },
+    /// A protocol error, for requests that are wrong rather than operations that failed.
+    Protocol { kind: FailureKind, message: String, data: Option<serde_json::Value> },
     /// The client must answer questions first. [`crate::Call::ask`] returns this error; pass it on with `?`.
     Ask(Round),
 }
@@ -25,22 +25,22 @@ impl Error {
 
     /// Returns the error for parameters that satisfy the schema but are invalid for another reason.
     pub fn invalid_params(message: impl Into<String>) -> Self {
-        Self::Protocol { code: -32602, message: message.into(), data: None }
+        Self::Protocol { kind: FailureKind::InvalidParams, message: message.into(), data: None }
     }
 
     /// Returns the error for a URI without a resource.
     pub fn resource_not_found(uri: &str) -> Self {
         let data = serde_json::json!({ "uri": uri });
-        Self::Protocol { code: -32002, message: "Resource not found".into(), data: Some(data) }
+        Self::Protocol { kind: FailureKind::NotFound, message: "Resource not found".into(), data: Some(data) }
     }
 
     /// Returns the questions of an [`Error::Ask`] as `Ok`, and any other error as `Err` in the contract's form.
     pub fn into_parts(self) -> std::result::Result<Round, Failure> {
         match self {
             Self::Ask(round) => Ok(round),
-            Self::Failed(message) => Err(Failure { message, code: None, data: None }),
-            Self::Protocol { code, message, data } => {
-                Err(Failure { message, code: Some(code), data: data.map(|data| data.to_string()) })
+            Self::Failed(message) => Err(Failure { kind: FailureKind::Failed, message, data: None }),
+            Self::Protocol { kind, message, data } => {
+                Err(Failure { kind, message, data: data.map(|data| data.to_string()) })
             }
         }
     }

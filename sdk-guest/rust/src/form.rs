@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::{Form, Page, schema::plain_schema};
+use crate::{Form, Url, schema::plain_schema};
 
 /// A form whose answer is deserialized into `T`.
 pub struct TypedForm<T> {
@@ -31,9 +31,9 @@ pub fn form<T: JsonSchema>(message: impl Into<String>) -> TypedForm<T> {
     TypedForm { form: Form { message: message.into(), schema: schema.to_string() }, answer: PhantomData }
 }
 
-/// Returns a page for the user to open, over https.
-pub fn page(message: impl Into<String>, url: impl Into<String>) -> Page {
-    Page { message: message.into(), url: url.into() }
+/// Returns a URL for the user to open in a browser, over https.
+pub fn url(message: impl Into<String>, url: impl Into<String>) -> Url {
+    Url { message: message.into(), url: url.into() }
 }
 
 /// Removes the `format` of a field if MCP's forms do not support it.

@@ -29,7 +29,7 @@
 //! clients that can show a form, and has a hand-written schema for its arguments:
 //!
 //! ```no_run
-//! use wharf_sdk::{FormAnswer, prelude::*, serde_json::Value};
+//! use wharf_sdk::{FailureKind, FormAnswer, prelude::*, serde_json::Value};
 //!
 //! const SCHEMA: &str = r#"{"type":"object","properties":{"older_than":{"type":"string","format":"date"}}}"#;
 //!
@@ -47,7 +47,7 @@
 //!     fn clean_up(call: &Call, args: Value) -> Result<String> {
 //!         let Some(date) = args.get("older_than").and_then(Value::as_str) else {
 //!             let data = Some(wharf_sdk::serde_json::json!({ "missing": "older_than" }));
-//!             return Err(Error::Protocol { code: -32602, message: "no date".into(), data });
+//!             return Err(Error::Protocol { kind: FailureKind::InvalidParams, message: "no date".into(), data });
 //!         };
 //!         match call.ask("sure", form::<Sure>(format!("Remove all notes before {date}?")))? {
 //!             FormAnswer::Accepted(Sure { really: true }) => Ok("removed".into()),
@@ -73,14 +73,16 @@ mod output;
 mod schema;
 
 pub use bindings::{
-    base::wharf::plugin::{
-        host::{self, Directory, Kind, Level},
+    completions::exports::wharf::plugin::completions::{Completion, Guest as Completions, Target},
+    plugin::wharf::plugin::{
+        announcements::Kind,
+        environment::Directory,
+        logging::Level,
         types::{
-            Abilities, Answer, Body, Content, Context, Failure, Form, Media, Page, Question, ResourceContents,
-            ResourceLink, Role, Root, Round,
+            Answer, Body, ClientCapabilities, ClientInfo, Content, Context, Failure, FailureKind, Form, Media,
+            Question, Reports, ResourceContents, ResourceLink, Role, Root, Round, Url,
         },
     },
-    completions::exports::wharf::plugin::completions::{Completion, Guest as Completions, Target},
     prompts::exports::wharf::plugin::prompts::{
         Guest as Prompts, Message, Prompt, PromptArgument, PromptOutcome, PromptResult,
     },
@@ -91,10 +93,22 @@ pub use bindings::{
 };
 pub use call::Call;
 pub use error::{Error, Result};
-pub use form::{FormAnswer, form, page};
+pub use form::{FormAnswer, form, url};
 pub use output::{IntoPrompt, IntoRead, IntoTool, Json, audio, image, link, resource_text, structured};
 pub use schema::{arguments_schema, output_schema};
 pub use wharf_sdk_macros::{prompts, resources, tools, wants};
+
+/// The functions of wharf that a plugin may call while it runs.
+pub mod host {
+    use crate::bindings::plugin::wharf::plugin;
+
+    pub use plugin::{
+        announcements::{list_changed, resource_updated},
+        environment::{Directory, config, directories},
+        logging::log,
+        progress::report as progress,
+    };
+}
 
 /// Sets the plugin's instructions: a paragraph for the model about all tools together, such as which one to call first.
 ///

@@ -3,10 +3,13 @@
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Call, Context, Error, Failure, IntoPrompt, IntoRead, IntoTool, PromptOutcome, ReadOutcome, TaskSupport, Tool,
-    ToolDetails, ToolOutcome,
+    Call, Context, Error, Failure, FailureKind, IntoPrompt, IntoRead, IntoTool, PromptOutcome, ReadOutcome,
+    TaskSupport, Tool, ToolDetails, ToolOutcome,
 };
 pub use crate::{Hints, PromptArgument, schema::no_arguments_schema};
+
+/// What the `more` of a tool has if it asks its questions before a task begins.
+pub const ASK_BEFORE_TASK: &str = r#"{"_meta":{"dev.wharf/ask-before-task":true}}"#;
 
 /// Returns the bytes of a text as an array, for a custom section.
 pub const fn section<const N: usize>(text: &str) -> [u8; N] {
@@ -63,7 +66,7 @@ pub fn get_prompt<T: IntoPrompt>(
 }
 
 pub fn unknown(kind: &str, name: &str) -> Failure {
-    Failure { message: format!("unknown {kind}: {name}"), code: Some(-32602), data: None }
+    Failure { kind: FailureKind::InvalidParams, message: format!("unknown {kind}: {name}"), data: None }
 }
 
 pub fn resource_not_found(uri: &str) -> Failure {

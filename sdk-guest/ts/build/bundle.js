@@ -67,11 +67,15 @@ function glue(entry, engine, cold) {
   const quick = engine === "quickjs";
   return [
     quick ? 'import { settle } from "wharf-sdk:lib/engines/quickjs.js";' : "",
-    'import * as host from "wharf:plugin/host@0.1.0";',
+    'import { log } from "wharf:plugin/logging@0.1.0";',
+    'import { report as progress } from "wharf:plugin/progress@0.1.0";',
+    'import { listChanged, resourceUpdated } from "wharf:plugin/announcements@0.1.0";',
+    'import { config, directories } from "wharf:plugin/environment@0.1.0";',
     'import { setPlaces } from "wharf-sdk:lib/errors.js";',
     'import { serve } from "wharf-sdk:lib/runtime.js";',
     `import plugin from ${JSON.stringify(entry)};`,
     `setPlaces(${PLACES});`,
+    "const host = { log, progress, listChanged, resourceUpdated, config, directories };",
     `const made = serve(host, plugin, { cold: ${JSON.stringify(cold)}${quick ? ", settle" : ""} });`,
     "export const { about, tools, resources, prompts, completions } = made;",
   ].join("\n");

@@ -8,7 +8,10 @@ import { Problem } from "./problem.js";
 const host = (names) => names.map((name) => `export const ${name} = () => stop("${name}()");`).join("\n");
 
 const STUBS = {
-  "wharf:plugin/host@0.1.0": host(["log", "progress", "listChanged", "resourceUpdated", "config", "directories"]),
+  "wharf:plugin/logging@0.1.0": host(["log"]),
+  "wharf:plugin/progress@0.1.0": host(["report"]),
+  "wharf:plugin/announcements@0.1.0": host(["listChanged", "resourceUpdated"]),
+  "wharf:plugin/environment@0.1.0": host(["config", "directories"]),
   "wasi:clocks/monotonic-clock@0.2.0": host(["now", "subscribeDuration"]),
   "wasi:random/random@0.2.0": host(["getRandomBytes"]),
   "wasi:cli/environment@0.2.0": host(["getEnvironment"]),

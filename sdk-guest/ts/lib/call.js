@@ -22,15 +22,15 @@ export function form(message, schema) {
   };
 }
 
-/** A page for the user to open, over https. */
-export const page = (message, url) => ({
-  question: { tag: "page", val: { message, url } },
+/** A URL for the user to open in a browser, over https. */
+export const url = (message, url) => ({
+  question: { tag: "url", val: { message, url } },
   read: (answer) => ({ action: told(answer) }),
 });
 
 /** A question to the client's model: the parameters of `sampling/createMessage`. Do not trust the reply. */
 export const sampling = (params) => ({
-  question: { tag: "sample", val: JSON.stringify(params) },
+  question: { tag: "sampling", val: JSON.stringify(params) },
   read(answer) {
     if (answer.tag === "sampled") return JSON.parse(answer.val);
     throw new Failure("the client did not want to sample");
@@ -58,40 +58,42 @@ export class Call {
   #answers;
   #given;
   #state;
-  #more;
-  #about;
-  #abilities;
+  #context;
+  #rest;
   #asked = () => {};
 
   constructor(context) {
     this.#answers = new Map(context.answers);
     this.#given = context.state ?? undefined;
     this.#state = this.#given;
-    this.#abilities = context.abilities;
-    this.#more = context.more;
+    this.#context = context;
     /** The questions that have no answer yet. */
     this.open = new Map();
   }
 
-  get #context() {
-    return (this.#about ??= JSON.parse(this.#more));
+  get #more() {
+    return (this.#rest ??= JSON.parse(this.#context.more));
   }
   get revision() {
     return this.#context.revision;
   }
   get client() {
-    return this.#context.client ?? undefined;
+    const { name, version, title } = this.#context.client ?? {};
+    return name === undefined ? undefined : { name, version, title: title ?? undefined };
+  }
+  get caller() {
+    return this.#context.caller ?? undefined;
   }
   get meta() {
-    return this.#context.meta ?? {};
+    return this.#more.meta ?? {};
   }
   get capabilities() {
-    return this.#context.capabilities ?? {};
+    return this.#more.capabilities ?? {};
   }
 
-  /** Whether the client has an ability during this call. */
+  /** Whether the client can answer such a question, or wants to get such a report, during this call. */
   can(ability) {
-    return this.#abilities[ability] === true;
+    return this.#context.capabilities[ability] === true || this.#context.reports[ability] === true;
   }
 
   /**

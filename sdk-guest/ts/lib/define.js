@@ -5,7 +5,8 @@ import { resourceNotFound, shown } from "./errors.js";
 import { readSchema } from "./schema.js";
 
 const NAME = /^[A-Za-z0-9_.-]{1,128}$/;
-const NEEDS = ["form", "page", "sampling", "samplingTools", "roots", "progress", "log"];
+const NEEDS = ["form", "url", "sampling", "samplingTools", "roots"];
+const ASK_BEFORE_TASK = "dev.wharf/ask-before-task";
 const TASKS = ["forbidden", "optional", "required"];
 
 /** A tool. `run` gets the arguments, with the schema's type, and the call. */
@@ -64,6 +65,7 @@ function toolOf(name, options) {
     need(NEEDS.includes(one), `tool \`${name}\`: \`needs\` must be of ${NEEDS.join(", ")}, not ${one}`);
   const given = readSchema(input, "input", `\`input\` of tool \`${name}\``);
   const told = output && readSchema(output, "output", `\`output\` of tool \`${name}\``);
+  const meta = askBeforeTask ? { ...options.meta, [ASK_BEFORE_TASK]: true } : options.meta;
   const listed = {
     name,
     description,
@@ -74,8 +76,7 @@ function toolOf(name, options) {
       hints,
       needs: Object.fromEntries(NEEDS.map((one) => [one, needs.includes(one)])),
       task,
-      askBeforeTask,
-      more: more({ icons: options.icons, _meta: options.meta }),
+      more: more({ icons: options.icons, _meta: meta }),
     },
   };
   return {
@@ -200,7 +201,7 @@ function promptOf(name, options) {
     listed: {
       name,
       description,
-      params: known.map(([key, { description, required = true }]) => ({ name: key, description, required })),
+      arguments: known.map(([key, { description, required = true }]) => ({ name: key, description, required })),
       more: more({ title, icons, _meta: meta }),
     },
     complete: Object.fromEntries(known.filter(([, arg]) => arg.complete).map(([key, arg]) => [key, arg.complete])),

@@ -1,5 +1,8 @@
 // The errors that end a call without a result.
 
+const INVALID_PARAMS = -32602;
+const RESOURCE_NOT_FOUND = -32002;
+
 /** A failure with exactly this message, to which nothing is added. A tool call is answered with it and `isError: true`. */
 export class Failure extends Error {
   constructor(message, { code, data, cause } = {}) {
@@ -10,18 +13,26 @@ export class Failure extends Error {
   }
 }
 
-export const invalidParams = (message, data) => new Failure(message, { code: -32602, data });
+export const invalidParams = (message, data) => new Failure(message, { code: INVALID_PARAMS, data });
 
-export const resourceNotFound = (uri) => new Failure("Resource not found", { code: -32002, data: { uri } });
+export const resourceNotFound = (uri) => new Failure("Resource not found", { code: RESOURCE_NOT_FOUND, data: { uri } });
+
+/** Returns the contract's word for a code of JSON-RPC. Without a code, the operation itself failed. */
+function kindOf(code) {
+  if (code === undefined) return { tag: "failed" };
+  if (code === INVALID_PARAMS) return { tag: "invalid-params" };
+  return code === RESOURCE_NOT_FOUND ? { tag: "not-found" } : { tag: "other", val: code };
+}
 
 /** Converts a thrown value to the contract's `failure`. */
 export function asFailure(thrown) {
   if (thrown instanceof Failure) {
     const data = thrown.data === undefined ? undefined : JSON.stringify(thrown.data);
-    return { message: thrown.message, code: thrown.code, data };
+    return { kind: kindOf(thrown.code), message: thrown.message, data };
   }
   const place = placeOf(thrown);
-  return { message: place ? `${told(thrown)} (${place})` : told(thrown), code: undefined, data: undefined };
+  const message = place ? `${told(thrown)} (${place})` : told(thrown);
+  return { kind: kindOf(undefined), message, data: undefined };
 }
 
 /** Describes an error and its causes in one line. */

@@ -116,8 +116,11 @@ export function assistant(content: string | Content): Message;
 
 export type Level = "debug" | "info" | "notice" | "warning" | "error" | "critical" | "alert" | "emergency";
 
-/** An ability of a client. */
-export type Ability = "form" | "page" | "sampling" | "samplingTools" | "roots" | "progress" | "log";
+/** A kind of question that a client can answer. */
+export type Capability = "form" | "url" | "sampling" | "samplingTools" | "roots";
+
+/** A kind of report that a client may want to get while a call runs. */
+export type Report = "progress" | "log";
 
 /** A question that only the client can answer, with an answer of type `T`. */
 export interface Question<T> {
@@ -147,8 +150,8 @@ export interface SamplingParams {
 
 /** A form for the user: flat fields, as MCP allows. The answer has the schema's type. */
 export function form<const S extends Schema>(message: string, schema: S): Question<FormAnswer<Out<S>>>;
-/** A page for the user to open, over https. */
-export function page(message: string, url: string): Question<{ action: "accept" | "decline" | "cancel" }>;
+/** A URL for the user to open in a browser, over https. */
+export function url(message: string, url: string): Question<{ action: "accept" | "decline" | "cancel" }>;
 /** A question to the client's model. Do not trust the reply. */
 export function sampling(params: SamplingParams): Question<any>;
 /** A question for the client's roots, as the client spells them. */
@@ -158,7 +161,13 @@ export function roots(): Question<Root[]>;
 export interface Call {
   /** The revision of MCP that the client speaks. */
   readonly revision: string;
-  readonly client: { name: string; version?: string } | undefined;
+  /** The client's program, as it names itself. */
+  readonly client: { name: string; version: string; title?: string | undefined } | undefined;
+  /**
+   * An opaque id of the caller, under which the plugin can store what belongs to that user. It is made for this plugin alone. Without it,
+   * wharf does not tell callers apart (stdio, or HTTP without credentials), and all such calls count as one caller's.
+   */
+  readonly caller: string | undefined;
   /** The request's `_meta`. */
   readonly meta: { [member: string]: Json };
   /** The client's capabilities as it sent them. */
@@ -167,7 +176,7 @@ export interface Call {
   readonly config: any;
   readonly directories: Directory[];
 
-  can(ability: Ability): boolean;
+  can(ability: Capability | Report): boolean;
 
   /**
    * Asks the user or the client. If the question has no answer yet, the call ends here: wharf asks, the function runs again from its
@@ -222,8 +231,8 @@ export interface ToolOptions<I extends Schema | undefined, O extends Schema | un
   output?: O;
   /** Hints that clients may show; they grant nothing. */
   hints?: Hints;
-  /** Abilities that the client must have, or wharf refuses the call. */
-  needs?: readonly Ability[];
+  /** Capabilities that the client must have, or wharf refuses the call. */
+  needs?: readonly Capability[];
   /** Whether the call may, or must, run in the background. */
   task?: "forbidden" | "optional" | "required";
   /** Whether questions are asked before a task begins rather than while it runs. */

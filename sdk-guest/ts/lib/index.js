@@ -1,6 +1,6 @@
 // Write wharf plugins in TypeScript or JavaScript.
 
-export { form, page, roots, sampling } from "./call.js";
+export { form, roots, sampling, url } from "./call.js";
 export { assistant, audio, contents, embedded, image, link, raw, result, text, user } from "./content.js";
 export { plugin, prompt, resource, tool } from "./define.js";
 export { Failure, invalidParams, resourceNotFound } from "./errors.js";

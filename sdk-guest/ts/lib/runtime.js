@@ -26,11 +26,11 @@ export function serve(wharf, given, { cold = [], settle = (promise) => promise }
     about: { ...given.options, fixed },
     tools: {
       listTools: () => answer(() => [...now().tools.values()].map(({ listed }) => listed)),
-      callTool: (name, args, context) =>
+      callTool: (name, given, context) =>
         answer(() => {
           const tool = now().tools.get(name);
           if (!tool) throw invalidParams(`unknown tool: ${name}`);
-          const values = JSON.parse(args);
+          const values = JSON.parse(given);
           return asked(
             context,
             (call) => after(tool.validate ? tool.validate(values) : values, (args) => tool.run(args, call)),

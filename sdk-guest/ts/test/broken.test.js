@@ -224,11 +224,13 @@ const IN_A_CALL = [
   ],
 ];
 
+const CONTEXT = { answers: [], revision: "2026-07-28", capabilities: {}, reports: {}, more: "{}" };
+
 for (const engine of ["starlingmonkey", "quickjs"]) {
   for (const [what, members, expected] of IN_A_CALL) {
     test(`a tool on ${engine} that ${what}`, async () => {
       const { exports } = await trial({ ...project(greet(members)), engine });
-      const call = async () => exports.tools.callTool("greet", "{}", { answers: [], abilities: {}, more: "{}" });
+      const call = async () => exports.tools.callTool("greet", "{}", CONTEXT);
       await assert.rejects(call, (failure) => {
         if (expected instanceof RegExp) assert.match(failure.message, expected);
         else assert.equal(failure.message, expected);
@@ -243,7 +245,7 @@ test("a tool on QuickJS that waits for nothing", async () => {
     ...project(greet("description: 'x', run: () => new Promise<string>(() => {})")),
     engine: "quickjs",
   });
-  const call = () => exports.tools.callTool("greet", "{}", { answers: [], abilities: {}, more: "{}" });
+  const call = () => exports.tools.callTool("greet", "{}", CONTEXT);
   assert.throws(call, {
     message: "the function waits for a promise that never settles: on QuickJS only timers and questions can be waited for",
   });

@@ -25,8 +25,12 @@ const host = {
 const context = (answers = [], state) => ({
   answers,
   state,
-  abilities: { form: true },
-  more: '{"revision":"2026-07-28","client":null,"meta":{},"capabilities":{}}',
+  revision: "2026-07-28",
+  client: { name: "c", version: "1" },
+  caller: "AbCdEfGhIjKlMnOpQrStUv",
+  capabilities: { form: true },
+  reports: { progress: true },
+  more: '{"meta":{},"capabilities":{}}',
 });
 
 const called = async (one, args = {}, given = context()) =>
@@ -67,7 +71,7 @@ for (const [library, input] of [
     assert.deepEqual(await called(one, { day: "Monday" }), { tag: "text", val: "on Monday" });
     await assert.rejects(called(one, { day: "x" }), {
       message: "Invalid arguments: day: no such day",
-      code: undefined,
+      kind: { tag: "failed" },
     });
     const [listed] = serve(host, plugin([one])).tools.listTools();
     assert.equal(JSON.parse(listed.inputSchema).properties.day.type, "string");
@@ -128,7 +132,7 @@ test("questions that are asked at once go out at once", async () => {
     async run(_, call) {
       const helper = async (key) => {
         await Promise.resolve();
-        return call.ask(key, sdk.page("Log in", "https://a.example"));
+        return call.ask(key, sdk.url("Log in", "https://a.example"));
       };
       const [both, { c }] = await Promise.all([
         Promise.all([helper("a"), helper("b")]),
@@ -176,28 +180,32 @@ test("an answer of another kind than the question is a failure", async () => {
   });
 });
 
-test("failures keep their codes", async () => {
+test("failures have a kind", async () => {
   const one = made({ run: () => Promise.reject(new sdk.Failure("gone", { code: -32603, data: { a: 1 } })) });
-  await assert.rejects(called(one), { message: "gone", code: -32603, data: '{"a":1}' });
+  await assert.rejects(called(one), {
+    kind: { tag: "other", val: -32603 },
+    message: "gone",
+    data: '{"a":1}',
+  });
   const { tools, resources, prompts } = serve(host, plugin([]));
   const thrown = (work) => {
     try {
       return work();
     } catch (failure) {
-      return failure.code;
+      return failure.kind.tag;
     }
   };
   assert.equal(
     thrown(() => tools.callTool("x", "{}", context())),
-    -32602,
+    "invalid-params",
   );
   assert.equal(
     thrown(() => prompts.getPrompt("x", [], context())),
-    -32602,
+    "invalid-params",
   );
   assert.equal(
     thrown(() => resources.readResource("a:b", context())),
-    -32002,
+    "not-found",
   );
 });
 
@@ -223,8 +231,8 @@ test("resources are found by their URI and by templates", async () => {
   const [raw] = (await read("note:///M%C3%BC/raw")).val;
   assert.equal(new TextDecoder().decode(raw.body.val), "Mü");
   assert.deepEqual((await read("file:///a/b")).val[0].body, { tag: "text", val: "a/b" });
-  await assert.rejects(read("file:///none"), { code: -32002 });
-  await assert.rejects(read("note:///a/b/raw"), { code: -32002 });
+  await assert.rejects(read("file:///none"), { kind: { tag: "not-found" } });
+  await assert.rejects(read("note:///a/b/raw"), { kind: { tag: "not-found" } });
 });
 
 test("prompts take text, messages and suggestions", async () => {
@@ -241,7 +249,7 @@ test("prompts take text, messages and suggestions", async () => {
       resource("a://{x}", { read: () => "", complete: { x: Array.from({ length: 120 }, (_, index) => `${index}`) } }),
     ]),
   );
-  assert.deepEqual(prompts.listPrompts()[0].params, [
+  assert.deepEqual(prompts.listPrompts()[0].arguments, [
     { name: "day", description: "Which", required: true },
     { name: "at", description: undefined, required: false },
   ]);
@@ -275,13 +283,21 @@ test("a call reports and knows its caller", async () => {
         call.progress(1, 2, "half");
         call.log("info", "hello", { a: 1 });
         sdk.listChanged("tools");
-        assert.deepEqual([call.can("form"), call.can("roots")], [true, false]);
-        assert.deepEqual([call.revision, call.client, call.config], ["2026-07-28", undefined, { greeting: "Hi" }]);
+        assert.deepEqual(["form", "roots", "progress", "log"].map((one) => call.can(one)), [true, false, true, false]);
+        assert.deepEqual([call.revision, call.config], ["2026-07-28", { greeting: "Hi" }]);
+        assert.deepEqual(call.client, { name: "c", version: "1", title: undefined });
+        assert.equal(call.caller, "AbCdEfGhIjKlMnOpQrStUv");
         assert.deepEqual(call.directories, [{ path: "/w", writable: false }]);
       },
     }),
   );
   assert.deepEqual(said, [[1, 2, "half"], ["info", "hello", '{"a":1}'], "tools"]);
+});
+
+test("when a tool asks is a member of its _meta", () => {
+  const one = made({ task: "optional", askBeforeTask: true, meta: { a: 1 }, run: () => "" });
+  const [{ details }] = serve(host, plugin([one])).tools.listTools();
+  assert.deepEqual(JSON.parse(details.more), { _meta: { a: 1, "dev.wharf/ask-before-task": true } });
 });
 
 test("validators are warm before the first call", () => {

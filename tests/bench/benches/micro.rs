@@ -34,7 +34,6 @@ use wharf_protocol::{
 use wharf_sandbox::{
     Call, CallTool, Listing, NoEvents, Operation, Plugin, PluginSpec, Sandbox, Scope,
     ledger::Account,
-    model::{Abilities, Context},
     places::{Party, Places},
 };
 use wharf_schema::{CHECKS, Schema};
@@ -105,7 +104,7 @@ fn config(text: &str) -> Config {
 }
 
 fn call(bytes: usize) -> CallTool {
-    let context = Context { answers: Vec::new(), state: None, abilities: Abilities::empty(), more: "{}".into() };
+    let context = bench::context();
     CallTool { name: "echo".into(), args: format!(r#"{{"message":"{}"}}"#, "x".repeat(bytes)).into(), context }
 }
 

@@ -16,10 +16,7 @@ use wharf_egress::{
     rule::{RawRule, Rule},
 };
 use wharf_sandbox::{
-    Call, CallTool, NoEvents, Outcome, Plugin, Sandbox, Scope, ToolAnswer,
-    model::{Abilities, Context as CallContext},
-    network::Network,
-    places::Party,
+    Call, CallTool, NoEvents, Outcome, Plugin, Sandbox, Scope, ToolAnswer, network::Network, places::Party,
 };
 
 use crate::{
@@ -76,8 +73,7 @@ fn sandboxed(plugin: &Plugin, network: &Arc<dyn Network>, url: &str) -> Once {
     Arc::new(move || {
         let (plugin, network, args) = (plugin.clone(), Arc::clone(&network), Arc::clone(&arguments));
         Box::pin(async move {
-            let context =
-                CallContext { answers: vec![], state: None, abilities: Abilities::empty(), more: "{}".into() };
+            let context = bench::context();
             let operation = CallTool { name: "ping".into(), args, context };
             let scope = Scope { network: Some(network), ..Scope::default() };
             let call =

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use axum::{Router, serve::ListenerExt};
-use wharf_sandbox::{CompilerConfig, Program, SandboxConfig, ledger::Account};
+use wharf_sandbox::{
+    CompilerConfig, Program, SandboxConfig,
+    ledger::Account,
+    model::{ClientCapabilities, Context, Reports},
+};
 
 /// Serves on a free port of loopback, without waiting for small answers to become large ones, and says where.
 #[expect(clippy::print_stdout, reason = "the address is what the program is asked for")]
@@ -27,5 +31,19 @@ pub fn sandbox_config() -> SandboxConfig {
         cache_dir: None,
         compiler: CompilerConfig { program: Program::This, memory_bytes: 4 << 30, timeout: Duration::from_secs(120) },
         host_memory: Account::new(1 << 30),
+    }
+}
+
+/// The context of a call by a client that can do nothing.
+pub fn context() -> Context {
+    Context {
+        answers: Vec::new(),
+        state: None,
+        revision: "2026-07-28".into(),
+        client: None,
+        caller: None,
+        capabilities: ClientCapabilities::empty(),
+        reports: Reports::empty(),
+        more: r#"{"meta":{},"capabilities":{}}"#.into(),
     }
 }

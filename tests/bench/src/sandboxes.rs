@@ -20,9 +20,7 @@ use wasmtime::{
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wharf_sandbox::{
     Call, CallTool, Code, Limits, NoEvents, Outcome, Plugin, PluginSpec, Sandbox, Scope, ToolAnswer,
-    model::{Abilities, Context as CallContext},
-    network::HttpLimits,
-    places::Party,
+    network::HttpLimits, places::Party,
 };
 
 use crate::{
@@ -217,8 +215,7 @@ fn sandboxed(sandbox: &Arc<Sandbox>, component: &Path, work: &Work) -> Result<On
     Ok(Arc::new(move || {
         let (plugin, args) = (plugin.clone(), Arc::clone(&args));
         Box::pin(async move {
-            let context =
-                CallContext { answers: vec![], state: None, abilities: Abilities::empty(), more: "{}".into() };
+            let context = bench::context();
             let operation = CallTool { name: tool.into(), args, context };
             let (scope, events) = (Scope::default(), Arc::new(NoEvents));
             match plugin

@@ -26,7 +26,7 @@ use wharf_sandbox::{
     Call, CallError, CallTool, Code, CompilerConfig, Limits, NoEvents, Outcome, Plugin, PluginSpec, Program, Sandbox,
     SandboxConfig, Scope, ToolAnswer,
     ledger::Account,
-    model::{Abilities, Context as CallContext},
+    model::{ClientCapabilities, Context as CallContext, Reports},
     network::HttpLimits,
     places::Party,
 };
@@ -376,7 +376,16 @@ async fn ask(
     client: Option<&Arc<str>>,
     timeout: Option<Duration>,
 ) -> Result<ToolAnswer, CallError> {
-    let context = CallContext { answers: vec![], state: None, abilities: Abilities::empty(), more: "{}".into() };
+    let context = CallContext {
+        answers: vec![],
+        state: None,
+        revision: "2026-07-28".into(),
+        client: None,
+        caller: None,
+        capabilities: ClientCapabilities::empty(),
+        reports: Reports::empty(),
+        more: r#"{"meta":{},"capabilities":{}}"#.into(),
+    };
     let operation = CallTool { name: tool.into(), args: Arc::new(arguments.to_owned()), context };
     let (scope, events, client) = (Scope::default(), Arc::new(NoEvents), client.cloned());
     match plugin.call(Call { operation, scope, events, timeout, client, party: Party::SOLE }).await.result? {

@@ -207,7 +207,7 @@ fn offer(data: &[u8]) {
             .map(|name| Prompt {
                 name,
                 description: more(1),
-                params: vec![PromptArgument { name: text(4), description: more(1), required: true }],
+                arguments: vec![PromptArgument { name: text(4), description: more(1), required: true }],
                 more: more(5),
             })
             .into_iter()

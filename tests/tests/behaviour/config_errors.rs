@@ -130,12 +130,22 @@ async fn plugins_that_do_not_load_are_named_and_the_others_served() {
     let hello = std::fs::read(folder.plugin("hello")).unwrap();
     folder.plugin("echo");
     let elf = [b"\x7fELF\x02\x01\x01".as_slice(), &[0; 4096]].concat();
-    let bad: [Bad; 10] = [
+    let draft = wat::parse_str(
+        r#"(component (import "wharf:plugin/host@0.1.0" (instance (export "config" (func (result string))))))"#,
+    );
+    let draft = draft.unwrap();
+    let bad: [Bad; 11] = [
         ("text", Some(b"not wasm at all"), "load", &["not WebAssembly"]),
         ("empty", Some(b""), "load", &["not WebAssembly"]),
         ("core", Some(b"\0asm\x01\0\0\0"), "load", &["neither exports `_start`", "component-type"]),
         ("native", Some(&elf), "load", &["not WebAssembly"]),
         ("bare", Some(b"\0asm\x0d\0\x01\0"), "load", &["exports nothing", "wharf:plugin 0.1", "wasi:cli/run"]),
+        (
+            "draft",
+            Some(&draft),
+            "load",
+            &["a draft of wharf's contract", "wharf:plugin/host", "rebuild it with the SDK"],
+        ),
         ("cut", Some(&hello[..hello.len() / 2]), "load", &["does not compile"]),
         ("missing", None, "read", &["missing.wasm", "No such file"]),
         ("loose", Some(&hello), "read", &["loose.wasm", "chmod go-w"]),

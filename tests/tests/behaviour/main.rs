@@ -15,6 +15,7 @@ mod answers_modern;
 mod asking;
 mod audit;
 mod cache;
+mod caller;
 mod clock;
 mod config_errors;
 mod conformance_doc;

@@ -192,6 +192,7 @@ async fn what_a_plugin_knows_of_a_call_is_true() {
         let about = pipe.call("about", json!({})).await;
         let about: serde_json::Value = serde_json::from_str(text(&about)).unwrap();
         assert_eq!(about["revision"], *revision);
+        assert_eq!(about["client"], json!(["e2e", "1", null]));
         pipe.close().await;
     }
     let mut pipe = Pipe::start(&folder, &["run"]);
@@ -201,5 +202,7 @@ async fn what_a_plugin_knows_of_a_call_is_true() {
     assert_eq!(about["revision"], MODERN);
     assert_eq!(about["capabilities"], json!({ "roots": {} }));
     assert_eq!(about["meta"]["com.example/trace"], "x");
+    assert_eq!(about["can"], "ClientCapabilities(ROOTS) Reports(0x0)");
+    assert_eq!(about["caller"], serde_json::Value::Null, "the one user of stdio needs no id");
     pipe.close().await;
 }

@@ -16,6 +16,33 @@ The interfaces that a plugin exports, and those of wharf that it may import. The
 in other languages are built against these worlds. Plugins can also import WASI 0.2: clocks, random numbers, files in the directories that
 are open to the call, and HTTP to the hosts that the operator allows.
 ";
+/// The part of the contract that WIT cannot express.
+const SECTIONS: &str = r#"
+## Custom sections
+
+In custom sections of its file, a plugin describes itself. wharf reads them without running the plugin, and they grant nothing. A section
+may be in the component itself, where `wharf embed` puts it, or in a core module directly inside the component, where a compiler puts it;
+the component's own takes precedence. `wharf:instructions` and `wharf:wants` hold UTF-8. A plugin whose section is longer than its limit, or
+malformed, is not loaded.
+
+| section | contents | at most |
+|---|---|---|
+| `wharf:instructions` | a paragraph for the model about all tools of the plugin together, as plain text; wharf adds it to the server's instructions, unless the operator replaces it | 2,048 bytes |
+| `wharf:wants` | the grants that the plugin requests, as a JSON object with the members below | 16,384 bytes, 32 entries in each list |
+| `package-docs` | the documentation of functions, as WIT tools write it; for components that were not made for wharf ([adapter.md](adapter.md)), it is the descriptions of their tools. It is read only in the component itself, and ignored if it is longer or malformed | 262,144 bytes |
+
+The members of `wharf:wants`, all of them optional. Each entry may have `why`, which operators see, cut after 200 characters. Other members
+are errors.
+
+| member | value |
+|---|---|
+| `http` | a list of URLs, or of `{"url": …, "methods": …, "secret": …, "header": …}`: requests that match a rule of this form, as in the operator's config. `methods`: a list of `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` and `OPTIONS`, or `"any"`; `GET` and `HEAD` if it is left out. `secret`: one of `secrets`, sent in `header` (`authorization` if it is left out) |
+| `roots` | `"read"`, `"read-write"` or `{"access": …}`: the folders that the client opens |
+| `env` | a list of names of variables, or of `{"name": …}` |
+| `ask` | a list of `"elicitation"`, `"sampling"` and `"roots"`, or of `{"ability": …}` |
+| `secrets` | a list of `{"name": …}`: values that wharf adds to requests; the plugin never sees them |
+| `settings` | a list of `{"key": …, "type": …, "required": …}`: members of the plugin's config. `type`: `"string"`, `"number"` or `"boolean"` |
+"#;
 
 /// Writes docs/contract.md.
 pub fn write(root: &Path) -> Result<()> {
@@ -48,6 +75,7 @@ fn text(root: &Path) -> Result<String> {
     for interface in package.interfaces.values().filter_map(|id| resolve.interfaces.get(*id)) {
         one_interface(&mut out, &resolve, interface)?;
     }
+    out.push_str(SECTIONS);
     Ok(out)
 }
 

@@ -2,6 +2,7 @@
 //! call.
 
 use http::Uri;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use wharf_protocol::{Object, Revision, Shown, capability::ClientCapabilities, model as mcp, params::RootsResult};
 use wharf_sandbox::model as wit;
@@ -10,54 +11,87 @@ use super::{offer::MAX_URI_BYTES, values::parse_json};
 use wharf_base::text::clean;
 use wharf_schema::Schema;
 
-/// Builds the context that a plugin gets with a call. `client` and `meta` are JSON.
-pub fn context(
-    revision: Revision,
-    client: Option<&str>,
-    capabilities: &ClientCapabilities,
-    meta: &str,
-    progress: bool,
-    log: bool,
-) -> wit::Context {
-    let mut abilities = wit::Abilities::empty();
-    for (present, ability) in [
-        (capabilities.form, wit::Abilities::FORM),
-        (capabilities.url, wit::Abilities::PAGE),
-        (capabilities.sampling, wit::Abilities::SAMPLING),
-        (capabilities.sampling_tools, wit::Abilities::SAMPLING_TOOLS),
-        (capabilities.roots, wit::Abilities::ROOTS),
-        (progress, wit::Abilities::PROGRESS),
-        (log, wit::Abilities::LOG),
+/// What a request says about itself and its caller, for [`context`].
+#[derive(Debug)]
+pub struct Asker<'a> {
+    pub revision: Revision,
+    pub client: Option<wit::ClientInfo>,
+    pub capabilities: &'a ClientCapabilities,
+    /// The request's `_meta`, as JSON.
+    pub meta: &'a str,
+    /// Whether the client asked for the progress of the request.
+    pub progress: bool,
+    /// Whether the client gets log records.
+    pub log: bool,
+}
+
+/// Builds the context that a plugin gets with a call. `caller`: the plugin's own id of the caller.
+pub fn context(asker: Asker<'_>, caller: Option<String>) -> wit::Context {
+    let Asker { revision, client, capabilities: can, meta, progress, log } = asker;
+    let mut capabilities = wit::ClientCapabilities::empty();
+    for (present, capability) in [
+        (can.form, wit::ClientCapabilities::FORM),
+        (can.url, wit::ClientCapabilities::URL),
+        (can.sampling, wit::ClientCapabilities::SAMPLING),
+        (can.sampling_tools, wit::ClientCapabilities::SAMPLING_TOOLS),
+        (can.roots, wit::ClientCapabilities::ROOTS),
     ] {
         if present {
-            abilities |= ability;
+            capabilities |= capability;
         }
     }
-    // All values are JSON already, so nothing has to be escaped.
-    let (revision, client, declared) = (revision.as_str(), client.unwrap_or("null"), &capabilities.text);
-    let more = format!(r#"{{"revision":"{revision}","client":{client},"meta":{meta},"capabilities":{declared}}}"#);
-    wit::Context { answers: Vec::new(), state: None, abilities, more }
+    let mut reports = wit::Reports::empty();
+    for (wanted, report) in [(progress, wit::Reports::PROGRESS), (log, wit::Reports::LOG)] {
+        if wanted {
+            reports |= report;
+        }
+    }
+    // Both values are JSON already, so nothing has to be escaped.
+    let more = format!(r#"{{"meta":{meta},"capabilities":{}}}"#, can.text);
+    wit::Context {
+        answers: Vec::new(),
+        state: None,
+        revision: revision.as_str().to_owned(),
+        client,
+        caller,
+        capabilities,
+        reports,
+        more,
+    }
+}
+
+/// Reads the `clientInfo` of a client. Returns `None` if it has no name.
+pub fn client_info(json: &str) -> Option<wit::ClientInfo> {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+        #[serde(default)]
+        version: String,
+        title: Option<String>,
+    }
+    let Named { name, version, title } = serde_json::from_str(json).ok()?;
+    Some(wit::ClientInfo { name, version, title })
 }
 
 /// Returns the capabilities in `needs` that the client lacks, as an MCP capabilities object, or `None` if it lacks nothing.
-pub fn missing_abilities(needs: wit::Abilities, capabilities: &ClientCapabilities) -> Option<Value> {
+pub fn missing_capabilities(needs: wit::ClientCapabilities, capabilities: &ClientCapabilities) -> Option<Value> {
     let mut missing = Object::new();
     let mut elicitation = Object::new();
-    if needs.contains(wit::Abilities::FORM) && !capabilities.form {
+    if needs.contains(wit::ClientCapabilities::FORM) && !capabilities.form {
         elicitation.insert("form".into(), json!({}));
     }
-    if needs.contains(wit::Abilities::PAGE) && !capabilities.url {
+    if needs.contains(wit::ClientCapabilities::URL) && !capabilities.url {
         elicitation.insert("url".into(), json!({}));
     }
     if !elicitation.is_empty() {
         missing.insert("elicitation".into(), Value::Object(elicitation));
     }
-    if needs.contains(wit::Abilities::SAMPLING_TOOLS) && !capabilities.sampling_tools {
+    if needs.contains(wit::ClientCapabilities::SAMPLING_TOOLS) && !capabilities.sampling_tools {
         missing.insert("sampling".into(), json!({ "tools": {} }));
-    } else if needs.contains(wit::Abilities::SAMPLING) && !capabilities.sampling {
+    } else if needs.contains(wit::ClientCapabilities::SAMPLING) && !capabilities.sampling {
         missing.insert("sampling".into(), json!({}));
     }
-    if needs.contains(wit::Abilities::ROOTS) && !capabilities.roots {
+    if needs.contains(wit::ClientCapabilities::ROOTS) && !capabilities.roots {
         missing.insert("roots".into(), json!({}));
     }
     (!missing.is_empty()).then_some(Value::Object(missing))
@@ -71,8 +105,8 @@ pub fn question(plugin: &str, question: &wit::Question) -> Result<mcp::Question,
         wit::Question::Form(form) => {
             mcp::Question::Form { message: signed(&form.message), schema: form_schema(&form.schema)? }
         }
-        wit::Question::Page(page) => mcp::Question::Page { message: signed(&page.message), url: page_url(&page.url)? },
-        wit::Question::Sample(params) => {
+        wit::Question::Url(page) => mcp::Question::Page { message: signed(&page.message), url: page_url(&page.url)? },
+        wit::Question::Sampling(params) => {
             let Value::Object(mut params) = parse_json(params)? else {
                 return Err("the parameters of a sampling question must be a JSON object".into());
             };
@@ -164,16 +198,16 @@ fn page_url(url: &str) -> Result<Shown, String> {
     Shown::exact(url).map_err(|unseen| format!("the URL of its page: {unseen}"))
 }
 
-/// Returns the ability that the client needs for a question.
-pub fn ability_for(question: &mcp::Question) -> wit::Abilities {
+/// Returns the capability that the client needs for a question.
+pub fn capability_for(question: &mcp::Question) -> wit::ClientCapabilities {
     match question {
-        mcp::Question::Form { .. } => wit::Abilities::FORM,
-        mcp::Question::Page { .. } => wit::Abilities::PAGE,
+        mcp::Question::Form { .. } => wit::ClientCapabilities::FORM,
+        mcp::Question::Page { .. } => wit::ClientCapabilities::URL,
         mcp::Question::Sample(params) if params.contains_key("tools") || params.contains_key("toolChoice") => {
-            wit::Abilities::SAMPLING_TOOLS
+            wit::ClientCapabilities::SAMPLING_TOOLS
         }
-        mcp::Question::Sample(_) => wit::Abilities::SAMPLING,
-        mcp::Question::Roots => wit::Abilities::ROOTS,
+        mcp::Question::Sample(_) => wit::ClientCapabilities::SAMPLING,
+        mcp::Question::Roots => wit::ClientCapabilities::ROOTS,
     }
 }
 
@@ -253,7 +287,7 @@ mod tests {
 
     fn sample(messages: &Value) -> Result<mcp::Question, String> {
         let params = json!({ "messages": messages, "maxTokens": 1, "includeContext": "allServers" });
-        question("p", &wit::Question::Sample(params.to_string()))
+        question("p", &wit::Question::Sampling(params.to_string()))
     }
 
     #[test]
@@ -277,16 +311,16 @@ mod tests {
     }
 
     #[test]
-    fn tools_in_sampling_are_an_ability_of_their_own_and_context_is_not_asked_for() {
+    fn tools_in_sampling_are_a_capability_of_their_own_and_context_is_not_asked_for() {
         let Ok(plain) = sample(&json!([])) else { panic!("it is a question") };
-        assert_eq!(ability_for(&plain), wit::Abilities::SAMPLING);
+        assert_eq!(capability_for(&plain), wit::ClientCapabilities::SAMPLING);
         let mcp::Question::Sample(params) = plain else { panic!("of another kind") };
         assert!(!params.contains_key("includeContext"));
         let mut params = params.into_inner();
         params.insert("tools".into(), json!([]));
         assert_eq!(
-            ability_for(&mcp::Question::Sample(Shown::sampling(params).unwrap())),
-            wit::Abilities::SAMPLING_TOOLS
+            capability_for(&mcp::Question::Sample(Shown::sampling(params).unwrap())),
+            wit::ClientCapabilities::SAMPLING_TOOLS
         );
     }
 
@@ -311,7 +345,7 @@ mod tests {
             ("https://@/", false),
             ("HTTPS://example.com/", false),
         ] {
-            let page = wit::Question::Page(wit::Page { message: "m".into(), url: url.into() });
+            let page = wit::Question::Url(wit::Url { message: "m".into(), url: url.into() });
             assert_eq!(question("p", &page).is_ok(), fits, "{url:?}");
         }
     }

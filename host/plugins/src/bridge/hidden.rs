@@ -41,9 +41,8 @@ fn listing(change: impl FnOnce(&mut Listing)) -> Listing {
         title: None,
         output_schema: None,
         hints: None,
-        needs: wit::Abilities::empty(),
+        needs: wit::ClientCapabilities::empty(),
         task: wit::TaskSupport::Forbidden,
-        ask_before_task: false,
         more: None,
     };
     let mut listing = Listing {
@@ -70,7 +69,7 @@ fn listing(change: impl FnOnce(&mut Listing)) -> Listing {
         prompts: vec![wit::Prompt {
             name: "p".into(),
             description: None,
-            params: vec![wit::PromptArgument { name: "a".into(), description: None, required: false }],
+            arguments: vec![wit::PromptArgument { name: "a".into(), description: None, required: false }],
             more: None,
         }],
     };
@@ -130,7 +129,7 @@ fn prose_in_lists_is_cleaned() {
         ("template title", |all| all.templates[0].more = Some(json!({ "title": BAD }).to_string())),
         ("prompt description", |all| all.prompts[0].description = Some(BAD.into())),
         ("prompt title", |all| all.prompts[0].more = Some(json!({ "title": BAD }).to_string())),
-        ("argument of a prompt", |all| all.prompts[0].params[0].description = Some(BAD.into())),
+        ("argument of a prompt", |all| all.prompts[0].arguments[0].description = Some(BAD.into())),
         ("prompt meta", |all| all.prompts[0].more = Some(json!({ "_meta": { "a": { "b": BAD } } }).to_string())),
     ];
     for (place, change) in all {
@@ -145,7 +144,7 @@ fn names_in_lists_are_refused_rather_than_changed() {
     let all: [(&str, Change); 15] = [
         ("tool name", |all| all.tools[0].name = BAD.into()),
         ("prompt name", |all| all.prompts[0].name = BAD.into()),
-        ("argument of a prompt", |all| all.prompts[0].params[0].name = BAD.into()),
+        ("argument of a prompt", |all| all.prompts[0].arguments[0].name = BAD.into()),
         ("resource URI", |all| all.resources[0].uri = "n:///\u{202e}a".into()),
         ("template", |all| all.templates[0].uri_template = "n:///\u{200b}{x}".into()),
         ("icon", |all| {
@@ -182,11 +181,11 @@ fn questions_are_cleaned_or_refused() {
         form(&field(&json!({ "type": "string", "title": BAD, "description": BAD, "enumNames": [BAD], "enum": ["x"] }))),
         form(&field(&json!({ "type": "string", "oneOf": [{ "const": "x", "title": BAD }] }))),
         form(&field(&json!({ "type": "array", "items": { "anyOf": [{ "const": "x", "title": BAD }] } }))),
-        question("p", &wit::Question::Page(wit::Page { message: BAD.into(), url: "https://a.example/".into() }))
+        question("p", &wit::Question::Url(wit::Url { message: BAD.into(), url: "https://a.example/".into() }))
             .map(|question| encoder().question(&question).1.unwrap()),
         question(
             "p",
-            &wit::Question::Sample(
+            &wit::Question::Sampling(
                 json!({
                     "maxTokens": 1, "systemPrompt": BAD,
                     "messages": [{ "role": "user", "content": { "type": "text", "text": BAD } }],
@@ -253,7 +252,11 @@ fn what_is_said_in_answers_is_cleaned_and_data_is_not() {
     assert_eq!(hidden(&told), [BAD; 3]);
     let suggested = completion(wit::Completion { values: vec![BAD.into(), "b".into()], total: None, has_more: false });
     assert_eq!(suggested.values.iter().map(ToString::to_string).collect::<Vec<_>>(), ["b"]);
-    let failure = wit::Failure { message: BAD.into(), code: Some(7), data: Some(json!({ BAD: [BAD] }).to_string()) };
+    let failure = wit::Failure {
+        kind: wit::FailureKind::Other(7),
+        message: BAD.into(),
+        data: Some(json!({ BAD: [BAD] }).to_string()),
+    };
     let told = failure_error(&failure).unwrap().to_value(Revision::V2025_11_25);
     assert_eq!(hidden(&told), [""; 0], "{told}");
 }

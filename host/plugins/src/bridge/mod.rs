@@ -10,7 +10,10 @@ mod unambiguous;
 mod uri;
 mod values;
 
-pub use asking::{ability_for, carried_answer, carry_answer, context, missing_abilities, question, read_answer, roots};
+pub use asking::{
+    Asker, capability_for, carried_answer, carry_answer, client_info, context, missing_capabilities, question,
+    read_answer, roots,
+};
 pub use offer::{MAX_TOOL_WORDS, MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool, offer};
 pub use outcome::{completion, failure_error, prompt_result, prompt_text, read_result, structured_result, tool_result};
 pub use uri::check_uri;

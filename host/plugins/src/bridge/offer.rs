@@ -14,7 +14,7 @@ use wharf_sandbox::{Listing, model as wit};
 
 use super::{
     template::{Template, has_scheme},
-    values::{PLUGIN_META, read_more},
+    values::{ASK_BEFORE_TASK_META, PLUGIN_META, read_more},
 };
 use wharf_base::{
     ledger::{Account, Charge, tree_bytes},
@@ -45,7 +45,7 @@ pub struct OfferedTool {
     pub own_name: String,
     pub input: Schema,
     pub output: Option<Schema>,
-    pub needs: wit::Abilities,
+    pub needs: wit::ClientCapabilities,
     /// The arguments that HTTP clients repeat in headers.
     pub mirrored: Vec<Mirrored>,
     /// Whether models may see the tool. A plugin can declare that only its user interface page may call a tool.
@@ -213,7 +213,10 @@ fn published_name(config: &PluginConfig, own: &str) -> Result<String, String> {
 /// Parses the `more` field of an entry and adds the id of the plugin. `own`: members that are not allowed in `more` because a separate
 /// field exists for them.
 fn entry_more(config: &PluginConfig, more: Option<&String>, own: &[&str]) -> Result<Shown<Object>, String> {
-    let mut more = read_more(more, own)?;
+    shown_more(config, read_more(more, own)?)
+}
+
+fn shown_more(config: &PluginConfig, mut more: Object) -> Result<Shown<Object>, String> {
     let meta = more.entry("_meta").or_insert_with(|| Value::Object(Object::new()));
     let meta = meta.as_object_mut().ok_or("`_meta` in `more` must be an object")?;
     meta.insert(PLUGIN_META.into(), config.id.clone().into());
@@ -246,11 +249,10 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
     charge.pay(words.min(MAX_TOOL_WORDS) * TOOL_WORD_BYTES)?;
     let (input_schema, input) =
         paid_schema(&tool.input_schema, true, charge).map_err(|error| format!("input schema: {error}"))?;
-    let more = entry_more(
-        config,
-        more,
-        &["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"],
-    )?;
+    let mut more =
+        read_more(more, &["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"])?;
+    let ask_before_task = take_ask_before_task(&mut more)?;
+    let more = shown_more(config, more)?;
     let output = details.and_then(|details| details.output_schema.as_deref());
     let output = output.map(|text| paid_schema(text, false, charge)).transpose();
     let (output_schema, output) = output.map_err(|error| format!("output schema: {error}"))?.unzip();
@@ -296,11 +298,21 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
         task,
         more,
     };
-    let ask_before_task = details.is_some_and(|details| details.ask_before_task);
-    let needs = details.map_or(wit::Abilities::empty(), |details| details.needs);
+    let needs = details.map_or(wit::ClientCapabilities::empty(), |details| details.needs);
     let (own_name, slot) = (tool.name.clone(), Slot::default());
     let for_models = is_for_models(&published.more);
     Ok(OfferedTool { published, own_name, input, output, needs, mirrored, for_models, ask_before_task, slot })
+}
+
+/// Takes the member of a tool's `_meta` that says whether its questions are asked before a task begins. It is for wharf, and is not
+/// published.
+fn take_ask_before_task(more: &mut Object) -> Result<bool, String> {
+    let meta = more.get_mut("_meta").and_then(Value::as_object_mut);
+    match meta.and_then(|meta| meta.remove(ASK_BEFORE_TASK_META)) {
+        None => Ok(false),
+        Some(Value::Bool(before)) => Ok(before),
+        Some(_) => Err(format!("`{ASK_BEFORE_TASK_META}` in `_meta` must be true or false")),
+    }
 }
 
 /// Whether models may see a tool, according to the MCP extension for user interfaces: `_meta.ui.visibility` lists who may see the tool: the
@@ -412,17 +424,17 @@ fn offered_prompt(
 ) -> Result<OfferedPrompt, String> {
     let name = published_name(config, &prompt.name)?;
     charge.entry(&[&prompt.name, prompt.description.as_deref().unwrap_or_default()], prompt.more.as_ref())?;
-    for argument in &prompt.params {
+    for argument in &prompt.arguments {
         charge.entry(&[&argument.name, argument.description.as_deref().unwrap_or_default()], None)?;
     }
-    unique("argument", prompt.params.iter().map(|argument| argument.name.as_str()))?;
+    unique("argument", prompt.arguments.iter().map(|argument| argument.name.as_str()))?;
     let more = entry_more(config, prompt.more.as_ref(), &["name", "description", "arguments"])?;
     let argument = |argument: &wit::PromptArgument| {
         let name = Shown::exact(&argument.name).map_err(|unseen| format!("an argument's name: {unseen}"))?;
         let description = argument.description.as_deref().map(Shown::from);
         Ok(mcp::PromptArgument { name, description, required: argument.required })
     };
-    let arguments = prompt.params.iter().map(argument).collect::<Result<_, String>>()?;
+    let arguments = prompt.arguments.iter().map(argument).collect::<Result<_, String>>()?;
     let published = mcp::Prompt { name, description: prompt.description.as_deref().map(Shown::from), arguments, more };
     Ok(OfferedPrompt { published, own_name: prompt.name.clone() })
 }
@@ -446,6 +458,25 @@ mod tests {
             (json!({ "_meta": { "ui": { "visibility": null } } }), false),
         ] {
             assert_eq!(is_for_models(more.as_object().unwrap()), expected, "{more}");
+        }
+    }
+
+    #[test]
+    fn when_a_tool_asks_is_taken_from_its_meta() {
+        const KEY: &str = "dev.wharf/ask-before-task";
+        for (mut more, expected, left) in [
+            (json!({}), Ok(false), json!({})),
+            (json!({ "_meta": { "a": 1 } }), Ok(false), json!({ "_meta": { "a": 1 } })),
+            (json!({ "_meta": { "a": 1, KEY: true } }), Ok(true), json!({ "_meta": { "a": 1 } })),
+            (json!({ "_meta": { KEY: false } }), Ok(false), json!({ "_meta": {} })),
+            (
+                json!({ "_meta": { KEY: "yes" } }),
+                Err(format!("`{KEY}` in `_meta` must be true or false")),
+                json!({ "_meta": {} }),
+            ),
+        ] {
+            assert_eq!(take_ask_before_task(more.as_object_mut().unwrap()), expected, "{more}");
+            assert_eq!(more, left);
         }
     }
 

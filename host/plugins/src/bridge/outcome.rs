@@ -3,7 +3,7 @@
 use serde_json::Value;
 use wharf_protocol::{
     Object, RpcError, Shown,
-    error::{INSUFFICIENT_SCOPE, TOO_MANY_REQUESTS},
+    error::{INSUFFICIENT_SCOPE, INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, TOO_MANY_REQUESTS},
     model as mcp,
 };
 use wharf_sandbox::model as wit;
@@ -34,7 +34,7 @@ fn result_meta(more: Option<&String>) -> Result<Option<Object>, String> {
 
 pub fn read_result(contents: Vec<wit::ResourceContents>) -> Result<mcp::ReadResult, String> {
     if contents.is_empty() {
-        return Err("it returned no contents; for an unknown URI, return a failure with code -32002".into());
+        return Err("it returned no contents; for an unknown URI, return a failure of the kind `not-found`".into());
     }
     Ok(mcp::ReadResult { contents: contents.into_iter().map(resource_contents).collect::<Result<_, _>>()? })
 }
@@ -124,15 +124,20 @@ pub fn completion(completion: wit::Completion) -> mcp::Completion {
     mcp::Completion { values, total: completion.total, has_more: completion.has_more }
 }
 
-/// Converts a plugin's failure to a JSON-RPC error. Returns `None` if the plugin gave no code; how the failure is reported then depends on
-/// the method.
+/// Converts a plugin's failure to a JSON-RPC error. Returns `None` if the operation itself failed; how that is reported depends on the
+/// method.
 pub fn failure_error(failure: &wit::Failure) -> Option<RpcError> {
-    let code = failure.code?;
-    // The codes that JSON-RPC reserves have fixed meanings, so a plugin may use only those that describe a plugin's failure. It may not use
-    // wharf's own codes either, which tell the client that its token or role does not allow the call.
-    let own = matches!(code, INSUFFICIENT_SCOPE | TOO_MANY_REQUESTS);
-    let allowed = matches!(code, -32602 | -32603 | -32002) || !(own || (-32768..=-32000).contains(&code));
-    let error = RpcError::new(if allowed { code } else { -32603 }, clean(&failure.message));
+    let code = match failure.kind {
+        wit::FailureKind::Failed => return None,
+        wit::FailureKind::InvalidParams => INVALID_PARAMS,
+        wit::FailureKind::NotFound => RESOURCE_NOT_FOUND,
+        // The codes that JSON-RPC reserves have fixed meanings, and wharf's own tell the client that its token or role does not allow the
+        // call. A plugin may use neither.
+        wit::FailureKind::Other(code) if (-32768..=-32000).contains(&code) => INTERNAL_ERROR,
+        wit::FailureKind::Other(INSUFFICIENT_SCOPE | TOO_MANY_REQUESTS) => INTERNAL_ERROR,
+        wit::FailureKind::Other(code) => code,
+    };
+    let error = RpcError::new(code, clean(&failure.message));
     match failure.data.as_deref().map(serde_json::from_str) {
         Some(Ok(data)) => Some(error.with_data(Shown::data(data).into_inner())),
         _ => Some(error),
@@ -145,22 +150,24 @@ mod tests {
 
     #[test]
     fn a_plugin_cannot_ask_for_a_login() {
-        let code = |code: i32| {
+        use wit::FailureKind::{InvalidParams, NotFound, Other};
+        let code = |kind: wit::FailureKind| {
             let data = r#"{"scopes":["admin"],"retryAfter":1000000000}"#;
-            let failure = wit::Failure { code: Some(code), message: "no".into(), data: Some(data.into()) };
+            let failure = wit::Failure { kind, message: "no".into(), data: Some(data.into()) };
             failure_error(&failure).unwrap().code
         };
         for (given, told) in [
-            (INSUFFICIENT_SCOPE, -32603),
-            (TOO_MANY_REQUESTS, -32603),
-            (-32601, -32603),
-            (-32000, -32603),
-            (-32602, -32602),
-            (-32002, -32002),
-            (404, 404),
-            (7, 7),
+            (Other(INSUFFICIENT_SCOPE), -32603),
+            (Other(TOO_MANY_REQUESTS), -32603),
+            (Other(-32601), -32603),
+            (Other(-32000), -32603),
+            (Other(-32602), -32603),
+            (InvalidParams, -32602),
+            (NotFound, -32002),
+            (Other(404), 404),
+            (Other(7), 7),
         ] {
-            assert_eq!(code(given), told, "{given}");
+            assert_eq!(code(given), told, "{given:?}");
         }
     }
 }

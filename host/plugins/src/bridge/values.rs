@@ -17,6 +17,9 @@ const TREE_BYTES_PER_TEXT_BYTE: usize = 64;
 /// The `_meta` key that contains the id of the plugin in each list entry.
 pub const PLUGIN_META: &str = "dev.wharf/plugin";
 
+/// The `_meta` key with which a tool says that its questions are asked before a task begins.
+pub const ASK_BEFORE_TASK_META: &str = "dev.wharf/ask-before-task";
+
 /// Parses a call's arguments; without a text, they are `{}`. A duplicate name is an error, because the plugin parses the text itself and
 /// might use the other value.
 pub fn arguments(raw: Option<&RawValue>) -> Result<Value, RpcError> {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     bindings::{
         tools::{Hints, TaskSupport, Tool, ToolDetails},
-        types::{Abilities, Failure},
+        types::{ClientCapabilities, Failure, FailureKind},
     },
     braces,
     ledger::{Account, Charge},
@@ -230,9 +230,8 @@ impl CommandTool {
                 title: None,
                 output_schema,
                 hints: Some(self.hints),
-                needs: Abilities::empty(),
+                needs: ClientCapabilities::empty(),
                 task: TaskSupport::Optional,
-                ask_before_task: false,
                 more: None,
             }),
         }
@@ -276,7 +275,7 @@ impl CommandTool {
     /// program. The error is for the client.
     pub(crate) fn process(&self, program: &str, args: &str, account: &Account) -> Result<(Process, Charge), CallError> {
         let charge = account.charge(self.bytes(args)).map_err(|_| CallError::TotalMemory)?;
-        let failed = |message| CallError::Failed(Failure { message, code: None, data: None });
+        let failed = |message| CallError::Failed(Failure { kind: FailureKind::Failed, message, data: None });
         Ok((self.started(program, args).map_err(failed)?, charge))
     }
 

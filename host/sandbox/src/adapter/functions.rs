@@ -22,7 +22,7 @@ use super::{
 use crate::{
     bindings::{
         tools::{TaskSupport, Tool, ToolDetails, ToolResult},
-        types::{Abilities, Content, Failure},
+        types::{ClientCapabilities, Content, Failure, FailureKind},
     },
     ledger::Account,
     load_error::LoadError,
@@ -237,9 +237,8 @@ fn details(output_schema: Option<String>) -> ToolDetails {
         title: None,
         output_schema,
         hints: None,
-        needs: Abilities::empty(),
+        needs: ClientCapabilities::empty(),
         task: TaskSupport::Optional,
-        ask_before_task: false,
         more: None,
     }
 }
@@ -294,7 +293,7 @@ impl Function {
 }
 
 fn failed(message: String) -> CallError {
-    CallError::Failed(Failure { message, code: None, data: None })
+    CallError::Failed(Failure { kind: FailureKind::Failed, message, data: None })
 }
 
 /// Converts a result for the client: the whole value as structured content, and its essential part as text. If the function returned an

@@ -42,7 +42,7 @@ use wharf_base::{
 };
 use wharf_config::{access::call_roots::CallRoots, auth::Caller};
 use wharf_plugins::{
-    bridge,
+    bridge::{self, Asker},
     observe::record::{RequestFacts, Transport, request_facts},
     plugins::{published::FIRST_LOAD_TIMEOUT, view::View},
     tasks::Running,
@@ -117,8 +117,6 @@ pub struct Known {
     pub id: Id,
     pub meta: RequestMeta,
     pub capabilities: Arc<ClientCapabilities>,
-    /// The client's `clientInfo`, as JSON.
-    pub client_info: Option<Arc<str>>,
     /// The session that the request belongs to. None: the request describes itself, or there is no client.
     pub session: Option<Arc<Session>>,
     /// The headers that repeat arguments, if the request must have them.
@@ -182,19 +180,18 @@ impl Context {
         declared: ClientDeclared,
         outbox: Outbox,
     ) -> Self {
-        let (revision, capabilities, client_info, session, headers, log_level) = match declared {
+        let (revision, capabilities, session, headers, log_level) = match declared {
             ClientDeclared::InSession(session) => {
-                let (capabilities, client_info) = (Arc::clone(&session.capabilities), session.client_info.clone());
-                (session.revision, capabilities, client_info, Some(session), None, None)
+                (session.revision, Arc::clone(&session.capabilities), Some(session), None, None)
             }
             ClientDeclared::InMeta { revision, capabilities, headers } => {
                 // An invalid level is refused later, after the checks that come before it.
-                let (client_info, level) = (meta.client_info().map(Into::into), meta.log_level().unwrap_or_default());
-                (revision, Arc::new(capabilities), client_info, None, headers.map(Arc::new), level)
+                let level = meta.log_level().unwrap_or_default();
+                (revision, Arc::new(capabilities), None, headers.map(Arc::new), level)
             }
             ClientDeclared::Nothing => {
                 let none = ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() };
-                (Revision::NEWEST, Arc::new(none), None, None, None, None)
+                (Revision::NEWEST, Arc::new(none), None, None, None)
             }
         };
         let so_far = Arc::new(SoFar {
@@ -209,7 +206,6 @@ impl Context {
             id,
             meta,
             capabilities,
-            client_info,
             session,
             headers,
             outbox,
@@ -338,12 +334,20 @@ impl Context {
         self.arrival.stop.as_deref().unwrap_or(&self.server.closing)
     }
 
-    /// Returns what the plugin learns about this request.
-    pub fn for_plugin(&self) -> wit::Context {
-        let progress = self.meta.progress_token.is_some();
-        let log = self.level().is_some();
-        let client = self.client_info.as_deref();
-        bridge::context(self.encoder.revision, client, &self.capabilities, self.meta.text(), progress, log)
+    /// Returns what this plugin learns about the request.
+    pub fn for_plugin(&self, plugin: &str) -> wit::Context {
+        let asker = Asker {
+            revision: self.encoder.revision,
+            client: match &self.session {
+                Some(session) => session.client_info.clone(),
+                None => self.meta.client_info().and_then(bridge::client_info),
+            },
+            capabilities: &self.capabilities,
+            meta: self.meta.text(),
+            progress: self.meta.progress_token.is_some(),
+            log: self.level().is_some(),
+        };
+        bridge::context(asker, self.server.caller_ids.of(plugin, self.principal()))
     }
 
     /// Returns the receiver of what a plugin reports during a call. It passes reports on to the client, the log or the library.

@@ -17,10 +17,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{Revision, RpcError, Shown, encode::Encoder};
 
 use wharf_base::{
+    caller_id::CallerIds,
     ledger::Ledger,
     quota::Quotas,
     refusals::Refusals,
-    request_state::Seal,
+    request_state::{Seal, random_key},
     text::{clip, escaped, toml_header},
 };
 use wharf_config::{
@@ -77,6 +78,8 @@ pub struct Server {
     pub inbox: Inbox,
     pub scopes: Arc<Scopes>,
     pub seal: Seal,
+    /// Makes the ids by which plugins know callers.
+    pub caller_ids: CallerIds,
     /// The URIs of resources whose contents changed.
     pub updates: broadcast::Sender<Arc<str>>,
     /// Cancelled when wharf shuts down. Work under way ends a moment later.
@@ -119,9 +122,9 @@ impl Server {
     pub fn new(config: &Config, shared: Shared) -> anyhow::Result<Arc<Self>> {
         let Shared { config: current, ledger, published, inbox, scopes, approver, observers, stop } = shared;
         let startup = Arc::clone(&config.startup);
-        let seal = match startup.protocol.state_key {
-            Some(key) => Seal::with_key(key.0),
-            None => Seal::generate().map_err(|error| anyhow::anyhow!("no randomness: {error}"))?,
+        let key = match startup.protocol.state_key {
+            Some(key) => key.0,
+            None => random_key().map_err(|error| anyhow::anyhow!("no randomness: {error}"))?,
         };
         let closing = stop.child_token();
         let draining = closing.child_token();
@@ -134,7 +137,8 @@ impl Server {
             approvals: Approvals::new(approvals::file())?,
             approver,
             observers,
-            seal,
+            seal: Seal::with_key(key),
+            caller_ids: CallerIds::with_key(&key)?,
             updates: broadcast::channel(MAX_UPDATES_BEHIND).0,
             stop,
             closing,

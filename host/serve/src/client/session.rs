@@ -21,6 +21,7 @@ use wharf_protocol::{
     notification::{self, KnownNotification},
     params::{Initialize, RootsResult},
 };
+use wharf_sandbox::model::ClientInfo;
 
 use super::{in_flight::InFlight, notifier, notifier::Listener, outbox::Outbox, server::Server};
 use wharf_base::{
@@ -33,7 +34,9 @@ use wharf_config::{
     access::{call_roots::CallRoots, open::OpenRoot, scope::Nothing},
     auth::Caller,
 };
-use wharf_plugins::{approvals::remembered::Remembered, observe::meter::CountedSession, plugins::view, tasks::Record};
+use wharf_plugins::{
+    approvals::remembered::Remembered, bridge, observe::meter::CountedSession, plugins::view, tasks::Record,
+};
 
 /// How long a person may take to answer a question.
 pub const PERSON_TIMEOUT: Duration = Duration::from_secs(600);
@@ -57,7 +60,7 @@ pub struct Session {
     /// The principal, with the credentials of its latest request.
     caller: Mutex<Caller>,
     pub capabilities: Arc<ClientCapabilities>,
-    pub client_info: Option<Arc<str>>,
+    pub client_info: Option<ClientInfo>,
     level: Mutex<Level>,
     /// Each subscription with what is charged for it.
     subscriptions: Mutex<HashMap<String, Charge>>,
@@ -163,7 +166,7 @@ impl Session {
             caller: Mutex::new(caller.clone()),
             profile: profile.clone(),
             capabilities: Arc::new(capabilities),
-            client_info: params.client_info.as_ref().map(|info| info.get().into()),
+            client_info: params.client_info.as_ref().and_then(|info| bridge::client_info(info.get())),
             level: Mutex::new(Level::Info),
             subscriptions: Mutex::default(),
             pending: Mutex::default(),

@@ -10,5 +10,5 @@ import (
 )
 
 var (
-	Complete func(target api.Target, argument, value string, others []wit.Tuple2[string, string]) wit.Result[api.Completion, api.Failure]
+	Complete func(target api.Target, argument, value string, arguments []wit.Tuple2[string, string]) wit.Result[api.Completion, api.Failure]
 )

@@ -11,5 +11,5 @@ import (
 
 var (
 	ListPrompts func() wit.Result[[]api.Prompt, api.Failure]
-	GetPrompt   func(name string, args []wit.Tuple2[string, string], context api.Context) wit.Result[api.PromptOutcome, api.Failure]
+	GetPrompt   func(name string, arguments []wit.Tuple2[string, string], context api.Context) wit.Result[api.PromptOutcome, api.Failure]
 )

@@ -11,5 +11,5 @@ import (
 
 var (
 	ListTools func() wit.Result[[]api.Tool, api.Failure]
-	CallTool  func(name, args string, context api.Context) wit.Result[api.ToolOutcome, api.Failure]
+	CallTool  func(name, arguments string, context api.Context) wit.Result[api.ToolOutcome, api.Failure]
 )

@@ -34,7 +34,7 @@ type PromptArgument struct {
 type Prompt struct {
 	Name        string
 	Description witTypes.Option[string]
-	Params      []PromptArgument
+	Arguments   []PromptArgument
 	More        witTypes.Option[string]
 }
 

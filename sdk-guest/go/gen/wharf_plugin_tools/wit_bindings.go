@@ -21,7 +21,7 @@ type Content = wharf_plugin_types.Content
 type Context = wharf_plugin_types.Context
 type Round = wharf_plugin_types.Round
 type Failure = wharf_plugin_types.Failure
-type Abilities = wharf_plugin_types.Abilities
+type ClientCapabilities = wharf_plugin_types.ClientCapabilities
 
 // Hints, as in MCP's tool annotations; `none` means unspecified. Clients may show them; they grant nothing.
 type Hints struct {
@@ -46,13 +46,11 @@ type ToolDetails struct {
 	// JSON Schema of the structured result. The host checks every result against it.
 	OutputSchema witTypes.Option[string]
 	Hints        witTypes.Option[Hints]
-	// Abilities that a client must have; the host refuses the call if one is missing. `progress` and `log` depend on the request and are
-	// ignored here.
-	Needs wharf_plugin_types.Abilities
+	// Capabilities that a client must have; the host refuses the call if one is missing.
+	Needs wharf_plugin_types.ClientCapabilities
 	Task  TaskSupport
-	// Whether the client is asked questions before a task begins rather than while it runs.
-	AskBeforeTask bool
-	// Members of the MCP tool object such as `icons` and `_meta`.
+	// Members of the MCP tool object such as `icons` and `_meta`. The host reads `"dev.wharf/ask-before-task": true` in `_meta` and
+	// does not publish it: the client is then asked questions before a task begins rather than while it runs.
 	More witTypes.Option[string]
 }
 

@@ -159,23 +159,23 @@ func MakeContentRaw(value string) Content {
 	return Content{ContentRaw, value}
 }
 
-// A form for the person to fill in. `schema`: a flat JSON Schema object, as MCP allows for elicitation.
+// A form for the person to fill in (elicitation in form mode). `schema`: a flat JSON Schema object, as MCP allows for elicitation.
 type Form struct {
 	Message string
 	Schema  string
 }
 
-// A page for the person to open in a browser, over https.
-type Page struct {
+// A URL for the person to open in a browser, over https (elicitation in URL mode).
+type Url struct {
 	Message string
 	Url     string
 }
 
 const (
 	QuestionForm uint8 = 0
-	QuestionPage uint8 = 1
+	QuestionUrl  uint8 = 1
 	// The parameters of `sampling/createMessage`.
-	QuestionSample uint8 = 2
+	QuestionSampling uint8 = 2
 	// The client's roots, as it spells them.
 	QuestionRoots uint8 = 3
 )
@@ -196,14 +196,14 @@ func (self Question) Form() Form {
 	}
 	return self.value.(Form)
 }
-func (self Question) Page() Page {
-	if self.tag != QuestionPage {
+func (self Question) Url() Url {
+	if self.tag != QuestionUrl {
 		panic("tag mismatch")
 	}
-	return self.value.(Page)
+	return self.value.(Url)
 }
-func (self Question) Sample() string {
-	if self.tag != QuestionSample {
+func (self Question) Sampling() string {
+	if self.tag != QuestionSampling {
 		panic("tag mismatch")
 	}
 	return self.value.(string)
@@ -212,11 +212,11 @@ func (self Question) Sample() string {
 func MakeQuestionForm(value Form) Question {
 	return Question{QuestionForm, value}
 }
-func MakeQuestionPage(value Page) Question {
-	return Question{QuestionPage, value}
+func MakeQuestionUrl(value Url) Question {
+	return Question{QuestionUrl, value}
 }
-func MakeQuestionSample(value string) Question {
-	return Question{QuestionSample, value}
+func MakeQuestionSampling(value string) Question {
+	return Question{QuestionSampling, value}
 }
 func MakeQuestionRoots() Question {
 	return Question{QuestionRoots, nil}
@@ -229,7 +229,7 @@ type Root struct {
 }
 
 const (
-	// The values that the user entered, already validated against the form's schema; `{}` for a page.
+	// The values that the user entered, already validated against the form's schema; `{}` for a URL.
 	AnswerAccepted  uint8 = 0
 	AnswerDeclined  uint8 = 1
 	AnswerCancelled uint8 = 2
@@ -292,37 +292,100 @@ type Round struct {
 	State     witTypes.Option[[]uint8]
 }
 
-// The reason why a call has no outcome. Without `code`, the operation itself failed: the client gets `isError: true` and
-// `message` from a tool call, and the JSON-RPC error -32603 from any other call. With `code`, the client gets a JSON-RPC
-// error of that code, message and data: -32602 for invalid parameters or an unknown name, -32002 for an unknown resource
-// (which the host translates for each MCP revision).
+const (
+	// The operation itself failed. A tool call is answered with `isError: true` and the failure's message, which the model reads;
+	// any other request with an internal error.
+	FailureKindFailed uint8 = 0
+	// The parameters are invalid for a reason that no schema says, or name a tool, prompt or argument that does not exist.
+	FailureKindInvalidParams uint8 = 1
+	// There is no resource with this URI.
+	FailureKindNotFound uint8 = 2
+	// An error code of the plugin's own, outside the range from -32768 to -32000, which is reserved. The host replaces a reserved
+	// code by that of an internal error.
+	FailureKindOther uint8 = 3
+)
+
+// What went wrong. The host chooses the error that the client's revision of MCP has for it.
+type FailureKind struct {
+	tag   uint8
+	value any
+}
+
+func (self FailureKind) Tag() uint8 {
+	return self.tag
+}
+
+func (self FailureKind) Other() int32 {
+	if self.tag != FailureKindOther {
+		panic("tag mismatch")
+	}
+	return self.value.(int32)
+}
+
+func MakeFailureKindFailed() FailureKind {
+	return FailureKind{FailureKindFailed, nil}
+}
+func MakeFailureKindInvalidParams() FailureKind {
+	return FailureKind{FailureKindInvalidParams, nil}
+}
+func MakeFailureKindNotFound() FailureKind {
+	return FailureKind{FailureKindNotFound, nil}
+}
+func MakeFailureKindOther(value int32) FailureKind {
+	return FailureKind{FailureKindOther, value}
+}
+
+// The reason why a call has no outcome. With any kind except `failed`, the client gets a protocol error with this message and data.
 type Failure struct {
+	Kind    FailureKind
 	Message string
-	Code    witTypes.Option[int32]
 	Data    witTypes.Option[string]
 }
 
 const (
-	AbilitiesForm          uint8 = 1 << 0
-	AbilitiesPage          uint8 = 1 << 1
-	AbilitiesSampling      uint8 = 1 << 2
-	AbilitiesSamplingTools uint8 = 1 << 3
-	AbilitiesRoots         uint8 = 1 << 4
-	AbilitiesProgress      uint8 = 1 << 5
-	AbilitiesLog           uint8 = 1 << 6
+	ClientCapabilitiesForm          uint8 = 1 << 0
+	ClientCapabilitiesUrl           uint8 = 1 << 1
+	ClientCapabilitiesSampling      uint8 = 1 << 2
+	ClientCapabilitiesSamplingTools uint8 = 1 << 3
+	ClientCapabilitiesRoots         uint8 = 1 << 4
 )
 
-// The abilities of the client during this call.
-type Abilities = uint8
+// The questions that a client can answer, as it declared in its capabilities.
+type ClientCapabilities = uint8
 
-// Information about the caller and its request.
+const (
+	ReportsProgress uint8 = 1 << 0
+	ReportsLog      uint8 = 1 << 1
+)
+
+// The reports that a client wants to get while a call runs.
+type Reports = uint8
+
+// The client's program, as it names itself.
+type ClientInfo struct {
+	Name    string
+	Version string
+	Title   witTypes.Option[string]
+}
+
+// Information about a request and its caller.
 type Context struct {
 	// Answers by key; empty on the first call.
 	Answers []witTypes.Tuple2[string, Answer]
 	// The `state` that the last `round` returned.
-	State     witTypes.Option[[]uint8]
-	Abilities Abilities
-	// `{"revision": …, "client": …, "meta": …, "capabilities": …}`: the MCP revision, the client's name and version as it
-	// states them, the request's `_meta`, the client's capabilities as it sent them.
+	State witTypes.Option[[]uint8]
+	// The revision of MCP that the client speaks, such as `2025-11-25`.
+	Revision string
+	// `none`: the client did not say.
+	Client witTypes.Option[ClientInfo]
+	// An opaque id of the caller, under which a plugin can store what belongs to that user: 22 characters of `A-Z a-z 0-9 _ -`. The
+	// same caller has the same id in every call of this plugin, and another id in every other plugin. It is neither a name nor a
+	// secret. It stays the same over restarts of the host if the operator set `state_key_env`, and changes with that key and with
+	// the caller's credentials (for users of an identity provider: with the user). `none`: the host does not tell callers apart,
+	// because the plugin is used over stdio, or over HTTP without credentials; all calls without an id count as one caller's.
+	Caller       witTypes.Option[string]
+	Capabilities ClientCapabilities
+	Reports      Reports
+	// `{"meta": …, "capabilities": …}`: the request's `_meta` and the client's capabilities, both as the client sent them.
 	More string
 }

@@ -43,9 +43,9 @@ func wasm_export_wharf_plugin_tools_list_tools() uintptr {
 		*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(0))
 		slice := payload
 		length := uint32(len(slice))
-		result10 := witRuntime.Allocate(pinner, uintptr(length*(8+17*4)), 4)
+		result9 := witRuntime.Allocate(pinner, uintptr(length*(8+17*4)), 4)
 		for index, element := range slice {
-			base := unsafe.Add(result10, index*(8+17*4))
+			base := unsafe.Add(result9, index*(8+17*4))
 			utf8 := unsafe.Pointer(unsafe.StringData((element).Name))
 			pinner.Pin(utf8)
 			*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uint32(len((element).Name)))
@@ -188,13 +188,6 @@ func wasm_export_wharf_plugin_tools_list_tools() uintptr {
 				}
 				*(*int8)(unsafe.Add(unsafe.Pointer(base), (9 + 13*4))) = int8(int32((payload).Needs))
 				*(*int8)(unsafe.Add(unsafe.Pointer(base), (10 + 13*4))) = int8(int32((payload).Task))
-				var result8 int32
-				if (payload).AskBeforeTask {
-					result8 = 1
-				} else {
-					result8 = 0
-				}
-				*(*int8)(unsafe.Add(unsafe.Pointer(base), (11 + 13*4))) = int8(result8)
 
 				switch (payload).More.Tag() {
 				case witTypes.OptionNone:
@@ -203,10 +196,10 @@ func wasm_export_wharf_plugin_tools_list_tools() uintptr {
 				case witTypes.OptionSome:
 					payload := (payload).More.Some()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), (8 + 14*4))) = int8(int32(1))
-					utf89 := unsafe.Pointer(unsafe.StringData(payload))
-					pinner.Pin(utf89)
+					utf88 := unsafe.Pointer(unsafe.StringData(payload))
+					pinner.Pin(utf88)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8 + 16*4))) = uint32(uint32(len(payload)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8 + 15*4))) = uint32(uintptr(uintptr(utf89)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8 + 15*4))) = uint32(uintptr(uintptr(utf88)))
 
 				default:
 					panic("unreachable")
@@ -219,28 +212,37 @@ func wasm_export_wharf_plugin_tools_list_tools() uintptr {
 		}
 
 		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(length)
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = uint32(uintptr(uintptr(result10)))
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = uint32(uintptr(uintptr(result9)))
 
 	case witTypes.ResultErr:
 		payload := result.Err()
 		*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(1))
-		utf811 := unsafe.Pointer(unsafe.StringData((payload).Message))
-		pinner.Pin(utf811)
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uint32(len((payload).Message)))
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = uint32(uintptr(uintptr(utf811)))
 
-		switch (payload).Code.Tag() {
-		case witTypes.OptionNone:
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(0))
+		switch (payload).Kind.Tag() {
+		case wharf_plugin_types.FailureKindFailed:
 
-		case witTypes.OptionSome:
-			payload := (payload).Code.Some()
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(1))
-			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 3*4))) = payload
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(0))
+
+		case wharf_plugin_types.FailureKindInvalidParams:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(1))
+
+		case wharf_plugin_types.FailureKindNotFound:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(2))
+
+		case wharf_plugin_types.FailureKindOther:
+			payload := (payload).Kind.Other()
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(3))
+			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 1*4))) = payload
 
 		default:
 			panic("unreachable")
 		}
+		utf810 := unsafe.Pointer(unsafe.StringData((payload).Message))
+		pinner.Pin(utf810)
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 2*4))) = uint32(uint32(len((payload).Message)))
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 1*4))) = uint32(uintptr(uintptr(utf810)))
 
 		switch (payload).Data.Tag() {
 		case witTypes.OptionNone:
@@ -249,10 +251,10 @@ func wasm_export_wharf_plugin_tools_list_tools() uintptr {
 		case witTypes.OptionSome:
 			payload := (payload).Data.Some()
 			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 3*4))) = int8(int32(1))
-			utf812 := unsafe.Pointer(unsafe.StringData(payload))
-			pinner.Pin(utf812)
+			utf811 := unsafe.Pointer(unsafe.StringData(payload))
+			pinner.Pin(utf811)
 			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 5*4))) = uint32(uint32(len(payload)))
-			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 4*4))) = uint32(uintptr(uintptr(utf812)))
+			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 4*4))) = uint32(uintptr(uintptr(utf811)))
 
 		default:
 			panic("unreachable")
@@ -271,14 +273,14 @@ func wasm_export_post_return_wharf_plugin_tools_list_tools(result uintptr) {
 }
 
 //go:wasmexport wharf:plugin/tools@0.1.0#call-tool
-func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 uintptr, arg3 uint32, arg4 uintptr, arg5 uint32, arg6 int32, arg7 uintptr, arg8 uint32, arg9 int32, arg10 uintptr, arg11 uint32) uintptr {
+func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr) uintptr {
 
 	pinner := &syncExportPinner
-	value := unsafe.String((*uint8)(unsafe.Pointer(arg0)), arg1)
-	value0 := unsafe.String((*uint8)(unsafe.Pointer(arg2)), arg3)
-	result6 := make([]witTypes.Tuple2[string, wharf_plugin_types.Answer], 0, arg5)
-	for index := 0; index < int(arg5); index++ {
-		base := unsafe.Add(unsafe.Pointer(arg4), index*(5*4))
+	value := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 0))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 4)))
+	value0 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (2 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (3 * 4))))
+	result6 := make([]witTypes.Tuple2[string, wharf_plugin_types.Answer], 0, *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (5 * 4))))
+	for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (5 * 4)))); index++ {
+		base := unsafe.Add(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (4 * 4))))), index*(5*4))
 		value1 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), 0))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)))
 		var variant wharf_plugin_types.Answer
 		switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4)))) {
@@ -331,24 +333,62 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 	}
 
 	var option8 witTypes.Option[[]uint8]
-	switch arg6 {
+	switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (6 * 4)))) {
 	case 0:
 
 		option8 = witTypes.None[[]uint8]()
 	case 1:
-		value7 := unsafe.Slice((*uint8)(unsafe.Pointer(arg7)), arg8)
+		value7 := unsafe.Slice((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (7 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (8 * 4))))
 
 		option8 = witTypes.Some[[]uint8](value7)
 	default:
 		panic("unreachable")
 	}
-	value9 := unsafe.String((*uint8)(unsafe.Pointer(arg10)), arg11)
-	witRuntime.Unpin()
-	result10 := export_wharf_plugin_tools.CallTool(value, value0, wharf_plugin_types.Context{Answers: result6, State: option8, Abilities: uint8(arg9), More: value9})
+	value9 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (9 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (10 * 4))))
+	var option14 witTypes.Option[wharf_plugin_types.ClientInfo]
+	switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (11 * 4)))) {
+	case 0:
 
-	switch result10.Tag() {
+		option14 = witTypes.None[wharf_plugin_types.ClientInfo]()
+	case 1:
+		value10 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (12 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (13 * 4))))
+		value11 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (14 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (15 * 4))))
+		var option13 witTypes.Option[string]
+		switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16 * 4)))) {
+		case 0:
+
+			option13 = witTypes.None[string]()
+		case 1:
+			value12 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (17 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (18 * 4))))
+
+			option13 = witTypes.Some[string](value12)
+		default:
+			panic("unreachable")
+		}
+
+		option14 = witTypes.Some[wharf_plugin_types.ClientInfo](wharf_plugin_types.ClientInfo{Name: value10, Version: value11, Title: option13})
+	default:
+		panic("unreachable")
+	}
+	var option16 witTypes.Option[string]
+	switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (19 * 4)))) {
+	case 0:
+
+		option16 = witTypes.None[string]()
+	case 1:
+		value15 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (20 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (21 * 4))))
+
+		option16 = witTypes.Some[string](value15)
+	default:
+		panic("unreachable")
+	}
+	value17 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (23 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (24 * 4))))
+	witRuntime.Unpin()
+	result18 := export_wharf_plugin_tools.CallTool(value, value0, wharf_plugin_types.Context{Answers: result6, State: option8, Revision: value9, Client: option14, Caller: option16, Capabilities: uint8(uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (22 * 4))))), Reports: uint8(uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (1 + 22*4))))), More: value17})
+
+	switch result18.Tag() {
 	case witTypes.ResultOk:
-		payload := result10.Ok()
+		payload := result18.Ok()
 		*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(0))
 
 		switch payload.Tag() {
@@ -363,36 +403,36 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 		case wharf_plugin_tools.ToolOutcomeStructured:
 			payload := payload.Structured()
 			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(1))
-			utf811 := unsafe.Pointer(unsafe.StringData(payload))
-			pinner.Pin(utf811)
+			utf819 := unsafe.Pointer(unsafe.StringData(payload))
+			pinner.Pin(utf819)
 			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = uint32(uint32(len(payload)))
-			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uintptr(uintptr(utf811)))
+			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uintptr(uintptr(utf819)))
 
 		case wharf_plugin_tools.ToolOutcomeDone:
 			payload := payload.Done()
 			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(2))
 			slice := (payload).Content
 			length := uint32(len(slice))
-			result26 := witRuntime.Allocate(pinner, uintptr(length*(12*4)), 4)
+			result34 := witRuntime.Allocate(pinner, uintptr(length*(12*4)), 4)
 			for index, element := range slice {
-				base := unsafe.Add(result26, index*(12*4))
+				base := unsafe.Add(result34, index*(12*4))
 
 				switch element.Tag() {
 				case wharf_plugin_types.ContentText:
 					payload := element.Text()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), 0)) = int8(int32(0))
-					utf812 := unsafe.Pointer(unsafe.StringData(payload))
-					pinner.Pin(utf812)
+					utf820 := unsafe.Pointer(unsafe.StringData(payload))
+					pinner.Pin(utf820)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uint32(len(payload)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf812)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf820)))
 
 				case wharf_plugin_types.ContentImage:
 					payload := element.Image()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), 0)) = int8(int32(1))
-					utf813 := unsafe.Pointer(unsafe.StringData((payload).MimeType))
-					pinner.Pin(utf813)
+					utf821 := unsafe.Pointer(unsafe.StringData((payload).MimeType))
+					pinner.Pin(utf821)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uint32(len((payload).MimeType)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf813)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf821)))
 					data := unsafe.Pointer(unsafe.SliceData((payload).Data))
 					pinner.Pin(data)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uint32(len((payload).Data)))
@@ -401,26 +441,26 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 				case wharf_plugin_types.ContentAudio:
 					payload := element.Audio()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), 0)) = int8(int32(2))
-					utf814 := unsafe.Pointer(unsafe.StringData((payload).MimeType))
-					pinner.Pin(utf814)
+					utf822 := unsafe.Pointer(unsafe.StringData((payload).MimeType))
+					pinner.Pin(utf822)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uint32(len((payload).MimeType)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf814)))
-					data15 := unsafe.Pointer(unsafe.SliceData((payload).Data))
-					pinner.Pin(data15)
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf822)))
+					data23 := unsafe.Pointer(unsafe.SliceData((payload).Data))
+					pinner.Pin(data23)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uint32(len((payload).Data)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(data15)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(data23)))
 
 				case wharf_plugin_types.ContentLink:
 					payload := element.Link()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), 0)) = int8(int32(3))
-					utf816 := unsafe.Pointer(unsafe.StringData((payload).Uri))
-					pinner.Pin(utf816)
+					utf824 := unsafe.Pointer(unsafe.StringData((payload).Uri))
+					pinner.Pin(utf824)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uint32(len((payload).Uri)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf816)))
-					utf817 := unsafe.Pointer(unsafe.StringData((payload).Name))
-					pinner.Pin(utf817)
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf824)))
+					utf825 := unsafe.Pointer(unsafe.StringData((payload).Name))
+					pinner.Pin(utf825)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uint32(len((payload).Name)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf817)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf825)))
 
 					switch (payload).MimeType.Tag() {
 					case witTypes.OptionNone:
@@ -429,10 +469,10 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 					case witTypes.OptionSome:
 						payload := (payload).MimeType.Some()
 						*(*int8)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = int8(int32(1))
-						utf818 := unsafe.Pointer(unsafe.StringData(payload))
-						pinner.Pin(utf818)
+						utf826 := unsafe.Pointer(unsafe.StringData(payload))
+						pinner.Pin(utf826)
 						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (7 * 4))) = uint32(uint32(len(payload)))
-						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (6 * 4))) = uint32(uintptr(uintptr(utf818)))
+						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (6 * 4))) = uint32(uintptr(uintptr(utf826)))
 
 					default:
 						panic("unreachable")
@@ -445,10 +485,10 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 					case witTypes.OptionSome:
 						payload := (payload).More.Some()
 						*(*int8)(unsafe.Add(unsafe.Pointer(base), (8 * 4))) = int8(int32(1))
-						utf819 := unsafe.Pointer(unsafe.StringData(payload))
-						pinner.Pin(utf819)
+						utf827 := unsafe.Pointer(unsafe.StringData(payload))
+						pinner.Pin(utf827)
 						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (10 * 4))) = uint32(uint32(len(payload)))
-						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (9 * 4))) = uint32(uintptr(uintptr(utf819)))
+						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (9 * 4))) = uint32(uintptr(uintptr(utf827)))
 
 					default:
 						panic("unreachable")
@@ -457,10 +497,10 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 				case wharf_plugin_types.ContentEmbedded:
 					payload := element.Embedded()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), 0)) = int8(int32(4))
-					utf820 := unsafe.Pointer(unsafe.StringData((payload).Uri))
-					pinner.Pin(utf820)
+					utf828 := unsafe.Pointer(unsafe.StringData((payload).Uri))
+					pinner.Pin(utf828)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uint32(len((payload).Uri)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf820)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf828)))
 
 					switch (payload).MimeType.Tag() {
 					case witTypes.OptionNone:
@@ -469,10 +509,10 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 					case witTypes.OptionSome:
 						payload := (payload).MimeType.Some()
 						*(*int8)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = int8(int32(1))
-						utf821 := unsafe.Pointer(unsafe.StringData(payload))
-						pinner.Pin(utf821)
+						utf829 := unsafe.Pointer(unsafe.StringData(payload))
+						pinner.Pin(utf829)
 						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uint32(len(payload)))
-						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uintptr(uintptr(utf821)))
+						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uintptr(uintptr(utf829)))
 
 					default:
 						panic("unreachable")
@@ -482,18 +522,18 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 					case wharf_plugin_types.BodyText:
 						payload := (payload).Body.Text()
 						*(*int8)(unsafe.Add(unsafe.Pointer(base), (6 * 4))) = int8(int32(0))
-						utf822 := unsafe.Pointer(unsafe.StringData(payload))
-						pinner.Pin(utf822)
+						utf830 := unsafe.Pointer(unsafe.StringData(payload))
+						pinner.Pin(utf830)
 						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8 * 4))) = uint32(uint32(len(payload)))
-						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (7 * 4))) = uint32(uintptr(uintptr(utf822)))
+						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (7 * 4))) = uint32(uintptr(uintptr(utf830)))
 
 					case wharf_plugin_types.BodyBytes:
 						payload := (payload).Body.Bytes()
 						*(*int8)(unsafe.Add(unsafe.Pointer(base), (6 * 4))) = int8(int32(1))
-						data23 := unsafe.Pointer(unsafe.SliceData(payload))
-						pinner.Pin(data23)
+						data31 := unsafe.Pointer(unsafe.SliceData(payload))
+						pinner.Pin(data31)
 						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8 * 4))) = uint32(uint32(len(payload)))
-						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (7 * 4))) = uint32(uintptr(uintptr(data23)))
+						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (7 * 4))) = uint32(uintptr(uintptr(data31)))
 
 					default:
 						panic("unreachable")
@@ -506,10 +546,10 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 					case witTypes.OptionSome:
 						payload := (payload).More.Some()
 						*(*int8)(unsafe.Add(unsafe.Pointer(base), (9 * 4))) = int8(int32(1))
-						utf824 := unsafe.Pointer(unsafe.StringData(payload))
-						pinner.Pin(utf824)
+						utf832 := unsafe.Pointer(unsafe.StringData(payload))
+						pinner.Pin(utf832)
 						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (11 * 4))) = uint32(uint32(len(payload)))
-						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (10 * 4))) = uint32(uintptr(uintptr(utf824)))
+						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (10 * 4))) = uint32(uintptr(uintptr(utf832)))
 
 					default:
 						panic("unreachable")
@@ -518,10 +558,10 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 				case wharf_plugin_types.ContentRaw:
 					payload := element.Raw()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), 0)) = int8(int32(5))
-					utf825 := unsafe.Pointer(unsafe.StringData(payload))
-					pinner.Pin(utf825)
+					utf833 := unsafe.Pointer(unsafe.StringData(payload))
+					pinner.Pin(utf833)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uint32(len(payload)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf825)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf833)))
 
 				default:
 					panic("unreachable")
@@ -530,7 +570,7 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 			}
 
 			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = uint32(length)
-			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uintptr(uintptr(result26)))
+			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uintptr(uintptr(result34)))
 
 			switch (payload).Structured.Tag() {
 			case witTypes.OptionNone:
@@ -539,21 +579,21 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 			case witTypes.OptionSome:
 				payload := (payload).Structured.Some()
 				*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 * 4))) = int8(int32(1))
-				utf827 := unsafe.Pointer(unsafe.StringData(payload))
-				pinner.Pin(utf827)
+				utf835 := unsafe.Pointer(unsafe.StringData(payload))
+				pinner.Pin(utf835)
 				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (6 * 4))) = uint32(uint32(len(payload)))
-				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (5 * 4))) = uint32(uintptr(uintptr(utf827)))
+				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (5 * 4))) = uint32(uintptr(uintptr(utf835)))
 
 			default:
 				panic("unreachable")
 			}
-			var result28 int32
+			var result36 int32
 			if (payload).IsError {
-				result28 = 1
+				result36 = 1
 			} else {
-				result28 = 0
+				result36 = 0
 			}
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (7 * 4))) = int8(result28)
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (7 * 4))) = int8(result36)
 
 			switch (payload).More.Tag() {
 			case witTypes.OptionNone:
@@ -562,10 +602,10 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 			case witTypes.OptionSome:
 				payload := (payload).More.Some()
 				*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 * 4))) = int8(int32(1))
-				utf829 := unsafe.Pointer(unsafe.StringData(payload))
-				pinner.Pin(utf829)
+				utf837 := unsafe.Pointer(unsafe.StringData(payload))
+				pinner.Pin(utf837)
 				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (10 * 4))) = uint32(uint32(len(payload)))
-				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (9 * 4))) = uint32(uintptr(uintptr(utf829)))
+				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (9 * 4))) = uint32(uintptr(uintptr(utf837)))
 
 			default:
 				panic("unreachable")
@@ -574,48 +614,48 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 		case wharf_plugin_tools.ToolOutcomeAsk:
 			payload := payload.Ask()
 			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(3))
-			slice36 := (payload).Questions
-			length38 := uint32(len(slice36))
-			result37 := witRuntime.Allocate(pinner, uintptr(length38*(7*4)), 4)
-			for index, element := range slice36 {
-				base := unsafe.Add(result37, index*(7*4))
-				utf830 := unsafe.Pointer(unsafe.StringData((element).F0))
-				pinner.Pin(utf830)
+			slice44 := (payload).Questions
+			length46 := uint32(len(slice44))
+			result45 := witRuntime.Allocate(pinner, uintptr(length46*(7*4)), 4)
+			for index, element := range slice44 {
+				base := unsafe.Add(result45, index*(7*4))
+				utf838 := unsafe.Pointer(unsafe.StringData((element).F0))
+				pinner.Pin(utf838)
 				*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uint32(len((element).F0)))
-				*(*uint32)(unsafe.Add(unsafe.Pointer(base), 0)) = uint32(uintptr(uintptr(utf830)))
+				*(*uint32)(unsafe.Add(unsafe.Pointer(base), 0)) = uint32(uintptr(uintptr(utf838)))
 
 				switch (element).F1.Tag() {
 				case wharf_plugin_types.QuestionForm:
 					payload := (element).F1.Form()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = int8(int32(0))
-					utf831 := unsafe.Pointer(unsafe.StringData((payload).Message))
-					pinner.Pin(utf831)
+					utf839 := unsafe.Pointer(unsafe.StringData((payload).Message))
+					pinner.Pin(utf839)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uint32(len((payload).Message)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf831)))
-					utf832 := unsafe.Pointer(unsafe.StringData((payload).Schema))
-					pinner.Pin(utf832)
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf839)))
+					utf840 := unsafe.Pointer(unsafe.StringData((payload).Schema))
+					pinner.Pin(utf840)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (6 * 4))) = uint32(uint32(len((payload).Schema)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uintptr(uintptr(utf832)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uintptr(uintptr(utf840)))
 
-				case wharf_plugin_types.QuestionPage:
-					payload := (element).F1.Page()
+				case wharf_plugin_types.QuestionUrl:
+					payload := (element).F1.Url()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = int8(int32(1))
-					utf833 := unsafe.Pointer(unsafe.StringData((payload).Message))
-					pinner.Pin(utf833)
+					utf841 := unsafe.Pointer(unsafe.StringData((payload).Message))
+					pinner.Pin(utf841)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uint32(len((payload).Message)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf833)))
-					utf834 := unsafe.Pointer(unsafe.StringData((payload).Url))
-					pinner.Pin(utf834)
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf841)))
+					utf842 := unsafe.Pointer(unsafe.StringData((payload).Url))
+					pinner.Pin(utf842)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (6 * 4))) = uint32(uint32(len((payload).Url)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uintptr(uintptr(utf834)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uintptr(uintptr(utf842)))
 
-				case wharf_plugin_types.QuestionSample:
-					payload := (element).F1.Sample()
+				case wharf_plugin_types.QuestionSampling:
+					payload := (element).F1.Sampling()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = int8(int32(2))
-					utf835 := unsafe.Pointer(unsafe.StringData(payload))
-					pinner.Pin(utf835)
+					utf843 := unsafe.Pointer(unsafe.StringData(payload))
+					pinner.Pin(utf843)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uint32(len(payload)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf835)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf843)))
 
 				case wharf_plugin_types.QuestionRoots:
 
@@ -627,8 +667,8 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 
 			}
 
-			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = uint32(length38)
-			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uintptr(uintptr(result37)))
+			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = uint32(length46)
+			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uintptr(uintptr(result45)))
 
 			switch (payload).State.Tag() {
 			case witTypes.OptionNone:
@@ -637,10 +677,10 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 			case witTypes.OptionSome:
 				payload := (payload).State.Some()
 				*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 * 4))) = int8(int32(1))
-				data39 := unsafe.Pointer(unsafe.SliceData(payload))
-				pinner.Pin(data39)
+				data47 := unsafe.Pointer(unsafe.SliceData(payload))
+				pinner.Pin(data47)
 				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (6 * 4))) = uint32(uint32(len(payload)))
-				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (5 * 4))) = uint32(uintptr(uintptr(data39)))
+				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (5 * 4))) = uint32(uintptr(uintptr(data47)))
 
 			default:
 				panic("unreachable")
@@ -651,25 +691,34 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 		}
 
 	case witTypes.ResultErr:
-		payload := result10.Err()
+		payload := result18.Err()
 		*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(1))
-		utf840 := unsafe.Pointer(unsafe.StringData((payload).Message))
-		pinner.Pin(utf840)
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uint32(len((payload).Message)))
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = uint32(uintptr(uintptr(utf840)))
 
-		switch (payload).Code.Tag() {
-		case witTypes.OptionNone:
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(0))
+		switch (payload).Kind.Tag() {
+		case wharf_plugin_types.FailureKindFailed:
 
-		case witTypes.OptionSome:
-			payload := (payload).Code.Some()
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(1))
-			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 3*4))) = payload
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(0))
+
+		case wharf_plugin_types.FailureKindInvalidParams:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(1))
+
+		case wharf_plugin_types.FailureKindNotFound:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(2))
+
+		case wharf_plugin_types.FailureKindOther:
+			payload := (payload).Kind.Other()
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(3))
+			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 1*4))) = payload
 
 		default:
 			panic("unreachable")
 		}
+		utf848 := unsafe.Pointer(unsafe.StringData((payload).Message))
+		pinner.Pin(utf848)
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 2*4))) = uint32(uint32(len((payload).Message)))
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 1*4))) = uint32(uintptr(uintptr(utf848)))
 
 		switch (payload).Data.Tag() {
 		case witTypes.OptionNone:
@@ -678,10 +727,10 @@ func wasm_export_wharf_plugin_tools_call_tool(arg0 uintptr, arg1 uint32, arg2 ui
 		case witTypes.OptionSome:
 			payload := (payload).Data.Some()
 			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 3*4))) = int8(int32(1))
-			utf841 := unsafe.Pointer(unsafe.StringData(payload))
-			pinner.Pin(utf841)
+			utf849 := unsafe.Pointer(unsafe.StringData(payload))
+			pinner.Pin(utf849)
 			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 5*4))) = uint32(uint32(len(payload)))
-			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 4*4))) = uint32(uintptr(uintptr(utf841)))
+			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 4*4))) = uint32(uintptr(uintptr(utf849)))
 
 		default:
 			panic("unreachable")
@@ -779,23 +828,32 @@ func wasm_export_wharf_plugin_resources_list_resources() uintptr {
 	case witTypes.ResultErr:
 		payload := result.Err()
 		*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(1))
-		utf85 := unsafe.Pointer(unsafe.StringData((payload).Message))
-		pinner.Pin(utf85)
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uint32(len((payload).Message)))
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = uint32(uintptr(uintptr(utf85)))
 
-		switch (payload).Code.Tag() {
-		case witTypes.OptionNone:
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(0))
+		switch (payload).Kind.Tag() {
+		case wharf_plugin_types.FailureKindFailed:
 
-		case witTypes.OptionSome:
-			payload := (payload).Code.Some()
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(1))
-			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 3*4))) = payload
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(0))
+
+		case wharf_plugin_types.FailureKindInvalidParams:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(1))
+
+		case wharf_plugin_types.FailureKindNotFound:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(2))
+
+		case wharf_plugin_types.FailureKindOther:
+			payload := (payload).Kind.Other()
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(3))
+			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 1*4))) = payload
 
 		default:
 			panic("unreachable")
 		}
+		utf85 := unsafe.Pointer(unsafe.StringData((payload).Message))
+		pinner.Pin(utf85)
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 2*4))) = uint32(uint32(len((payload).Message)))
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 1*4))) = uint32(uintptr(uintptr(utf85)))
 
 		switch (payload).Data.Tag() {
 		case witTypes.OptionNone:
@@ -905,23 +963,32 @@ func wasm_export_wharf_plugin_resources_list_templates() uintptr {
 	case witTypes.ResultErr:
 		payload := result.Err()
 		*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(1))
-		utf85 := unsafe.Pointer(unsafe.StringData((payload).Message))
-		pinner.Pin(utf85)
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uint32(len((payload).Message)))
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = uint32(uintptr(uintptr(utf85)))
 
-		switch (payload).Code.Tag() {
-		case witTypes.OptionNone:
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(0))
+		switch (payload).Kind.Tag() {
+		case wharf_plugin_types.FailureKindFailed:
 
-		case witTypes.OptionSome:
-			payload := (payload).Code.Some()
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(1))
-			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 3*4))) = payload
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(0))
+
+		case wharf_plugin_types.FailureKindInvalidParams:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(1))
+
+		case wharf_plugin_types.FailureKindNotFound:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(2))
+
+		case wharf_plugin_types.FailureKindOther:
+			payload := (payload).Kind.Other()
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(3))
+			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 1*4))) = payload
 
 		default:
 			panic("unreachable")
 		}
+		utf85 := unsafe.Pointer(unsafe.StringData((payload).Message))
+		pinner.Pin(utf85)
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 2*4))) = uint32(uint32(len((payload).Message)))
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 1*4))) = uint32(uintptr(uintptr(utf85)))
 
 		switch (payload).Data.Tag() {
 		case witTypes.OptionNone:
@@ -952,13 +1019,13 @@ func wasm_export_post_return_wharf_plugin_resources_list_templates(result uintpt
 }
 
 //go:wasmexport wharf:plugin/resources@0.1.0#read-resource
-func wasm_export_wharf_plugin_resources_read_resource(arg0 uintptr, arg1 uint32, arg2 uintptr, arg3 uint32, arg4 int32, arg5 uintptr, arg6 uint32, arg7 int32, arg8 uintptr, arg9 uint32) uintptr {
+func wasm_export_wharf_plugin_resources_read_resource(arg0 uintptr) uintptr {
 
 	pinner := &syncExportPinner
-	value := unsafe.String((*uint8)(unsafe.Pointer(arg0)), arg1)
-	result5 := make([]witTypes.Tuple2[string, wharf_plugin_types.Answer], 0, arg3)
-	for index := 0; index < int(arg3); index++ {
-		base := unsafe.Add(unsafe.Pointer(arg2), index*(5*4))
+	value := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 0))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 4)))
+	result5 := make([]witTypes.Tuple2[string, wharf_plugin_types.Answer], 0, *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (3 * 4))))
+	for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (3 * 4)))); index++ {
+		base := unsafe.Add(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (2 * 4))))), index*(5*4))
 		value0 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), 0))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)))
 		var variant wharf_plugin_types.Answer
 		switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4)))) {
@@ -1011,24 +1078,62 @@ func wasm_export_wharf_plugin_resources_read_resource(arg0 uintptr, arg1 uint32,
 	}
 
 	var option7 witTypes.Option[[]uint8]
-	switch arg4 {
+	switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (4 * 4)))) {
 	case 0:
 
 		option7 = witTypes.None[[]uint8]()
 	case 1:
-		value6 := unsafe.Slice((*uint8)(unsafe.Pointer(arg5)), arg6)
+		value6 := unsafe.Slice((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (5 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (6 * 4))))
 
 		option7 = witTypes.Some[[]uint8](value6)
 	default:
 		panic("unreachable")
 	}
-	value8 := unsafe.String((*uint8)(unsafe.Pointer(arg8)), arg9)
-	witRuntime.Unpin()
-	result9 := export_wharf_plugin_resources.ReadResource(value, wharf_plugin_types.Context{Answers: result5, State: option7, Abilities: uint8(arg7), More: value8})
+	value8 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (7 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (8 * 4))))
+	var option13 witTypes.Option[wharf_plugin_types.ClientInfo]
+	switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (9 * 4)))) {
+	case 0:
 
-	switch result9.Tag() {
+		option13 = witTypes.None[wharf_plugin_types.ClientInfo]()
+	case 1:
+		value9 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (10 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (11 * 4))))
+		value10 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (12 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (13 * 4))))
+		var option12 witTypes.Option[string]
+		switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (14 * 4)))) {
+		case 0:
+
+			option12 = witTypes.None[string]()
+		case 1:
+			value11 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (15 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16 * 4))))
+
+			option12 = witTypes.Some[string](value11)
+		default:
+			panic("unreachable")
+		}
+
+		option13 = witTypes.Some[wharf_plugin_types.ClientInfo](wharf_plugin_types.ClientInfo{Name: value9, Version: value10, Title: option12})
+	default:
+		panic("unreachable")
+	}
+	var option15 witTypes.Option[string]
+	switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (17 * 4)))) {
+	case 0:
+
+		option15 = witTypes.None[string]()
+	case 1:
+		value14 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (18 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (19 * 4))))
+
+		option15 = witTypes.Some[string](value14)
+	default:
+		panic("unreachable")
+	}
+	value16 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (21 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (22 * 4))))
+	witRuntime.Unpin()
+	result17 := export_wharf_plugin_resources.ReadResource(value, wharf_plugin_types.Context{Answers: result5, State: option7, Revision: value8, Client: option13, Caller: option15, Capabilities: uint8(uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (20 * 4))))), Reports: uint8(uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (1 + 20*4))))), More: value16})
+
+	switch result17.Tag() {
 	case witTypes.ResultOk:
-		payload := result9.Ok()
+		payload := result17.Ok()
 		*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(0))
 
 		switch payload.Tag() {
@@ -1045,13 +1150,13 @@ func wasm_export_wharf_plugin_resources_read_resource(arg0 uintptr, arg1 uint32,
 			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(1))
 			slice := payload
 			length := uint32(len(slice))
-			result14 := witRuntime.Allocate(pinner, uintptr(length*(11*4)), 4)
+			result22 := witRuntime.Allocate(pinner, uintptr(length*(11*4)), 4)
 			for index, element := range slice {
-				base := unsafe.Add(result14, index*(11*4))
-				utf810 := unsafe.Pointer(unsafe.StringData((element).Uri))
-				pinner.Pin(utf810)
+				base := unsafe.Add(result22, index*(11*4))
+				utf818 := unsafe.Pointer(unsafe.StringData((element).Uri))
+				pinner.Pin(utf818)
 				*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uint32(len((element).Uri)))
-				*(*uint32)(unsafe.Add(unsafe.Pointer(base), 0)) = uint32(uintptr(uintptr(utf810)))
+				*(*uint32)(unsafe.Add(unsafe.Pointer(base), 0)) = uint32(uintptr(uintptr(utf818)))
 
 				switch (element).MimeType.Tag() {
 				case witTypes.OptionNone:
@@ -1060,10 +1165,10 @@ func wasm_export_wharf_plugin_resources_read_resource(arg0 uintptr, arg1 uint32,
 				case witTypes.OptionSome:
 					payload := (element).MimeType.Some()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = int8(int32(1))
-					utf811 := unsafe.Pointer(unsafe.StringData(payload))
-					pinner.Pin(utf811)
+					utf819 := unsafe.Pointer(unsafe.StringData(payload))
+					pinner.Pin(utf819)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uint32(len(payload)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf811)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf819)))
 
 				default:
 					panic("unreachable")
@@ -1073,10 +1178,10 @@ func wasm_export_wharf_plugin_resources_read_resource(arg0 uintptr, arg1 uint32,
 				case wharf_plugin_types.BodyText:
 					payload := (element).Body.Text()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = int8(int32(0))
-					utf812 := unsafe.Pointer(unsafe.StringData(payload))
-					pinner.Pin(utf812)
+					utf820 := unsafe.Pointer(unsafe.StringData(payload))
+					pinner.Pin(utf820)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (7 * 4))) = uint32(uint32(len(payload)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (6 * 4))) = uint32(uintptr(uintptr(utf812)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (6 * 4))) = uint32(uintptr(uintptr(utf820)))
 
 				case wharf_plugin_types.BodyBytes:
 					payload := (element).Body.Bytes()
@@ -1097,10 +1202,10 @@ func wasm_export_wharf_plugin_resources_read_resource(arg0 uintptr, arg1 uint32,
 				case witTypes.OptionSome:
 					payload := (element).More.Some()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), (8 * 4))) = int8(int32(1))
-					utf813 := unsafe.Pointer(unsafe.StringData(payload))
-					pinner.Pin(utf813)
+					utf821 := unsafe.Pointer(unsafe.StringData(payload))
+					pinner.Pin(utf821)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (10 * 4))) = uint32(uint32(len(payload)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (9 * 4))) = uint32(uintptr(uintptr(utf813)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (9 * 4))) = uint32(uintptr(uintptr(utf821)))
 
 				default:
 					panic("unreachable")
@@ -1109,53 +1214,53 @@ func wasm_export_wharf_plugin_resources_read_resource(arg0 uintptr, arg1 uint32,
 			}
 
 			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = uint32(length)
-			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uintptr(uintptr(result14)))
+			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uintptr(uintptr(result22)))
 
 		case wharf_plugin_resources.ReadOutcomeAsk:
 			payload := payload.Ask()
 			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(2))
-			slice21 := (payload).Questions
-			length23 := uint32(len(slice21))
-			result22 := witRuntime.Allocate(pinner, uintptr(length23*(7*4)), 4)
-			for index, element := range slice21 {
-				base := unsafe.Add(result22, index*(7*4))
-				utf815 := unsafe.Pointer(unsafe.StringData((element).F0))
-				pinner.Pin(utf815)
+			slice29 := (payload).Questions
+			length31 := uint32(len(slice29))
+			result30 := witRuntime.Allocate(pinner, uintptr(length31*(7*4)), 4)
+			for index, element := range slice29 {
+				base := unsafe.Add(result30, index*(7*4))
+				utf823 := unsafe.Pointer(unsafe.StringData((element).F0))
+				pinner.Pin(utf823)
 				*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uint32(len((element).F0)))
-				*(*uint32)(unsafe.Add(unsafe.Pointer(base), 0)) = uint32(uintptr(uintptr(utf815)))
+				*(*uint32)(unsafe.Add(unsafe.Pointer(base), 0)) = uint32(uintptr(uintptr(utf823)))
 
 				switch (element).F1.Tag() {
 				case wharf_plugin_types.QuestionForm:
 					payload := (element).F1.Form()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = int8(int32(0))
-					utf816 := unsafe.Pointer(unsafe.StringData((payload).Message))
-					pinner.Pin(utf816)
+					utf824 := unsafe.Pointer(unsafe.StringData((payload).Message))
+					pinner.Pin(utf824)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uint32(len((payload).Message)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf816)))
-					utf817 := unsafe.Pointer(unsafe.StringData((payload).Schema))
-					pinner.Pin(utf817)
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf824)))
+					utf825 := unsafe.Pointer(unsafe.StringData((payload).Schema))
+					pinner.Pin(utf825)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (6 * 4))) = uint32(uint32(len((payload).Schema)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uintptr(uintptr(utf817)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uintptr(uintptr(utf825)))
 
-				case wharf_plugin_types.QuestionPage:
-					payload := (element).F1.Page()
+				case wharf_plugin_types.QuestionUrl:
+					payload := (element).F1.Url()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = int8(int32(1))
-					utf818 := unsafe.Pointer(unsafe.StringData((payload).Message))
-					pinner.Pin(utf818)
+					utf826 := unsafe.Pointer(unsafe.StringData((payload).Message))
+					pinner.Pin(utf826)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uint32(len((payload).Message)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf818)))
-					utf819 := unsafe.Pointer(unsafe.StringData((payload).Url))
-					pinner.Pin(utf819)
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf826)))
+					utf827 := unsafe.Pointer(unsafe.StringData((payload).Url))
+					pinner.Pin(utf827)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (6 * 4))) = uint32(uint32(len((payload).Url)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uintptr(uintptr(utf819)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uintptr(uintptr(utf827)))
 
-				case wharf_plugin_types.QuestionSample:
-					payload := (element).F1.Sample()
+				case wharf_plugin_types.QuestionSampling:
+					payload := (element).F1.Sampling()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = int8(int32(2))
-					utf820 := unsafe.Pointer(unsafe.StringData(payload))
-					pinner.Pin(utf820)
+					utf828 := unsafe.Pointer(unsafe.StringData(payload))
+					pinner.Pin(utf828)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uint32(len(payload)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf820)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf828)))
 
 				case wharf_plugin_types.QuestionRoots:
 
@@ -1167,8 +1272,8 @@ func wasm_export_wharf_plugin_resources_read_resource(arg0 uintptr, arg1 uint32,
 
 			}
 
-			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = uint32(length23)
-			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uintptr(uintptr(result22)))
+			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = uint32(length31)
+			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uintptr(uintptr(result30)))
 
 			switch (payload).State.Tag() {
 			case witTypes.OptionNone:
@@ -1177,10 +1282,10 @@ func wasm_export_wharf_plugin_resources_read_resource(arg0 uintptr, arg1 uint32,
 			case witTypes.OptionSome:
 				payload := (payload).State.Some()
 				*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 * 4))) = int8(int32(1))
-				data24 := unsafe.Pointer(unsafe.SliceData(payload))
-				pinner.Pin(data24)
+				data32 := unsafe.Pointer(unsafe.SliceData(payload))
+				pinner.Pin(data32)
 				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (6 * 4))) = uint32(uint32(len(payload)))
-				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (5 * 4))) = uint32(uintptr(uintptr(data24)))
+				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (5 * 4))) = uint32(uintptr(uintptr(data32)))
 
 			default:
 				panic("unreachable")
@@ -1191,25 +1296,34 @@ func wasm_export_wharf_plugin_resources_read_resource(arg0 uintptr, arg1 uint32,
 		}
 
 	case witTypes.ResultErr:
-		payload := result9.Err()
+		payload := result17.Err()
 		*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(1))
-		utf825 := unsafe.Pointer(unsafe.StringData((payload).Message))
-		pinner.Pin(utf825)
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uint32(len((payload).Message)))
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = uint32(uintptr(uintptr(utf825)))
 
-		switch (payload).Code.Tag() {
-		case witTypes.OptionNone:
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(0))
+		switch (payload).Kind.Tag() {
+		case wharf_plugin_types.FailureKindFailed:
 
-		case witTypes.OptionSome:
-			payload := (payload).Code.Some()
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(1))
-			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 3*4))) = payload
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(0))
+
+		case wharf_plugin_types.FailureKindInvalidParams:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(1))
+
+		case wharf_plugin_types.FailureKindNotFound:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(2))
+
+		case wharf_plugin_types.FailureKindOther:
+			payload := (payload).Kind.Other()
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(3))
+			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 1*4))) = payload
 
 		default:
 			panic("unreachable")
 		}
+		utf833 := unsafe.Pointer(unsafe.StringData((payload).Message))
+		pinner.Pin(utf833)
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 2*4))) = uint32(uint32(len((payload).Message)))
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 1*4))) = uint32(uintptr(uintptr(utf833)))
 
 		switch (payload).Data.Tag() {
 		case witTypes.OptionNone:
@@ -1218,10 +1332,10 @@ func wasm_export_wharf_plugin_resources_read_resource(arg0 uintptr, arg1 uint32,
 		case witTypes.OptionSome:
 			payload := (payload).Data.Some()
 			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 3*4))) = int8(int32(1))
-			utf826 := unsafe.Pointer(unsafe.StringData(payload))
-			pinner.Pin(utf826)
+			utf834 := unsafe.Pointer(unsafe.StringData(payload))
+			pinner.Pin(utf834)
 			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 5*4))) = uint32(uint32(len(payload)))
-			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 4*4))) = uint32(uintptr(uintptr(utf826)))
+			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 4*4))) = uint32(uintptr(uintptr(utf834)))
 
 		default:
 			panic("unreachable")
@@ -1274,7 +1388,7 @@ func wasm_export_wharf_plugin_prompts_list_prompts() uintptr {
 			default:
 				panic("unreachable")
 			}
-			slice := (element).Params
+			slice := (element).Arguments
 			length := uint32(len(slice))
 			result4 := witRuntime.Allocate(pinner, uintptr(length*(6*4)), 4)
 			for index, element := range slice {
@@ -1336,23 +1450,32 @@ func wasm_export_wharf_plugin_prompts_list_prompts() uintptr {
 	case witTypes.ResultErr:
 		payload := result.Err()
 		*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(1))
-		utf89 := unsafe.Pointer(unsafe.StringData((payload).Message))
-		pinner.Pin(utf89)
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uint32(len((payload).Message)))
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = uint32(uintptr(uintptr(utf89)))
 
-		switch (payload).Code.Tag() {
-		case witTypes.OptionNone:
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(0))
+		switch (payload).Kind.Tag() {
+		case wharf_plugin_types.FailureKindFailed:
 
-		case witTypes.OptionSome:
-			payload := (payload).Code.Some()
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(1))
-			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 3*4))) = payload
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(0))
+
+		case wharf_plugin_types.FailureKindInvalidParams:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(1))
+
+		case wharf_plugin_types.FailureKindNotFound:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(2))
+
+		case wharf_plugin_types.FailureKindOther:
+			payload := (payload).Kind.Other()
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(3))
+			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 1*4))) = payload
 
 		default:
 			panic("unreachable")
 		}
+		utf89 := unsafe.Pointer(unsafe.StringData((payload).Message))
+		pinner.Pin(utf89)
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 2*4))) = uint32(uint32(len((payload).Message)))
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 1*4))) = uint32(uintptr(uintptr(utf89)))
 
 		switch (payload).Data.Tag() {
 		case witTypes.OptionNone:
@@ -1383,22 +1506,22 @@ func wasm_export_post_return_wharf_plugin_prompts_list_prompts(result uintptr) {
 }
 
 //go:wasmexport wharf:plugin/prompts@0.1.0#get-prompt
-func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2 uintptr, arg3 uint32, arg4 uintptr, arg5 uint32, arg6 int32, arg7 uintptr, arg8 uint32, arg9 int32, arg10 uintptr, arg11 uint32) uintptr {
+func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr) uintptr {
 
 	pinner := &syncExportPinner
-	value := unsafe.String((*uint8)(unsafe.Pointer(arg0)), arg1)
-	result := make([]witTypes.Tuple2[string, string], 0, arg3)
-	for index := 0; index < int(arg3); index++ {
-		base := unsafe.Add(unsafe.Pointer(arg2), index*(4*4))
+	value := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 0))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 4)))
+	result := make([]witTypes.Tuple2[string, string], 0, *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (3 * 4))))
+	for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (3 * 4)))); index++ {
+		base := unsafe.Add(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (2 * 4))))), index*(4*4))
 		value0 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), 0))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)))
 		value1 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))))
 
 		result = append(result, witTypes.Tuple2[string, string]{F0: value0, F1: value1})
 	}
 
-	result8 := make([]witTypes.Tuple2[string, wharf_plugin_types.Answer], 0, arg5)
-	for index := 0; index < int(arg5); index++ {
-		base := unsafe.Add(unsafe.Pointer(arg4), index*(5*4))
+	result8 := make([]witTypes.Tuple2[string, wharf_plugin_types.Answer], 0, *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (5 * 4))))
+	for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (5 * 4)))); index++ {
+		base := unsafe.Add(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (4 * 4))))), index*(5*4))
 		value2 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), 0))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)))
 		var variant wharf_plugin_types.Answer
 		switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4)))) {
@@ -1451,24 +1574,62 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 	}
 
 	var option10 witTypes.Option[[]uint8]
-	switch arg6 {
+	switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (6 * 4)))) {
 	case 0:
 
 		option10 = witTypes.None[[]uint8]()
 	case 1:
-		value9 := unsafe.Slice((*uint8)(unsafe.Pointer(arg7)), arg8)
+		value9 := unsafe.Slice((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (7 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (8 * 4))))
 
 		option10 = witTypes.Some[[]uint8](value9)
 	default:
 		panic("unreachable")
 	}
-	value11 := unsafe.String((*uint8)(unsafe.Pointer(arg10)), arg11)
-	witRuntime.Unpin()
-	result12 := export_wharf_plugin_prompts.GetPrompt(value, result, wharf_plugin_types.Context{Answers: result8, State: option10, Abilities: uint8(arg9), More: value11})
+	value11 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (9 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (10 * 4))))
+	var option16 witTypes.Option[wharf_plugin_types.ClientInfo]
+	switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (11 * 4)))) {
+	case 0:
 
-	switch result12.Tag() {
+		option16 = witTypes.None[wharf_plugin_types.ClientInfo]()
+	case 1:
+		value12 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (12 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (13 * 4))))
+		value13 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (14 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (15 * 4))))
+		var option15 witTypes.Option[string]
+		switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16 * 4)))) {
+		case 0:
+
+			option15 = witTypes.None[string]()
+		case 1:
+			value14 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (17 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (18 * 4))))
+
+			option15 = witTypes.Some[string](value14)
+		default:
+			panic("unreachable")
+		}
+
+		option16 = witTypes.Some[wharf_plugin_types.ClientInfo](wharf_plugin_types.ClientInfo{Name: value12, Version: value13, Title: option15})
+	default:
+		panic("unreachable")
+	}
+	var option18 witTypes.Option[string]
+	switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (19 * 4)))) {
+	case 0:
+
+		option18 = witTypes.None[string]()
+	case 1:
+		value17 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (20 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (21 * 4))))
+
+		option18 = witTypes.Some[string](value17)
+	default:
+		panic("unreachable")
+	}
+	value19 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (23 * 4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (24 * 4))))
+	witRuntime.Unpin()
+	result20 := export_wharf_plugin_prompts.GetPrompt(value, result, wharf_plugin_types.Context{Answers: result8, State: option10, Revision: value11, Client: option16, Caller: option18, Capabilities: uint8(uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (22 * 4))))), Reports: uint8(uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (1 + 22*4))))), More: value19})
+
+	switch result20.Tag() {
 	case witTypes.ResultOk:
-		payload := result12.Ok()
+		payload := result20.Ok()
 		*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(0))
 
 		switch payload.Tag() {
@@ -1491,37 +1652,37 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 			case witTypes.OptionSome:
 				payload := (payload).Description.Some()
 				*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = int8(int32(1))
-				utf813 := unsafe.Pointer(unsafe.StringData(payload))
-				pinner.Pin(utf813)
+				utf821 := unsafe.Pointer(unsafe.StringData(payload))
+				pinner.Pin(utf821)
 				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 * 4))) = uint32(uint32(len(payload)))
-				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = uint32(uintptr(uintptr(utf813)))
+				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = uint32(uintptr(uintptr(utf821)))
 
 			default:
 				panic("unreachable")
 			}
 			slice := (payload).Messages
 			length := uint32(len(slice))
-			result28 := witRuntime.Allocate(pinner, uintptr(length*(13*4)), 4)
+			result36 := witRuntime.Allocate(pinner, uintptr(length*(13*4)), 4)
 			for index, element := range slice {
-				base := unsafe.Add(result28, index*(13*4))
+				base := unsafe.Add(result36, index*(13*4))
 				*(*int8)(unsafe.Add(unsafe.Pointer(base), 0)) = int8(int32((element).Role))
 
 				switch (element).Content.Tag() {
 				case wharf_plugin_types.ContentText:
 					payload := (element).Content.Text()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), 4)) = int8(int32(0))
-					utf814 := unsafe.Pointer(unsafe.StringData(payload))
-					pinner.Pin(utf814)
+					utf822 := unsafe.Pointer(unsafe.StringData(payload))
+					pinner.Pin(utf822)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uint32(len(payload)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uintptr(uintptr(utf814)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uintptr(uintptr(utf822)))
 
 				case wharf_plugin_types.ContentImage:
 					payload := (element).Content.Image()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), 4)) = int8(int32(1))
-					utf815 := unsafe.Pointer(unsafe.StringData((payload).MimeType))
-					pinner.Pin(utf815)
+					utf823 := unsafe.Pointer(unsafe.StringData((payload).MimeType))
+					pinner.Pin(utf823)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uint32(len((payload).MimeType)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uintptr(uintptr(utf815)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uintptr(uintptr(utf823)))
 					data := unsafe.Pointer(unsafe.SliceData((payload).Data))
 					pinner.Pin(data)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uint32(len((payload).Data)))
@@ -1530,26 +1691,26 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 				case wharf_plugin_types.ContentAudio:
 					payload := (element).Content.Audio()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), 4)) = int8(int32(2))
-					utf816 := unsafe.Pointer(unsafe.StringData((payload).MimeType))
-					pinner.Pin(utf816)
+					utf824 := unsafe.Pointer(unsafe.StringData((payload).MimeType))
+					pinner.Pin(utf824)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uint32(len((payload).MimeType)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uintptr(uintptr(utf816)))
-					data17 := unsafe.Pointer(unsafe.SliceData((payload).Data))
-					pinner.Pin(data17)
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uintptr(uintptr(utf824)))
+					data25 := unsafe.Pointer(unsafe.SliceData((payload).Data))
+					pinner.Pin(data25)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uint32(len((payload).Data)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uintptr(uintptr(data17)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uintptr(uintptr(data25)))
 
 				case wharf_plugin_types.ContentLink:
 					payload := (element).Content.Link()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), 4)) = int8(int32(3))
-					utf818 := unsafe.Pointer(unsafe.StringData((payload).Uri))
-					pinner.Pin(utf818)
+					utf826 := unsafe.Pointer(unsafe.StringData((payload).Uri))
+					pinner.Pin(utf826)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uint32(len((payload).Uri)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uintptr(uintptr(utf818)))
-					utf819 := unsafe.Pointer(unsafe.StringData((payload).Name))
-					pinner.Pin(utf819)
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uintptr(uintptr(utf826)))
+					utf827 := unsafe.Pointer(unsafe.StringData((payload).Name))
+					pinner.Pin(utf827)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uint32(len((payload).Name)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uintptr(uintptr(utf819)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uintptr(uintptr(utf827)))
 
 					switch (payload).MimeType.Tag() {
 					case witTypes.OptionNone:
@@ -1558,10 +1719,10 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 					case witTypes.OptionSome:
 						payload := (payload).MimeType.Some()
 						*(*int8)(unsafe.Add(unsafe.Pointer(base), (6 * 4))) = int8(int32(1))
-						utf820 := unsafe.Pointer(unsafe.StringData(payload))
-						pinner.Pin(utf820)
+						utf828 := unsafe.Pointer(unsafe.StringData(payload))
+						pinner.Pin(utf828)
 						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8 * 4))) = uint32(uint32(len(payload)))
-						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (7 * 4))) = uint32(uintptr(uintptr(utf820)))
+						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (7 * 4))) = uint32(uintptr(uintptr(utf828)))
 
 					default:
 						panic("unreachable")
@@ -1574,10 +1735,10 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 					case witTypes.OptionSome:
 						payload := (payload).More.Some()
 						*(*int8)(unsafe.Add(unsafe.Pointer(base), (9 * 4))) = int8(int32(1))
-						utf821 := unsafe.Pointer(unsafe.StringData(payload))
-						pinner.Pin(utf821)
+						utf829 := unsafe.Pointer(unsafe.StringData(payload))
+						pinner.Pin(utf829)
 						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (11 * 4))) = uint32(uint32(len(payload)))
-						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (10 * 4))) = uint32(uintptr(uintptr(utf821)))
+						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (10 * 4))) = uint32(uintptr(uintptr(utf829)))
 
 					default:
 						panic("unreachable")
@@ -1586,10 +1747,10 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 				case wharf_plugin_types.ContentEmbedded:
 					payload := (element).Content.Embedded()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), 4)) = int8(int32(4))
-					utf822 := unsafe.Pointer(unsafe.StringData((payload).Uri))
-					pinner.Pin(utf822)
+					utf830 := unsafe.Pointer(unsafe.StringData((payload).Uri))
+					pinner.Pin(utf830)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uint32(len((payload).Uri)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uintptr(uintptr(utf822)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uintptr(uintptr(utf830)))
 
 					switch (payload).MimeType.Tag() {
 					case witTypes.OptionNone:
@@ -1598,10 +1759,10 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 					case witTypes.OptionSome:
 						payload := (payload).MimeType.Some()
 						*(*int8)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = int8(int32(1))
-						utf823 := unsafe.Pointer(unsafe.StringData(payload))
-						pinner.Pin(utf823)
+						utf831 := unsafe.Pointer(unsafe.StringData(payload))
+						pinner.Pin(utf831)
 						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (6 * 4))) = uint32(uint32(len(payload)))
-						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uintptr(uintptr(utf823)))
+						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uintptr(uintptr(utf831)))
 
 					default:
 						panic("unreachable")
@@ -1611,18 +1772,18 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 					case wharf_plugin_types.BodyText:
 						payload := (payload).Body.Text()
 						*(*int8)(unsafe.Add(unsafe.Pointer(base), (7 * 4))) = int8(int32(0))
-						utf824 := unsafe.Pointer(unsafe.StringData(payload))
-						pinner.Pin(utf824)
+						utf832 := unsafe.Pointer(unsafe.StringData(payload))
+						pinner.Pin(utf832)
 						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (9 * 4))) = uint32(uint32(len(payload)))
-						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8 * 4))) = uint32(uintptr(uintptr(utf824)))
+						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8 * 4))) = uint32(uintptr(uintptr(utf832)))
 
 					case wharf_plugin_types.BodyBytes:
 						payload := (payload).Body.Bytes()
 						*(*int8)(unsafe.Add(unsafe.Pointer(base), (7 * 4))) = int8(int32(1))
-						data25 := unsafe.Pointer(unsafe.SliceData(payload))
-						pinner.Pin(data25)
+						data33 := unsafe.Pointer(unsafe.SliceData(payload))
+						pinner.Pin(data33)
 						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (9 * 4))) = uint32(uint32(len(payload)))
-						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8 * 4))) = uint32(uintptr(uintptr(data25)))
+						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8 * 4))) = uint32(uintptr(uintptr(data33)))
 
 					default:
 						panic("unreachable")
@@ -1635,10 +1796,10 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 					case witTypes.OptionSome:
 						payload := (payload).More.Some()
 						*(*int8)(unsafe.Add(unsafe.Pointer(base), (10 * 4))) = int8(int32(1))
-						utf826 := unsafe.Pointer(unsafe.StringData(payload))
-						pinner.Pin(utf826)
+						utf834 := unsafe.Pointer(unsafe.StringData(payload))
+						pinner.Pin(utf834)
 						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (12 * 4))) = uint32(uint32(len(payload)))
-						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (11 * 4))) = uint32(uintptr(uintptr(utf826)))
+						*(*uint32)(unsafe.Add(unsafe.Pointer(base), (11 * 4))) = uint32(uintptr(uintptr(utf834)))
 
 					default:
 						panic("unreachable")
@@ -1647,10 +1808,10 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 				case wharf_plugin_types.ContentRaw:
 					payload := (element).Content.Raw()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), 4)) = int8(int32(5))
-					utf827 := unsafe.Pointer(unsafe.StringData(payload))
-					pinner.Pin(utf827)
+					utf835 := unsafe.Pointer(unsafe.StringData(payload))
+					pinner.Pin(utf835)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uint32(len(payload)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uintptr(uintptr(utf827)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = uint32(uintptr(uintptr(utf835)))
 
 				default:
 					panic("unreachable")
@@ -1659,7 +1820,7 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 			}
 
 			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (6 * 4))) = uint32(length)
-			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (5 * 4))) = uint32(uintptr(uintptr(result28)))
+			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (5 * 4))) = uint32(uintptr(uintptr(result36)))
 
 			switch (payload).More.Tag() {
 			case witTypes.OptionNone:
@@ -1668,10 +1829,10 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 			case witTypes.OptionSome:
 				payload := (payload).More.Some()
 				*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (7 * 4))) = int8(int32(1))
-				utf829 := unsafe.Pointer(unsafe.StringData(payload))
-				pinner.Pin(utf829)
+				utf837 := unsafe.Pointer(unsafe.StringData(payload))
+				pinner.Pin(utf837)
 				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (9 * 4))) = uint32(uint32(len(payload)))
-				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 * 4))) = uint32(uintptr(uintptr(utf829)))
+				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 * 4))) = uint32(uintptr(uintptr(utf837)))
 
 			default:
 				panic("unreachable")
@@ -1680,48 +1841,48 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 		case wharf_plugin_prompts.PromptOutcomeAsk:
 			payload := payload.Ask()
 			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(2))
-			slice36 := (payload).Questions
-			length38 := uint32(len(slice36))
-			result37 := witRuntime.Allocate(pinner, uintptr(length38*(7*4)), 4)
-			for index, element := range slice36 {
-				base := unsafe.Add(result37, index*(7*4))
-				utf830 := unsafe.Pointer(unsafe.StringData((element).F0))
-				pinner.Pin(utf830)
+			slice44 := (payload).Questions
+			length46 := uint32(len(slice44))
+			result45 := witRuntime.Allocate(pinner, uintptr(length46*(7*4)), 4)
+			for index, element := range slice44 {
+				base := unsafe.Add(result45, index*(7*4))
+				utf838 := unsafe.Pointer(unsafe.StringData((element).F0))
+				pinner.Pin(utf838)
 				*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uint32(len((element).F0)))
-				*(*uint32)(unsafe.Add(unsafe.Pointer(base), 0)) = uint32(uintptr(uintptr(utf830)))
+				*(*uint32)(unsafe.Add(unsafe.Pointer(base), 0)) = uint32(uintptr(uintptr(utf838)))
 
 				switch (element).F1.Tag() {
 				case wharf_plugin_types.QuestionForm:
 					payload := (element).F1.Form()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = int8(int32(0))
-					utf831 := unsafe.Pointer(unsafe.StringData((payload).Message))
-					pinner.Pin(utf831)
+					utf839 := unsafe.Pointer(unsafe.StringData((payload).Message))
+					pinner.Pin(utf839)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uint32(len((payload).Message)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf831)))
-					utf832 := unsafe.Pointer(unsafe.StringData((payload).Schema))
-					pinner.Pin(utf832)
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf839)))
+					utf840 := unsafe.Pointer(unsafe.StringData((payload).Schema))
+					pinner.Pin(utf840)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (6 * 4))) = uint32(uint32(len((payload).Schema)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uintptr(uintptr(utf832)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uintptr(uintptr(utf840)))
 
-				case wharf_plugin_types.QuestionPage:
-					payload := (element).F1.Page()
+				case wharf_plugin_types.QuestionUrl:
+					payload := (element).F1.Url()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = int8(int32(1))
-					utf833 := unsafe.Pointer(unsafe.StringData((payload).Message))
-					pinner.Pin(utf833)
+					utf841 := unsafe.Pointer(unsafe.StringData((payload).Message))
+					pinner.Pin(utf841)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uint32(len((payload).Message)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf833)))
-					utf834 := unsafe.Pointer(unsafe.StringData((payload).Url))
-					pinner.Pin(utf834)
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf841)))
+					utf842 := unsafe.Pointer(unsafe.StringData((payload).Url))
+					pinner.Pin(utf842)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (6 * 4))) = uint32(uint32(len((payload).Url)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uintptr(uintptr(utf834)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5 * 4))) = uint32(uintptr(uintptr(utf842)))
 
-				case wharf_plugin_types.QuestionSample:
-					payload := (element).F1.Sample()
+				case wharf_plugin_types.QuestionSampling:
+					payload := (element).F1.Sampling()
 					*(*int8)(unsafe.Add(unsafe.Pointer(base), (2 * 4))) = int8(int32(2))
-					utf835 := unsafe.Pointer(unsafe.StringData(payload))
-					pinner.Pin(utf835)
+					utf843 := unsafe.Pointer(unsafe.StringData(payload))
+					pinner.Pin(utf843)
 					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4 * 4))) = uint32(uint32(len(payload)))
-					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf835)))
+					*(*uint32)(unsafe.Add(unsafe.Pointer(base), (3 * 4))) = uint32(uintptr(uintptr(utf843)))
 
 				case wharf_plugin_types.QuestionRoots:
 
@@ -1733,8 +1894,8 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 
 			}
 
-			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = uint32(length38)
-			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uintptr(uintptr(result37)))
+			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = uint32(length46)
+			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uintptr(uintptr(result45)))
 
 			switch (payload).State.Tag() {
 			case witTypes.OptionNone:
@@ -1743,10 +1904,10 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 			case witTypes.OptionSome:
 				payload := (payload).State.Some()
 				*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 * 4))) = int8(int32(1))
-				data39 := unsafe.Pointer(unsafe.SliceData(payload))
-				pinner.Pin(data39)
+				data47 := unsafe.Pointer(unsafe.SliceData(payload))
+				pinner.Pin(data47)
 				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (6 * 4))) = uint32(uint32(len(payload)))
-				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (5 * 4))) = uint32(uintptr(uintptr(data39)))
+				*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (5 * 4))) = uint32(uintptr(uintptr(data47)))
 
 			default:
 				panic("unreachable")
@@ -1757,25 +1918,34 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 		}
 
 	case witTypes.ResultErr:
-		payload := result12.Err()
+		payload := result20.Err()
 		*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(1))
-		utf840 := unsafe.Pointer(unsafe.StringData((payload).Message))
-		pinner.Pin(utf840)
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uint32(len((payload).Message)))
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = uint32(uintptr(uintptr(utf840)))
 
-		switch (payload).Code.Tag() {
-		case witTypes.OptionNone:
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(0))
+		switch (payload).Kind.Tag() {
+		case wharf_plugin_types.FailureKindFailed:
 
-		case witTypes.OptionSome:
-			payload := (payload).Code.Some()
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(1))
-			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 3*4))) = payload
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(0))
+
+		case wharf_plugin_types.FailureKindInvalidParams:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(1))
+
+		case wharf_plugin_types.FailureKindNotFound:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(2))
+
+		case wharf_plugin_types.FailureKindOther:
+			payload := (payload).Kind.Other()
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(3))
+			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 1*4))) = payload
 
 		default:
 			panic("unreachable")
 		}
+		utf848 := unsafe.Pointer(unsafe.StringData((payload).Message))
+		pinner.Pin(utf848)
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 2*4))) = uint32(uint32(len((payload).Message)))
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 1*4))) = uint32(uintptr(uintptr(utf848)))
 
 		switch (payload).Data.Tag() {
 		case witTypes.OptionNone:
@@ -1784,10 +1954,10 @@ func wasm_export_wharf_plugin_prompts_get_prompt(arg0 uintptr, arg1 uint32, arg2
 		case witTypes.OptionSome:
 			payload := (payload).Data.Some()
 			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 3*4))) = int8(int32(1))
-			utf841 := unsafe.Pointer(unsafe.StringData(payload))
-			pinner.Pin(utf841)
+			utf849 := unsafe.Pointer(unsafe.StringData(payload))
+			pinner.Pin(utf849)
 			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 5*4))) = uint32(uint32(len(payload)))
-			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 4*4))) = uint32(uintptr(uintptr(utf841)))
+			*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 4*4))) = uint32(uintptr(uintptr(utf849)))
 
 		default:
 			panic("unreachable")
@@ -1880,23 +2050,32 @@ func wasm_export_wharf_plugin_completions_complete(arg0 int32, arg1 uintptr, arg
 	case witTypes.ResultErr:
 		payload := result5.Err()
 		*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(1))
-		utf88 := unsafe.Pointer(unsafe.StringData((payload).Message))
-		pinner.Pin(utf88)
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2 * 4))) = uint32(uint32(len((payload).Message)))
-		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = uint32(uintptr(uintptr(utf88)))
 
-		switch (payload).Code.Tag() {
-		case witTypes.OptionNone:
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(0))
+		switch (payload).Kind.Tag() {
+		case wharf_plugin_types.FailureKindFailed:
 
-		case witTypes.OptionSome:
-			payload := (payload).Code.Some()
-			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3 * 4))) = int8(int32(1))
-			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 3*4))) = payload
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(0))
+
+		case wharf_plugin_types.FailureKindInvalidParams:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(1))
+
+		case wharf_plugin_types.FailureKindNotFound:
+
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(2))
+
+		case wharf_plugin_types.FailureKindOther:
+			payload := (payload).Kind.Other()
+			*(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(3))
+			*(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4 + 1*4))) = payload
 
 		default:
 			panic("unreachable")
 		}
+		utf88 := unsafe.Pointer(unsafe.StringData((payload).Message))
+		pinner.Pin(utf88)
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 2*4))) = uint32(uint32(len((payload).Message)))
+		*(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8 + 1*4))) = uint32(uintptr(uintptr(utf88)))
 
 		switch (payload).Data.Tag() {
 		case witTypes.OptionNone:

@@ -19,8 +19,8 @@ mod wants;
 /// A function has the form `fn name([call: &Call,] [args: Args]) -> R`, with `Args: Deserialize + JsonSchema` and `R: IntoTool`.
 /// Options are `#[tool(name = "…", title = "…", read_only, destructive = false, idempotent, open_world = false)]`, and:
 ///
-/// - `needs = "sampling"`, or several as in `"form, roots"`: abilities that the client must have; wharf refuses calls of clients that lack
-///   one. They are `form`, `page`, `sampling`, `sampling-tools`, `roots`, `progress` and `log`.
+/// - `needs = "sampling"`, or several as in `"form, roots"`: capabilities that the client must have; wharf refuses calls of clients that
+///   lack one. They are `form`, `url`, `sampling`, `sampling-tools` and `roots`.
 /// - `task = "optional"` or `"required"`: a client may, or must, run the call as a task in the background. Questions are then
 ///   asked while the task runs; with `ask_before_task` they are asked first, and the task begins with the answers.
 /// - `schema = SCHEMA`: this JSON Schema instead of the argument type's own, which then need not derive `JsonSchema`. SCHEMA is a string or

@@ -23,7 +23,7 @@ pub fn expand(block: &mut ItemImpl) -> syn::Result<TokenStream> {
 
             fn get_prompt(
                 name: ::std::string::String,
-                args: ::std::vec::Vec<(::std::string::String, ::std::string::String)>,
+                arguments: ::std::vec::Vec<(::std::string::String, ::std::string::String)>,
                 context: ::wharf_sdk::Context,
             ) -> ::core::result::Result<::wharf_sdk::PromptOutcome, ::wharf_sdk::Failure> {
                 match name.as_str() {
@@ -54,7 +54,7 @@ fn prompt(function: &mut ImplItemFn) -> syn::Result<(TokenStream, TokenStream)> 
         }
         ReturnType::Type(_, ty) => quote! { #ty },
     };
-    let params = rest.iter().map(|Parameter { name, ty, docs }| {
+    let arguments = rest.iter().map(|Parameter { name, ty, docs }| {
         let (name, required) = (name.to_string(), !is_option(ty));
         let docs = if docs.is_empty() {
             quote! { ::core::option::Option::None }
@@ -67,13 +67,13 @@ fn prompt(function: &mut ImplItemFn) -> syn::Result<(TokenStream, TokenStream)> 
         ::wharf_sdk::Prompt {
             name: #name.into(),
             description: ::core::option::Option::Some(#description.into()),
-            params: ::std::vec![#(#params),*],
+            arguments: ::std::vec![#(#arguments),*],
             more: ::core::option::Option::None,
         }
     };
     let values = rest.iter().map(|Parameter { name, ty, .. }| {
         let name = name.to_string();
-        let value = quote! { ::wharf_sdk::macro_support::prompt_argument(&args, #name) };
+        let value = quote! { ::wharf_sdk::macro_support::prompt_argument(&arguments, #name) };
         if is_option(ty) {
             value
         } else {
@@ -83,7 +83,7 @@ fn prompt(function: &mut ImplItemFn) -> syn::Result<(TokenStream, TokenStream)> 
     let call = takes_call.then(|| quote! { call, });
     let arm = quote! {
         #name => ::wharf_sdk::macro_support::get_prompt(context, |call| -> ::wharf_sdk::Result<#output> {
-            let _ = (call, &args);
+            let _ = (call, &arguments);
             ::core::result::Result::Ok(Self::#ident(#call #(#values),*))
         }),
     };

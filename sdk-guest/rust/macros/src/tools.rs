@@ -19,15 +19,13 @@ const OPTIONS: [&str; 10] = [
     "ask_before_task",
 ];
 
-/// The abilities of clients by their name in the contract, each with the name of its Rust constant.
-const ABILITIES: [(&str, &str); 7] = [
+/// The capabilities of clients by their name in the contract, each with the name of its Rust constant.
+const CAPABILITIES: [(&str, &str); 5] = [
     ("form", "FORM"),
-    ("page", "PAGE"),
+    ("url", "URL"),
     ("sampling", "SAMPLING"),
     ("sampling-tools", "SAMPLING_TOOLS"),
     ("roots", "ROOTS"),
-    ("progress", "PROGRESS"),
-    ("log", "LOG"),
 ];
 
 pub fn expand(block: &mut ItemImpl) -> syn::Result<TokenStream> {
@@ -47,7 +45,7 @@ pub fn expand(block: &mut ItemImpl) -> syn::Result<TokenStream> {
 
             fn call_tool(
                 name: ::std::string::String,
-                args: ::std::string::String,
+                arguments: ::std::string::String,
                 context: ::wharf_sdk::Context,
             ) -> ::core::result::Result<::wharf_sdk::ToolOutcome, ::wharf_sdk::Failure> {
                 match name.as_str() {
@@ -89,6 +87,11 @@ fn tool(function: &mut ImplItemFn) -> syn::Result<(TokenStream, TokenStream)> {
         }
         (None, None) => quote! { ::wharf_sdk::macro_support::no_arguments_schema() },
     };
+    let more = if ask_before_task {
+        quote! { ::core::option::Option::Some(::wharf_sdk::macro_support::ASK_BEFORE_TASK.into()) }
+    } else {
+        quote! { ::core::option::Option::None }
+    };
     let descriptor = quote! {
         ::wharf_sdk::macro_support::tool(
             #name, #description, #input,
@@ -98,8 +101,7 @@ fn tool(function: &mut ImplItemFn) -> syn::Result<(TokenStream, TokenStream)> {
                 hints: #hints,
                 needs: #needs,
                 task: #task,
-                ask_before_task: #ask_before_task,
-                more: ::core::option::Option::None,
+                more: #more,
             },
         )
     };
@@ -108,7 +110,7 @@ fn tool(function: &mut ImplItemFn) -> syn::Result<(TokenStream, TokenStream)> {
         Some(args) => {
             let ty = &args.ty;
             quote! {{
-                let args: #ty = ::wharf_sdk::macro_support::arguments(&args)?;
+                let args: #ty = ::wharf_sdk::macro_support::arguments(&arguments)?;
                 ::core::result::Result::Ok(Self::#ident(#call args))
             }}
         }
@@ -154,7 +156,7 @@ fn read_options(options: Vec<Option_>, function: &str) -> syn::Result<Options> {
         }
     }
     let hints = hints([read_only, destructive, idempotent, open_world]);
-    let needs = abilities(needs.as_ref())?;
+    let needs = capabilities(needs.as_ref())?;
     let task_support = task_support(task.as_ref(), ask_before_task.as_ref())?;
     Ok(Options { name, title, hints, schema, needs, task: task_support, ask_before_task: ask_before_task.is_some() })
 }
@@ -175,19 +177,19 @@ fn hints(given: [Option<bool>; 4]) -> TokenStream {
 }
 
 /// Returns the flags for an option such as `needs = "form, sampling"`.
-fn abilities(needs: Option<&LitStr>) -> syn::Result<TokenStream> {
-    let Some(needs) = needs else { return Ok(quote! { ::wharf_sdk::Abilities::empty() }) };
+fn capabilities(needs: Option<&LitStr>) -> syn::Result<TokenStream> {
+    let Some(needs) = needs else { return Ok(quote! { ::wharf_sdk::ClientCapabilities::empty() }) };
     let mut flags = Vec::new();
     for word in needs.value().split(',').map(str::trim) {
-        let Some((_, constant)) = ABILITIES.iter().find(|(name, _)| *name == word) else {
-            let known: Vec<&str> = ABILITIES.iter().map(|(name, _)| *name).collect();
+        let Some((_, constant)) = CAPABILITIES.iter().find(|(name, _)| *name == word) else {
+            let known: Vec<&str> = CAPABILITIES.iter().map(|(name, _)| *name).collect();
             return Err(syn::Error::new(
                 needs.span(),
-                format!("unknown ability `{word}`; the abilities are: {}", known.join(", ")),
+                format!("unknown capability `{word}`; the capabilities are: {}", known.join(", ")),
             ));
         };
         let constant = Ident::new(constant, needs.span());
-        flags.push(quote! { ::wharf_sdk::Abilities::#constant });
+        flags.push(quote! { ::wharf_sdk::ClientCapabilities::#constant });
     }
     Ok(quote! { #(#flags)|* })
 }

@@ -3,7 +3,7 @@
 
 import { now, subscribeDuration } from "wasi:clocks/monotonic-clock@0.2.0";
 import { getRandomBytes } from "wasi:random/random@0.2.0";
-import { log } from "wharf:plugin/host@0.1.0";
+import { log } from "wharf:plugin/logging@0.1.0";
 import { TurnPromise, takeTurns } from "./promise.js";
 import { TextDecoder, TextEncoder } from "./utf8.js";
 

@@ -4,10 +4,11 @@
 //! (the client must have it), `alone` (no template `note:///{+x}`, which only one plugin can have). Arguments, all
 //! optional and in this order: `updated` (a resource, or as many as `times` says below it), `levels` (a log record of each
 //! level), `steps` (progress and a log record each) with `ms` to wait after each, `spin`, `ask` with `state`, `again` (asks the
-//! same as often), `refuse`, `fail`, `answer`, `bytes` (a text of that length), `text`.
+//! same as often), `who` (the id of the caller), `refuse` (a code of JSON-RPC), `fail`, `answer`, `bytes` (a text of that length), `text`.
 
 use wharf_sdk::{
-    Abilities, Context, Failure, Form, Level, Question, Round, TaskSupport, Tool, ToolDetails, ToolOutcome, host,
+    ClientCapabilities, Context, Failure, FailureKind, Form, Level, Question, Round, TaskSupport, Tool, ToolDetails,
+    ToolOutcome, host,
     serde_json::{self, Value},
 };
 
@@ -21,6 +22,9 @@ const LEVELS: [(Level, &str); 8] = [
     (Level::Alert, "alert"),
     (Level::Emergency, "emergency"),
 ];
+
+/// Makes wharf ask before a task begins.
+const BEFORE: &str = r#"{"_meta":{"dev.wharf/ask-before-task":true}}"#;
 
 fn config() -> Value {
     serde_json::from_str(&host::config()).unwrap_or_default()
@@ -38,14 +42,13 @@ pub fn tools() -> Vec<Tool> {
         title: None,
         output_schema: text("output"),
         hints: None,
-        needs: if flag("sampling") { Abilities::SAMPLING } else { Abilities::empty() },
+        needs: if flag("sampling") { ClientCapabilities::SAMPLING } else { ClientCapabilities::empty() },
         task: match text("task").as_deref() {
             Some("optional") => TaskSupport::Optional,
             Some("required") => TaskSupport::Required,
             _ => TaskSupport::Forbidden,
         },
-        ask_before_task: flag("before"),
-        more: text("more"),
+        more: if flag("before") { Some(BEFORE.into()) } else { text("more") },
     };
     vec![Tool {
         name: "t".into(),
@@ -102,11 +105,19 @@ pub fn call(args: &str, context: &Context) -> Result<ToolOutcome, Failure> {
         }
         return Ok(ToolOutcome::Text(format!("asked {asked} times")));
     }
+    if flag("who") {
+        return Ok(ToolOutcome::Text(context.caller.clone().unwrap_or_else(|| "nobody".into())));
+    }
     if let Some(code) = args.get("refuse").and_then(Value::as_i64) {
-        return Err(Failure { message: "refused".into(), code: i32::try_from(code).ok(), data: None });
+        let kind = match code {
+            -32602 => FailureKind::InvalidParams,
+            -32002 => FailureKind::NotFound,
+            code => FailureKind::Other(i32::try_from(code).unwrap_or_default()),
+        };
+        return Err(Failure { kind, message: "refused".into(), data: None });
     }
     if let Some(message) = text("fail") {
-        return Err(Failure { message: message.into(), code: None, data: None });
+        return Err(Failure { kind: FailureKind::Failed, message: message.into(), data: None });
     }
     if let Some(answer) = args.get("answer") {
         return Ok(ToolOutcome::Structured(answer.to_string()));

@@ -9,8 +9,8 @@ mod given;
 mod listed;
 
 use wharf_sdk::{
-    Abilities, Context, Failure, Prompt, PromptOutcome, Prompts, ReadOutcome, ResourceEntry, ResourceTemplate,
-    Resources, TaskSupport, Tool, ToolDetails, ToolOutcome, Tools, host,
+    ClientCapabilities, Context, Failure, FailureKind, Prompt, PromptOutcome, Prompts, ReadOutcome, ResourceEntry,
+    ResourceTemplate, Resources, TaskSupport, Tool, ToolDetails, ToolOutcome, Tools, host,
     serde_json::{self, Value},
 };
 
@@ -38,9 +38,8 @@ fn details() -> ToolDetails {
         title: None,
         output_schema: None,
         hints: None,
-        needs: Abilities::empty(),
+        needs: ClientCapabilities::empty(),
         task: TaskSupport::Forbidden,
-        ask_before_task: false,
         more: None,
     }
 }
@@ -126,7 +125,7 @@ fn tools_for(mode: &str) -> Vec<Tool> {
 impl Tools for BadList {
     fn list_tools() -> Result<Vec<Tool>, Failure> {
         match mode().as_str() {
-            "failure" => Err(Failure { message: DECEPTIVE.into(), code: None, data: None }),
+            "failure" => Err(Failure { kind: FailureKind::Failed, message: DECEPTIVE.into(), data: None }),
             mode => Ok(tools_for(mode)),
         }
     }
@@ -191,13 +190,15 @@ impl Resources for BadList {
 
 impl Prompts for BadList {
     fn list_prompts() -> Result<Vec<Prompt>, Failure> {
-        let prompt = |name: &str| Prompt { name: name.into(), description: None, params: vec![], more: None };
+        let prompt = |name: &str| Prompt { name: name.into(), description: None, arguments: vec![], more: None };
         let argument = |name: &str| wharf_sdk::PromptArgument { name: name.into(), description: None, required: false };
         Ok(match mode().as_str() {
             "prompt_no_name" => vec![prompt("")],
             "prompt_twice" => vec![prompt("p"), prompt("p")],
-            "prompt_argument_twice" => vec![Prompt { params: vec![argument("a"), argument("a")], ..prompt("p") }],
-            "ansi" => vec![Prompt { description: Some(DECEPTIVE.into()), params: vec![argument("a")], ..prompt("p") }],
+            "prompt_argument_twice" => vec![Prompt { arguments: vec![argument("a"), argument("a")], ..prompt("p") }],
+            "ansi" => {
+                vec![Prompt { description: Some(DECEPTIVE.into()), arguments: vec![argument("a")], ..prompt("p") }]
+            }
             _ => vec![],
         })
     }

@@ -1,7 +1,7 @@
 //! Tools that ask the client. After a question, the tool is called again from its start with the answers; nothing waits in between.
 
 use wharf_sdk::{
-    Abilities, Answer, Form, FormAnswer, Question,
+    Answer, ClientCapabilities, Form, FormAnswer, Question,
     prelude::*,
     serde_json::{Value, json},
 };
@@ -136,7 +136,7 @@ pub fn multiple_inputs(call: &Call) -> Result<String> {
     call.keep(&"asked")?;
     let answers = call.ask_all(vec![
         ("user_name".into(), name_form("What is your name?")),
-        ("greeting".into(), Question::Sample(user_says("Write a short greeting.").to_string())),
+        ("greeting".into(), Question::Sampling(user_says("Write a short greeting.").to_string())),
         ("client_roots".into(), Question::Roots),
     ])?;
     Ok(format!("{} answers arrived.", answers.len()))
@@ -157,13 +157,13 @@ pub fn multi_round(call: &Call) -> Result<String> {
 
 pub fn capabilities(call: &Call) -> Result<String> {
     let mut questions = Vec::new();
-    if call.can(Abilities::SAMPLING) {
-        questions.push(("greeting".into(), Question::Sample(user_says("Write a short greeting.").to_string())));
+    if call.can(ClientCapabilities::SAMPLING) {
+        questions.push(("greeting".into(), Question::Sampling(user_says("Write a short greeting.").to_string())));
     }
-    if call.can(Abilities::FORM) {
+    if call.can(ClientCapabilities::FORM) {
         questions.push(("user_name".into(), name_form("What is your name?")));
     }
-    if call.can(Abilities::ROOTS) {
+    if call.can(ClientCapabilities::ROOTS) {
         questions.push(("client_roots".into(), Question::Roots));
     }
     if questions.is_empty() {

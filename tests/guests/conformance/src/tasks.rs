@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wharf_sdk::{Answer, FormAnswer, prelude::*};
+use wharf_sdk::{Answer, FailureKind, FormAnswer, prelude::*};
 
 use crate::{asking::name_form, wait, wait_ms};
 
@@ -59,7 +59,7 @@ pub fn failing_job() -> Result<String> {
 
 /// An invalid request is a protocol error: the task fails.
 pub fn protocol_error_job() -> Result<String> {
-    Err(Error::Protocol { code: -32603, message: "The job cannot run.".into(), data: None })
+    Err(Error::Protocol { kind: FailureKind::Other(-32603), message: "The job cannot run.".into(), data: None })
 }
 
 pub fn confirm_delete(call: &Call, file: &File) -> Result<String> {

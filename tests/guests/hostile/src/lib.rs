@@ -11,8 +11,8 @@ mod raw;
 use std::hint::black_box;
 
 use wharf_sdk::{
-    Content, Context, Failure, Form, Kind, Level, Question, Round, TaskSupport, Tool, ToolDetails, ToolOutcome,
-    ToolResult, Tools, host,
+    Content, Context, Failure, FailureKind, Form, Kind, Level, Question, Round, TaskSupport, Tool, ToolDetails,
+    ToolOutcome, ToolResult, Tools, host,
     serde_json::{self, Value, json},
 };
 
@@ -97,9 +97,8 @@ impl Tools for Hostile {
                 title: None,
                 output_schema: Some(output),
                 hints: None,
-                needs: wharf_sdk::Abilities::empty(),
+                needs: wharf_sdk::ClientCapabilities::empty(),
                 task: TaskSupport::Forbidden,
-                ask_before_task: false,
                 more: None,
             };
             let mut tool = plain(&name);
@@ -203,10 +202,10 @@ impl Tools for Hostile {
             }
             "blocks" => done(vec![Content::Text(String::new()); size(number("n"))], None, None),
             "ansi" => said(DECEPTIVE),
-            "fail_ansi" => Err(Failure { message: DECEPTIVE.into(), code: None, data: None }),
+            "fail_ansi" => Err(Failure { kind: FailureKind::Failed, message: DECEPTIVE.into(), data: None }),
             "fail_code" => Err(Failure {
+                kind: FailureKind::Other(i32::try_from(number("code")).map_or(0, |code| -code)),
                 message: DECEPTIVE.into(),
-                code: i32::try_from(number("code")).ok().map(|code| -code),
                 data: Some("nonsense".into()),
             }),
             "read_after" => read_after(&text("path"), number("ms")),
@@ -237,11 +236,11 @@ impl Tools for Hostile {
                     std::thread::sleep(std::time::Duration::from_millis(number("ms")));
                 }
                 if args.get("fail").is_some() {
-                    return Err(Failure { message: "as told".into(), code: None, data: None });
+                    return Err(Failure { kind: FailureKind::Failed, message: "as told".into(), data: None });
                 }
                 said(format!("{} {}", kept.calls, kept.files.len()))
             }
-            other => Err(Failure { message: format!("no tool {other}"), code: Some(-32602), data: None }),
+            other => Err(Failure { kind: FailureKind::InvalidParams, message: format!("no tool {other}"), data: None }),
         }
     }
 }

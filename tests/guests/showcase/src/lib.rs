@@ -3,7 +3,7 @@
 
 use wharf_sdk::{
     Body, Completion, Completions, Failure, FormAnswer, Level, Question, ResourceContents, Role, Target, ToolResult,
-    page, prelude::*, prompts, resources,
+    prelude::*, prompts, resources, serde_json::Value, url,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -123,7 +123,7 @@ impl Showcase {
 
     /// Sends the person to a page.
     fn sign_in(call: &Call) -> Result<String> {
-        let went = call.ask_page("page", page("Sign in", "https://example.com/sign-in"))?;
+        let went = call.ask_url("page", url("Sign in", "https://example.com/sign-in"))?;
         Ok(if went { "signed in" } else { "not signed in" }.into())
     }
 
@@ -141,7 +141,19 @@ impl Showcase {
 
     /// Tells what it knows of the call.
     fn about(call: &Call) -> String {
-        call.context().more.clone()
+        let context = call.context();
+        let more: Value = wharf_sdk::serde_json::from_str(&context.more).unwrap_or_default();
+        let client =
+            context.client.as_ref().map(|client| [Some(&client.name), Some(&client.version), client.title.as_ref()]);
+        wharf_sdk::serde_json::json!({
+            "revision": context.revision,
+            "client": client,
+            "caller": call.caller(),
+            "can": format!("{:?} {:?}", context.capabilities, context.reports),
+            "meta": more.get("meta"),
+            "capabilities": more.get("capabilities"),
+        })
+        .to_string()
     }
 
     /// Announces a change of every list, and of a resource, its own and another's.
@@ -232,11 +244,11 @@ impl Completions for Showcase {
         target: Target,
         argument: String,
         value: String,
-        others: Vec<(String, String)>,
+        arguments: Vec<(String, String)>,
     ) -> std::result::Result<Completion, Failure> {
         let values: Vec<String> = match (&target, argument.as_str()) {
             (Target::Prompt(name), "language") if name == "review" => {
-                let other = others.iter().map(|(key, value)| format!("{key}={value}"));
+                let other = arguments.iter().map(|(key, value)| format!("{key}={value}"));
                 ["python", "perl", "rust"]
                     .into_iter()
                     .map(str::to_owned)

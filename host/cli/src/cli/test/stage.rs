@@ -27,11 +27,7 @@ use wharf_base::{
     text,
 };
 use wharf_config::{
-    access::{
-        call_roots::Folder,
-        grants::Grants,
-        rehearsal::Rehearsal,
-    },
+    access::{call_roots::Folder, grants::Grants, rehearsal::Rehearsal},
     config::{self, CommandLine, Config},
 };
 use wharf_plugins::{

@@ -16,8 +16,8 @@ impl Grant {
     /// Checks whether the question may be asked. The error is the missing ability, as the operator would write it in `ask`.
     pub fn allows(self, question: &Question) -> Result<(), &'static str> {
         let (allowed, ability) = match question {
-            Question::Form(_) | Question::Page(_) => (self.elicitation, "elicitation"),
-            Question::Sample(_) => (self.sampling, "sampling"),
+            Question::Form(_) | Question::Url(_) => (self.elicitation, "elicitation"),
+            Question::Sampling(_) => (self.sampling, "sampling"),
             Question::Roots => (self.roots, "roots"),
         };
         if allowed { Ok(()) } else { Err(ability) }

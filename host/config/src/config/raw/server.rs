@@ -175,8 +175,8 @@ pub struct Protocol {
     ///
     /// Default: `["tasks"]`
     pub extensions: Option<Vec<String>>,
-    /// The environment variable with a key of 64 hexadecimal digits, which several wharf processes behind one address share. Without this
-    /// key, each process generates its own.
+    /// The environment variable with a key of 64 hexadecimal digits. Several wharf processes behind one address share it, and with it the ids
+    /// by which plugins know callers stay the same over a restart. Without this key, each process generates its own.
     pub state_key_env: Option<String>,
     /// How long clients of 2026-07-28 may cache lists.
     ///

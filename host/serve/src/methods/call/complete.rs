@@ -57,7 +57,7 @@ pub async fn suggest(ctx: &Context, params: params::Complete) -> Result<mcp::Com
         target,
         argument: params.argument.name,
         value: params.argument.value,
-        others: arguments.unwrap_or_default().into_iter().collect(),
+        arguments: arguments.unwrap_or_default().into_iter().collect(),
     };
     // A person is typing and wants a quick answer, so no question about approval or roots is asked, and the call gets no roots.
     let passed = gates::begin(ctx, &request)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wharf_protocol::{Object, RpcError, model::Question, revision::Era};
-use wharf_sandbox::model::Abilities;
+use wharf_sandbox::model::ClientCapabilities;
 
 use super::{
     failed::{Failed, Said, Why},
@@ -208,7 +208,7 @@ impl Gate<'_> {
 
     async fn ask_client(&self, offered: &Object, carried: &mut Carried) -> Result<Decision, Failed> {
         let Self { ctx, request, kind, .. } = self;
-        let missing = bridge::missing_abilities(Abilities::FORM, &ctx.capabilities);
+        let missing = bridge::missing_capabilities(ClientCapabilities::FORM, &ctx.capabilities);
         if let Some(missing) = missing {
             ctx.server.refusals.say_of(UNASKABLE, || request.name.to_owned());
             let text = format!(

@@ -78,8 +78,7 @@ impl Direct {
         arguments: Option<&RawValue>,
     ) -> Result<ToolResult, Failed> {
         let ctx = &self.begin(server, arguments.map_or(0, |text| text.get().len()))?.ctx;
-        let wanted =
-            WantedCall { name: name.clone(), arguments, retry: Retry::default(), task: None, by_model: false };
+        let wanted = WantedCall { name: name.clone(), arguments, retry: Retry::default(), task: None, by_model: false };
         match tool::call(ctx, wanted).await {
             Ok(CallResult::InputRequired(json) | CallResult::Task(json)) => {
                 Err(Failed { why: Why::NeedsClient, said: Said::InputRequired(json) })

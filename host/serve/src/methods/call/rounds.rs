@@ -48,7 +48,7 @@ pub async fn run<O: Operation<Outcome = Outcome<T>>, T>(
 ) -> Result<(T, String), Failed> {
     let Prepared { offered, mut carried, passed } = prepared;
     loop {
-        let mut context = ctx.for_plugin();
+        let mut context = ctx.for_plugin(&request.served.config.id);
         context.answers = carried.answers.iter().filter_map(bridge::carried_answer).collect();
         context.state.clone_from(&carried.state);
         let round = match run_once(ctx, request, operation(context), &passed).await? {
@@ -83,7 +83,7 @@ fn checked(ctx: &Context, request: &Request<'_>, round: &Round) -> Result<Vec<(S
     let id = &request.served.config.id;
     let granted = request.served.config.grants.ask;
     let mut questions = Vec::with_capacity(round.questions.len());
-    let mut needs = wit::Abilities::empty();
+    let mut needs = wit::ClientCapabilities::empty();
     for (key, question) in &round.questions {
         if let Err(ability) = granted.allows(question) {
             ctx.server.hint(id, (ask::Grant::hint(ability), Some(Table::Grants)));
@@ -100,7 +100,7 @@ fn checked(ctx: &Context, request: &Request<'_>, round: &Round) -> Result<Vec<(S
             ));
         }
         let question = bridge::question(id, question).map_err(|problem| defect(request.served, &problem))?;
-        needs |= bridge::ability_for(&question);
+        needs |= bridge::capability_for(&question);
         if let Some(what) = ctx.encoder.cannot_ask(&question) {
             let text = format!(
                 "The plugin `{id}` wants to ask you for {what}, which this revision of the protocol cannot carry."
@@ -109,7 +109,7 @@ fn checked(ctx: &Context, request: &Request<'_>, round: &Round) -> Result<Vec<(S
         }
         questions.push((key.clone(), question));
     }
-    if let Some(missing) = bridge::missing_abilities(needs, &ctx.capabilities) {
+    if let Some(missing) = bridge::missing_capabilities(needs, &ctx.capabilities) {
         let error = ctx.lacks(&format!("the plugin `{id}`"), missing.clone());
         return Err(match ctx.encoder.revision.era() {
             Era::Modern => error.into(),

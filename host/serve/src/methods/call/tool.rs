@@ -136,7 +136,7 @@ async fn invalid(ctx: &Context, name: &str, written: Option<&RawValue>, failed: 
 /// Decides whether a call is a task, if the client can do what the tool needs. In 2025-11-25 the client decides that, in 2026-07-28 the
 /// server. Earlier revisions have no tasks.
 fn mode(ctx: &Context, tool: &OfferedTool, wanted: Option<&TaskTerms>) -> Result<Mode, Failed> {
-    if let Some(missing) = bridge::missing_abilities(tool.needs, &ctx.capabilities) {
+    if let Some(missing) = bridge::missing_capabilities(tool.needs, &ctx.capabilities) {
         let error = ctx.lacks("this tool", missing);
         return Err(match ctx.encoder.revision.era() {
             Era::Modern => error.into(),
@@ -213,12 +213,7 @@ fn with_hints(outcome: ToolAnswer, hints: String) -> ToolAnswer {
 }
 
 /// Converts and checks the outcome of a call.
-async fn checked(
-    served: &Served,
-    party: Party,
-    tool: &OfferedTool,
-    outcome: ToolAnswer,
-) -> Result<CallResult, Failed> {
+async fn checked(served: &Served, party: Party, tool: &OfferedTool, outcome: ToolAnswer) -> Result<CallResult, Failed> {
     let outcome = match (outcome, &tool.output) {
         (ToolAnswer::Text(text), None) => return Ok(CallResult::Text(text)),
         (outcome, _) => outcome,
