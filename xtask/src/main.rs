@@ -29,8 +29,8 @@ mod slots;
 mod toolchain;
 
 const USAGE: &str = "\
-cargo xtask build        builds the release binary at target/release/wharf and every plugin at target/plugins/; [PLUGIN] adds one that
-                         is partly in C (sqlite), which needs Python 3
+cargo xtask build        builds the release binary at target/release/wharf and the plugins at target/plugins/; with `sqlite` also that
+                         one, which is partly in C and needs Python 3
 cargo xtask demo         demonstrates wharf with a real MCP client; --serve keeps the server running
 cargo xtask test         formats, lints, builds and runs all tests that need nothing but Rust
 cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use crate::{Error, Wharf, setup::Setup};
+use crate::{error::Error, setup::Setup, wharf::Wharf};
 use wharf_config::{
     access::approval::Approver,
     config::{self, Plugin},
@@ -13,6 +13,13 @@ use wharf_plugins::observe::record::Observer;
 #[derive(Default)]
 pub struct Builder {
     setup: Setup,
+}
+
+impl Wharf {
+    /// Begins to configure a wharf.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
 }
 
 impl Builder {

@@ -6,12 +6,13 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use wharf_protocol::{
     model as mcp,
-    params::{Complete, CompleteArgument, CompleteContext, GetPrompt, Reference},
+    params::{self, CompleteArgument, CompleteContext, Reference},
 };
 
 use crate::{
-    Error, ErrorKind, Wharf,
+    error::{Error, ErrorKind},
     model::{Completion, Prompt, PromptResult, ReadResult, Resource, ResourceTemplate, Tool, ToolResult},
+    wharf::Wharf,
 };
 use wharf_base::principal::Principal;
 use wharf_config::access::call_roots::Folder;
@@ -227,7 +228,7 @@ impl Wharf {
         let call = call.into();
         let direct = self.direct(call.principal, &call.roots, call.approved)?;
         let PromptGet { name, arguments } = call.target;
-        let work = direct.prompt(&self.inner.server, GetPrompt::new(name.clone(), arguments));
+        let work = direct.prompt(&self.inner.server, params::GetPrompt::new(name.clone(), arguments));
         within(call.timeout, &name, work).await.map(Into::into)
     }
 
@@ -240,7 +241,7 @@ impl Wharf {
         let ArgumentCompletion { of, argument, typed, chosen } = call.target;
         let (Reference::Prompt { name } | Reference::Resource { uri: name }) = &of;
         let name = name.clone();
-        let params = Complete {
+        let params = params::Complete {
             reference: of,
             argument: CompleteArgument { name: argument, value: typed },
             context: Some(CompleteContext { arguments: Some(chosen) }),

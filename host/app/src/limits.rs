@@ -6,7 +6,7 @@
 mod tests {
     use std::{env, fmt::Write, fs, path::Path};
 
-    use wharf_sandbox::places::Rule;
+    use wharf_sandbox::places::PoolRule;
 
     use wharf_config::auth;
     use wharf_egress::{connect, line};
@@ -23,7 +23,7 @@ mod tests {
     const WRITE: &str = "WRITE_LIMITS";
 
     /// All rules, in the order of the table. A rule that is not here fails the test.
-    const RULES: &[&Rule] = &[
+    const RULES: &[&PoolRule] = &[
         // Clients over HTTP.
         &http::connections::CONNECTIONS,
         &seat::UNDER_WAY,
@@ -90,11 +90,11 @@ mod tests {
             client can hold a half, two greedy clients a third each; the last eighth is for clients that hold little. docs/operations.md says\n\
             what this memory is used for. Of `total_memory_mib`, the memory of guests, the calls of one client hold at most three times what is\n\
             free, as in all pools of places.\n\n\
-            This table is generated from the code: `WRITE_LIMITS=1 cargo test --lib the_table_of_limits`.\n\n\
+            This table is generated from the code: `WRITE_LIMITS=1 cargo test -p wharf-app --lib the_table_of_limits`.\n\n\
             | what | how many | share for each | given back | while a person is asked | when the client is gone | makes room |\n\
             |---|---|---|---|---|---|---|\n"
             .to_owned();
-        for Rule { of, number, taker, until, asking, gone, gives_way, .. } in
+        for PoolRule { of, number, taker, until, asking, gone, gives_way, .. } in
             RULES.iter().copied().chain(wharf_sandbox::RULES)
         {
             writeln!(table, "| {of} | {number} | {taker} | {until} | {asking} | {gone} | {gives_way} |").unwrap();
@@ -131,8 +131,10 @@ mod tests {
         let own = "host/app/src/limits.rs";
         let (mut rules, mut problems) = (0, Vec::new());
         for (name, text) in files.iter().filter(|(name, _)| name != own) {
-            rules +=
-                text.lines().filter(|line| line.starts_with("pub static") && line.contains(": Rule = Rule {")).count();
+            rules += text
+                .lines()
+                .filter(|line| line.starts_with("pub static") && line.contains(": PoolRule = PoolRule {"))
+                .count();
             let bare = text.contains("Semaphore::new(");
             let listed = SEMAPHORES.iter().any(|(file, _)| file == name);
             if bare && !listed {
@@ -147,7 +149,7 @@ mod tests {
         assert_eq!(
             rules,
             RULES.len() + wharf_sandbox::RULES.len(),
-            "the list in {own} has to contain each `pub static …: Rule`"
+            "the list in {own} has to contain each `pub static …: PoolRule`"
         );
     }
 }

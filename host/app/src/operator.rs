@@ -15,13 +15,22 @@ use wharf_protocol::{
 };
 use wharf_sandbox::Sandbox;
 
-use crate::{Call, Error, Wharf, call::ToolCall, session, setup, wharf::Inner};
+use crate::{
+    call::{Call, ToolCall},
+    error::Error,
+    session, setup, shown,
+    wharf::{Inner, Wharf},
+};
 use wharf_base::ledger::Ledger;
 use wharf_config::config::{self, Config};
 use wharf_plugins::telemetry::metrics::CONTENT_TYPE;
-use wharf_serve::transport::http::admin::{self, Served};
+use wharf_serve::transport::http::admin::{self, AdminMetrics};
 
-pub use crate::{session::Pipe, setup::Setup, shown::ShownRole};
+pub use crate::{
+    session::Pipe,
+    setup::Setup,
+    shown::{Counts, ShownRole},
+};
 pub use wharf_serve::transport::http::{listener::Listener, socket::Socket, tls::check as check_certificate};
 
 /// A running wharf, for the commands of the binary.
@@ -64,6 +73,16 @@ impl Operator {
             missing.push((served.config.id.clone(), problems));
         }
         missing
+    }
+
+    /// Returns the profiles of the config, with the counts of what they select.
+    pub fn profiles(&self) -> Vec<(String, Counts)> {
+        shown::profiles(&self.inner().server)
+    }
+
+    /// Returns the roles of the config.
+    pub fn roles(&self) -> Vec<ShownRole> {
+        shown::roles(&self.inner().server)
     }
 
     /// Calls a tool, as [`Wharf::call`] does.
@@ -114,7 +133,7 @@ impl Operator {
         if let Ok(address) = listener.local_addr() {
             server.scopes.egress.is_own(address);
         }
-        let served = Served { metrics: Box::new(move || metrics.text()), content_type: CONTENT_TYPE };
+        let served = AdminMetrics { metrics: Box::new(move || metrics.text()), content_type: CONTENT_TYPE };
         admin::serve(listener, admin, &server.startup.http, served, server.stop.clone()).await;
     }
 

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::Result;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::Error;
+use super::error::Error;
 use wharf_base::{
     party::{Party, party},
     principal::Principal,

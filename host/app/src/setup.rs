@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use wharf_sandbox::{CompilerConfig, Program, Sandbox, SandboxConfig};
 
 use crate::{
-    Error,
     current::{Current, Origins},
+    error::Error,
     wharf::{Inner, Wharf},
 };
 use wharf_base::{ledger::Ledger, paths::Stamp, whole::Writing};

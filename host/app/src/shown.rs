@@ -2,13 +2,13 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use crate::operator::Operator;
 use wharf_base::principal::Principal;
 use wharf_config::{
     auth::Caller,
     profiles::{Profile, SEARCH, Style},
 };
 use wharf_plugins::plugins::{filter::Filter, lists::List, view::View};
+use wharf_serve::client::server::Server;
 
 /// The numbers of tools, of prompts, and of resources including templates.
 pub type Counts = [usize; 3];
@@ -24,33 +24,29 @@ pub struct ShownRole {
     pub missing: Option<PathBuf>,
 }
 
-impl Operator {
-    /// Returns the profiles of the config, with the counts of what they select.
-    pub fn profiles(&self) -> Vec<(String, Counts)> {
-        let server = &self.inner().server;
-        let profiles = Arc::clone(&server.config.borrow().profiles);
-        let owner = Caller::Owner(Principal::Process);
-        let counted = profiles
-            .names()
-            .filter(|name| *name != SEARCH)
-            .map(|name| (name.to_owned(), counts(&server.view(&owner, Some(name)))));
-        counted.collect()
-    }
+/// Returns the profiles of the config, with the counts of what they select.
+pub fn profiles(server: &Server) -> Vec<(String, Counts)> {
+    let profiles = Arc::clone(&server.config.borrow().profiles);
+    let owner = Caller::Owner(Principal::Process);
+    let counted = profiles
+        .names()
+        .filter(|name| *name != SEARCH)
+        .map(|name| (name.to_owned(), counts(&server.view(&owner, Some(name)))));
+    counted.collect()
+}
 
-    /// Returns the roles of the config.
-    pub fn roles(&self) -> Vec<ShownRole> {
-        let server = &self.inner().server;
-        let roles = Arc::clone(&server.config.borrow().roles);
-        let counted = roles.iter().map(|role| {
-            let catalog = Arc::clone(&server.published.catalog.borrow());
-            let all_of_role = Profile::new(Some(role.selection.clone()), Style::Full);
-            let view = View { catalog, filter: Filter { rights: None, profile: Some(all_of_role) } };
-            let when: Vec<String> = role.when.iter().map(ToString::to_string).collect();
-            let missing = roles.missing_folders().find(|(of, _)| *of == role.name).map(|(_, folder)| folder);
-            ShownRole { name: role.name.clone(), when: when.join("; or "), gives: counts(&view), missing }
-        });
-        counted.collect()
-    }
+/// Returns the roles of the config.
+pub fn roles(server: &Server) -> Vec<ShownRole> {
+    let roles = Arc::clone(&server.config.borrow().roles);
+    let counted = roles.iter().map(|role| {
+        let catalog = Arc::clone(&server.published.catalog.borrow());
+        let all_of_role = Profile::new(Some(role.selection.clone()), Style::Full);
+        let view = View { catalog, filter: Filter { rights: None, profile: Some(all_of_role) } };
+        let when: Vec<String> = role.when.iter().map(ToString::to_string).collect();
+        let missing = roles.missing_folders().find(|(of, _)| *of == role.name).map(|(_, folder)| folder);
+        ShownRole { name: role.name.clone(), when: when.join("; or "), gives: counts(&view), missing }
+    });
+    counted.collect()
 }
 
 fn counts(view: &View) -> Counts {

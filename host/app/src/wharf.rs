@@ -9,9 +9,10 @@ use tokio::{
 };
 
 use crate::{
-    Builder, Error, Session,
     current::Current,
+    error::Error,
     http::{HttpService, Socket},
+    session::Session,
 };
 use wharf_config::config::{self, Plugin};
 use wharf_plugins::{
@@ -78,11 +79,6 @@ impl Inner {
 }
 
 impl Wharf {
-    /// Begins to configure a wharf.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     /// Adds a plugin while wharf runs, or replaces the one with its id. Returns when the plugin is served, with what was served under its
     /// id before; connected clients are notified. Calls that are under way finish with the version they began with.
     ///

@@ -27,7 +27,7 @@ pub struct Appended {
 
 /// What is at the path of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum AtPath {
     /// The file itself.
     Same,
     /// Another file.
@@ -79,11 +79,11 @@ impl Appended {
     }
 
     /// Returns what is at the path now.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> AtPath {
         match FileId::at(&self.path) {
-            Some(id) if id == self.id => Place::Same,
-            Some(_) => Place::Other,
-            None => Place::Empty,
+            Some(id) if id == self.id => AtPath::Same,
+            Some(_) => AtPath::Other,
+            None => AtPath::Empty,
         }
     }
 
@@ -112,16 +112,16 @@ mod tests {
         std::fs::write(&path, "one\n").unwrap();
         let mut log = Appended::new(&path, open(&path).unwrap()).unwrap();
         log.write(b"two\n").unwrap();
-        assert_eq!((log.place(), log.length()), (Place::Same, 8));
+        assert_eq!((log.place(), log.length()), (AtPath::Same, 8));
         let aside = with_suffix(&path, ".1");
         std::fs::rename(&path, &aside).unwrap();
-        assert_eq!(log.place(), Place::Empty);
+        assert_eq!(log.place(), AtPath::Empty);
         log.write(b"three\n").unwrap();
         std::fs::write(&path, "other\n").unwrap();
-        assert_eq!(log.place(), Place::Other);
+        assert_eq!(log.place(), AtPath::Other);
         log.reopen().unwrap();
         log.write(b"four\n").unwrap();
-        assert_eq!((log.place(), log.length()), (Place::Same, 11));
+        assert_eq!((log.place(), log.length()), (AtPath::Same, 11));
         assert_eq!(std::fs::read_to_string(aside).unwrap(), "one\ntwo\nthree\n");
         assert_eq!(std::fs::read_to_string(path).unwrap(), "other\nfour\n");
     }

@@ -74,7 +74,7 @@ pub struct Validity {
 
 /// How a point in time relates to the validity period of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum ValidityStage {
     NotYetValid,
     Valid,
     /// The certificate is valid, but should be renewed.
@@ -95,13 +95,13 @@ impl Validity {
         Self { from: at(validity.not_before.timestamp()), until: at(validity.not_after.timestamp()) }
     }
 
-    pub fn stage(&self, now: SystemTime) -> Stage {
+    pub fn stage(&self, now: SystemTime) -> ValidityStage {
         let whole = self.until.duration_since(self.from).unwrap_or_default();
         match self.until.duration_since(now) {
-            Err(_) => Stage::Expired,
-            Ok(_) if now < self.from => Stage::NotYetValid,
-            Ok(left) if left < EXPIRY_WARNING.min(whole / 3) => Stage::ExpiresSoon,
-            Ok(_) => Stage::Valid,
+            Err(_) => ValidityStage::Expired,
+            Ok(_) if now < self.from => ValidityStage::NotYetValid,
+            Ok(left) if left < EXPIRY_WARNING.min(whole / 3) => ValidityStage::ExpiresSoon,
+            Ok(_) => ValidityStage::Valid,
         }
     }
 }
@@ -114,18 +114,18 @@ mod tests {
     fn operators_are_warned_in_time() {
         let (day, began) = (Duration::from_secs(24 * 60 * 60), SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 30));
         for (days, after, expected) in [
-            (90, 0, Stage::Valid),
-            (90, 82, Stage::Valid),
-            (90, 84, Stage::ExpiresSoon),
-            (90, 90, Stage::ExpiresSoon),
-            (90, 91, Stage::Expired),
-            (6, 3, Stage::Valid),
-            (6, 5, Stage::ExpiresSoon),
+            (90, 0, ValidityStage::Valid),
+            (90, 82, ValidityStage::Valid),
+            (90, 84, ValidityStage::ExpiresSoon),
+            (90, 90, ValidityStage::ExpiresSoon),
+            (90, 91, ValidityStage::Expired),
+            (6, 3, ValidityStage::Valid),
+            (6, 5, ValidityStage::ExpiresSoon),
         ] {
             let life = Validity { from: began, until: began + day * days };
             assert_eq!(life.stage(began + day * after), expected, "{after} of {days} days");
         }
         let life = Validity { from: began, until: began + day };
-        assert_eq!(life.stage(began - day), Stage::NotYetValid);
+        assert_eq!(life.stage(began - day), ValidityStage::NotYetValid);
     }
 }

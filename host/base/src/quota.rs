@@ -30,7 +30,7 @@ const MAX_TRACKED_CALLERS: usize = 65_536;
 
 /// The limits on calls. None: any number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct QuotaLimits {
     /// All of them may come at once (a burst); calls are refilled evenly over a minute.
     pub per_minute: Option<NonZeroU32>,
     /// The calls in each hour of UTC.
@@ -40,7 +40,7 @@ pub struct Limits {
     pub at_once: Option<NonZeroU32>,
 }
 
-impl Limits {
+impl QuotaLimits {
     /// Whether there is any limit.
     pub fn is_limited(&self) -> bool {
         *self != Self::default()
@@ -52,7 +52,7 @@ impl Limits {
 pub struct Quota {
     /// The name is unique within a config. A later config refers to the same quota by the same name.
     pub name: String,
-    pub limits: Limits,
+    pub limits: QuotaLimits,
 }
 
 /// The period that a limit applies to.
@@ -135,8 +135,8 @@ impl Usage {
     }
 
     /// Checks all limits. The error is the limit that is used up; of several, the one with the longest wait.
-    fn check(&self, limits: &Limits, now: Duration) -> Result<(), Spent> {
-        let Limits { per_minute, per_hour, per_day, at_once } = limits;
+    fn check(&self, limits: &QuotaLimits, now: Duration) -> Result<(), Spent> {
+        let QuotaLimits { per_minute, per_hour, per_day, at_once } = limits;
         let spent = |most: &NonZeroU32, span, after: Result<(), Duration>| {
             after.err().map(|after| Spent { most: *most, span, after })
         };
@@ -155,7 +155,7 @@ impl Usage {
         all.into_iter().flatten().max_by_key(|spent| spent.after).map_or(Ok(()), Err)
     }
 
-    fn count(&mut self, limits: &Limits, now: Duration) {
+    fn count(&mut self, limits: &QuotaLimits, now: Duration) {
         if let Some(most) = limits.per_minute {
             self.refilled_at = self.refilled_after_one_more(most, now);
         }
@@ -341,9 +341,9 @@ mod tests {
     /// A day in the afternoon.
     const NOON: Duration = Duration::from_secs(20_000 * DAY + 12 * HOUR);
 
-    fn limits([per_minute, per_hour, per_day, at_once]: [u32; 4]) -> Limits {
+    fn limits([per_minute, per_hour, per_day, at_once]: [u32; 4]) -> QuotaLimits {
         let [per_minute, per_hour, per_day, at_once] = [per_minute, per_hour, per_day, at_once].map(NonZeroU32::new);
-        Limits { per_minute, per_hour, per_day, at_once }
+        QuotaLimits { per_minute, per_hour, per_day, at_once }
     }
 
     fn quota(name: &str, numbers: [u32; 4]) -> Quota {

@@ -16,11 +16,11 @@ use tokio::{net::TcpStream, runtime::Handle, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 use wharf_sandbox::{
     network::HttpRefusal,
-    places::{Place, Places, Rule},
+    places::{Place, Places, PoolRule},
 };
 
 use super::{
-    address::{Reach, judge},
+    address::{AddressKind, judge},
     answers::Answers,
     line::{ALL_REQUESTS, Io, Line},
     route::{CONNECT_TIMEOUT, Route, Unconnected},
@@ -38,7 +38,7 @@ const MAX_LOOK_UPS: usize = 16;
 const MAX_CONNECTIONS: usize = 128;
 
 /// The limit of DNS look-ups.
-pub static LOOK_UPS: Rule = Rule {
+pub static LOOK_UPS: PoolRule = PoolRule {
     of: "DNS look-ups for plugins",
     number: "16",
     taker: "plugin",
@@ -50,7 +50,7 @@ pub static LOOK_UPS: Rule = Rule {
 };
 
 /// The limit of connections to servers.
-pub static CONNECTIONS: Rule = Rule {
+pub static CONNECTIONS: PoolRule = PoolRule {
     of: "connections of plugins to servers",
     number: "128",
     taker: "plugin",
@@ -74,9 +74,9 @@ pub enum Allowed {
 impl Allowed {
     fn allows(self, address: IpAddr) -> bool {
         match judge(address) {
-            Reach::Public => true,
-            Reach::Private => self != Self::Public,
-            Reach::Never => self == Self::Spelled,
+            AddressKind::Public => true,
+            AddressKind::Private => self != Self::Public,
+            AddressKind::Never => self == Self::Spelled,
         }
     }
 }

@@ -27,7 +27,7 @@ use self::{
     connect::{Dialer, System},
     network::PluginNetwork,
     route::Proxy,
-    secrets::{Source, Sources, Vault},
+    secrets::{SecretSource, SecretSources, Vault},
     tls::{Roots, Trust},
 };
 
@@ -57,17 +57,17 @@ use wharf_base::party::named;
 
 /// The config sections `[egress]` and `[secrets]`.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Settings {
+pub struct EgressSettings {
     pub trust: Trust,
     pub proxy: Option<Proxy>,
-    pub secrets: Sources,
+    pub secrets: SecretSources,
 }
 
-impl Settings {
+impl EgressSettings {
     /// The files that these settings name, whose contents wharf trusts.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
-        let programs = self.secrets.values().flat_map(Source::programs);
-        self.trust.files.iter().chain(self.secrets.values().filter_map(Source::file)).cloned().chain(programs)
+        let programs = self.secrets.values().flat_map(SecretSource::programs);
+        self.trust.files.iter().chain(self.secrets.values().filter_map(SecretSource::file)).cloned().chain(programs)
     }
 }
 
@@ -78,7 +78,7 @@ pub struct Egress {
 }
 
 struct State {
-    settings: Settings,
+    settings: EgressSettings,
     vault: Arc<Vault>,
     roots: Arc<Roots>,
     /// The network of each plugin, by plugin id.
@@ -86,7 +86,7 @@ struct State {
 }
 
 impl State {
-    fn new(settings: Settings, before: &Vault) -> Self {
+    fn new(settings: EgressSettings, before: &Vault) -> Self {
         let (vault, roots) = (before.renewed(&settings.secrets), Roots::new(settings.trust.clone()));
         Self { vault: Arc::new(vault), roots: Arc::new(roots), networks: HashMap::new(), settings }
     }
@@ -94,13 +94,13 @@ impl State {
 
 impl Default for Egress {
     fn default() -> Self {
-        Self::new(Settings::default(), None)
+        Self::new(EgressSettings::default(), None)
     }
 }
 
 impl Egress {
     /// `answers` replaces all servers, in a test.
-    pub fn new(settings: Settings, answers: Option<Arc<dyn Answers>>) -> Self {
+    pub fn new(settings: EgressSettings, answers: Option<Arc<dyn Answers>>) -> Self {
         let mut dialer = Dialer::new(Box::new(System));
         dialer.answers = answers;
         Self { dialer: Arc::new(dialer), state: Mutex::new(State::new(settings, &Vault::default())) }
@@ -108,7 +108,7 @@ impl Egress {
 
     /// Replaces the settings. Secrets and certificates are loaded again when they are next needed, and pooled connections are closed.
     /// Requests under way finish with the settings that they began with. Former values of secrets are still masked.
-    pub fn renew(&self, settings: Settings) {
+    pub fn renew(&self, settings: EgressSettings) {
         let mut state = self.state.lock();
         *state = State::new(settings, &state.vault);
     }

@@ -16,7 +16,7 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 use parking_lot::Mutex;
 use wharf_sandbox::{
     network::{Body, Error},
-    places::{GivesWay, Occupant, Place, Places, Rule},
+    places::{GivesWay, Occupant, Place, Places, PoolRule},
 };
 
 use super::route::Stream;
@@ -29,7 +29,7 @@ pub const MAX_REQUESTS_PER_PLUGIN: usize = 96;
 
 /// The limit of HTTP requests of all plugins. There are as many connections, which are shared out by plugin; this limit shares them out by
 /// client.
-pub static ALL_REQUESTS: Rule = Rule {
+pub static ALL_REQUESTS: PoolRule = PoolRule {
     of: "HTTP requests of all plugins that are under way",
     number: "128",
     taker: "client",
@@ -41,7 +41,7 @@ pub static ALL_REQUESTS: Rule = Rule {
 };
 
 /// The limit of HTTP requests of one plugin.
-pub static REQUESTS: Rule = Rule {
+pub static REQUESTS: PoolRule = PoolRule {
     of: "HTTP requests of one plugin that are under way",
     number: "96 for each plugin",
     taker: "client",

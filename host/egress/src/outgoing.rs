@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{
-    Settings,
+    EgressSettings,
     route::{Route, Stream, Unconnected},
     target::{Host, Target},
     tls::{Roots, Tls},
@@ -30,7 +30,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// The limits of one request.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct OutgoingLimits {
     /// The time for everything: the connection, the request and the response.
     pub timeout: Duration,
     /// The most bytes of the response's body.
@@ -44,14 +44,14 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &EgressSettings) -> Self {
         let tls = Arc::new(Tls::new(&Arc::new(Roots::new(settings.trust.clone()))));
         Self { route: Route { tls, proxy: settings.proxy.clone().map(Arc::new) } }
     }
 
     /// Sends a request to its URL, which is absolute, and reads the response. The body is a result of its own, because the status says
     /// enough in many cases: a body that breaks off, takes too long or is too long is an error there.
-    pub async fn send(&self, request: Request<Bytes>, limits: Limits) -> Result<Response<Result<Bytes>>> {
+    pub async fn send(&self, request: Request<Bytes>, limits: OutgoingLimits) -> Result<Response<Result<Bytes>>> {
         let deadline = Deadline { at: Instant::now() + limits.timeout, timeout: limits.timeout };
         let (mut parts, body) = request.into_parts();
         let target = Target::of(&parts.uri).map_err(|problem| anyhow!(problem))?;
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::route::Proxy;
 
-    const LIMITS: Limits = Limits { timeout: Duration::from_secs(10), body_bytes: 100 };
+    const LIMITS: OutgoingLimits = OutgoingLimits { timeout: Duration::from_secs(10), body_bytes: 100 };
 
     /// Answers one request with `answer`, and returns the request.
     async fn serve(listener: &TcpListener, answer: &str) -> String {
@@ -167,7 +167,7 @@ mod tests {
     fn through(proxy: SocketAddr) -> Outgoing {
         let uri = format!("http://{proxy}/").parse().unwrap();
         let proxy = Some(Proxy { uri, authorization: Some(HeaderValue::from_static("Basic cHJveHk=")) });
-        Outgoing::new(&Settings { proxy, ..Settings::default() })
+        Outgoing::new(&EgressSettings { proxy, ..EgressSettings::default() })
     }
 
     fn request(url: &str) -> Request<Bytes> {
@@ -227,7 +227,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_too_long_too_slow_or_malformed_is_an_error() {
         let (server, at) = listen().await;
-        let outgoing = Outgoing::new(&Settings::default());
+        let outgoing = Outgoing::new(&EgressSettings::default());
         let url = format!("http://{at}/");
         let long = format!("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 101\r\n\r\n{}", "x".repeat(101));
         for (answer, status) in [
@@ -240,7 +240,7 @@ mod tests {
             assert_eq!(answered.as_ref().ok().map(|answered| answered.status().as_u16()), status, "{answer}");
             assert!(answered.is_err() || answered.unwrap().into_body().is_err(), "{answer}");
         }
-        let soon = Limits { timeout: Duration::from_millis(20), ..LIMITS };
+        let soon = OutgoingLimits { timeout: Duration::from_millis(20), ..LIMITS };
         let error = outgoing.send(request(&url), soon).await.unwrap_err().to_string();
         assert_eq!(error, "there is no response within 0.02 s");
         for malformed in ["/keys", "ftp://a.example/", "http://ann:secret@a.example/", "http://127.1/"] {

@@ -52,7 +52,7 @@ impl RawSecret {
 
 /// The source of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum SecretSource {
     /// An environment variable of wharf.
     Env(String),
     /// A file that only wharf's user may read.
@@ -65,13 +65,13 @@ pub enum Source {
 }
 
 /// The sources of all secrets of the config, by name.
-pub type Sources = BTreeMap<String, Source>;
+pub type SecretSources = BTreeMap<String, SecretSource>;
 
 /// Parses `[secrets]`.
 pub fn resolve(
     written: impl IntoIterator<Item = (String, RawSecret)>,
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
-) -> Result<Sources> {
+) -> Result<SecretSources> {
     let read = |(name, written): (String, RawSecret)| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         ensure!(
@@ -79,20 +79,20 @@ pub fn resolve(
             "`{name}`: a name consists of letters, digits, `_` and `-`"
         );
         let source = match written {
-            RawSecret { env: Some(name), file: None, credential: None, command: None } => Source::Env(name),
+            RawSecret { env: Some(name), file: None, credential: None, command: None } => SecretSource::Env(name),
             RawSecret { env: None, file: Some(path), credential: None, command: None } => {
-                Source::File(absolute(&path)?)
+                SecretSource::File(absolute(&path)?)
             }
             RawSecret { env: None, file: None, credential: Some(name), command: None } => {
                 ensure!(!name.contains('/') && name != "..", "`{name}`: a credential's name has no slashes");
                 let folder = std::env::var_os("CREDENTIALS_DIRECTORY").with_context(|| {
                     format!("`{name}`: $CREDENTIALS_DIRECTORY is not set; systemd sets it where a unit has credentials")
                 })?;
-                Source::Credential(PathBuf::from(folder).join(name))
+                SecretSource::Credential(PathBuf::from(folder).join(name))
             }
             RawSecret { env: None, file: None, credential: None, command: Some(command) } => {
                 ensure!(!command.is_empty(), "`{name}`: the command is empty");
-                Source::Command(command)
+                SecretSource::Command(command)
             }
             _ => bail!(
                 "`{name}` must be one of {{ env = … }}, {{ file = … }}, {{ credential = … }} and {{ command = [ … ] }}"
@@ -104,12 +104,12 @@ pub fn resolve(
 }
 
 /// Loads a secret at once, for settings that are needed while the config is read. Fails for a secret from a command.
-pub fn now(sources: &Sources, name: &str) -> Result<Secret> {
+pub fn now(sources: &SecretSources, name: &str) -> Result<Secret> {
     let source = sources.get(name).with_context(|| format!("there is no secret `{name}` in [secrets]"))?;
     source.read_now().and_then(|text| validated(&text)).with_context(|| format!("the secret `{name}`"))
 }
 
-impl Source {
+impl SecretSource {
     /// Returns the file that the secret is read from.
     pub fn file(&self) -> Option<&PathBuf> {
         match self {
@@ -186,7 +186,7 @@ const MAX_FORMER: usize = 4;
 pub struct Vault(HashMap<String, Arc<Entry>>);
 
 struct Entry {
-    source: Source,
+    source: SecretSource,
     value: OnceLock<Secret>,
     /// The values from earlier configs, the latest first. A server may still echo them.
     former: Vec<Secret>,
@@ -195,13 +195,13 @@ struct Entry {
 }
 
 impl Vault {
-    pub fn new(sources: &Sources) -> Self {
+    pub fn new(sources: &SecretSources) -> Self {
         Self::default().renewed(sources)
     }
 
     /// Creates the vault of a later config. Secrets are loaded again, and their former values are remembered.
-    pub fn renewed(&self, sources: &Sources) -> Self {
-        let entry = |(name, source): (&String, &Source)| {
+    pub fn renewed(&self, sources: &SecretSources) -> Self {
+        let entry = |(name, source): (&String, &SecretSource)| {
             let before = self.0.get(name);
             let values = before.into_iter().flat_map(|entry| entry.value.get().into_iter().chain(&entry.former));
             let former = values.take(MAX_FORMER).cloned().collect();
@@ -271,7 +271,7 @@ mod tests {
 
     use super::*;
 
-    fn sources(text: &str) -> Result<Sources> {
+    fn sources(text: &str) -> Result<SecretSources> {
         let written: BTreeMap<String, RawSecret> = toml::from_str(text)?;
         resolve(written, &|path| Ok(PathBuf::from(path)))
     }

@@ -38,7 +38,7 @@ impl Notification {
 
 /// A list that can change while a client is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listed {
+pub enum ChangingList {
     /// `tools/list`.
     Tools,
     /// `resources/list` and `resources/templates/list`, which change together.
@@ -49,11 +49,11 @@ pub enum Listed {
 
 /// Writes the notification that a list has changed. `tag` is the id of the subscription to which it belongs; only modern revisions have
 /// one.
-pub fn list_changed(list: Listed, tag: Option<&Id>) -> String {
+pub fn list_changed(list: ChangingList, tag: Option<&Id>) -> String {
     let method = match list {
-        Listed::Tools => "notifications/tools/list_changed",
-        Listed::Resources => "notifications/resources/list_changed",
-        Listed::Prompts => "notifications/prompts/list_changed",
+        ChangingList::Tools => "notifications/tools/list_changed",
+        ChangingList::Resources => "notifications/resources/list_changed",
+        ChangingList::Prompts => "notifications/prompts/list_changed",
     };
     tagged(method, Object::new(), tag)
 }
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn only_subscriptions_are_tagged() {
         assert_eq!(
-            list_changed(Listed::Tools, None),
+            list_changed(ChangingList::Tools, None),
             r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#
         );
         assert!(resource_updated("a:b", Some(&Id::number(1))).contains(SUBSCRIPTION_ID));

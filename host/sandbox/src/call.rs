@@ -10,12 +10,12 @@ use std::{
 };
 
 use crate::{
-    adapter::declared::Served,
+    adapter::declared::ServedAs,
     denial::{Denial, HttpUse},
     instance::{Instance, Operation, TRANSFER_SLACK_BYTES},
     ledger::Account,
     limits::Refused,
-    load::Plugin,
+    load::LoadedPlugin,
     masked::Masked,
     network::Network,
     operation::CallError,
@@ -55,7 +55,7 @@ pub struct Report<T> {
 }
 
 /// An operation for a plugin to perform, with its client and its limits.
-pub struct Call<O> {
+pub struct PluginCall<O> {
     /// The operation.
     pub operation: O,
     /// What the call may access.
@@ -71,11 +71,11 @@ pub struct Call<O> {
     pub party: Party,
 }
 
-impl Plugin {
+impl LoadedPlugin {
     /// Runs a call. It may wait for its turn first, within its deadline. Dropping the future stops the call after at most 5 ms of
     /// computing.
-    pub async fn call<O: Operation>(&self, call: Call<O>) -> Report<O::Outcome> {
-        let Call { operation, scope, events, timeout, client, party } = call;
+    pub async fn call<O: Operation>(&self, call: PluginCall<O>) -> Report<O::Outcome> {
+        let PluginCall { operation, scope, events, timeout, client, party } = call;
         let limits = &self.0.spec.limits;
         let timeout = timeout.or(O::TIMEOUT).unwrap_or(limits.timeout);
         let started = Instant::now();
@@ -140,7 +140,7 @@ impl Plugin {
         let code = &self.0.code.0;
         let about = self.0.about();
         // A command runs once and exits, so its instance cannot be used again.
-        let client = client.filter(|_| self.0.served != Served::Command);
+        let client = client.filter(|_| self.0.served != ServedAs::Command);
         // Waiting ends with a place or with the deadline. Places are declared before the instance, so that the instance is dropped before
         // they are given back.
         let _turn = loop {

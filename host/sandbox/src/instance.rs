@@ -8,7 +8,7 @@ use wasmtime::{Store, UpdateDeadline, component};
 use crate::{
     adapter::{
         command::{CommandTool, Process},
-        declared::Served,
+        declared::ServedAs,
     },
     bindings::{
         completions::{self, Completion},
@@ -20,8 +20,8 @@ use crate::{
     limits::Refused,
     load_error::{LoadError, one_line},
     operation::{
-        CallError, CallTool, Complete, GetPrompt, List, Listing, Outcome, PromptAnswer, ReadAnswer, ReadResource,
-        ToolAnswer, call_error,
+        CallError, CallTool, Complete, GetPrompt, ListEntries, Listing, Outcome, PromptAnswer, ReadAnswer,
+        ReadResource, ToolAnswer, call_error,
     },
     scope::{Limits, PluginSpec},
     store::State,
@@ -34,7 +34,7 @@ pub(crate) const TRANSFER_SLACK_BYTES: usize = 256 * 1024;
 pub struct About<'a> {
     pub(crate) linked: &'a Linked,
     pub(crate) spec: &'a PluginSpec,
-    pub(crate) served: Served,
+    pub(crate) served: ServedAs,
     pub(crate) total_memory: &'a Account,
 }
 
@@ -111,12 +111,12 @@ impl Instance {
     async fn list(&mut self, plugin: &About<'_>) -> Result<Listing, CallError> {
         let code = plugin.linked;
         match plugin.served {
-            Served::Contract => {}
-            Served::Functions => {
+            ServedAs::Contract => {}
+            ServedAs::Functions => {
                 let tools = code.foreign.functions.tools(&plugin.spec.adapter.described);
                 return Ok(Listing { tools, ..Listing::default() });
             }
-            Served::Command => {
+            ServedAs::Command => {
                 let tools = plugin.spec.adapter.tools().map(CommandTool::tool);
                 return Ok(Listing { tools: tools.collect(), ..Listing::default() });
             }
@@ -189,7 +189,7 @@ fn unknown(name: &str) -> CallError {
     CallError::Failed(Failure { kind: FailureKind::InvalidParams, message, data: None })
 }
 
-/// An operation that a plugin can perform: [`List`], [`CallTool`], [`ReadResource`], [`GetPrompt`] or [`Complete`].
+/// An operation that a plugin can perform: [`ListEntries`], [`CallTool`], [`ReadResource`], [`GetPrompt`] or [`Complete`].
 pub trait Operation: sealed::Perform {}
 
 impl<O: sealed::Perform> Operation for O {}
@@ -232,7 +232,7 @@ pub(crate) mod sealed {
     }
 }
 
-impl sealed::Perform for List {
+impl sealed::Perform for ListEntries {
     type Outcome = Listing;
 
     const TIMEOUT: Option<Duration> = Some(LIST_TIMEOUT);
@@ -252,18 +252,18 @@ impl sealed::Perform for CallTool {
 
     fn process(&self, plugin: &About<'_>) -> Result<Option<(Process, Charge)>, CallError> {
         match plugin.served {
-            Served::Command => {
+            ServedAs::Command => {
                 command(plugin, &self.name)?.process(&plugin.spec.id, &self.args, plugin.total_memory).map(Some)
             }
-            Served::Contract | Served::Functions => Ok(None),
+            ServedAs::Contract | ServedAs::Functions => Ok(None),
         }
     }
 
     async fn perform(self, instance: &mut Instance, plugin: &About<'_>) -> Result<Self::Outcome, CallError> {
         match plugin.served {
-            Served::Contract => {}
-            Served::Functions => return instance.call_function(plugin, &self).await.map(Outcome::Done),
-            Served::Command => return instance.run(plugin, &self.name).await.map(Outcome::Done),
+            ServedAs::Contract => {}
+            ServedAs::Functions => return instance.call_function(plugin, &self).await.map(Outcome::Done),
+            ServedAs::Command => return instance.run(plugin, &self.name).await.map(Outcome::Done),
         }
         let tools = guest!(instance, plugin, tools);
         let called = tools.call_call_tool(&mut instance.store, &self.name, &self.args, &self.context).await;

@@ -56,21 +56,21 @@ mod warm;
 
 pub use adapter::{
     command::{CommandTool, Flag, Output, Param, ParamType, Template, is_param_name},
-    declared::{Adapter, Described, Served},
+    declared::{Adapter, Described, ServedAs},
 };
 pub use bindings::model;
-pub use call::{Call, Report};
+pub use call::{PluginCall, Report};
 pub use compile::{CompilerConfig, Program, compile_if_asked};
 pub use component::Exports;
 pub use denial::Denial;
 pub use digest::{Digest, InvalidDigest};
 pub use fixed::Fixed;
 pub use instance::Operation;
-pub use load::{Code, Plugin};
+pub use load::{Code, LoadedPlugin};
 pub use load_error::{EngineError, LoadError};
 pub use look::would_instantiate;
 pub use operation::{
-    CallError, CallTool, Complete, GetPrompt, List, Listing, Outcome, PromptAnswer, ReadAnswer, ReadResource,
+    CallError, CallTool, Complete, GetPrompt, ListEntries, Listing, Outcome, PromptAnswer, ReadAnswer, ReadResource,
     ToolAnswer,
 };
 pub use outside::{Outside, with_section};
@@ -78,4 +78,4 @@ pub use sandbox::{Sandbox, SandboxConfig};
 pub use scope::{Directory, Events, Limits, NoEvents, PluginSpec, Scope, Wait};
 
 /// The rules of the sandbox's bounded pools, for the table of limits in the documentation.
-pub static RULES: [&places::Rule; 3] = [&load::CALLS, &sandbox::SLOTS, &sandbox::FIRST];
+pub static RULES: [&places::PoolRule; 3] = [&load::CALLS, &sandbox::SLOTS, &sandbox::FIRST];

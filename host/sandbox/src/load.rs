@@ -18,7 +18,7 @@ use wasmtime::component::Component;
 use crate::{
     adapter::{
         self,
-        declared::{Adapter, Served},
+        declared::{Adapter, ServedAs},
     },
     blocking::blocking,
     cache,
@@ -29,7 +29,7 @@ use crate::{
     instance::About,
     ledger::Charge,
     load_error::{LoadError, MAX_COMPONENT_BYTES, one_line},
-    places::{Places, Rule},
+    places::{Places, PoolRule},
     runtime::Turns,
     sandbox::Sandbox,
     scope::PluginSpec,
@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// The rule for running calls of one plugin.
-pub static CALLS: Rule = Rule {
+pub static CALLS: PoolRule = PoolRule {
     of: "running calls of one plugin",
     number: "`concurrency` in [limits] or [plugins.ID.limits]",
     taker: "client",
@@ -55,7 +55,7 @@ pub struct Code(pub(crate) Arc<CodeInner>);
 
 pub(crate) struct CodeInner {
     pub(crate) sandbox: Arc<Sandbox>,
-    pub(crate) digest: crate::Digest,
+    pub(crate) digest: crate::digest::Digest,
     pub(crate) linked: Linked,
     imports: Vec<String>,
     sections: Sections,
@@ -65,12 +65,12 @@ pub(crate) struct CodeInner {
 
 /// Code with the limits and the config under which it runs. Clones are cheap, and are the same plugin.
 #[derive(Clone)]
-pub struct Plugin(pub(crate) Arc<PluginInner>);
+pub struct LoadedPlugin(pub(crate) Arc<PluginInner>);
 
 pub(crate) struct PluginInner {
     pub(crate) code: Code,
     pub(crate) spec: PluginSpec,
-    pub(crate) served: Served,
+    pub(crate) served: ServedAs,
     /// The strings of its config by their keys, for guests that read them through WASI.
     pub(crate) settings: Arc<BTreeMap<String, String>>,
     /// A number that no other plugin has or had, not even one that was loaded from the same file.
@@ -203,7 +203,7 @@ impl Sandbox {
 
 impl Code {
     /// Returns the SHA-256 of the component.
-    pub fn digest(&self) -> &crate::Digest {
+    pub fn digest(&self) -> &crate::digest::Digest {
         &self.0.digest
     }
 
@@ -233,7 +233,7 @@ impl Code {
     }
 }
 
-impl Plugin {
+impl LoadedPlugin {
     /// Creates a plugin. It is separate from other plugins with the same code: neither its running calls nor its retained instances are
     /// shared.
     ///
@@ -256,7 +256,7 @@ impl Plugin {
     }
 
     /// Returns how the plugin is served.
-    pub fn served(&self) -> Served {
+    pub fn served(&self) -> ServedAs {
         self.0.served
     }
 

@@ -2,12 +2,14 @@
 //! log records.
 
 use crate::{
-    bindings::completions::Completion,
-    denial::{Denial, HttpDenial, HttpUse},
-    model::{
-        Body, Content, Failure, Form, Media, Message, Prompt, PromptArgument, PromptResult, Question, ResourceContents,
-        ResourceEntry, ResourceLink, ResourceTemplate, Round, Tool, ToolDetails, ToolResult, Url,
+    bindings::{
+        completions::Completion,
+        model::{
+            Body, Content, Failure, Form, Media, Message, Prompt, PromptArgument, PromptResult, Question,
+            ResourceContents, ResourceEntry, ResourceLink, ResourceTemplate, Round, Tool, ToolDetails, ToolResult, Url,
+        },
     },
+    denial::{Denial, HttpDenial, HttpUse},
     operation::{CallError, Listing, Outcome, PromptAnswer, ReadAnswer, ToolAnswer},
 };
 

@@ -15,7 +15,7 @@ use crate::bindings::{
 
 /// Lists everything that a plugin offers. It takes at most five seconds, whatever the plugin's limits say.
 #[derive(Debug)]
-pub struct List;
+pub struct ListEntries;
 
 /// Calls a tool of a plugin.
 #[derive(Debug)]

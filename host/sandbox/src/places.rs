@@ -44,7 +44,7 @@ pub fn may_take(held: usize, free: usize, whole: usize) -> bool {
 /// Describes one kind of place. There is no default, so a pool cannot be created without stating all of this. The table of limits in the
 /// documentation is generated from these rules.
 #[derive(Debug)]
-pub struct Rule {
+pub struct PoolRule {
     /// What takes a place, in the plural: "calls under way".
     pub of: &'static str,
     /// What sets the number of places: a key of the config, or a fixed number.
@@ -117,25 +117,25 @@ pub trait Occupant: Send + Sync {
 
 /// The error of a party that gets no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Full {
+pub struct PoolFull {
     /// The number of places in the pool.
     pub whole: usize,
     /// The number of places that the party holds.
     pub held: usize,
-    rule: &'static Rule,
+    rule: &'static PoolRule,
 }
 
-impl PartialEq for Rule {
+impl PartialEq for PoolRule {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
     }
 }
 
-impl Eq for Rule {}
+impl Eq for PoolRule {}
 
-impl fmt::Display for Full {
+impl fmt::Display for PoolFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { whole, held, rule: Rule { of, number, taker, .. } } = self;
+        let Self { whole, held, rule: PoolRule { of, number, taker, .. } } = self;
         match held {
             0 => write!(f, "all {whole} places for {of} are taken ({number})"),
             _ => write!(
@@ -146,11 +146,11 @@ impl fmt::Display for Full {
     }
 }
 
-impl std::error::Error for Full {}
+impl std::error::Error for PoolFull {}
 
 /// A pool of places.
 pub struct Places {
-    rule: &'static Rule,
+    rule: &'static PoolRule,
     whole: usize,
     state: Mutex<State>,
 }
@@ -244,7 +244,7 @@ impl State {
 
     /// Selects the occupant to evict for a new occupant of `party`. `is_full`: no place is free. While places are free, the party gets none
     /// because of what it holds itself; then only its own occupants can be evicted, and idle ones of parties that hold more.
-    fn to_evict(&self, party: Party, class: Option<u64>, is_full: bool, rule: &Rule) -> Option<u64> {
+    fn to_evict(&self, party: Party, class: Option<u64>, is_full: bool, rule: &PoolRule) -> Option<u64> {
         let (wants, now) = (self.held(party), Instant::now());
         let candidates = self.occupants.iter().filter_map(|(number, (other, occupant))| {
             let (holds, own) = (self.held(*other), *other == party);
@@ -264,14 +264,20 @@ impl State {
     }
 
     /// Takes the place of an occupant away for `party`, and returns the occupant. The caller has to end it outside the lock.
-    fn make_room(&mut self, party: Party, class: Option<u64>, is_full: bool, rule: &Rule) -> Option<Arc<dyn Occupant>> {
+    fn make_room(
+        &mut self,
+        party: Party,
+        class: Option<u64>,
+        is_full: bool,
+        rule: &PoolRule,
+    ) -> Option<Arc<dyn Occupant>> {
         let (other, occupant) = self.occupants.remove(&self.to_evict(party, class, is_full, rule)?)?;
         self.give_back(other);
         Some(occupant)
     }
 
     /// Returns the index of the next waiter to serve, and whether an occupant has to be evicted for it.
-    fn next(&self, rule: &Rule, whole: usize) -> Option<(usize, bool)> {
+    fn next(&self, rule: &PoolRule, whole: usize) -> Option<(usize, bool)> {
         let order = |(at, waiting): &(usize, &Waiting)| (self.held(waiting.party), waiting.turn, *at);
         let fit = self.waiting.iter().enumerate().filter(|(_, waiting)| self.fits(waiting.party, whole));
         if let Some((at, _)) = fit.min_by_key(order) {
@@ -293,7 +299,7 @@ impl State {
 
 impl Places {
     /// Creates a pool of `whole` places.
-    pub fn new(rule: &'static Rule, whole: usize) -> Arc<Self> {
+    pub fn new(rule: &'static PoolRule, whole: usize) -> Arc<Self> {
         Arc::new(Self { rule, whole, state: Mutex::default() })
     }
 
@@ -303,11 +309,11 @@ impl Places {
     }
 
     /// Takes a place at once, and evicts an occupant for it if necessary.
-    pub fn take(self: &Arc<Self>, party: Party) -> Result<Place, Full> {
+    pub fn take(self: &Arc<Self>, party: Party) -> Result<Place, PoolFull> {
         self.take_or_end(party, None).map(|(place, _)| place)
     }
 
-    fn take_or_end(self: &Arc<Self>, party: Party, class: Option<u64>) -> Result<(Place, bool), Full> {
+    fn take_or_end(self: &Arc<Self>, party: Party, class: Option<u64>) -> Result<(Place, bool), PoolFull> {
         let (place, ended) = {
             let mut state = self.state.lock();
             let ended = match state.fits(party, self.whole) {
@@ -326,7 +332,7 @@ impl Places {
     }
 
     /// Takes a place at once for an occupant that can be evicted later. Returns also whether another occupant was evicted for it.
-    pub fn take_for(self: &Arc<Self>, party: Party, occupant: Arc<dyn Occupant>) -> Result<(Place, bool), Full> {
+    pub fn take_for(self: &Arc<Self>, party: Party, occupant: Arc<dyn Occupant>) -> Result<(Place, bool), PoolFull> {
         let (mut place, ended) = self.take_or_end(party, occupant.class())?;
         place.give_way(occupant);
         Ok((place, ended))
@@ -404,8 +410,8 @@ impl Places {
         served
     }
 
-    fn full(&self, state: &State, party: Party) -> Full {
-        Full { whole: self.whole, held: state.held(party), rule: self.rule }
+    fn full(&self, state: &State, party: Party) -> PoolFull {
+        PoolFull { whole: self.whole, held: state.held(party), rule: self.rule }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     ledger::Account,
     load_error::EngineError,
     parts::ClientAccounts,
-    places::{Places, Rule},
+    places::{Places, PoolRule},
     runtime::{GuestRuntime, Ticks},
     warm::{Bounds, Warm},
 };
@@ -23,7 +23,7 @@ use crate::{
 const FIRST_SLOTS: usize = 16;
 
 /// The rule for running calls of all plugins.
-pub static SLOTS: Rule = Rule {
+pub static SLOTS: PoolRule = PoolRule {
     of: "running calls of all plugins",
     number: "`total_concurrency` in [limits]",
     taker: "client",
@@ -35,7 +35,7 @@ pub static SLOTS: Rule = Rule {
 };
 
 /// The rule for calls of plugins that had no other call running when the call began.
-pub static FIRST: Rule = Rule {
+pub static FIRST: PoolRule = PoolRule {
     of: "first calls of plugins while all other places are taken",
     number: "16, fixed",
     taker: "client",

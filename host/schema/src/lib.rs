@@ -10,7 +10,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Value, json, value::RawValue};
-use wharf_sandbox::places::{Places, Rule};
+use wharf_sandbox::places::{Places, PoolRule};
 
 use self::{
     budget::{Exhausted, Lengths},
@@ -49,7 +49,7 @@ const PATTERN_CACHE_BYTES: usize = 64 << 10;
 const MAX_MATCH_NS: usize = 250_000_000;
 
 /// The rule for long schema checks: one at a time for each plugin.
-pub static CHECKS: Rule = Rule {
+pub static CHECKS: PoolRule = PoolRule {
     of: "long checks against a schema of a plugin",
     number: "1 for each plugin",
     taker: "client",

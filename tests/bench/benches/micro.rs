@@ -32,7 +32,7 @@ use wharf_protocol::{
     model::ServerInfo,
 };
 use wharf_sandbox::{
-    Call, CallTool, Listing, NoEvents, Operation, Plugin, PluginSpec, Sandbox, Scope,
+    CallTool, Listing, LoadedPlugin, NoEvents, Operation, PluginCall, PluginSpec, Sandbox, Scope,
     ledger::Account,
     places::{Party, Places},
 };
@@ -64,7 +64,7 @@ fn encoder() -> Encoder {
 /// A plugin in a sandbox, and a runtime for its calls.
 struct Echo {
     runtime: Runtime,
-    plugin: Plugin,
+    plugin: LoadedPlugin,
 }
 
 impl Echo {
@@ -76,11 +76,11 @@ impl Echo {
         let spec = PluginSpec { id: "echo".into(), limits, config: "{}".into(), adapter: Arc::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let code = runtime.block_on(sandbox.load(component, || {})).expect("a plugin");
-        Self { runtime, plugin: Plugin::new(code, spec).expect("it was made for wharf") }
+        Self { runtime, plugin: LoadedPlugin::new(code, spec).expect("it was made for wharf") }
     }
 
     fn run<O: Operation>(&self, operation: O, client: Option<Arc<str>>) -> O::Outcome {
-        let call = Call {
+        let call = PluginCall {
             operation,
             scope: Scope::default(),
             events: Arc::new(NoEvents),
@@ -92,7 +92,7 @@ impl Echo {
     }
 
     fn listing(&self) -> Listing {
-        self.run(wharf_sandbox::List, None)
+        self.run(wharf_sandbox::ListEntries, None)
     }
 }
 
@@ -189,7 +189,7 @@ fn scope(bencher: Bencher, directories: usize) {
 #[divan::bench]
 fn instantiate(bencher: Bencher) {
     let echo = Echo::new();
-    bencher.bench(|| echo.run(wharf_sandbox::List, None));
+    bencher.bench(|| echo.run(wharf_sandbox::ListEntries, None));
 }
 
 #[divan::bench(args = [32, 65_536])]

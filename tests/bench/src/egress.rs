@@ -16,7 +16,7 @@ use wharf_egress::{
     rule::{RawRule, Rule},
 };
 use wharf_sandbox::{
-    Call, CallTool, NoEvents, Outcome, Plugin, Sandbox, Scope, ToolAnswer, network::Network, places::Party,
+    CallTool, LoadedPlugin, NoEvents, Outcome, PluginCall, Sandbox, Scope, ToolAnswer, network::Network, places::Party,
 };
 
 use crate::{
@@ -67,7 +67,7 @@ fn native(url: &str) -> Result<Once> {
 }
 
 /// By a plugin, in a sandbox made for the call.
-fn sandboxed(plugin: &Plugin, network: &Arc<dyn Network>, url: &str) -> Once {
+fn sandboxed(plugin: &LoadedPlugin, network: &Arc<dyn Network>, url: &str) -> Once {
     let (plugin, network) = (plugin.clone(), Arc::clone(network));
     let arguments: Arc<String> = Arc::new(serde_json::json!({ "url": url }).to_string());
     Arc::new(move || {
@@ -76,8 +76,14 @@ fn sandboxed(plugin: &Plugin, network: &Arc<dyn Network>, url: &str) -> Once {
             let context = bench::context();
             let operation = CallTool { name: "ping".into(), args, context };
             let scope = Scope { network: Some(network), ..Scope::default() };
-            let call =
-                Call { operation, scope, events: Arc::new(NoEvents), timeout: None, client: None, party: Party::SOLE };
+            let call = PluginCall {
+                operation,
+                scope,
+                events: Arc::new(NoEvents),
+                timeout: None,
+                client: None,
+                party: Party::SOLE,
+            };
             match plugin.call(call).await.result? {
                 Outcome::Done(ToolAnswer::Text(_)) => Ok(()),
                 other => anyhow::bail!("not an answer: {other:?}"),

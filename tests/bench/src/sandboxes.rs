@@ -19,7 +19,7 @@ use wasmtime::{
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wharf_sandbox::{
-    Call, CallTool, Code, Limits, NoEvents, Outcome, Plugin, PluginSpec, Sandbox, Scope, ToolAnswer,
+    CallTool, Code, Limits, LoadedPlugin, NoEvents, Outcome, PluginCall, PluginSpec, Sandbox, Scope, ToolAnswer,
     network::HttpLimits, places::Party,
 };
 
@@ -118,7 +118,11 @@ impl Work {
         let context = [
             ("answers", Val::List(Vec::new())),
             ("state", Val::Option(None)),
-            ("abilities", Val::Flags(Vec::new())),
+            ("revision", Val::String("2025-11-25".into())),
+            ("client", Val::Option(None)),
+            ("caller", Val::Option(None)),
+            ("capabilities", Val::Flags(Vec::new())),
+            ("reports", Val::Flags(Vec::new())),
             ("more", Val::String("{}".into())),
         ];
         let context = context.map(|(name, value)| (name.to_owned(), value));
@@ -196,7 +200,7 @@ pub fn load(sandbox: &Arc<Sandbox>, component: &Path) -> Result<Code> {
 }
 
 /// A plugin with limits that do not matter here.
-pub fn plugin(code: Code, concurrency: usize) -> Result<Plugin> {
+pub fn plugin(code: Code, concurrency: usize) -> Result<LoadedPlugin> {
     let limits = Limits {
         concurrency,
         memory_bytes: 64 << 20,
@@ -205,7 +209,7 @@ pub fn plugin(code: Code, concurrency: usize) -> Result<Plugin> {
         http: HttpLimits { requests: 100, at_once: 8, in_bytes: 16 << 20, out_bytes: 4 << 20 },
     };
     let spec = PluginSpec { id: "bench".into(), limits, config: "{}".into(), adapter: Arc::default() };
-    Ok(Plugin::new(code, spec)?)
+    Ok(LoadedPlugin::new(code, spec)?)
 }
 
 /// The same by way of wharf's sandbox: with limits, scope, capture and admission.
@@ -219,7 +223,7 @@ fn sandboxed(sandbox: &Arc<Sandbox>, component: &Path, work: &Work) -> Result<On
             let operation = CallTool { name: tool.into(), args, context };
             let (scope, events) = (Scope::default(), Arc::new(NoEvents));
             match plugin
-                .call(Call { operation, scope, events, timeout: None, client: None, party: Party::SOLE })
+                .call(PluginCall { operation, scope, events, timeout: None, client: None, party: Party::SOLE })
                 .await
                 .result?
             {

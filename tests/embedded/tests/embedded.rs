@@ -37,7 +37,7 @@ use tokio::{
 use wharf::{
     Access, ApprovalRequest, Call, Decision, Error, ErrorKind, Plugin, Principal, Wharf,
     model::{Body, Content, Role, ToolResult},
-    observe::{Action, Approval, CallRecord, Ended, Observer},
+    observe::{Action, ApprovalOutcome, CallRecord, Ended, Observer},
     status::{Stage, Status},
 };
 
@@ -290,7 +290,7 @@ async fn what_is_wrong_with_a_call_has_a_kind() -> Result<()> {
     let count = |wanted: Ended| ended.iter().filter(|one| **one == wanted).count();
     ensure!(count(Ended::Refused) == 8, "{ended:?}");
     ensure!((count(Ended::Done), count(Ended::Asked), count(Ended::Cancelled)) == (1, 1, 1), "{ended:?}");
-    ensure!(records.calls().iter().any(|record| record.approval == Some(Approval::Client)));
+    ensure!(records.calls().iter().any(|record| record.approval == Some(ApprovalOutcome::Client)));
     wharf.stop().await;
     ensure!(kind(wharf.call(echo("x").approved(true)).await)? == ErrorKind::Stopped);
     Ok(())

@@ -23,8 +23,8 @@ use anyhow::{Context, Result, bail, ensure};
 use e2e::random::Random;
 use tokio::task::JoinSet;
 use wharf_sandbox::{
-    Call, CallError, CallTool, Code, CompilerConfig, Limits, NoEvents, Outcome, Plugin, PluginSpec, Program, Sandbox,
-    SandboxConfig, Scope, ToolAnswer,
+    CallError, CallTool, Code, CompilerConfig, Limits, LoadedPlugin, NoEvents, Outcome, PluginCall, PluginSpec,
+    Program, Sandbox, SandboxConfig, Scope, ToolAnswer,
     ledger::Account,
     model::{ClientCapabilities, Context as CallContext, Reports},
     network::HttpLimits,
@@ -125,7 +125,7 @@ type Asked = (&'static str, String);
 /// A plugin that writes to its memory, and the calls that make it do so.
 struct Smearer {
     name: String,
-    plugin: Plugin,
+    plugin: LoadedPlugin,
     tools: Vec<Asked>,
 }
 
@@ -145,7 +145,7 @@ fn run(calls: usize, swap: bool, languages: bool) -> Result<()> {
         })?;
         let code = load(&sandbox, &mut written(wat::parse_str(GUEST)?)?).await?;
         a_kept_instance_shows_what_is_left(&code).await?;
-        let lookers: Vec<Plugin> = (0..LOOKERS).map(|_| plugin(&code)).collect::<Result<_>>()?;
+        let lookers: Vec<LoadedPlugin> = (0..LOOKERS).map(|_| plugin(&code)).collect::<Result<_>>()?;
         if swap {
             swapped_out(&code, &lookers).await?;
             println!("slots: nothing is left of calls whose memory was swapped out");
@@ -208,7 +208,7 @@ async fn smearers(sandbox: &Arc<Sandbox>, code: &Code, languages: bool) -> Resul
 }
 
 /// Makes calls of all kinds with all kinds of ends, with checks in between.
-async fn mixed(calls: usize, smearers: &[Smearer], lookers: &[Plugin]) -> Result<()> {
+async fn mixed(calls: usize, smearers: &[Smearer], lookers: &[LoadedPlugin]) -> Result<()> {
     let seed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.subsec_nanos().into();
     println!("slots: {calls} calls, seed {seed}");
     let mut random = Random::new(seed);
@@ -278,7 +278,7 @@ async fn mixed(calls: usize, smearers: &[Smearer], lookers: &[Plugin]) -> Result
 }
 
 /// Fills the memory of all concurrent calls, swaps it out while they run, lets them end, and checks.
-async fn swapped_out(code: &Code, lookers: &[Plugin]) -> Result<()> {
+async fn swapped_out(code: &Code, lookers: &[LoadedPlugin]) -> Result<()> {
     for (round, step) in [8, 8192, 8].into_iter().enumerate() {
         let plugin = plugin(code)?;
         let mut running = JoinSet::new();
@@ -354,7 +354,7 @@ fn kib(key: &str) -> Result<u64> {
     Ok(e2e::memory_kib(std::process::id(), key))
 }
 
-async fn is_new(looker: &Plugin, spins: usize) -> Result<()> {
+async fn is_new(looker: &LoadedPlugin, spins: usize) -> Result<()> {
     let seen = ask(looker, "look", &look(spins), None, Some(Duration::from_secs(60))).await;
     let dirty = number(&seen)?;
     ensure!(dirty == 0, "a new instance found {dirty} words, bytes or entries of calls before it");
@@ -370,7 +370,7 @@ fn look(spins: usize) -> String {
 }
 
 async fn ask(
-    plugin: &Plugin,
+    plugin: &LoadedPlugin,
     tool: &str,
     arguments: &str,
     client: Option<&Arc<str>>,
@@ -388,7 +388,7 @@ async fn ask(
     };
     let operation = CallTool { name: tool.into(), args: Arc::new(arguments.to_owned()), context };
     let (scope, events, client) = (Scope::default(), Arc::new(NoEvents), client.cloned());
-    match plugin.call(Call { operation, scope, events, timeout, client, party: Party::SOLE }).await.result? {
+    match plugin.call(PluginCall { operation, scope, events, timeout, client, party: Party::SOLE }).await.result? {
         Outcome::Done(answer) => Ok(answer),
         Outcome::Ask(_) => Err(CallError::Stopped),
     }
@@ -405,7 +405,7 @@ fn number(answer: &Result<ToolAnswer, CallError>) -> Result<u64> {
     digits.parse().with_context(|| format!("not a number: {text}"))
 }
 
-fn plugin(code: &Code) -> Result<Plugin> {
+fn plugin(code: &Code) -> Result<LoadedPlugin> {
     let limits = Limits {
         concurrency: AT_ONCE,
         memory_bytes: 64 << 20,
@@ -414,7 +414,7 @@ fn plugin(code: &Code) -> Result<Plugin> {
         http: HttpLimits { requests: 1, at_once: 1, in_bytes: 1, out_bytes: 1 },
     };
     let spec = PluginSpec { id: "slots".into(), limits, config: "{}".into(), adapter: Arc::default() };
-    Ok(Plugin::new(code.clone(), spec)?)
+    Ok(LoadedPlugin::new(code.clone(), spec)?)
 }
 
 async fn load(sandbox: &Arc<Sandbox>, component: &mut File) -> Result<Code> {

@@ -39,7 +39,7 @@ async fn refused(pipe: &mut Pipe, params: Value) -> String {
 async fn an_approval_without_its_question_counts_for_nothing() {
     let (folder, mut pipe, arguments, state) = begun("confirm = \"writes\"").await;
     let unasked = json!({ "name": "write_file", "arguments": arguments, "inputResponses": { "wharf.approve": yes() } });
-    assert!(refused(&mut pipe, unasked).await.contains("has to come with the `requestState` of its question"));
+    assert!(refused(&mut pipe, unasked).await.contains("send it with the `requestState` that came with the question"));
     let other_arguments = write(&folder, "b.txt", "one");
     for params in [
         answering("write_file", &other_arguments, &state, &yes()),
@@ -241,7 +241,7 @@ async fn another_process_asks_again() {
         assert_eq!(written(&folder, "a.txt"), None);
         let unsealed =
             json!({ "name": "write_file", "arguments": arguments, "inputResponses": { "wharf.approve": yes() } });
-        assert!(refused(&mut pipe, unsealed).await.contains("has to come with the `requestState`"));
+        assert!(refused(&mut pipe, unsealed).await.contains("send it with the `requestState`"));
         assert_ne!(again, first);
     }
     let late = answering("write_file", &arguments, &first, &yes());

@@ -56,7 +56,7 @@ pub fn make(release: &Release) -> Result<Vec<PathBuf>> {
     Ok(vec![release.made(".whl")?])
 }
 
-/// Installs and uses the wheel as the README says, with a folder in place of the registry: from an empty home to a file read. Then runs
+/// Installs and uses the wheel as docs/distribution.md says, with a folder in place of the registry: from an empty home to a file read. Then runs
 /// both of its commands.
 pub fn try_it(release: &Release, place: &Path) -> Result<()> {
     let began = Instant::now();

@@ -22,8 +22,8 @@ const SECTIONS: &str = r#"
 
 In custom sections of its file, a plugin describes itself. wharf reads them without running the plugin, and they grant nothing. A section
 may be in the component itself, where `wharf embed` puts it, or in a core module directly inside the component, where a compiler puts it;
-the component's own takes precedence. `wharf:instructions` and `wharf:wants` hold UTF-8. A plugin whose section is longer than its limit, or
-malformed, is not loaded.
+the component's own takes precedence. `wharf:instructions` and `wharf:wants` hold UTF-8. A plugin is not loaded if one of these two is
+longer than its limit, or malformed.
 
 | section | contents | at most |
 |---|---|---|
@@ -36,10 +36,10 @@ are errors.
 
 | member | value |
 |---|---|
-| `http` | a list of URLs, or of `{"url": …, "methods": …, "secret": …, "header": …}`: requests that match a rule of this form, as in the operator's config. `methods`: a list of `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` and `OPTIONS`, or `"any"`; `GET` and `HEAD` if it is left out. `secret`: one of `secrets`, sent in `header` (`authorization` if it is left out) |
+| `http` | a list of URLs, or of `{"url": …, "methods": …, "secret": …, "header": …}`: requests that match a rule of this form, as in the operator's config. A URL has at most 200 characters (letters, digits and `-._~:/%*@+`), and its host is on the public internet. `methods`: a list of `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` and `OPTIONS`, or `"any"`; `GET` and `HEAD` if it is left out. `secret`: one of `secrets`, sent in `header` (`authorization` if it is left out) |
 | `roots` | `"read"`, `"read-write"` or `{"access": …}`: the folders that the client opens |
 | `env` | a list of names of variables, or of `{"name": …}` |
-| `ask` | a list of `"elicitation"`, `"sampling"` and `"roots"`, or of `{"ability": …}` |
+| `ask` | a list of `"elicitation"`, `"sampling"` and `"roots"`, or of `{"capability": …}` |
 | `secrets` | a list of `{"name": …}`: values that wharf adds to requests; the plugin never sees them |
 | `settings` | a list of `{"key": …, "type": …, "required": …}`: members of the plugin's config. `type`: `"string"`, `"number"` or `"boolean"` |
 "#;

@@ -73,7 +73,7 @@ pub fn problems(root: &Path) -> Result<Vec<String>> {
 }
 
 /// Returns the names of the crates in `host`, except those that only tests use.
-fn crates(root: &Path) -> Result<Vec<String>> {
+pub fn crates(root: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(root.join("host")).context("host")? {
         let path = entry?.path();
@@ -287,7 +287,7 @@ impl Named {
     }
 }
 
-fn of_tests(attributes: &[Attribute]) -> bool {
+pub fn of_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
             && attribute.meta.require_list().is_ok_and(|list| list.tokens.to_string() == "test")

@@ -10,6 +10,7 @@ use crate::imports::collect;
 
 mod contract;
 mod imports;
+mod names;
 mod shown;
 mod words;
 
@@ -59,6 +60,7 @@ fn check(root: &Path) -> Result<()> {
     }
     problems.extend(layering(&sources, &LAYERS));
     problems.extend(imports::problems(root)?);
+    problems.extend(names::problems(root)?);
     problems.extend(shown::problems(root)?);
     problems.extend(words::problems(root)?);
     problems.extend(contract::check(root).err().map(|problem| format!("{problem:#}")));

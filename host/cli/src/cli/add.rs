@@ -23,10 +23,10 @@ use wharf_config::{
         grants::could_use,
         wants::{
             parse,
-            want::{Wants, What},
+            want::{WantedGrant, Wants},
         },
     },
-    config::{self, Origin, PluginConfig, Source},
+    config::{self, Origin, PluginConfig, PluginSource},
 };
 
 /// Runs `wharf add`, which adds a plugin that is not in the config yet.
@@ -65,11 +65,11 @@ pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
     let config = file.config()?;
     let plugin = plugin(&config, id).with_context(|| text::path(&file.path))?;
     let outside = match &plugin.source {
-        Source::File(path) => {
+        PluginSource::File(path) => {
             guard::check_trusted_file(path, "plugin")?;
             component(path)?.1
         }
-        Source::Bytes(built_in) => Outside::of(built_in.bytes())?,
+        PluginSource::Bytes(built_in) => Outside::of(built_in.bytes())?,
     };
     let said = wants(&outside)?;
     let says_nothing = said.is_none();
@@ -142,7 +142,7 @@ fn lacking(wants: Wants, plugin: &PluginConfig) -> Wants {
     settings.retain(|setting| !given.contains(&setting.key));
     let used = |name: &str| {
         grants.iter().any(
-            |want| matches!(&want.what, What::Http(http) if http.secret.as_ref().is_some_and(|one| one.name == name)),
+            |want| matches!(&want.what, WantedGrant::Http(http) if http.secret.as_ref().is_some_and(|one| one.name == name)),
         )
     };
     let secrets = secrets.into_iter().filter(|secret| used(&secret.name)).collect();

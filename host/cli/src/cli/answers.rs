@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use toml_edit::Value;
 
-use wharf_config::access::wants::want::Kind;
+use wharf_config::access::wants::want::SettingKind;
 
 /// The possible sources of a secret, as questions and errors list them.
 pub const SOURCES: &str = "env NAME, file PATH, credential NAME, command WORDS";
@@ -62,14 +62,14 @@ pub fn name(answer: &str) -> Result<String> {
 }
 
 /// Parses the value of a setting, and returns it as TOML.
-pub fn value(kind: Kind, answer: &str) -> Result<String> {
+pub fn value(kind: SettingKind, answer: &str) -> Result<String> {
     match kind {
-        Kind::String => Ok(text(answer)),
-        Kind::Boolean => {
+        SettingKind::String => Ok(text(answer)),
+        SettingKind::Boolean => {
             ensure!(["true", "false"].contains(&answer), "answer with true or false");
             Ok(answer.to_owned())
         }
-        Kind::Number => {
+        SettingKind::Number => {
             let value: Option<Value> = answer.parse().ok();
             let is_number = |value: Value| value.is_integer() || value.as_float().is_some_and(f64::is_finite);
             ensure!(value.is_some_and(is_number), "answer with a number");
@@ -116,13 +116,13 @@ mod tests {
             assert!(!error.contains("ghp"), "an answer that may be a secret is not repeated: {error}");
         }
         for (kind, answer, expected) in [
-            (Kind::String, r#"a "b" = {}"#, Some(r#"'a "b" = {}'"#)),
-            (Kind::Number, "1.5", Some("1.5")),
-            (Kind::Number, "x", None),
-            (Kind::Number, "nan", None),
-            (Kind::Number, "\"1\"", None),
-            (Kind::Boolean, "true", Some("true")),
-            (Kind::Boolean, "yes", None),
+            (SettingKind::String, r#"a "b" = {}"#, Some(r#"'a "b" = {}'"#)),
+            (SettingKind::Number, "1.5", Some("1.5")),
+            (SettingKind::Number, "x", None),
+            (SettingKind::Number, "nan", None),
+            (SettingKind::Number, "\"1\"", None),
+            (SettingKind::Boolean, "true", Some("true")),
+            (SettingKind::Boolean, "yes", None),
         ] {
             assert_eq!(value(kind, answer).ok().as_deref(), expected, "{answer}");
         }

@@ -13,7 +13,7 @@ use super::{
     load::print,
 };
 use wharf_base::text::toml_header;
-use wharf_config::access::wants::want::{Http, Injected, Kind, Setting, Wants, What, because};
+use wharf_config::access::wants::want::{HttpWant, Injected, Setting, SettingKind, WantedGrant, Wants, because};
 
 /// A dialogue about one plugin, and the config with the answers so far.
 pub struct Asking<'a> {
@@ -36,7 +36,7 @@ pub struct Decisions {
     secrets: BTreeMap<(String, String), Option<String>>,
     /// The last chosen name in `[secrets]`, by the plugin's name for the secret.
     last: BTreeMap<String, String>,
-    allowed: Vec<What>,
+    allowed: Vec<WantedGrant>,
     notes: Vec<String>,
     /// Whether the person was warned that the plugin sees its settings.
     warned_of_settings: bool,
@@ -51,7 +51,7 @@ impl Asking<'_> {
                 continue;
             }
             match &want.what {
-                What::Http(http) => self.allow_http(http, wants)?,
+                WantedGrant::Http(http) => self.allow_http(http, wants)?,
                 what => {
                     self.file.edited.allow(self.id, what, None)?;
                     self.decisions.allowed.push(what.clone());
@@ -64,7 +64,7 @@ impl Asking<'_> {
         self.finish().await
     }
 
-    fn allow_http(&mut self, http: &Http, wants: &Wants) -> Result<()> {
+    fn allow_http(&mut self, http: &HttpWant, wants: &Wants) -> Result<()> {
         let secret = match &http.secret {
             Some(injected) => self.secret(injected, &http.rule.origin(), wants)?,
             None => None,
@@ -73,7 +73,7 @@ impl Asking<'_> {
         if secret.is_none() {
             http.secret = None;
         }
-        let what = What::Http(Box::new(http));
+        let what = WantedGrant::Http(Box::new(http));
         self.file.edited.allow(self.id, &what, secret.as_deref())?;
         self.decisions.allowed.push(what);
         Ok(())
@@ -147,7 +147,7 @@ impl Asking<'_> {
         };
         let said = self.person.says(&format!("Value of `{key}` (Enter to skip):"), read)?;
         let value = match said {
-            Some((value, true)) if *kind == Kind::String => {
+            Some((value, true)) if *kind == SettingKind::String => {
                 self.person.agrees(&format!("Is {value} the value of `{key}`?"))?.then_some(value)
             }
             Some((value, _)) => Some(value),
@@ -203,11 +203,11 @@ impl Asking<'_> {
 }
 
 /// Returns what the question asks to allow. The words are wharf's own or were validated, so they need no escaping.
-fn question(what: &What) -> String {
+fn question(what: &WantedGrant) -> String {
     match what {
-        What::Http(_) => what.words(),
-        What::Roots(_) => format!("{}, the folders that a client opens", what.words()),
-        What::Env(name) => format!("it to see the environment variable {name}"),
-        What::Ask(ability) => format!("it to ask the client ({ability})"),
+        WantedGrant::Http(_) => what.words(),
+        WantedGrant::Roots(_) => format!("{}, the folders that a client opens", what.words()),
+        WantedGrant::Env(name) => format!("it to see the environment variable {name}"),
+        WantedGrant::Ask(ability) => format!("it to ask the client ({ability})"),
     }
 }

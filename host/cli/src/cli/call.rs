@@ -15,7 +15,7 @@ use super::{
 };
 use wharf_app::{Call as ToolCall, operator::Operator};
 use wharf_base::{failed::failed, paths::FileId, text::escaped};
-use wharf_config::config::{self, Named, PluginConfig, Source};
+use wharf_config::config::{self, Named, PluginConfig, PluginSource};
 use wharf_plugins::plugins::{
     snapshot::{OfferedEntry, PluginStatus},
     status::Status,
@@ -28,7 +28,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let mut config = config::load(file.as_deref(), &command_line)?;
     let mut here = config.on_command_line(&plugin, &command_line)?;
     // If the config names the same file or built-in plugin, its grants and limits apply.
-    let known = |other: &Source| match (other.path(), &plugin) {
+    let known = |other: &PluginSource| match (other.path(), &plugin) {
         (Some(path), Named::File(named)) => same_file(path, named),
         _ => *other == here.source,
     };

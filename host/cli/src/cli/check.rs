@@ -9,7 +9,7 @@ use wharf_app::operator::{ShownRole, check_certificate};
 use wharf_base::text;
 use wharf_config::{
     access::wants::want::because,
-    auth::Settings,
+    auth::AuthSettings,
     config::{self, CommandLine},
 };
 use wharf_plugins::{
@@ -101,7 +101,7 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
 }
 
 /// Describes which clients wharf admits over HTTP.
-fn admission(login: Option<&Settings>, token: bool) -> String {
+fn admission(login: Option<&AuthSettings>, token: bool) -> String {
     let Some(login) = login else {
         return if token { "clients need the token" } else { "every client that can connect is admitted" }.to_owned();
     };

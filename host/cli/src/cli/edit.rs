@@ -9,7 +9,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
 use super::entries;
 use wharf_base::{explain, text::escaped};
-use wharf_config::access::wants::want::What;
+use wharf_config::access::wants::want::WantedGrant;
 use wharf_egress::rule::{RawRule, Rule};
 
 /// The kinds of grants.
@@ -45,9 +45,9 @@ impl Edited {
     }
 
     /// Grants something. `secret`: the name in `[secrets]` of the secret to send, if it differs from the plugin's own name for it.
-    pub fn allow(&mut self, id: &str, what: &What, secret: Option<&str>) -> Result<()> {
+    pub fn allow(&mut self, id: &str, what: &WantedGrant, secret: Option<&str>) -> Result<()> {
         match what {
-            What::Roots(_) => self.set_grant(id, what.key(), &what.value(secret)),
+            WantedGrant::Roots(_) => self.set_grant(id, what.key(), &what.value(secret)),
             _ => self.add_grant(id, what.key(), &what.value(secret)),
         }
     }

@@ -30,3 +30,17 @@ pub fn schema() -> Result<ExitCode> {
     print(config::SCHEMA.trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use crate::cli::arguments::Arguments;
+
+    #[test]
+    fn the_program_has_one_name_in_its_version_man_pages_and_completions() {
+        let command = Arguments::command();
+        assert_eq!(command.get_name(), "wharf");
+        assert_eq!(command.render_version(), concat!("wharf ", env!("CARGO_PKG_VERSION"), "\n"));
+    }
+}

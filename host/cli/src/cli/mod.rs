@@ -36,7 +36,7 @@ mod manager;
 mod new;
 mod serve;
 mod suggest;
-mod test;
+mod test_command;
 
 pub use self::arguments::Arguments;
 use self::{arguments::Command, manager::Passed};
@@ -111,7 +111,7 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Man { folder } => help::man(&folder, Arguments::command()),
         Command::Schema => help::schema(),
         Command::Card(file) => card::run(file.config),
-        Command::Test(command) => test::run(command).await,
+        Command::Test(command) => test_command::run(command).await,
     }
 }
 

@@ -245,8 +245,8 @@ async fn listen(operator: &Operator, passed: Vec<Passed>) -> Result<Listener> {
     let mut sockets = passed.into_iter().map(Passed::into_socket).collect::<Result<Vec<_>>>()?;
     if sockets.is_empty() {
         sockets.push(match &http.listen {
-            config::Listen::Unix(path) => Socket::bind_unix(path, http.socket_mode).await?,
-            config::Listen::Address(address) => {
+            config::ListenAddress::Unix(path) => Socket::bind_unix(path, http.socket_mode).await?,
+            config::ListenAddress::Address(address) => {
                 check_reachable(operator, *address)?;
                 TcpListener::bind(address)
                     .await

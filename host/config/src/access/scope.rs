@@ -46,7 +46,7 @@ pub struct Places {
     /// The files with secrets, which no plugin may read.
     pub secret: Vec<PathBuf>,
     /// The settings for outbound HTTP.
-    pub egress: egress::Settings,
+    pub egress: egress::EgressSettings,
 }
 
 /// Whose roots are used.

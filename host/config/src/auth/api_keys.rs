@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     identity::{Identity, Refused},
-    settings::Settings,
+    settings::AuthSettings,
 };
 use wharf_base::{
     explain,
@@ -157,7 +157,7 @@ type KeyTable = BTreeMap<String, Arc<Identity>>;
 
 impl ApiKeys {
     /// Opens the file of keys. Fails if it cannot be read.
-    pub fn open(path: &Path, settings: &Settings) -> Result<Self> {
+    pub fn open(path: &Path, settings: &AuthSettings) -> Result<Self> {
         let stamp = Stamp::of(path).ok();
         let keys = Arc::new(key_table(read(path)?, settings)?);
         Ok(Self {
@@ -167,7 +167,7 @@ impl ApiKeys {
     }
 
     /// Returns the identity of a key. Every key has the scopes that every request needs.
-    pub fn check(&self, key: &str, settings: &Settings) -> Result<Arc<Identity>, Refused> {
+    pub fn check(&self, key: &str, settings: &AuthSettings) -> Result<Arc<Identity>, Refused> {
         if id(key).is_none() {
             return Err(Refused::Invalid("the API key is malformed"));
         }
@@ -181,7 +181,7 @@ impl ApiKeys {
 
     /// Whether the operator has revoked the API key that was shown, removed one of its scopes, or moved its expiry to an earlier time that
     /// has passed.
-    pub fn is_revoked(&self, shown: &Identity, settings: &Settings) -> bool {
+    pub fn is_revoked(&self, shown: &Identity, settings: &AuthSettings) -> bool {
         let Some(digest) = &shown.key else { return false };
         let keys = self.current(settings);
         let less = keys.get(&**digest).is_none_or(|now| {
@@ -193,7 +193,7 @@ impl ApiKeys {
     }
 
     /// Returns the keys, reloading the file if it has changed.
-    fn current(&self, settings: &Settings) -> Arc<KeyTable> {
+    fn current(&self, settings: &AuthSettings) -> Arc<KeyTable> {
         let mut known = self.known.lock();
         if known.looked.elapsed() >= RELOAD_INTERVAL {
             known.looked = Instant::now();
@@ -220,7 +220,7 @@ impl ApiKeys {
 }
 
 /// Builds the table of identities from the file.
-fn key_table(file: File, settings: &Settings) -> Result<KeyTable> {
+fn key_table(file: File, settings: &AuthSettings) -> Result<KeyTable> {
     let mut all = KeyTable::new();
     for (id, key) in file.keys {
         for secret in key.secrets {
@@ -273,7 +273,7 @@ mod tests {
             (&two, ", not_after = \"2999-01-01T00:00:00Z\""),
             (&old, ", not_after = \"2020-01-01T00:00:00Z\""),
         ]);
-        let settings = Settings {
+        let settings = AuthSettings {
             resource: String::new(),
             scopes: vec!["mcp".into()],
             includes: BTreeMap::from([("files:read".into(), vec!["files:list".into()])]),

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::settings::is_safe;
 use wharf_base::guard::check_trusted_file;
-use wharf_egress::outgoing::{Limits, Outgoing};
+use wharf_egress::outgoing::{Outgoing, OutgoingLimits};
 
 const MAX_BYTES: usize = 1 << 20;
-const LIMITS: Limits = Limits { timeout: Duration::from_secs(5), body_bytes: MAX_BYTES };
+const LIMITS: OutgoingLimits = OutgoingLimits { timeout: Duration::from_secs(5), body_bytes: MAX_BYTES };
 
 /// Fetches a URL.
 pub async fn url(url: &str, outgoing: &Outgoing) -> Result<Vec<u8>> {

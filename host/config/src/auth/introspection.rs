@@ -13,7 +13,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
-use wharf_sandbox::places::{Places, Rule};
+use wharf_sandbox::places::{Places, PoolRule};
 
 use super::{
     fetch,
@@ -30,7 +30,7 @@ const MAX_WAITING: usize = 256;
 const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The limit of introspection requests.
-pub static ASKED: Rule = Rule {
+pub static ASKED: PoolRule = PoolRule {
     of: "introspection requests to an issuer",
     number: "16",
     taker: "address",
@@ -42,7 +42,7 @@ pub static ASKED: Rule = Rule {
 };
 
 /// The limit of client requests that wait for introspection.
-pub static WAITING_TO_ASK: Rule = Rule {
+pub static WAITING_TO_ASK: PoolRule = PoolRule {
     of: "requests that wait for introspection of their token",
     number: "256",
     taker: "address",
@@ -53,7 +53,7 @@ pub static WAITING_TO_ASK: Rule = Rule {
     old: Duration::MAX,
 };
 
-/// The characters that are not percent-encoded in a form.
+/// The characters that are percent-encoded in a form: all except letters, digits and these four.
 const FORM_ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// The name of the only secret in the vault.
 const SECRET_NAME: &str = "secret";
@@ -161,12 +161,12 @@ mod tests {
 
     use super::*;
     use wharf_base::party::named;
-    use wharf_egress::secrets::Source;
+    use wharf_egress::secrets::SecretSource;
 
     fn introspector(listener: &TcpListener) -> Introspector {
         let url = Some(format!("http://{}/introspect", listener.local_addr().unwrap()));
-        let settings = Introspection { client_id: "wharf".into(), secret: Source::Env("PATH".into()), url };
-        let outgoing = Outgoing::new(&wharf_egress::Settings::default());
+        let settings = Introspection { client_id: "wharf".into(), secret: SecretSource::Env("PATH".into()), url };
+        let outgoing = Outgoing::new(&wharf_egress::EgressSettings::default());
         Introspector::new("http://127.0.0.1", &settings, &outgoing)
     }
 

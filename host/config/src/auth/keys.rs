@@ -15,7 +15,7 @@ use jsonwebtoken::{
 };
 use parking_lot::Mutex;
 use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
-use wharf_sandbox::places::{Place, Places, Rule};
+use wharf_sandbox::places::{Place, Places, PoolRule};
 
 use super::{
     fetch,
@@ -38,7 +38,7 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(15 * 60);
 const STALE_GRACE: Duration = Duration::from_secs(24 * 3600);
 
 /// The limit of fetches of the keys of one issuer.
-pub static FETCHES: Rule = Rule {
+pub static FETCHES: PoolRule = PoolRule {
     of: "fetches of an issuer's keys within a minute",
     number: "8 for each issuer",
     taker: "address",

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     identity::Refused,
-    settings::{Settings, is_scope},
+    settings::{AuthSettings, is_scope},
 };
 use wharf_base::text::is_segment;
 
@@ -14,7 +14,7 @@ pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// Returns the metadata of this resource. `below` is what follows the resource's path in the URL that the client was given, a slash or the
 /// name of a profile, since clients compare the two URLs.
-pub fn document(settings: &Settings, below: &str) -> Value {
+pub fn document(settings: &AuthSettings, below: &str) -> Value {
     let resource = format!("{}{below}", settings.resource);
     let issuers: Vec<&str> = settings.issuers.iter().map(|issuer| issuer.url.as_str()).collect();
     let mut document = json!({
@@ -31,13 +31,13 @@ pub fn document(settings: &Settings, below: &str) -> Value {
 }
 
 /// Returns the path of the resource; empty if it has no path.
-pub fn path(settings: &Settings) -> &str {
+pub fn path(settings: &AuthSettings) -> &str {
     let rest = settings.resource.split_once("://").map_or("", |(_, rest)| rest);
     rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default()
 }
 
 /// Returns the URL of the metadata.
-fn url(settings: &Settings) -> String {
+fn url(settings: &AuthSettings) -> String {
     let path = path(settings);
     let origin = settings.resource.strip_suffix(path).unwrap_or(&settings.resource);
     format!("{origin}{WELL_KNOWN}{path}")
@@ -45,7 +45,7 @@ fn url(settings: &Settings) -> String {
 
 /// Returns the value of `WWW-Authenticate` for a request that was refused because of its token. It always names the resource in its
 /// canonical form, without a trailing slash, because identity providers know that form. `profile` is the profile that the client addressed.
-pub fn challenge(settings: &Settings, refused: &Refused, profile: Option<&str>) -> Option<HeaderValue> {
+pub fn challenge(settings: &AuthSettings, refused: &Refused, profile: Option<&str>) -> Option<HeaderValue> {
     let (error, why, scopes) = match refused {
         Refused::NoToken => (None, None, &settings.scopes),
         Refused::Invalid(why) => (Some("invalid_token"), Some(why), &settings.scopes),
@@ -78,8 +78,8 @@ mod tests {
     use super::*;
     use crate::auth::token::tests::issuer;
 
-    fn settings(scopes: &[&str]) -> Settings {
-        Settings {
+    fn settings(scopes: &[&str]) -> AuthSettings {
+        AuthSettings {
             resource: "https://mcp.example.com/mcp".into(),
             scopes: scopes.iter().map(|&scope| scope.to_owned()).collect(),
             includes: std::collections::BTreeMap::new(),
@@ -124,7 +124,7 @@ mod tests {
         assert!(at("a\"b").to_str().unwrap().ends_with("oauth-protected-resource/mcp\""));
         assert_eq!(document("")["authorization_servers"], json!(["https://id.example.com/realm"]));
         assert_eq!(document("").get("scopes_supported"), None);
-        let root = Settings { resource: "https://mcp.example.com".into(), ..settings(&["mcp"]) };
+        let root = AuthSettings { resource: "https://mcp.example.com".into(), ..settings(&["mcp"]) };
         assert_eq!(url(&root), "https://mcp.example.com/.well-known/oauth-protected-resource");
     }
 }

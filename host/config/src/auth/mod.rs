@@ -41,13 +41,13 @@ pub use self::{
     identity::{Caller, Identity, Refused},
     introspection::{ASKED, WAITING_TO_ASK},
     keys::FETCHES,
-    settings::Settings,
+    settings::AuthSettings,
     verified::{BAD, GOOD},
 };
 
 /// Validates tokens, for as long as wharf runs.
 pub struct Auth {
-    pub settings: Arc<Settings>,
+    pub settings: Arc<AuthSettings>,
     api_keys: Option<ApiKeys>,
     /// The keys of each issuer, in the order of the settings.
     keys: Vec<Keys>,
@@ -64,7 +64,7 @@ const METADATA_INTERVAL: Duration = Duration::from_secs(60);
 
 impl Auth {
     /// Creates the validator. `outgoing` sends the requests to issuers.
-    pub fn new(settings: Arc<Settings>, outgoing: &Outgoing) -> Result<Self> {
+    pub fn new(settings: Arc<AuthSettings>, outgoing: &Outgoing) -> Result<Self> {
         let keys = settings.issuers.iter().map(|issuer| Keys::new(issuer, outgoing.clone())).collect();
         let introspector = settings.issuers.iter().enumerate().find_map(|(at, issuer)| {
             Some((at, Introspector::new(&issuer.url, issuer.introspection.as_ref()?, outgoing)))

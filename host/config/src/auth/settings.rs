@@ -6,11 +6,11 @@ use http::Uri;
 use jsonwebtoken::Algorithm;
 
 use super::identity::Identity;
-use wharf_egress::secrets::Source;
+use wharf_egress::secrets::SecretSource;
 
 /// The settings of `[auth]`, and `public_url` of `[http]`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct AuthSettings {
     /// The canonical URL at which clients reach this server: the resource that tokens are issued for.
     pub resource: String,
     /// The scopes that every request needs, and that clients request at first.
@@ -22,7 +22,7 @@ pub struct Settings {
     pub issuers: Vec<Issuer>,
 }
 
-impl Settings {
+impl AuthSettings {
     /// Adds the scopes that the token's scopes include.
     pub fn include(&self, identity: &mut Identity) {
         identity.own_scopes = identity.scopes.iter().cloned().collect();
@@ -72,7 +72,7 @@ pub struct Issuer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introspection {
     pub client_id: String,
-    pub secret: Source,
+    pub secret: SecretSource,
     /// The introspection endpoint. `None`: it is taken from the issuer's metadata.
     pub url: Option<String>,
 }

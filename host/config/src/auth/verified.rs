@@ -9,7 +9,7 @@ use std::{
 
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use wharf_sandbox::places::{Place, Places, Rule};
+use wharf_sandbox::places::{Place, Places, PoolRule};
 
 use super::identity::Identity;
 use wharf_base::party::{Party, party};
@@ -24,7 +24,7 @@ const MAX_VALID: usize = 10_000;
 const MAX_INVALID: usize = 10_000;
 
 /// The limit of cached valid tokens.
-pub static GOOD: Rule = Rule {
+pub static GOOD: PoolRule = PoolRule {
     of: "cached valid tokens",
     number: "10000",
     taker: "user",
@@ -36,7 +36,7 @@ pub static GOOD: Rule = Rule {
 };
 
 /// The limit of cached invalid tokens.
-pub static BAD: Rule = Rule {
+pub static BAD: PoolRule = PoolRule {
     of: "cached invalid tokens",
     number: "10000",
     taker: "address",
@@ -68,7 +68,7 @@ struct One<T> {
 }
 
 impl<T> Tokens<T> {
-    fn new(rule: &'static Rule, most: usize, lifetime: Duration) -> Self {
+    fn new(rule: &'static PoolRule, most: usize, lifetime: Duration) -> Self {
         Self { places: Places::new(rule, most), lifetime, all: HashMap::new(), in_order: VecDeque::new() }
     }
 

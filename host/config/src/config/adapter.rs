@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 use wharf_sandbox::{
-    Adapter, CommandTool, Described, Output, Param, ParamType, Served, Template, is_param_name, model::Hints,
+    Adapter, CommandTool, Described, Output, Param, ParamType, ServedAs, Template, is_param_name, model::Hints,
 };
 
 use super::{
@@ -23,13 +23,13 @@ pub fn resolve(
     (adapter, command, tools): (Option<&str>, bool, Option<raw::Tools>),
 ) -> Result<(Adapter, Option<Vec<Pattern>>)> {
     let kind = match adapter {
-        None => command.then_some(Served::Command),
-        Some("functions") => Some(Served::Functions),
-        Some("command") => Some(Served::Command),
+        None => command.then_some(ServedAs::Command),
+        Some("functions") => Some(ServedAs::Functions),
+        Some("command") => Some(ServedAs::Command),
         Some(_) => bail!("`adapter` is \"functions\" or \"command\""),
     };
     ensure!(
-        !command || kind == Some(Served::Command),
+        !command || kind == Some(ServedAs::Command),
         "`command = true` is for adapter = \"command\", and `adapter` says otherwise"
     );
     let mut resolved = Adapter { kind, run: command.then(|| run(id)), ..Adapter::default() };
@@ -208,7 +208,7 @@ mod tests {
         let (adapter, names) = read("path = 'x'\ntools = ['a*']").unwrap();
         assert_eq!((adapter, names.unwrap().len()), (Adapter::default(), 1));
         let (adapter, _) = read("path = 'x'\ncommand = true").unwrap();
-        assert_eq!((adapter.kind, adapter.run.unwrap().name.as_str()), (Some(Served::Command), "run"));
+        assert_eq!((adapter.kind, adapter.run.unwrap().name.as_str()), (Some(ServedAs::Command), "run"));
         let (adapter, names) = read("path = 'x'\n[tools.fetch]\ndescription = 'Fetches'").unwrap();
         assert_eq!((adapter.described.len(), names), (1, None));
     }

@@ -11,9 +11,9 @@ use http::Uri;
 use jsonwebtoken::Algorithm;
 
 use super::raw;
-use crate::auth::settings::{Introspection, Issuer, KeySource, Settings, is_safe, is_scope};
+use crate::auth::settings::{AuthSettings, Introspection, Issuer, KeySource, is_safe, is_scope};
 use wharf_base::reading::doubt_of_path;
-use wharf_egress::secrets::Sources;
+use wharf_egress::secrets::SecretSources;
 
 /// The signature algorithms that are accepted from an issuer by default: those that every provider offers, all asymmetric.
 const DEFAULT_ALGORITHMS: [Algorithm; 3] = [Algorithm::RS256, Algorithm::ES256, Algorithm::EdDSA];
@@ -22,9 +22,9 @@ const MAX_ISSUERS: usize = 16;
 pub fn resolve(
     raw: raw::Auth,
     public_url: Option<&str>,
-    secrets: &Sources,
+    secrets: &SecretSources,
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
-) -> Result<Arc<Settings>> {
+) -> Result<Arc<AuthSettings>> {
     let raw::Auth { scopes, includes, keys_file, issuers } = raw;
     ensure!(
         !issuers.is_empty() || keys_file.is_some(),
@@ -58,7 +58,7 @@ pub fn resolve(
         "more than one issuer has `introspection`: an opaque token does not say which issuer to ask; keep one of them"
     );
     let keys_file = keys_file.as_deref().map(absolute).transpose().context("`keys_file`")?;
-    Ok(Arc::new(Settings { resource, scopes, includes: with_all_included(&includes), keys_file, issuers }))
+    Ok(Arc::new(AuthSettings { resource, scopes, includes: with_all_included(&includes), keys_file, issuers }))
 }
 
 /// Checks that a server may require this scope.
@@ -87,7 +87,7 @@ fn with_all_included(direct: &BTreeMap<String, Vec<String>>) -> BTreeMap<String,
 fn issuer(
     raw: raw::Issuer,
     resource: &str,
-    secrets: &Sources,
+    secrets: &SecretSources,
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
 ) -> Result<Issuer> {
     let raw::Issuer { url, algorithms, audience, typ, jwks_url, jwks_file, introspection } = raw;

@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 
-use wharf_base::quota::Limits;
+use wharf_base::quota::QuotaLimits;
 
 /// The largest value of a limit on calls.
 const MAX_CALLS: u32 = 1_000_000;
@@ -31,13 +31,13 @@ pub fn duration_ms(key: &str, value: Option<u64>, default: Duration) -> Result<D
 }
 
 /// Checks the limits on calls: in a minute, an hour, a day, and at once.
-pub fn calls([minute, hour, day, at_once]: [Option<u32>; 4]) -> Result<Limits> {
+pub fn calls([minute, hour, day, at_once]: [Option<u32>; 4]) -> Result<QuotaLimits> {
     let limit = |key: &str, value: Option<u32>| -> Result<Option<NonZeroU32>> {
         let Some(value) = value else { return Ok(None) };
         let limit = NonZeroU32::new(value).filter(|limit| limit.get() <= MAX_CALLS);
         Ok(Some(limit.with_context(|| format!("`{key}` is from 1 to {MAX_CALLS}"))?))
     };
-    Ok(Limits {
+    Ok(QuotaLimits {
         per_minute: limit("calls_per_minute", minute)?,
         per_hour: limit("calls_per_hour", hour)?,
         per_day: limit("calls_per_day", day)?,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
-use super::listen::Listen;
+use super::listen::ListenAddress;
 use crate::access::capability::Access;
 use wharf_base::text;
 
@@ -22,7 +22,7 @@ pub struct CommandLine {
     pub allow_roots: Option<Access>,
     /// The URLs that these plugins may read.
     pub allow_http: Vec<String>,
-    pub listen: Option<Listen>,
+    pub listen: Option<ListenAddress>,
 }
 
 /// A plugin that the command line names.

@@ -8,13 +8,13 @@ use http::{HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
 
 use super::raw;
-use wharf_egress::{Settings, route::Proxy, secrets, tls::Trust};
+use wharf_egress::{EgressSettings, route::Proxy, secrets, tls::Trust};
 
 pub fn resolve(
     raw: raw::Egress,
     secrets: raw::InFileOrder<secrets::RawSecret>,
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
-) -> Result<Settings> {
+) -> Result<EgressSettings> {
     let raw::Egress { roots, ca, proxy } = raw;
     let system = match roots.as_deref() {
         None | Some("system") => true,
@@ -28,7 +28,7 @@ pub fn resolve(
         // A variable that is not set means no proxy, as everywhere.
         Some(raw::Proxy::Named(raw::FromEnv { env })) => std::env::var(env).ok().filter(|url| !url.is_empty()),
     };
-    Ok(Settings {
+    Ok(EgressSettings {
         trust: Trust { system, files },
         proxy: proxy.as_deref().map(self::proxy).transpose().context("[egress]: proxy")?,
         secrets: secrets::resolve(secrets.0, absolute).context("[secrets]")?,

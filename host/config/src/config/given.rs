@@ -12,7 +12,7 @@ use super::{
     plugin::{self, PluginConfig},
     raw,
     resolved::Config,
-    source::{Component, Source},
+    source::{Component, PluginSource},
 };
 use crate::access::{
     capability::Access,
@@ -27,7 +27,7 @@ use wharf_egress::rule;
 #[derive(Debug, Clone)]
 pub struct Plugin {
     id: String,
-    source: Source,
+    source: PluginSource,
     written: raw::Plugin,
     /// What is wrong with a setting that cannot be written.
     problem: Option<String>,
@@ -50,7 +50,7 @@ impl Plugin {
     pub fn file(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        Self::new(id, Source::File(path.to_owned()))
+        Self::new(id, PluginSource::File(path.to_owned()))
     }
 
     /// A plugin whose component is in memory. Bytes that are part of the program are not copied.
@@ -59,10 +59,10 @@ impl Plugin {
             Cow::Borrowed(bytes) => Bytes::from_static(bytes),
             Cow::Owned(bytes) => Bytes::from(bytes),
         };
-        Self::new(id.into(), Source::Bytes(Component::new(component)))
+        Self::new(id.into(), PluginSource::Bytes(Component::new(component)))
     }
 
-    fn new(id: String, source: Source) -> Self {
+    fn new(id: String, source: PluginSource) -> Self {
         Self { id, source, written: raw::Plugin::default(), problem: None }
     }
 
@@ -185,7 +185,7 @@ impl Plugin {
             return Err(anyhow!(problem)).with_context(|| format!("the plugin `{id}`"));
         }
         let source = match source {
-            Source::File(path) => Source::File(std::path::absolute(path)?),
+            PluginSource::File(path) => PluginSource::File(std::path::absolute(path)?),
             bytes => bytes,
         };
         let resolved =

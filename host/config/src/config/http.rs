@@ -13,13 +13,13 @@ use super::{
     bounds::{duration_ms, within_bounds},
     command_line::CommandLine,
     defaults,
-    listen::{Listen, parse_listen},
+    listen::{ListenAddress, parse_listen},
     raw,
     tls::{self, Tls},
 };
 use crate::access::capability::Absolute;
 use wharf_base::principal::Principal;
-use wharf_egress::secrets::{self, Sources};
+use wharf_egress::secrets::{self, SecretSources};
 
 /// The largest value of `drain_s` and of `drain_delay_s`.
 const MAX_DRAIN_S: u64 = 600;
@@ -43,7 +43,7 @@ impl AccessLog {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Http {
-    pub listen: Listen,
+    pub listen: ListenAddress,
     /// Who may connect to a Unix socket: the mode of its file.
     pub socket_mode: u32,
     /// The URL at which clients reach this server, if the config says it.
@@ -99,7 +99,12 @@ impl std::fmt::Debug for Token {
     }
 }
 
-pub fn resolve(raw: raw::Http, command_line: &CommandLine, sources: &Sources, absolute: Absolute<'_>) -> Result<Http> {
+pub fn resolve(
+    raw: raw::Http,
+    command_line: &CommandLine,
+    sources: &SecretSources,
+    absolute: Absolute<'_>,
+) -> Result<Http> {
     let listen = match &command_line.listen {
         Some(listen) => listen.clone().resolve(&|path| Ok(std::path::absolute(path)?)).context("--listen")?,
         None => {

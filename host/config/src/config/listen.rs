@@ -8,7 +8,7 @@ use super::defaults;
 use crate::access::capability::Absolute;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listen {
+pub enum ListenAddress {
     Address(SocketAddr),
     /// The path of a Unix socket.
     Unix(PathBuf),
@@ -17,7 +17,7 @@ pub enum Listen {
 /// The longest path of a Unix socket that both Linux and macOS allow.
 const MAX_SOCKET_PATH_BYTES: usize = 103;
 
-impl Listen {
+impl ListenAddress {
     /// The TCP address. None: it is a Unix socket.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
@@ -46,7 +46,7 @@ impl Listen {
     }
 }
 
-impl fmt::Display for Listen {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => address.fmt(f),
@@ -56,13 +56,13 @@ impl fmt::Display for Listen {
 }
 
 /// Parses an address and a port, or `unix:` and a path. `localhost` stands for 127.0.0.1.
-pub fn parse_listen(text: &str) -> Result<Listen> {
+pub fn parse_listen(text: &str) -> Result<ListenAddress> {
     if let Some(path) = text.strip_prefix("unix:") {
         ensure!(!path.is_empty(), "`{text}`: the path of the socket is missing");
-        return Ok(Listen::Unix(PathBuf::from(path)));
+        return Ok(ListenAddress::Unix(PathBuf::from(path)));
     }
     let address = parse_address(text);
-    address.map(Listen::Address).map_err(|error| anyhow::anyhow!("{error}, nor unix: and a path"))
+    address.map(ListenAddress::Address).map_err(|error| anyhow::anyhow!("{error}, nor unix: and a path"))
 }
 
 /// Parses an address and a port. `localhost` stands for 127.0.0.1.
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn paths_of_sockets_are_short() {
         let absolute = |path: &str| Ok(PathBuf::from("/base").join(path));
-        let resolved = |path: &str| Listen::Unix(path.into()).resolve(&absolute);
-        assert_eq!(resolved("a.sock").unwrap(), Listen::Unix("/base/a.sock".into()));
+        let resolved = |path: &str| ListenAddress::Unix(path.into()).resolve(&absolute);
+        assert_eq!(resolved("a.sock").unwrap(), ListenAddress::Unix("/base/a.sock".into()));
         assert!(resolved(&"a".repeat(97)).is_ok());
         assert!(resolved(&"a".repeat(98)).is_err());
     }

@@ -51,13 +51,13 @@ pub use default_paths::{cache_dir, cache_dirs, default_path};
 pub use face::{Face, MAX_INSTRUCTIONS_BYTES};
 pub use given::{Ask, Plugin, id_of};
 pub use http::{AccessLog, Http, Token};
-pub use listen::{Listen, parse_listen};
+pub use listen::{ListenAddress, parse_listen};
 pub use plugin::{Origin, PluginConfig, TaskLimits, check_id};
 pub use protocol::{Protocol, StateKey};
 pub use resolved::{Config, Roots, Startup};
 pub use schema::SCHEMA;
 pub use settings::{Settings, to_json};
-pub use source::{Source, SourceState};
+pub use source::{PluginSource, SourceState};
 pub use telemetry::Telemetry;
 pub use trusted::trusted_by_default;
 

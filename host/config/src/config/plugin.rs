@@ -13,7 +13,7 @@ use super::{
     command_line::{CommandLine, Named},
     defaults, raw,
     settings::Settings,
-    source::Source,
+    source::PluginSource,
 };
 use crate::access::grants::{Grants, RawGrants, roots};
 use wharf_base::{
@@ -34,7 +34,7 @@ pub enum Origin {
 pub struct PluginConfig {
     pub id: String,
     pub origin: Origin,
-    pub source: Source,
+    pub source: PluginSource,
     pub sha256: Option<Digest>,
     pub prefix: String,
     /// How the plugin is served if it was not made for wharf.
@@ -157,7 +157,7 @@ impl PluginConfig {
     }
 
     /// Checks that the secrets that its grants name exist in `[secrets]`.
-    pub fn check_secrets(&self, egress: &wharf_egress::Settings) -> Result<()> {
+    pub fn check_secrets(&self, egress: &wharf_egress::EgressSettings) -> Result<()> {
         let known = self.grants.http.check_secrets(|name| egress.secrets.contains_key(name));
         known.with_context(|| format!("{}: grants", toml_header(&["plugins", &self.id])))
     }
@@ -176,9 +176,9 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
         Named::File(path) => {
             let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
             check_id(&id).with_context(|| text::path(path))?;
-            (id, Source::File(std::path::absolute(path)?))
+            (id, PluginSource::File(std::path::absolute(path)?))
         }
-        Named::BuiltIn(name) => (name.clone(), Source::Bytes(builtin::find(name)?)),
+        Named::BuiltIn(name) => (name.clone(), PluginSource::Bytes(builtin::find(name)?)),
     };
     let prefix = command_line.prefix.clone().unwrap_or_else(|| format!("{id}_"));
     check_prefix(&prefix).context("--prefix")?;
@@ -208,7 +208,7 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
 pub fn resolve(
     id: &str,
     raw: raw::Plugin,
-    source: Source,
+    source: PluginSource,
     (limits, approvals): (&DefaultLimits, &Approvals),
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
 ) -> Result<PluginConfig> {
@@ -251,10 +251,10 @@ pub fn resolve(
 }
 
 /// Returns where the component of a plugin in the config is: in a file, or built in.
-pub fn source(raw: &raw::Plugin, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Source> {
+pub fn source(raw: &raw::Plugin, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<PluginSource> {
     match (&raw.path, &raw.builtin) {
-        (Some(path), None) => Ok(Source::File(absolute(path)?)),
-        (None, Some(name)) => Ok(Source::Bytes(builtin::find(name)?)),
+        (Some(path), None) => Ok(PluginSource::File(absolute(path)?)),
+        (None, Some(name)) => Ok(PluginSource::Bytes(builtin::find(name)?)),
         (Some(_), Some(_)) => bail!("`path` and `builtin` exclude each other: a plugin is a file or a built-in one"),
         (None, None) => bail!("`path` is missing: the .wasm file, or `builtin` with the name of a built-in plugin"),
     }

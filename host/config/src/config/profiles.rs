@@ -80,7 +80,7 @@ mod tests {
     fn a_profile_that_is_gone_is_empty_and_no_profile_is_everything() {
         let raw = raw::Profile { tools: Some(vec!["git_*".into()]), ..raw::Profile::default() };
         let profiles = resolve(None, vec![("review".into(), raw)]).unwrap();
-        let entry = |name| crate::roles::Entry::new(crate::roles::Kind::Tool, "git", name);
+        let entry = |name| crate::roles::Entry::new(crate::roles::EntryKind::Tool, "git", name);
         assert!(profiles.find(None).is_none());
         let review = profiles.find(Some("review")).unwrap();
         assert!(review.has(&entry("git_log")) && !review.has(&entry("files_read")));

@@ -26,7 +26,7 @@ use super::{
     protocol::{self, Protocol},
     raw, roles,
     settings::Settings,
-    source::Source,
+    source::PluginSource,
     telemetry::{self, Telemetry},
     trusted::trusted_by_default,
 };
@@ -52,7 +52,7 @@ pub struct Config {
     pub plugin_dir: Option<PathBuf>,
     pub roots: Roots,
     pub page_items: usize,
-    pub egress: wharf_egress::Settings,
+    pub egress: wharf_egress::EgressSettings,
     /// The limits of plugins that set none.
     pub limits: DefaultLimits,
     pub approvals: Approvals,
@@ -85,7 +85,7 @@ pub struct Startup {
     /// None: nothing is sent to any collector.
     pub telemetry: Option<Telemetry>,
     /// None: access tokens of identity providers are not accepted.
-    pub auth: Option<Arc<crate::auth::Settings>>,
+    pub auth: Option<Arc<crate::auth::AuthSettings>>,
     /// None: there is no server card.
     pub card: Option<Card>,
 }
@@ -316,7 +316,7 @@ impl Config {
             trusted: now.chain(later).chain(self.egress.files()).collect(),
             secret: {
                 let keys = http.tls.iter().map(|tls| &tls.key);
-                self.egress.secrets.values().filter_map(secrets::Source::file).chain(keys).cloned().collect()
+                self.egress.secrets.values().filter_map(secrets::SecretSource::file).chain(keys).cloned().collect()
             },
             egress: self.egress.clone(),
         }
@@ -332,7 +332,7 @@ impl Config {
         PluginConfig {
             id: id.to_owned(),
             origin: Origin::DroppedIn,
-            source: Source::File(path),
+            source: PluginSource::File(path),
             sha256: None,
             prefix: format!("{id}_"),
             adapter: Arc::default(),
@@ -364,7 +364,7 @@ mod tests {
             resolved("plugin_dir='p'\n[plugins.a]\npath='../a.wasm'\n[plugins.a.limits]\nmemory_mib=8").unwrap();
         assert_eq!(config.plugin_dir.unwrap(), Path::new("/etc/wharf/p"));
         let plugin = &config.plugins[0];
-        assert_eq!(plugin.source, Source::File("/etc/wharf/../a.wasm".into()));
+        assert_eq!(plugin.source, PluginSource::File("/etc/wharf/../a.wasm".into()));
         assert_eq!(plugin.prefix, "a_");
         assert_eq!(plugin.limits.memory_bytes, 8 << 20);
         assert_eq!(plugin.limits.timeout, Duration::from_secs(30));

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use wharf_base::paths::Stamp;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum PluginSource {
     File(PathBuf),
     Bytes(Component),
 }
@@ -79,7 +79,7 @@ pub enum SourceState {
     Fixed,
 }
 
-impl Source {
+impl PluginSource {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
@@ -108,7 +108,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for PluginSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),

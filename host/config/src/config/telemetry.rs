@@ -11,7 +11,7 @@ use super::{
     raw::{self, Value},
 };
 use wharf_egress::{
-    secrets::{self, Sources},
+    secrets::{self, SecretSources},
     target,
 };
 
@@ -39,7 +39,7 @@ pub struct Telemetry {
     pub headers: HeaderMap,
 }
 
-pub fn resolve(raw: raw::Telemetry, sources: &Sources) -> Result<Telemetry> {
+pub fn resolve(raw: raw::Telemetry, sources: &SecretSources) -> Result<Telemetry> {
     match raw.protocol.as_deref() {
         None | Some("http/protobuf") => {}
         Some(other) => bail!("`protocol`: `{other}` is not supported; use \"http/protobuf\""),
@@ -86,7 +86,7 @@ fn collector(url: &str) -> Result<String> {
     Ok(url.to_owned())
 }
 
-fn headers(written: Vec<(String, Value)>, sources: &Sources) -> Result<HeaderMap> {
+fn headers(written: Vec<(String, Value)>, sources: &SecretSources) -> Result<HeaderMap> {
     ensure!(written.len() <= MAX_HEADERS, "there are at most {MAX_HEADERS}");
     let mut headers = HeaderMap::new();
     for (name, value) in written {
@@ -149,7 +149,7 @@ mod tests {
         let path = folder.path().join("otlp");
         std::fs::write(&path, "Bearer correct horse\n").unwrap();
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        let sources = [("otlp".to_owned(), secrets::Source::File(path))].into();
+        let sources = [("otlp".to_owned(), secrets::SecretSource::File(path))].into();
         let written = [
             ("Authorization".into(), Value::Text("Bearer hunter2".into())),
             ("x-key".into(), Value::Secret(raw::FromSecret { secret: "otlp".into() })),

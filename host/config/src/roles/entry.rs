@@ -7,7 +7,7 @@ use wharf_base::{
 
 /// The kinds of entries that a role can give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     Tool,
     Prompt,
     /// A resource, by its URI, or a template, by its text.
@@ -17,7 +17,7 @@ pub enum Kind {
 /// One entry of the catalog that a caller wants to use or see.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// The id of its plugin.
     pub plugin: &'a str,
     /// The name that clients see.
@@ -29,13 +29,13 @@ pub struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    pub fn new(kind: Kind, plugin: &'a str, name: &'a str) -> Self {
+    pub fn new(kind: EntryKind, plugin: &'a str, name: &'a str) -> Self {
         Self { kind, plugin, name, doubt: None, template: None }
     }
 
     /// Returns the entry of a resource, by its URI.
     pub fn read(plugin: &'a str, uri: &'a str, template: Option<&'a str>) -> Self {
-        Self { kind: Kind::Resource, plugin, name: uri, doubt: doubt_of_uri(uri), template }
+        Self { kind: EntryKind::Resource, plugin, name: uri, doubt: doubt_of_uri(uri), template }
     }
 
     /// Whether a pattern matches it.

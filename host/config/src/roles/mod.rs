@@ -20,7 +20,7 @@ mod selection;
 
 use self::{allowance::Allowance, ceiling::Ceiling, condition::Condition};
 pub use self::{
-    entry::{Entry, Kind},
+    entry::{Entry, EntryKind},
     selection::Selection,
 };
 use crate::{access::within::Within, auth::Identity};
@@ -122,7 +122,7 @@ pub struct Rights {
 
 /// Why a caller may not use an entry.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Denied {
+pub enum RoleDenied {
     /// The entry is invisible to the caller, as if it did not exist.
     Hidden,
     /// The caller needs these scopes.
@@ -247,13 +247,13 @@ impl Rights {
     }
 
     /// Checks whether the caller may use the entry.
-    pub fn check(&self, entry: &Entry<'_>) -> Result<(), Denied> {
+    pub fn check(&self, entry: &Entry<'_>) -> Result<(), RoleDenied> {
         if self.for_entry(entry).next().is_some() {
             return Ok(());
         }
         let mut out_of_reach = self.of(Set(self.sees.0 & !self.uses.0)).filter(|role| role.selection.has(entry));
         let scopes = out_of_reach.find_map(|role| role.when.iter().find_map(|one| one.lacks(&self.identity)));
-        Err(scopes.map_or(Denied::Hidden, Denied::Scopes))
+        Err(scopes.map_or(RoleDenied::Hidden, RoleDenied::Scopes))
     }
 
     /// Returns the folders in which the roots of a call may be. None: in any folder.

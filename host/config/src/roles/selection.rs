@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::entry::{Entry, Kind};
+use super::entry::{Entry, EntryKind};
 use wharf_base::pattern::Pattern;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,9 +30,9 @@ impl Selection {
 
     pub fn has(&self, entry: &Entry<'_>) -> bool {
         let list = match entry.kind {
-            Kind::Tool => &self.tools,
-            Kind::Prompt => &self.prompts,
-            Kind::Resource => &self.resources,
+            EntryKind::Tool => &self.tools,
+            EntryKind::Prompt => &self.prompts,
+            EntryKind::Resource => &self.resources,
         };
         let any = |patterns: &[Pattern], text: &str| patterns.iter().any(|pattern| pattern.matches(text));
         let of_plugin = self.plugins.as_ref().is_none_or(|plugins| any(plugins, entry.plugin));

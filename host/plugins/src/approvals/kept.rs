@@ -15,9 +15,9 @@ use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use wharf_sandbox::places::{Rule, may_take};
+use wharf_sandbox::places::{PoolRule, may_take};
 
-use super::subject::{Kind, Subject};
+use super::subject::{ApprovalSubject, CallKind};
 use wharf_base::{
     guard::check_private_file,
     paths::Stamp,
@@ -29,7 +29,7 @@ use wharf_base::{
 const MAX_APPROVALS: usize = 1000;
 
 /// The limit of approvals in the file. All processes of the user share the file, so its lines are counted.
-pub static FILE: Rule = Rule {
+pub static FILE: PoolRule = PoolRule {
     of: "approvals that are valid until they are revoked",
     number: "1000",
     taker: "client",
@@ -59,12 +59,12 @@ pub struct RememberedApproval {
     pub name: String,
     pub folders: Vec<String>,
     pub http: Vec<String>,
-    /// See [`Kind`].
+    /// See [`CallKind`].
     kind: String,
 }
 
 impl RememberedApproval {
-    pub fn of(subject: &Subject<'_>, principal: &str) -> Self {
+    pub fn of(subject: &ApprovalSubject<'_>, principal: &str) -> Self {
         let kind = hex(&subject.kind().0);
         let mut id = hex(&Sha256::digest(format!("{principal}\n{kind}")));
         id.truncate(ID_DIGITS);
@@ -95,7 +95,7 @@ impl Kept {
     }
 
     /// Whether calls of this kind by this principal are approved.
-    pub fn has(&self, kind: &Kind, principal: &str) -> bool {
+    pub fn has(&self, kind: &CallKind, principal: &str) -> bool {
         let kind = hex(&kind.0);
         match self.all() {
             Ok(all) => all.iter().any(|one| one.kind == kind && one.principal == principal),
@@ -185,8 +185,8 @@ mod tests {
     use super::*;
     use wharf_config::access::capability::Access;
 
-    fn subject(name: &str) -> Subject<'_> {
-        Subject {
+    fn subject(name: &str) -> ApprovalSubject<'_> {
+        ApprovalSubject {
             method: Method::CallTool,
             name,
             arguments: &Value::Null,

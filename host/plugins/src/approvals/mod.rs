@@ -4,7 +4,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
-use wharf_sandbox::places::{Occupant, Places, Rule};
+use wharf_sandbox::places::{Occupant, Places, PoolRule};
 
 use self::{kept::Kept, remembered::Principals, ticket::Tickets};
 use wharf_base::{party::Party, program};
@@ -26,7 +26,7 @@ const MAX_WAITING: usize = 256;
 const MAX_PRINTED_BYTES: usize = 1024;
 
 /// The limit of running programs.
-pub static COMMANDS: Rule = Rule {
+pub static COMMANDS: PoolRule = PoolRule {
     of: "running programs for approvals",
     number: "8",
     taker: "client",
@@ -39,7 +39,7 @@ pub static COMMANDS: Rule = Rule {
 };
 
 /// The limit of calls that wait for the program.
-pub static WAITING: Rule = Rule {
+pub static WAITING: PoolRule = PoolRule {
     of: "calls that wait for the program for approvals",
     number: "256",
     taker: "client",

@@ -11,9 +11,9 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use wharf_sandbox::places::{Full, GivesWay, Occupant, Place, Places, Rule};
+use wharf_sandbox::places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule};
 
-use super::subject::Kind;
+use super::subject::CallKind;
 use wharf_base::{ledger::Charge, party::Party, principal::Principal};
 
 /// The most approvals of one session.
@@ -24,7 +24,7 @@ pub const KIND_BYTES: usize = 128;
 const MAX_APPROVALS: usize = 16_384;
 
 /// The limit of approvals of clients without sessions.
-pub static REMEMBERED: Rule = Rule {
+pub static REMEMBERED: PoolRule = PoolRule {
     of: "approvals that are valid until wharf exits",
     number: "16384",
     taker: "client",
@@ -38,15 +38,15 @@ pub static REMEMBERED: Rule = Rule {
 
 /// The kinds of calls that were approved in a session, each with its memory charge.
 #[derive(Default)]
-pub struct Remembered(Mutex<HashMap<Kind, Charge>>);
+pub struct Remembered(Mutex<HashMap<CallKind, Charge>>);
 
 impl Remembered {
-    pub fn has(&self, kind: &Kind) -> bool {
+    pub fn has(&self, kind: &CallKind) -> bool {
         self.0.lock().contains_key(kind)
     }
 
     /// Adds an approval. Returns false if the session has too many.
-    pub fn add(&self, kind: Kind, charge: Charge) -> bool {
+    pub fn add(&self, kind: CallKind, charge: Charge) -> bool {
         let mut kinds = self.0.lock();
         let room = kinds.len() < MAX_KINDS;
         if room {
@@ -59,7 +59,7 @@ impl Remembered {
 /// The kinds of calls that were approved, for each client without a session.
 pub struct Principals {
     places: Arc<Places>,
-    all: Mutex<HashMap<Principal, HashMap<Kind, Held>>>,
+    all: Mutex<HashMap<Principal, HashMap<CallKind, Held>>>,
 }
 
 struct Held {
@@ -95,7 +95,7 @@ impl Principals {
     }
 
     /// Whether calls of this kind by this client are approved.
-    pub fn has(&self, principal: &Principal, kind: &Kind) -> bool {
+    pub fn has(&self, principal: &Principal, kind: &CallKind) -> bool {
         let all = self.all.lock();
         let Some(held) = all.get(principal).and_then(|kinds| kinds.get(kind)) else { return false };
         let counts = !held.approval.ended.load(Ordering::Acquire);
@@ -106,7 +106,7 @@ impl Principals {
     }
 
     /// Remembers an approval of this client. `party` is the client that it counts for.
-    pub fn add(&self, principal: &Principal, party: Party, kind: Kind) -> Result<(), Full> {
+    pub fn add(&self, principal: &Principal, party: Party, kind: CallKind) -> Result<(), PoolFull> {
         let approval = Arc::new(Approval { used: Mutex::new(Instant::now()), ended: AtomicBool::new(false) });
         let (place, ended) = self.places.take_for(party, Arc::clone(&approval) as Arc<dyn Occupant>)?;
         let mut all = self.all.lock();
@@ -133,7 +133,7 @@ mod tests {
         let kind = |number: usize| {
             let mut bytes = [0; 32];
             bytes[..8].copy_from_slice(&number.to_be_bytes());
-            Kind(bytes)
+            CallKind(bytes)
         };
         let of = |name: &str| (Principal::Named(name.into()), named(name));
         let (ann, her) = of("ann");

@@ -18,7 +18,7 @@ const SHOWN_DIGEST_DIGITS: usize = 16;
 
 /// The properties of a call that matter for its approval.
 #[derive(Debug, Clone)]
-pub struct Subject<'a> {
+pub struct ApprovalSubject<'a> {
     pub method: Method,
     /// The name as clients know it, or the URI.
     pub name: &'a str,
@@ -38,10 +38,10 @@ pub struct Subject<'a> {
 
 /// The kind of a call: a digest of everything except its arguments. Calls of the same kind are covered by one approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Kind(pub [u8; 32]);
+pub struct CallKind(pub [u8; 32]);
 
-impl Subject<'_> {
-    pub fn kind(&self) -> Kind {
+impl ApprovalSubject<'_> {
+    pub fn kind(&self) -> CallKind {
         let Self { method, name, arguments: _, plugin, digest, definition, folders, http, grants } = self;
         let mut sha = Sha256::new();
         let mut add = |part: &[u8]| {
@@ -55,7 +55,7 @@ impl Subject<'_> {
         add(*digest);
         add(definition);
         add(format!("{folders:?} {http:?} {grants}").as_bytes());
-        Kind(sha.finalize().into())
+        CallKind(sha.finalize().into())
     }
 
     /// Returns the text for the person. `known` has the names of the arguments in the tool's schema, which are shown before any others.
@@ -157,8 +157,8 @@ mod tests {
 
     const DIGEST: [u8; 32] = [0xab; 32];
 
-    fn subject<'a>(name: &'a str, arguments: &'a Value) -> Subject<'a> {
-        Subject {
+    fn subject<'a>(name: &'a str, arguments: &'a Value) -> ApprovalSubject<'a> {
+        ApprovalSubject {
             method: Method::CallTool,
             name,
             arguments,
@@ -233,18 +233,18 @@ mod tests {
         let base = subject("a", &one);
         let empty = [0; 32];
         for different in [
-            Subject { name: "b", ..base.clone() },
-            Subject { method: Method::ReadResource, ..base.clone() },
-            Subject { plugin: "other", ..base.clone() },
-            Subject { digest: &empty, ..base.clone() },
-            Subject { definition: empty, ..base.clone() },
-            Subject {
+            ApprovalSubject { name: "b", ..base.clone() },
+            ApprovalSubject { method: Method::ReadResource, ..base.clone() },
+            ApprovalSubject { plugin: "other", ..base.clone() },
+            ApprovalSubject { digest: &empty, ..base.clone() },
+            ApprovalSubject { definition: empty, ..base.clone() },
+            ApprovalSubject {
                 folders: vec![("/srv/a".into(), Access::ReadWrite), ("/srv/b".into(), Access::ReadWrite)],
                 ..base.clone()
             },
-            Subject { folders: vec![], ..base.clone() },
-            Subject { http: vec![], ..base.clone() },
-            Subject { grants: "more".into(), ..base.clone() },
+            ApprovalSubject { folders: vec![], ..base.clone() },
+            ApprovalSubject { http: vec![], ..base.clone() },
+            ApprovalSubject { grants: "more".into(), ..base.clone() },
         ] {
             assert_ne!(different.kind(), kind, "{different:?}");
         }

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Result, anyhow};
 use parking_lot::Mutex;
-use wharf_sandbox::places::{Place, Places, Rule};
+use wharf_sandbox::places::{Place, Places, PoolRule};
 
 use wharf_base::{
     party::Party,
@@ -20,7 +20,7 @@ use wharf_base::{
 const MAX_USED: usize = 1 << 18;
 
 /// The limit of used tickets.
-pub static USED: Rule = Rule {
+pub static USED: PoolRule = PoolRule {
     of: "used approvals of modern clients",
     number: "262144",
     taker: "client",

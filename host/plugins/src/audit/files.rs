@@ -17,7 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::chain::Head;
 use wharf_base::{
-    appended::{Appended, Place, open, with_suffix},
+    appended::{Appended, AtPath, open, with_suffix},
     guard::{check_trusted_directory, check_trusted_file},
     paths::FileId,
 };
@@ -108,16 +108,16 @@ impl LogFile {
     /// Checks that the file is still at its path. Creates a new one if it is missing; a different file at the path is an error.
     pub fn ensure_present(&mut self) -> io::Result<Presence> {
         match self.file.place() {
-            Place::Same => Ok(Presence::Same),
-            Place::Other => Err(io::Error::other("another file was put in its place; move that file away")),
-            Place::Empty => self.reopen().map(|()| Presence::Recreated),
+            AtPath::Same => Ok(Presence::Same),
+            AtPath::Other => Err(io::Error::other("another file was put in its place; move that file away")),
+            AtPath::Empty => self.reopen().map(|()| Presence::Recreated),
         }
     }
 
     /// Rotates the log: renames the file to the first numbered one and creates a new file. Removes numbered files beyond `keep`.
     pub fn rotate(&mut self) -> io::Result<()> {
         // If an earlier rotation failed half-way and the file was already renamed, only the new file must be created.
-        if self.file.place() == Place::Same {
+        if self.file.place() == AtPath::Same {
             let path = self.file.path();
             for number in older(path)?.into_iter().rev() {
                 if number >= self.keep {

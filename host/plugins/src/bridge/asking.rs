@@ -13,7 +13,7 @@ use wharf_schema::Schema;
 
 /// What a request says about itself and its caller, for [`context`].
 #[derive(Debug)]
-pub struct Asker<'a> {
+pub struct RequestInfo<'a> {
     pub revision: Revision,
     pub client: Option<wit::ClientInfo>,
     pub capabilities: &'a ClientCapabilities,
@@ -26,8 +26,8 @@ pub struct Asker<'a> {
 }
 
 /// Builds the context that a plugin gets with a call. `caller`: the plugin's own id of the caller.
-pub fn context(asker: Asker<'_>, caller: Option<String>) -> wit::Context {
-    let Asker { revision, client, capabilities: can, meta, progress, log } = asker;
+pub fn context(asker: RequestInfo<'_>, caller: Option<String>) -> wit::Context {
+    let RequestInfo { revision, client, capabilities: can, meta, progress, log } = asker;
     let mut capabilities = wit::ClientCapabilities::empty();
     for (present, capability) in [
         (can.form, wit::ClientCapabilities::FORM),

@@ -11,7 +11,7 @@ mod uri;
 mod values;
 
 pub use asking::{
-    Asker, capability_for, carried_answer, carry_answer, client_info, context, missing_capabilities, question,
+    RequestInfo, capability_for, carried_answer, carry_answer, client_info, context, missing_capabilities, question,
     read_answer, roots,
 };
 pub use offer::{MAX_TOOL_WORDS, MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool, offer};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wharf_config::{
     profiles::{Profile, Style},
-    roles::{Denied, Entry, Rights},
+    roles::{Entry, Rights, RoleDenied},
 };
 
 #[derive(Debug, Clone, Default)]
@@ -47,9 +47,9 @@ impl Filter {
     }
 
     /// Checks that the client may use the entry.
-    pub fn check(&self, entry: &Entry<'_>) -> Result<(), Denied> {
+    pub fn check(&self, entry: &Entry<'_>) -> Result<(), RoleDenied> {
         if !self.has(entry) {
-            return Err(Denied::Hidden);
+            return Err(RoleDenied::Hidden);
         }
         self.rights.as_ref().map_or(Ok(()), |rights| rights.check(entry))
     }

@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
 use tracing::Instrument;
-use wharf_sandbox::{Call, Code, List, LoadError, NoEvents, Plugin, PluginSpec, places::Party, sections::WANTS};
+use wharf_sandbox::{
+    Code, ListEntries, LoadError, LoadedPlugin, NoEvents, PluginCall, PluginSpec, places::Party, sections::WANTS,
+};
 
 use super::{
     loader::Loader,
@@ -48,7 +50,7 @@ pub struct Installer {
 
 /// A plugin that is ready to be served.
 pub struct Fresh {
-    pub plugin: Plugin,
+    pub plugin: LoadedPlugin,
     pub config: Arc<PluginConfig>,
     /// The config with which the plugin listed its offer.
     pub listed_for: Arc<PluginConfig>,
@@ -97,7 +99,7 @@ impl Installer {
     /// Requests the lists of a served plugin again.
     pub async fn list_again(&self, served: &Served, slow: impl Fn()) -> Installed {
         match self.list(served.plugin.code().clone(), &served.config, slow).await {
-            // The `Plugin` stays the same object, so that calls that are already running still count towards its limits.
+            // The `LoadedPlugin` stays the same object, so that calls that are already running still count towards its limits.
             Ok(fresh) => Installed::Fresh(Box::new(Fresh { plugin: served.plugin.clone(), ..fresh })),
             Err(problem) => Installed::Failed { problem, instead: None },
         }
@@ -113,14 +115,14 @@ impl Installer {
         let listing = Arc::clone(&served.offer.listing);
         let offer = self.check(config, listing).await.ok()?;
         let (listed_for, wants) = (Arc::clone(&served.listed_for), served.wants.clone());
-        let plugin = Plugin::new(code, spec(config)).ok()?;
+        let plugin = LoadedPlugin::new(code, spec(config)).ok()?;
         Some(Fresh { plugin, config: Arc::clone(config), listed_for, offer, wants })
     }
 
     /// Requests the lists of a plugin and checks them.
     async fn list(&self, code: Code, config: &Arc<PluginConfig>, slow: impl Fn()) -> Result<Fresh, Problem> {
         let wants = wants(&code)?;
-        let plugin = Plugin::new(code, spec(config));
+        let plugin = LoadedPlugin::new(code, spec(config));
         let plugin = plugin.map_err(|error| Problem { stage: Stage::Load, text: error.to_string() })?;
         // The semaphore is never closed, so this cannot fail.
         let permit = self.list_permits.acquire().await;
@@ -137,8 +139,8 @@ impl Installer {
             approval: None,
             slot: None,
         });
-        let call = Call {
-            operation: List,
+        let call = PluginCall {
+            operation: ListEntries,
             scope,
             events: Arc::new(NoEvents),
             timeout: None,

@@ -20,7 +20,7 @@ use super::{
 use crate::bridge::OfferedTool;
 use wharf_config::{
     profiles::Style,
-    roles::{Entry, Kind},
+    roles::{Entry, EntryKind},
 };
 
 /// The lists a client can ask for.
@@ -153,7 +153,7 @@ impl Lists {
     ) -> impl Iterator<Item = (&'a Arc<Served>, &'a Arc<OfferedTool>)> {
         self.served.iter().flat_map(move |served| {
             let tools = served.offer.tools.iter().filter(|one| served.config.allows_tool(&one.own_name));
-            let sees = |name: &str| filter.sees(&Entry::new(Kind::Tool, &served.config.id, name));
+            let sees = |name: &str| filter.sees(&Entry::new(EntryKind::Tool, &served.config.id, name));
             tools.filter(move |one| sees(&one.published.name)).map(move |one| (served, one))
         })
     }
@@ -169,7 +169,7 @@ impl Lists {
             List::Tools => Box::new(self.all_tools(filter).map(|(_, one)| Listed::Tool(&one.published))),
             List::Prompts => Box::new(served.flat_map(move |served| {
                 let prompts = served.offer.prompts.iter().filter(|one| served.config.allows_prompt(&one.own_name));
-                let seen = prompts.filter(move |one| sees(Kind::Prompt, served, &one.published.name));
+                let seen = prompts.filter(move |one| sees(EntryKind::Prompt, served, &one.published.name));
                 seen.map(|one| Listed::Prompt(&one.published))
             })),
             List::Resources => Box::new(served.flat_map(move |served| {
@@ -178,7 +178,7 @@ impl Lists {
             })),
             List::Templates => Box::new(served.flat_map(move |served| {
                 let templates = served.offer.templates.iter().map(|one| &one.published);
-                let seen = templates.filter(move |one| sees(Kind::Resource, served, &one.uri_template));
+                let seen = templates.filter(move |one| sees(EntryKind::Resource, served, &one.uri_template));
                 seen.map(Listed::Template)
             })),
         }

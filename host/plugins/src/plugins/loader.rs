@@ -7,14 +7,14 @@ use wharf_sandbox::{Code, Sandbox};
 
 use super::status::{Problem, Stage};
 use wharf_base::guard;
-use wharf_config::config::{PluginConfig, Source, SourceState};
+use wharf_config::config::{PluginConfig, PluginSource, SourceState};
 
 /// How long a load may take before it is reported through `progress`.
 const PROGRESS_GRACE: Duration = Duration::from_millis(300);
 
 pub struct Loader {
     sandbox: Arc<Sandbox>,
-    cache: Mutex<HashMap<Source, Cached>>,
+    cache: Mutex<HashMap<PluginSource, Cached>>,
     /// Called with a message when a load takes long.
     progress: fn(&str),
 }
@@ -33,7 +33,7 @@ impl Loader {
     }
 
     /// Removes all sources from the cache for which `keep` returns false.
-    pub fn retain(&self, keep: impl Fn(&Source) -> bool) {
+    pub fn retain(&self, keep: impl Fn(&PluginSource) -> bool) {
         self.cache.lock().retain(|source, _| keep(source));
     }
 

@@ -10,8 +10,8 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 use wharf_sandbox::{
-    Plugin,
-    places::{Places, Rule},
+    LoadedPlugin,
+    places::{Places, PoolRule},
 };
 
 use crate::bridge::Offer;
@@ -19,7 +19,7 @@ use wharf_base::text::clean;
 use wharf_config::{access::wants::want::Wants, config::PluginConfig};
 
 /// The rule for large results: one at a time for each plugin.
-pub static RESULTS: Rule = Rule {
+pub static RESULTS: PoolRule = PoolRule {
     of: "large results of a plugin that are checked and written",
     number: "1 for each plugin",
     taker: "client",
@@ -31,7 +31,7 @@ pub static RESULTS: Rule = Rule {
 };
 
 /// The rule for tasks: how many calls of one plugin may run as tasks at once.
-pub static TASKS: Rule = Rule {
+pub static TASKS: PoolRule = PoolRule {
     of: "tasks of one plugin that run",
     number: "half of the plugin's `concurrency`",
     taker: "client",
@@ -45,7 +45,7 @@ pub static TASKS: Rule = Rule {
 /// A plugin that is being served: its code, its config and its offer.
 #[derive(Clone)]
 pub struct Served {
-    pub plugin: Plugin,
+    pub plugin: LoadedPlugin,
     pub config: Arc<PluginConfig>,
     /// The config with which the plugin listed its offer. `config` may have lost grants or entries since; the offer does not reflect that
     /// until the plugin lists again.

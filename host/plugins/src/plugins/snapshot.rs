@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wharf_sandbox::{Digest, Plugin, Served};
+use wharf_sandbox::{Digest, LoadedPlugin, ServedAs};
 
 use super::{
     published::Published,
@@ -17,7 +17,7 @@ use wharf_config::{
         scope::Scopes,
         wants::{
             compare,
-            want::{Wants, What},
+            want::{WantedGrant, Wants},
         },
     },
     config::{
@@ -209,7 +209,7 @@ fn wanted(wants: &Wants, config: &PluginConfig, scopes: &Scopes) -> Vec<Wanted> 
     let grants = grants.iter().map(|want| {
         // The reason for a secret is declared with the secret, and shown with the HTTP rule that sends the secret.
         let secret = match &want.what {
-            What::Http(http) => http.secret.as_ref(),
+            WantedGrant::Http(http) => http.secret.as_ref(),
             _ => None,
         };
         let secret = secret.and_then(|injected| secrets.iter().find(|secret| secret.name == injected.name));
@@ -233,11 +233,11 @@ fn wanted(wants: &Wants, config: &PluginConfig, scopes: &Scopes) -> Vec<Wanted> 
 }
 
 /// Describes how an adapted component is served; `None` if it implements wharf's own interface.
-fn adapted(plugin: &Plugin) -> Option<String> {
+fn adapted(plugin: &LoadedPlugin) -> Option<String> {
     let how = match plugin.served() {
-        Served::Contract => return None,
-        Served::Functions => "each function that it exports is a tool",
-        Served::Command => "a command, which runs from the start for each call",
+        ServedAs::Contract => return None,
+        ServedAs::Functions => "each function that it exports is a tool",
+        ServedAs::Command => "a command, which runs from the start for each call",
     };
     let wrapped =
         if plugin.code().was_core_module() { "; the file is a core module, adapted when it is loaded" } else { "" };
@@ -248,10 +248,10 @@ fn adapted(plugin: &Plugin) -> Option<String> {
 fn not_offered(served: &served::Served) -> impl Iterator<Item = String> {
     let plugin = &served.plugin;
     let refused = match plugin.served() {
-        Served::Functions => plugin.code().refused_functions(),
-        Served::Contract | Served::Command => &[],
+        ServedAs::Functions => plugin.code().refused_functions(),
+        ServedAs::Contract | ServedAs::Command => &[],
     };
-    let undeclared = plugin.served() == Served::Command && served.offer.listing.tools.is_empty();
+    let undeclared = plugin.served() == ServedAs::Command && served.offer.listing.tools.is_empty();
     let undeclared = undeclared.then(|| {
         format!(
             "it is a command, and offers nothing until its table declares a tool, such as {} with `description` and `argv`, or \

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::bridge::{OfferedPrompt, OfferedTool};
 use wharf_base::reading::doubt_of_uri;
-use wharf_config::roles::{Denied, Entry, Kind};
+use wharf_config::roles::{Entry, EntryKind, RoleDenied};
 
 /// A catalog with the filter of one caller.
 pub struct View {
@@ -33,8 +33,8 @@ pub struct ListVersions {
 impl View {
     fn check(&self, entry: &Entry<'_>, unknown: impl FnOnce() -> RpcError) -> Result<(), RpcError> {
         self.filter.check(entry).map_err(|denied| match denied {
-            Denied::Hidden => unknown(),
-            Denied::Scopes(scopes) => RpcError::insufficient_scope(&scopes),
+            RoleDenied::Hidden => unknown(),
+            RoleDenied::Scopes(scopes) => RpcError::insufficient_scope(&scopes),
         })
     }
 
@@ -44,14 +44,14 @@ impl View {
         let unknown = || RpcError::invalid_params(format!("unknown tool: {}", clip(name)));
         let found = self.catalog.tool(name).filter(|(_, tool)| tool.for_models || !by_model);
         let (served, tool) = found.ok_or_else(unknown)?;
-        self.check(&Entry::new(Kind::Tool, &served.config.id, name), unknown)?;
+        self.check(&Entry::new(EntryKind::Tool, &served.config.id, name), unknown)?;
         Ok((served, tool))
     }
 
     pub fn prompt(&self, name: &str) -> Result<(&Served, &OfferedPrompt), RpcError> {
         let unknown = || RpcError::invalid_params(format!("unknown prompt: {}", clip(name)));
         let (served, prompt) = self.catalog.prompt(name).ok_or_else(unknown)?;
-        self.check(&Entry::new(Kind::Prompt, &served.config.id, name), unknown)?;
+        self.check(&Entry::new(EntryKind::Prompt, &served.config.id, name), unknown)?;
         Ok((served, prompt))
     }
 
@@ -73,7 +73,7 @@ impl View {
     /// Returns the plugin that offers the template with this text.
     pub fn template(&self, text: &str) -> Option<&Served> {
         let served = self.catalog.template(text)?;
-        let entry = Entry::new(Kind::Resource, &served.config.id, text);
+        let entry = Entry::new(EntryKind::Resource, &served.config.id, text);
         self.check(&entry, || RpcError::resource_not_found(text)).is_ok().then_some(served)
     }
 
@@ -118,7 +118,7 @@ impl View {
     pub fn find(&self, query: &str) -> Vec<(&Arc<Served>, &Arc<OfferedTool>)> {
         let sees = |name: &str| {
             let served = self.catalog.tool(name).map(|(served, _)| served);
-            served.is_some_and(|served| self.filter.sees(&Entry::new(Kind::Tool, &served.config.id, name)))
+            served.is_some_and(|served| self.filter.sees(&Entry::new(EntryKind::Tool, &served.config.id, name)))
         };
         let found = self.catalog.lists.finder().find(query, sees);
         found.into_iter().filter_map(|name| self.catalog.tool(name)).collect()
@@ -140,11 +140,14 @@ impl View {
 fn sees_any(filter: &Filter, served: &Served) -> bool {
     let (id, offer) = (served.config.id.as_str(), &served.offer);
     let sees = |kind, name: &str| filter.sees(&Entry::new(kind, id, name));
-    offer.tools.iter().any(|tool| served.config.allows_tool(&tool.own_name) && sees(Kind::Tool, &tool.published.name))
+    offer
+        .tools
+        .iter()
+        .any(|tool| served.config.allows_tool(&tool.own_name) && sees(EntryKind::Tool, &tool.published.name))
         || offer
             .prompts
             .iter()
-            .any(|one| served.config.allows_prompt(&one.own_name) && sees(Kind::Prompt, &one.published.name))
+            .any(|one| served.config.allows_prompt(&one.own_name) && sees(EntryKind::Prompt, &one.published.name))
         || offer.resources.iter().any(|resource| filter.sees(&Entry::read(id, &resource.uri, None)))
-        || offer.templates.iter().any(|one| sees(Kind::Resource, &one.published.uri_template))
+        || offer.templates.iter().any(|one| sees(EntryKind::Resource, &one.published.uri_template))
 }

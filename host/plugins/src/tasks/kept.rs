@@ -9,12 +9,12 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
-use wharf_sandbox::places::{Full, GivesWay, Occupant, Place, Places, Rule};
+use wharf_sandbox::places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule};
 
 use wharf_base::{ledger::Charge, party::Party};
 
 /// The limit of stored tasks.
-pub static KEPT: Rule = Rule {
+pub static KEPT: PoolRule = PoolRule {
     of: "stored tasks",
     number: "`total_tasks` in [limits]",
     taker: "client",
@@ -82,7 +82,7 @@ impl Kept {
     }
 
     /// Takes a place for a task. `session` is cancelled when the only session that may access the task ends.
-    pub fn take(&self, id: &str, party: Party, session: Option<CancellationToken>) -> Result<Taken, Full> {
+    pub fn take(&self, id: &str, party: Party, session: Option<CancellationToken>) -> Result<Taken, PoolFull> {
         let gave_way = Arc::clone(&self.gave_way);
         let state = Arc::new(TaskState { id: id.to_owned(), over: OnceLock::new(), session, gave_way });
         let (place, _) = self.places.take_for(party, Arc::clone(&state) as Arc<dyn Occupant>)?;

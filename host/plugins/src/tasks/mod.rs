@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::{RpcError, task::TaskStatus};
-use wharf_sandbox::places::{Full, Place, Places, Rule};
+use wharf_sandbox::places::{Place, Places, PoolFull, PoolRule};
 
 use wharf_base::{ledger::Charge, party::Party, principal::Owner};
 
@@ -33,7 +33,7 @@ pub use store::{Memory, Purpose, Reach, Record, StoreError, TaskStore};
 
 /// The limit of running tasks. Tasks get only a share of what can run at once, so that there is room for calls whose client waits for the
 /// result.
-pub static RUNNING: Rule = Rule {
+pub static RUNNING: PoolRule = PoolRule {
     of: "running tasks",
     number: "half of `total_concurrency` in [limits]",
     taker: "client",
@@ -48,7 +48,7 @@ pub static RUNNING: Rule = Rule {
 #[derive(Debug, thiserror::Error)]
 pub enum Unkept {
     #[error("the task was not started: {0}; wait until some tasks have expired")]
-    Full(#[from] Full),
+    PoolFull(#[from] PoolFull),
     #[error(transparent)]
     Store(#[from] StoreError),
 }

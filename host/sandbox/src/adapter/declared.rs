@@ -5,7 +5,7 @@ use crate::bindings::tools::Hints;
 
 /// How a plugin is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Served {
+pub enum ServedAs {
     /// The plugin was made for wharf and exports interfaces of the contract.
     Contract,
     /// Each function that the component exports is a tool.
@@ -18,7 +18,7 @@ pub enum Served {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Adapter {
     /// `None`: what the component exports decides.
-    pub kind: Option<Served>,
+    pub kind: Option<ServedAs>,
     /// The tools of a command.
     pub commands: Vec<CommandTool>,
     /// An additional tool of a command, which takes any arguments.

@@ -16,7 +16,7 @@ use wasmtime::component::{Component, ComponentExportIndex, types::ComponentItem}
 
 use crate::load_error::LoadError;
 use command::RUN_INTERFACE_PREFIX;
-use declared::{Adapter, Described, Served};
+use declared::{Adapter, Described, ServedAs};
 use functions::Functions;
 
 /// The maximum number of types in an import that consists only of types.
@@ -44,40 +44,40 @@ impl Foreign {
 }
 
 /// Decides how a component is served. `made_for_wharf`: whether it exports anything of the contract.
-pub(crate) fn served(made_for_wharf: bool, foreign: &Foreign, adapter: &Adapter) -> Result<Served, LoadError> {
+pub(crate) fn served(made_for_wharf: bool, foreign: &Foreign, adapter: &Adapter) -> Result<ServedAs, LoadError> {
     let wrong = |text: &str| Err(LoadError::Adapter(text.to_owned()));
     let served = if made_for_wharf {
         if adapter.kind.is_some() {
             return wrong("`adapter` is for components that were not made for wharf, and this one was; leave it out");
         }
-        Served::Contract
+        ServedAs::Contract
     } else {
         match adapter.kind {
             Some(kind) => kind,
-            None if foreign.run.is_some() => Served::Command,
-            None => Served::Functions,
+            None if foreign.run.is_some() => ServedAs::Command,
+            None => ServedAs::Functions,
         }
     };
     match served {
-        Served::Command if foreign.run.is_none() => {
+        ServedAs::Command if foreign.run.is_none() => {
             wrong("`adapter` says that it is a command, but it does not export wasi:cli/run")
         }
-        Served::Functions if foreign.functions.all.is_empty() && foreign.functions.refused.is_empty() => {
+        ServedAs::Functions if foreign.functions.all.is_empty() && foreign.functions.refused.is_empty() => {
             if adapter.kind.is_some() {
                 return wrong("`adapter` says that its functions are tools, but it exports none");
             }
             Err(LoadError::NoExport)
         }
-        Served::Functions if foreign.functions.all.is_empty() => {
+        ServedAs::Functions if foreign.functions.all.is_empty() => {
             Err(LoadError::NotServed(foreign.functions.refused.join("; ")))
         }
-        Served::Contract | Served::Functions if !adapter.commands.is_empty() => {
+        ServedAs::Contract | ServedAs::Functions if !adapter.commands.is_empty() => {
             wrong("only the tools of a command have `argv`, and this component is not a command")
         }
-        Served::Contract if !adapter.described.is_empty() => {
+        ServedAs::Contract if !adapter.described.is_empty() => {
             wrong("it describes its tools itself; `tools` may list the names of those that are published")
         }
-        Served::Command if !adapter.described.is_empty() => {
+        ServedAs::Command if !adapter.described.is_empty() => {
             wrong("each tool of a command needs `argv`, the arguments of the command")
         }
         served => {

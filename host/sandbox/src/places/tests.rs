@@ -8,7 +8,7 @@ use std::{
 
 use super::*;
 
-static RULE: Rule = Rule {
+static RULE: PoolRule = PoolRule {
     of: "things",
     number: "`things` in [test]",
     taker: "client",

@@ -42,7 +42,7 @@ use wharf_base::{
 };
 use wharf_config::{access::call_roots::CallRoots, auth::Caller};
 use wharf_plugins::{
-    bridge::{self, Asker},
+    bridge::{self, RequestInfo},
     observe::record::{RequestFacts, Transport, request_facts},
     plugins::{published::FIRST_LOAD_TIMEOUT, view::View},
     tasks::Running,
@@ -336,7 +336,7 @@ impl Context {
 
     /// Returns what this plugin learns about the request.
     pub fn for_plugin(&self, plugin: &str) -> wit::Context {
-        let asker = Asker {
+        let asker = RequestInfo {
             revision: self.encoder.revision,
             client: match &self.session {
                 Some(session) => session.client_info.clone(),

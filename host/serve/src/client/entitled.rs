@@ -8,7 +8,7 @@ use wharf_protocol::{RpcError, task::TaskStatus};
 use super::server::Server;
 use wharf_config::{
     auth::{Caller, Identity},
-    roles::{Entry, Kind},
+    roles::{Entry, EntryKind},
 };
 use wharf_plugins::{
     plugins::view::View,
@@ -21,7 +21,7 @@ impl Server {
     pub fn entitled(&self, caller: &Caller, profile: Option<&str>, record: Record) -> Option<Record> {
         let view = self.view(caller, profile);
         let purpose = &record.purpose;
-        let entry = Entry::new(Kind::Tool, &purpose.plugin, &purpose.tool);
+        let entry = Entry::new(EntryKind::Tool, &purpose.plugin, &purpose.tool);
         let given = view.filter.check(&entry).is_ok() && self.reaches(caller, &entry, &purpose.reach);
         let whole = has_access(&view, purpose);
         given.then(|| if whole { record } else { withheld(record) })

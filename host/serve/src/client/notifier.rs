@@ -13,7 +13,7 @@ use tokio::sync::{
 };
 use wharf_protocol::{
     Id, Level, Revision, Shown,
-    notification::{self, Listed},
+    notification::{self, ChangingList},
 };
 
 use super::{
@@ -145,7 +145,12 @@ pub fn covers(subscribed: &str, uri: &str) -> bool {
 
 /// Returns the lists that changed for the listener since it last learned about them. `first`: the generations after the first load.
 /// `style`: how tools are listed for the listener.
-fn list_changes(listener: &dyn Listener, now: ListVersions, first: Option<Generations>, style: Style) -> Vec<Listed> {
+fn list_changes(
+    listener: &dyn Listener,
+    now: ListVersions,
+    first: Option<Generations>,
+    style: Style,
+) -> Vec<ChangingList> {
     let before = listener.last_told().lock().replace(now);
     let changed = match (before, first) {
         (Some(before), _) => match (before.own, now.own) {
@@ -162,13 +167,13 @@ fn list_changes(listener: &dyn Listener, now: ListVersions, first: Option<Genera
     };
     let mut lists = Vec::new();
     if changed.tools && listener.wants_tools() {
-        lists.push(Listed::Tools);
+        lists.push(ChangingList::Tools);
     }
     if changed.prompts && listener.wants_prompts() {
-        lists.push(Listed::Prompts);
+        lists.push(ChangingList::Prompts);
     }
     if changed.resources && listener.wants_resources() {
-        lists.push(Listed::Resources);
+        lists.push(ChangingList::Resources);
     }
     lists
 }

@@ -9,7 +9,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use wharf_protocol::RpcError;
-use wharf_sandbox::places::{Full, GivesWay, Occupant, Place, Places, Rule};
+use wharf_sandbox::places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule};
 
 use wharf_base::{
     party::Party,
@@ -24,7 +24,7 @@ const RETURN_TIMEOUT: Duration = Duration::from_secs(120);
 /// A client that has not read its stream for this long counts as gone. Clients are told to come back sooner than that.
 pub const GONE_GRACE: Duration = Duration::from_secs(5);
 
-pub static UNDER_WAY: Rule = Rule {
+pub static UNDER_WAY: PoolRule = PoolRule {
     of: "requests under way",
     number: "`in_flight` in [http]",
     taker: "client",
@@ -36,7 +36,7 @@ pub static UNDER_WAY: Rule = Rule {
     old: Duration::from_secs(60),
 };
 
-pub static WAITING: Rule = Rule {
+pub static WAITING: PoolRule = PoolRule {
     of: "requests that wait for an answer to a question",
     number: "8 times `in_flight` in [http]",
     taker: "client",
@@ -66,7 +66,7 @@ impl Seats {
         Arc::new(Self { under_way: Places::new(&UNDER_WAY, in_flight), waiting })
     }
 
-    pub fn take(self: &Arc<Self>, party: Party) -> Result<Taken, Full> {
+    pub fn take(self: &Arc<Self>, party: Party) -> Result<Taken, PoolFull> {
         let place = self.under_way.take(party)?;
         Ok(Taken { seats: Arc::clone(self), party, place })
     }
@@ -202,7 +202,7 @@ impl Seat {
 }
 
 /// Returns the error for a request without a place.
-pub fn no_place(full: &Full) -> RpcError {
+pub fn no_place(full: &PoolFull) -> RpcError {
     RpcError::internal(format!("{full}; try again"))
 }
 

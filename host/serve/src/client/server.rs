@@ -113,7 +113,7 @@ pub struct Server {
     pub refusals: Arc<Refusals>,
 }
 
-fn auth(settings: &Arc<auth::Settings>, config: &Config) -> anyhow::Result<Arc<Auth>> {
+fn auth(settings: &Arc<auth::AuthSettings>, config: &Config) -> anyhow::Result<Arc<Auth>> {
     let auth = Auth::new(Arc::clone(settings), &Outgoing::new(&config.egress));
     Ok(Arc::new(auth.context("[auth]")?))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use wharf_protocol::{
     Id, Level, Revision, RpcError, notification,
-    params::{Listen, ListenFilter},
+    params::{self, ListenFilter},
 };
 
 use crate::client::{
@@ -70,7 +70,7 @@ impl Listener for Subscription {
 }
 
 /// Serves a subscription until the client leaves or wharf stops; then its result ends the stream.
-pub async fn listen(ctx: &Context, params: Listen) -> Result<String, RpcError> {
+pub async fn listen(ctx: &Context, params: params::Listen) -> Result<String, RpcError> {
     let mut filter = params.notifications;
     let owner = ctx.owner();
     if let Some(ids) = filter.task_ids.take().filter(|_| ctx.encoder.tasks) {

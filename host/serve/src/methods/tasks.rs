@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wharf_protocol::{
     RpcError,
     meta::RELATED_TASK,
-    params::{List, TaskId, UpdateTask},
+    params::{self, TaskId, UpdateTask},
     revision::Era,
     task::{Detail, TaskStatus, related_task},
 };
@@ -67,7 +67,7 @@ pub async fn cancel(ctx: &Context, params: &TaskId) -> Result<String, RpcError> 
 }
 
 /// Only 2025-11-25 has this method.
-pub async fn list(ctx: &Context, params: &List) -> Result<String, RpcError> {
+pub async fn list(ctx: &Context, params: &params::List) -> Result<String, RpcError> {
     let after = match &params.cursor {
         None => 0,
         Some(cursor) => cursor.parse().map_err(|_| RpcError::invalid_params("unknown cursor"))?,

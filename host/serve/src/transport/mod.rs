@@ -1,4 +1,4 @@
-//! Turns bytes into messages and back. Transports know nothing about plugins.
+//! Turns bytes into messages and back. Transports call no plugin: they hand each request to `methods`.
 
 pub mod admission;
 pub mod http;

@@ -61,7 +61,7 @@ pub struct Dev {
     pub project: Project,
     /// The address to listen on: an IP address and port, or unix: and the path of a socket (default: 127.0.0.1:7300)
     #[arg(long, value_name = "ADDR", value_parser = config::parse_listen)]
-    pub listen: Option<config::Listen>,
+    pub listen: Option<config::ListenAddress>,
     /// Also serve a client over stdin and stdout
     #[arg(long)]
     pub stdio: bool,

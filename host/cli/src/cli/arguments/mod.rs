@@ -21,7 +21,7 @@ mod authors;
 /// folders that you name, URLs, environment variables. Plugins are loaded, replaced and removed while wharf runs, and
 /// connected clients are notified.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, after_help = AFTER_HELP)]
+#[command(name = "wharf", version, propagate_version = true, after_help = AFTER_HELP)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -421,7 +421,7 @@ pub struct Serve {
     /// The address to listen on: an IP address and port, or unix: and the path of a socket (default: 127.0.0.1:7300, or `listen` in
     /// [http]). Sockets that systemd passes take precedence
     #[arg(long, value_name = "ADDR", value_parser = config::parse_listen)]
-    pub listen: Option<config::Listen>,
+    pub listen: Option<config::ListenAddress>,
     /// Also serve a client over stdin and stdout
     #[arg(long)]
     pub stdio: bool,

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::finding::Finding;
 use wharf_base::{guard, text};
 use wharf_config::config::{self, CommandLine, Config};
-use wharf_egress::secrets::Source;
+use wharf_egress::secrets::SecretSource;
 
 /// Checks that no other user may replace this binary.
 pub fn binary() -> Finding {
@@ -59,7 +59,7 @@ pub fn look(named: Option<&Path>) -> (Vec<Finding>, Option<Config>) {
     let secrets = config.egress.secrets.iter().filter_map(|(name, source)| Some((name, source, source.file()?)));
     for (name, source, path) in secrets {
         let checked = match source {
-            Source::Credential(_) => guard::check_key_file(path, "secret"),
+            SecretSource::Credential(_) => guard::check_key_file(path, "secret"),
             _ => guard::check_private_file(path, "secret"),
         };
         findings.extend(checked.err().map(|error| Finding::error(format!("secret {name}"), &error)));

@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::finding::Finding;
-use wharf_config::config::{self, CommandLine, Config, Listen};
+use wharf_config::config::{self, CommandLine, Config, ListenAddress};
 
 /// How long the program that listens may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ const MAX_ANSWER_BYTES: u64 = 4096;
 pub async fn look(config: Option<&Config>) -> Option<Finding> {
     let usual = config::load(None, &CommandLine::default()).ok();
     let http = &config.or(usual.as_ref())?.startup.http;
-    let Listen::Address(address) = http.listen else { return None };
+    let ListenAddress::Address(address) = http.listen else { return None };
     let (about, can) =
         (format!("port {}", address.port()), "choose another address with --listen, or with `listen` in [http]");
     // A socket on the unspecified address is reachable at the loopback address.

@@ -1,12 +1,12 @@
 //! Compares a plugin's wants with its grants and imports: what is granted, what is granted without being wanted, and what is imported
 //! without being wanted.
 
-use super::want::{Http, Wants, What};
+use super::want::{HttpWant, WantedGrant, Wants};
 use crate::access::grants::{Grants, could_use};
 use wharf_base::text;
 use wharf_egress::rule::{Rule, strongest};
 
-impl What {
+impl WantedGrant {
     /// Whether the grants allow what is wanted.
     pub fn is_granted(&self, grants: &Grants) -> bool {
         let Grants { roots, dirs: _, env, ask, http } = grants;
@@ -23,7 +23,7 @@ impl What {
     }
 }
 
-impl Http {
+impl HttpWant {
     /// Whether the rules allow the wanted requests; different methods may be allowed by different rules. If a secret is wanted, those rules
     /// have to add one.
     fn is_granted(&self, rules: &[Rule]) -> bool {
@@ -41,30 +41,33 @@ impl Wants {
     /// Describes what is granted although the plugin does not want it.
     pub fn not_wanted(&self, grants: &Grants) -> Vec<String> {
         let Grants { roots, dirs, env, ask, http } = grants;
-        let wanted = |what: &What| self.grants.iter().any(|want| want.what == *what);
+        let wanted = |what: &WantedGrant| self.grants.iter().any(|want| want.what == *what);
         let wanted_roots = self.grants.iter().find_map(|want| match want.what {
-            What::Roots(access) => Some(access),
+            WantedGrant::Roots(access) => Some(access),
             _ => None,
         });
         let wanted_rules: Vec<&Rule> = self
             .grants
             .iter()
             .filter_map(|want| match &want.what {
-                What::Http(http) => Some(&http.rule),
+                WantedGrant::Http(http) => Some(&http.rule),
                 _ => None,
             })
             .collect();
         let mut beyond = Vec::new();
-        beyond.extend(roots.0.filter(|access| Some(*access) > wanted_roots).map(What::Roots).map(|what| what.words()));
+        beyond.extend(
+            roots.0.filter(|access| Some(*access) > wanted_roots).map(WantedGrant::Roots).map(|what| what.words()),
+        );
         // The operator's directories have no want of their own; they count as wanted if the plugin wants roots, since both give access to
         // files.
         if wanted_roots.is_none() {
             beyond.extend(dirs.0.iter().map(|dir| format!("{} ({})", text::path(&dir.host), dir.access.as_str())));
         }
-        beyond.extend(env.0.iter().cloned().map(What::Env).filter(|what| !wanted(what)).map(|what| what.words()));
+        beyond
+            .extend(env.0.iter().cloned().map(WantedGrant::Env).filter(|what| !wanted(what)).map(|what| what.words()));
         let abilities =
             [(ask.elicitation, "elicitation"), (ask.sampling, "sampling"), (ask.roots, "roots")].into_iter();
-        let asked = abilities.filter(|(granted, _)| *granted).map(|(_, ability)| What::Ask(ability.to_owned()));
+        let asked = abilities.filter(|(granted, _)| *granted).map(|(_, ability)| WantedGrant::Ask(ability.to_owned()));
         beyond.extend(asked.filter(|what| !wanted(what)).map(|what| what.words()));
         let is_wanted = |rule: &Rule| wanted_rules.iter().any(|wanted| wanted.includes(rule));
         beyond.extend(http.0.rules.iter().filter_map(|rule| rule.without(is_wanted)).map(|rule| rule.to_string()));

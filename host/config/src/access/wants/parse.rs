@@ -6,14 +6,14 @@ use std::{fmt, marker::PhantomData};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Deserializer, de};
 
-use super::want::{Http, Injected, Kind, Secret, Setting, Want, Wants, What};
+use super::want::{HttpWant, Injected, Secret, Setting, SettingKind, Want, WantedGrant, Wants};
 use crate::access::{
     capability::{Access, Capability},
     grants::ask,
 };
 use wharf_base::explain;
 use wharf_egress::{
-    address::{Reach, judge},
+    address::{AddressKind, judge},
     rule::{self, HostPattern, Rule, WrittenMethods},
     target::Host,
 };
@@ -65,7 +65,7 @@ struct WrittenEnv {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenAsk {
-    ability: String,
+    capability: String,
     why: Option<String>,
 }
 
@@ -106,8 +106,8 @@ impl From<String> for WrittenEnv {
 }
 
 impl From<String> for WrittenAsk {
-    fn from(ability: String) -> Self {
-        Self { ability, why: None }
+    fn from(capability: String) -> Self {
+        Self { capability, why: None }
     }
 }
 
@@ -163,16 +163,16 @@ fn checked(written: Written) -> Result<Wants> {
         grants.push(self::http(one, &secrets)?);
     }
     if let Some(TextOr(WrittenRoots { access, why })) = roots {
-        grants.push(Want { what: What::Roots(Access::parse(&access).context("`roots`")?), why });
+        grants.push(Want { what: WantedGrant::Roots(Access::parse(&access).context("`roots`")?), why });
     }
     for TextOr(WrittenEnv { name, why }) in env {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         ensure!(is_name(&name, plain), "`env`: a variable's name has 1 to 64 letters, digits and `_`");
-        grants.push(Want { what: What::Env(name), why });
+        grants.push(Want { what: WantedGrant::Env(name), why });
     }
-    for TextOr(WrittenAsk { ability, why }) in ask {
-        ask::Grant::parse(vec![ability.clone()], &|_| bail!("there are no paths in it"))?;
-        grants.push(Want { what: What::Ask(ability), why });
+    for TextOr(WrittenAsk { capability, why }) in ask {
+        ask::Grant::parse(vec![capability.clone()], &|_| bail!("there are no paths in it"))?;
+        grants.push(Want { what: WantedGrant::Ask(capability), why });
     }
     let settings: Vec<Setting> = settings.into_iter().map(setting).collect::<Result<_>>()?;
     let what: Vec<String> = grants.iter().map(|want| want.what.value(None)).collect();
@@ -218,13 +218,13 @@ fn http(written: WrittenHttp, secrets: &[Secret]) -> Result<Want> {
         "`http`: `{url}`: this host is not public, so only a rule that the operator writes, with `private = true`, can reach it; leave \
          it out, and say in the plugin's documentation which rule it needs"
     );
-    Ok(Want { what: What::Http(Box::new(Http { url, methods, rule, secret })), why })
+    Ok(Want { what: WantedGrant::Http(Box::new(HttpWant { url, methods, rule, secret })), why })
 }
 
 /// Whether the host can be public. Wanted rules reach public addresses only, so other hosts could never be reached.
 fn can_be_public(host: &HostPattern) -> bool {
     match host {
-        HostPattern::Is(Host::Address(address)) => judge(*address) == Reach::Public,
+        HostPattern::Is(Host::Address(address)) => judge(*address) == AddressKind::Public,
         HostPattern::Is(Host::Name(name)) | HostPattern::Below(name) => {
             name != "localhost" && !name.ends_with(".localhost")
         }
@@ -243,9 +243,9 @@ fn setting(written: WrittenSetting) -> Result<Setting> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     ensure!(is_name(&key, plain), "`settings`: a key has 1 to 64 letters, digits, `_` and `-`");
     let kind = match kind.as_str() {
-        "string" => Kind::String,
-        "number" => Kind::Number,
-        "boolean" => Kind::Boolean,
+        "string" => SettingKind::String,
+        "number" => SettingKind::Number,
+        "boolean" => SettingKind::Boolean,
         _ => bail!("`settings`: `{key}`: its `type` is \"string\", \"number\" or \"boolean\""),
     };
     Ok(Setting { key, kind, required, why })
@@ -318,6 +318,8 @@ mod tests {
         assert_eq!(settings, ["the setting `org` (string, required)", "the setting `pages` (number)"]);
         assert_eq!(json("{}").unwrap(), Wants::default());
         assert_eq!(json(r#"{"roots":{"access":"read","why":"w"}}"#).unwrap().grants[0].why.as_deref(), Some("w"));
+        let asks = json(r#"{"ask":[{"capability":"sampling","why":"w"}]}"#).unwrap().grants;
+        assert_eq!(asks, [Want { what: WantedGrant::Ask("sampling".into()), why: Some("w".into()) }]);
     }
 
     #[test]
@@ -327,6 +329,7 @@ mod tests {
         for (text, expected) in [
             ("", "EOF"),
             ("[1]", "expected"),
+            (r#"{"ask":[{"ability":"sampling"}]}"#, "unknown key `ability`; did you mean `capability`?"),
             (r#"{"htpp":[]}"#, "unknown key `htpp`; did you mean `http`?"),
             (r#"{"http":[{"url":"https://a.example","method":["GET"]}]}"#, "did you mean `methods`?"),
             (r#"{"http":[{"why":"x"}]}"#, "missing field `url`"),

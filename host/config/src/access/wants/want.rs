@@ -19,13 +19,13 @@ pub struct Wants {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Want {
-    pub what: What,
+    pub what: WantedGrant,
     pub why: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum What {
-    Http(Box<Http>),
+pub enum WantedGrant {
+    Http(Box<HttpWant>),
     Roots(Access),
     Env(String),
     Ask(String),
@@ -33,7 +33,7 @@ pub enum What {
 
 /// Requests that the plugin wants to send.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Http {
+pub struct HttpWant {
     pub url: String,
     pub methods: Option<WrittenMethods>,
     /// The rule that would allow the requests, without the headers that it would add.
@@ -60,19 +60,19 @@ pub struct Secret {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     pub key: String,
-    pub kind: Kind,
+    pub kind: SettingKind,
     pub required: bool,
     pub why: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SettingKind {
     String,
     Number,
     Boolean,
 }
 
-impl Kind {
+impl SettingKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -98,7 +98,7 @@ impl Injected {
     }
 }
 
-impl What {
+impl WantedGrant {
     /// Describes the want for a person.
     pub fn words(&self) -> String {
         match self {
@@ -162,7 +162,7 @@ impl What {
     }
 }
 
-impl Http {
+impl HttpWant {
     fn entry(&self, secret: Option<&str>) -> String {
         let Self { url, methods, rule: _, secret: injected } = self;
         let mut entry = format!("{{ url = \"{url}\"");

@@ -73,8 +73,8 @@ pub struct Introspection {
 pub struct Role {
     /// The callers that have the role: `"anyone"`, a table whose conditions all hold, or a list of tables, any of which holds.
     pub when: When,
-    /// Ids of plugins. Everything that they offer is granted, unless the lists below narrow it. Without this key, only the items in the
-    /// lists are granted.
+    /// Ids of plugins; `*` at the end matches any rest. Everything that they offer is granted, unless the lists below narrow it. Without
+    /// this key, only the items in the lists are granted.
     pub plugins: Option<Vec<String>>,
     /// Names of tools as clients see them; `*` at the end matches any rest.
     pub tools: Option<Vec<String>>,
@@ -138,7 +138,8 @@ pub struct Condition {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Profile {
-    /// Ids of plugins. Without this key, all plugins.
+    /// Ids of plugins; `*` at the end matches any rest. Everything that they offer is in the profile, unless the lists below narrow it.
+    /// Without this key, only the items in the lists.
     pub plugins: Option<Vec<String>>,
     /// Names of tools as clients see them; `*` at the end matches any rest.
     pub tools: Option<Vec<String>>,
@@ -188,7 +189,7 @@ pub struct RoleLimits {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsOf {
-    /// Ids of plugins.
+    /// Ids of plugins; `*` at the end matches any rest.
     pub plugins: Option<Vec<String>>,
     /// Names of tools as clients see them; `*` at the end matches any rest.
     pub tools: Option<Vec<String>>,

@@ -14,8 +14,8 @@ pub struct Limits {
     ///
     /// Default: `2048`, or 32 for each of the calls at once
     pub total_memory_mib: Option<usize>,
-    /// The memory that wharf itself uses for plugins and clients. Compiled code and lists get at most three quarters, one plugin's lists and
-    /// one session an eighth, and one client as much as it leaves free, so a half (docs/operations.md). Needs a restart.
+    /// The memory that wharf itself uses for plugins and clients. Compiled code and lists get at most a half, the lists of one plugin an
+    /// eighth, one session an eighth, and one client at most a half (docs/operations.md#memory-and-connections). Needs a restart.
     ///
     /// Default: `1024`
     pub total_host_memory_mib: Option<usize>,

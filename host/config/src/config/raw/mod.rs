@@ -60,7 +60,7 @@ pub struct Config {
     /// everybody who can connect may use everything: docs/login.md#roles.
     pub roles: InFileOrder<Role>,
     /// Profiles: subsets of the catalog, by the name that clients ask for, at `/mcp/NAME` or with `--profile NAME`. Without lists, a profile
-    /// has everything that its plugins offer: docs/catalogs.md.
+    /// has everything that its plugins offer; an empty table is an error: docs/catalogs.md.
     pub profiles: InFileOrder<Profile>,
     /// How a person is asked to approve the calls that `confirm` of a plugin selects: docs/permissions.md#approval.
     pub approvals: Approvals,

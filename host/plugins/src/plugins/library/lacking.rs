@@ -2,18 +2,18 @@
 //! runs with the existing grants.
 
 use crate::plugins::served::Served;
-use wharf_config::access::wants::want::What;
+use wharf_config::access::wants::want::WantedGrant;
 
 /// Logs, once for each version of a plugin, what it wants and is not granted. `before`: the version that was served until now.
 pub(super) fn log(before: Option<&Served>, now: &Served) {
     let same = |before: &&Served| before.plugin.code().digest() == now.plugin.code().digest();
     let Some(wants) = now.wants.as_ref().filter(|_| before.filter(same).is_none()) else { return };
-    let known = |what: &What| {
+    let known = |what: &WantedGrant| {
         let before = before.and_then(|before| before.wants.as_ref());
         before.is_some_and(|before| before.grants.iter().any(|want| want.what == *what))
     };
     let lacking = wants.grants.iter().map(|want| &want.what).filter(|what| !what.is_granted(&now.config.grants));
-    let words: Vec<String> = lacking.filter(|what| !known(what)).map(What::words).collect();
+    let words: Vec<String> = lacking.filter(|what| !known(what)).map(WantedGrant::words).collect();
     if words.is_empty() {
         return;
     }

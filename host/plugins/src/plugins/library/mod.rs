@@ -36,7 +36,7 @@ use crate::{
 use wharf_base::ledger::Ledger;
 use wharf_config::{
     access::scope::Scopes,
-    config::{Config, PluginConfig, Source, SourceState},
+    config::{Config, PluginConfig, PluginSource, SourceState},
 };
 
 mod lacking;
@@ -391,7 +391,7 @@ impl Library {
 
     fn remove_unwanted(&mut self, wanted: &[Arc<PluginConfig>]) {
         let ids: HashSet<&str> = wanted.iter().map(|plugin| plugin.id.as_str()).collect();
-        let sources: HashSet<&Source> = wanted.iter().map(|plugin| &plugin.source).collect();
+        let sources: HashSet<&PluginSource> = wanted.iter().map(|plugin| &plugin.source).collect();
         self.under_way.retain(|id, one| {
             let keep = ids.contains(id.as_str());
             if !keep {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use wharf_protocol::{Method, Revision};
-use wharf_sandbox::{network::HttpUse, places::Rule};
+use wharf_sandbox::{network::HttpUse, places::PoolRule};
 
 use super::{
     family::{Family, Kind, Labels, Value},
@@ -31,7 +31,7 @@ const MAX_SERIES: usize = 2000;
 const MAX_PLUGINS: usize = 1000;
 
 /// The rule for series of durations.
-pub static SERIES: Rule = Rule {
+pub static SERIES: PoolRule = PoolRule {
     of: "series of metrics for tools",
     number: "2000",
     taker: "plugin",
@@ -43,7 +43,7 @@ pub static SERIES: Rule = Rule {
 };
 
 /// The rule for the series of plugins. Only the operator decides how many plugins there are.
-pub static PLUGINS: Rule = Rule {
+pub static PLUGINS: PoolRule = PoolRule {
     of: "series of metrics for plugins",
     number: "1000, and 4000 for loads",
     taker: "operator",

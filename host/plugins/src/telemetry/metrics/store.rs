@@ -10,7 +10,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use wharf_sandbox::places::{Place, Places, Rule};
+use wharf_sandbox::places::{Place, Places, PoolRule};
 
 use wharf_base::party::Party;
 
@@ -92,7 +92,7 @@ struct One<V> {
 }
 
 impl<K: Ord + Clone, V: Default> Table<K, V> {
-    pub fn new(rule: &'static Rule, most: usize) -> Self {
+    pub fn new(rule: &'static PoolRule, most: usize) -> Self {
         Self { places: Places::new(rule, most), all: Mutex::default() }
     }
 
@@ -135,7 +135,7 @@ mod tests {
         assert!(BOUNDS.is_sorted());
     }
 
-    static RULE: Rule = Rule {
+    static RULE: PoolRule = PoolRule {
         of: "series",
         number: "",
         taker: "plugin",

@@ -33,7 +33,7 @@ use crate::observe::{
     trace::{Span, Tracer},
 };
 use wharf_config::config::Telemetry;
-use wharf_egress::{Settings, outgoing::Outgoing};
+use wharf_egress::{EgressSettings, outgoing::Outgoing};
 
 /// The maximum number of runs that wait to be sent, and the maximum number of their spans: about 16 MiB.
 const MAX_QUEUED_RUNS: usize = 4096;
@@ -58,7 +58,7 @@ pub struct Otlp {
 
 impl Otlp {
     /// Creates the exporter, without starting its thread. `egress`: the proxy and the certificates to reach the collector.
-    pub fn new(config: &Telemetry, egress: &Settings) -> Arc<Self> {
+    pub fn new(config: &Telemetry, egress: &EgressSettings) -> Arc<Self> {
         let (queue, receiver) = mpsc::channel(MAX_QUEUED_RUNS);
         Arc::new(Self {
             config: config.clone(),
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_nobody_takes_is_lost_and_counted() {
-        let otlp = Otlp::new(&config(), &Settings::default());
+        let otlp = Otlp::new(&config(), &EgressSettings::default());
         let tracer = Some(Arc::clone(&otlp) as Arc<dyn Tracer>);
         let observers = Observers::new(All { tracer, ..All::default() });
         for _ in 0..MAX_QUEUED_RUNS + 10 {
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_share_of_all_calls_is_kept() {
         for (sample, least, most) in [(0.0, 0, 0), (0.5, 4000, 6000), (1.0, 10_000, 10_000)] {
-            let otlp = Otlp::new(&Telemetry { sample, ..config() }, &Settings::default());
+            let otlp = Otlp::new(&Telemetry { sample, ..config() }, &EgressSettings::default());
             let kept = (0..10_000).filter(|_| otlp.begin(None).is_some()).count();
             assert!((least..=most).contains(&kept), "{kept} of {sample}");
         }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::Result;
 use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 
-use wharf_egress::outgoing::{Limits, Outgoing};
+use wharf_egress::outgoing::{Outgoing, OutgoingLimits};
 
 /// The body of the response is not used.
-const LIMITS: Limits = Limits { timeout: Duration::from_secs(5), body_bytes: 64 << 10 };
+const LIMITS: OutgoingLimits = OutgoingLimits { timeout: Duration::from_secs(5), body_bytes: 64 << 10 };
 
 /// Why the collector did not accept a message.
 pub enum SendError {

@@ -13,7 +13,7 @@ use super::{
     run::run_once,
 };
 use crate::client::context::Context;
-use wharf_config::roles::Kind;
+use wharf_config::roles::EntryKind;
 use wharf_plugins::bridge::{self, check_uri};
 
 pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String, RpcError> {
@@ -48,8 +48,8 @@ pub async fn suggest(ctx: &Context, params: params::Complete) -> Result<mcp::Com
         return Ok(mcp::Completion { values: vec![], total: None, has_more: false });
     }
     let (kind, name) = match &params.reference {
-        Reference::Prompt { name } => (Kind::Prompt, name),
-        Reference::Resource { uri } => (Kind::Resource, uri),
+        Reference::Prompt { name } => (EntryKind::Prompt, name),
+        Reference::Resource { uri } => (EntryKind::Resource, uri),
     };
     let request = Request::of_completion(served, kind, name, params.argument.value.len());
     let CompleteContext { arguments } = params.context.unwrap_or_default();

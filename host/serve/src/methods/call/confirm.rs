@@ -29,7 +29,7 @@ use wharf_plugins::{
         answer::{self, KEY},
         kept,
         remembered::KIND_BYTES,
-        subject::{Kind, Subject},
+        subject::{ApprovalSubject, CallKind},
     },
     bridge,
     observe::{journal::Event, record::ApprovalOutcome},
@@ -128,12 +128,12 @@ fn is_asked(confirm: &Confirm, request: &Request<'_>, roots: &CallRoots) -> bool
     }
 }
 
-fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> Subject<'a> {
+fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> ApprovalSubject<'a> {
     let config = &request.served.config;
     let dirs = config.grants.dirs.0.iter().map(|dir| (dir.host.display().to_string(), dir.access));
     let roots = config.grants.roots.0.map(|access| roots.shown(access));
     let folders = dirs.chain(roots.into_iter().flatten());
-    Subject {
+    ApprovalSubject {
         method: request.method,
         name: request.name,
         arguments: request.arguments,
@@ -150,8 +150,8 @@ struct Gate<'a> {
     ctx: &'a Context,
     request: &'a Request<'a>,
     confirm: &'a Confirm,
-    subject: Subject<'a>,
-    kind: Kind,
+    subject: ApprovalSubject<'a>,
+    kind: CallKind,
 }
 
 /// What a person, or the program in place of one, decided about a call.
@@ -239,7 +239,8 @@ impl Gate<'_> {
                 .read(reply)
                 .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{KEY}`: {problem}")).into()),
             (Some(_), None) => Err(RpcError::invalid_params(format!(
-                "`inputResponses.{KEY}` has to come with the `requestState` of its question, and can be used only once"
+                "`inputResponses.{KEY}` answers a question about approval: send it with the `requestState` that came with the \
+                 question. An answer counts once"
             ))
             .into()),
             // The question is not answered; or the plugin or its permissions have changed since, so that the person has to be asked again.

@@ -26,7 +26,7 @@ pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<Stri
 /// Gets a prompt.
 pub async fn get(ctx: &Context, params: params::GetPrompt, retry: Retry) -> Result<mcp::PromptResult, Failed> {
     let view = ctx.view().await;
-    let (served, prompt) = view.prompt(&params.name)?;
+    let (served, prompt) = view.prompt(&params.name).map_err(Failed::unknown)?;
     let given = params.arguments.unwrap_or_default();
     let arguments = &prompt.published.arguments;
     if let Some(missing) =

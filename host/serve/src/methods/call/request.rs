@@ -9,7 +9,7 @@ use wharf_sandbox::Scope;
 use super::failed::{Failed, Said, Why};
 use crate::client::{context::Context, session::Session};
 use wharf_base::request_state::{self, Binding, Carried, Void};
-use wharf_config::roles::{Entry, Kind};
+use wharf_config::roles::{Entry, EntryKind};
 use wharf_plugins::{
     approvals::{answer, ticket::Redeemed},
     bridge::OfferedTool,
@@ -45,7 +45,7 @@ impl<'a> Request<'a> {
         arguments: &'a Value,
         bytes: usize,
     ) -> Self {
-        let entry = Entry::new(Kind::Tool, &served.config.id, name);
+        let entry = Entry::new(EntryKind::Tool, &served.config.id, name);
         Self { method: Method::CallTool, name, arguments, served, entry, tool: Some(tool), bytes }
     }
 
@@ -56,12 +56,12 @@ impl<'a> Request<'a> {
     }
 
     pub fn of_prompt(served: &'a Served, name: &'a str, arguments: &'a Value, bytes: usize) -> Self {
-        let entry = Entry::new(Kind::Prompt, &served.config.id, name);
+        let entry = Entry::new(EntryKind::Prompt, &served.config.id, name);
         Self { method: Method::GetPrompt, name, arguments, served, entry, tool: None, bytes }
     }
 
     /// `kind`: what `name` names. `bytes`: the size of what was typed.
-    pub fn of_completion(served: &'a Served, kind: Kind, name: &'a str, bytes: usize) -> Self {
+    pub fn of_completion(served: &'a Served, kind: EntryKind, name: &'a str, bytes: usize) -> Self {
         let entry = Entry::new(kind, &served.config.id, name);
         Self { method: Method::Complete, name, arguments: &NO_ARGUMENTS, served, entry, tool: None, bytes }
     }

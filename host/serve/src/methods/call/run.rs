@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use tracing::Instrument;
 use wharf_protocol::Method;
-use wharf_sandbox::{Call, CallError, Denial, Operation, Report, places::Place};
+use wharf_sandbox::{CallError, Denial, Operation, PluginCall, Report, places::Place};
 
 use super::{
     failed::{Failed, Said, Why},
@@ -67,7 +67,7 @@ pub async fn run_once<O: Operation>(
         return Err(stopped(id, record, Lost::Root).await);
     }
     let span = tracing::debug_span!("run", plugin = id, action = request.method.as_str());
-    let call = Call { operation, scope, events: ctx.events(id), timeout, client, party: ctx.party() };
+    let call = PluginCall { operation, scope, events: ctx.events(id), timeout, client, party: ctx.party() };
     let call = served.plugin.call(call).instrument(span);
     let closed = async {
         match owner {

@@ -28,7 +28,7 @@ use wharf_base::{
     party::Party,
     request_state::Carried,
 };
-use wharf_config::roles::{Entry, Kind};
+use wharf_config::roles::{Entry, EntryKind};
 use wharf_plugins::{
     bridge::{self, OfferedTool},
     plugins::served::Served,
@@ -196,7 +196,7 @@ impl Call {
     /// Returns what the record of a task keeps about the call.
     fn purpose(&self) -> Purpose {
         let (plugin, tool) = (self.served.config.id.clone(), self.name.clone());
-        let reach = self.prepared.reach(&Entry::new(Kind::Tool, &plugin, &tool));
+        let reach = self.prepared.reach(&Entry::new(EntryKind::Tool, &plugin, &tool));
         Purpose { access: self.served.access.number(), reach, plugin, tool }
     }
 }

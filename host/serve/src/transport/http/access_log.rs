@@ -24,7 +24,7 @@ use wharf_protocol::Request;
 use super::connections::Remote;
 use crate::client::server::Server;
 use wharf_base::{
-    appended::{self, Appended, Place, with_suffix},
+    appended::{self, Appended, AtPath, with_suffix},
     guard::{check_trusted_directory, check_trusted_file},
     paths::FileId,
     principal::Principal,
@@ -291,7 +291,7 @@ impl LogFile {
 
 impl Write for LogFile {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.file.place() != Place::Same {
+        if self.file.place() != AtPath::Same {
             self.file.reopen()?;
         }
         if self.file.length() > 0 && self.file.length() + line.len() as u64 > self.max_bytes {

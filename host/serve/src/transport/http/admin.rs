@@ -22,7 +22,7 @@ use super::{
     guard,
     socket::{Accepted, Socket},
 };
-use wharf_config::config::{Admin, Http, Listen};
+use wharf_config::config::{Admin, Http, ListenAddress};
 
 /// The maximum number of connections at once. Further ones are closed.
 const MAX_CONNECTIONS: usize = 16;
@@ -32,17 +32,17 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_BUFFER_BYTES: usize = 16 << 10;
 
 /// The metrics to serve.
-pub struct Served {
+pub struct AdminMetrics {
     /// Returns the metrics as text of this content type.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
     pub content_type: &'static str,
 }
 
 /// Serves until `stop` is cancelled. `http`: the settings of the listener for clients, of which neither hosts nor origins apply here.
-pub async fn serve(listener: TcpListener, admin: &Admin, http: &Http, served: Served, stop: CancellationToken) {
+pub async fn serve(listener: TcpListener, admin: &Admin, http: &Http, served: AdminMetrics, stop: CancellationToken) {
     let (served, room) = (Arc::new(served), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
     let names = Http {
-        listen: Listen::Address(admin.listen),
+        listen: ListenAddress::Address(admin.listen),
         tls: None,
         allowed_hosts: admin.allowed_hosts.clone(),
         allowed_origins: Vec::new(),
@@ -60,7 +60,7 @@ pub async fn serve(listener: TcpListener, admin: &Admin, http: &Http, served: Se
         let (served, mut names) = (Arc::clone(&served), names.clone());
         // On a listener at all addresses, the address that the client connected to is a valid `Host`.
         if let Ok(own) = stream.local_addr() {
-            names.listen = Listen::Address(own);
+            names.listen = ListenAddress::Address(own);
         }
         open.spawn(async move {
             // A connection that takes too long is closed.
@@ -70,7 +70,7 @@ pub async fn serve(listener: TcpListener, admin: &Admin, http: &Http, served: Se
     }
 }
 
-async fn connection(stream: TcpStream, remote: Remote, served: &Served, names: &Http) {
+async fn connection(stream: TcpStream, remote: Remote, served: &AdminMetrics, names: &Http) {
     let service = service_fn(|request: Request<Incoming>| async move {
         Ok::<_, Infallible>(answer((request.method(), request.uri().path(), request.headers()), remote, served, names))
     });
@@ -88,7 +88,7 @@ async fn connection(stream: TcpStream, remote: Remote, served: &Served, names: &
 fn answer(
     (method, path, headers): (&Method, &str, &HeaderMap),
     remote: Remote,
-    served: &Served,
+    served: &AdminMetrics,
     names: &Http,
 ) -> Response<String> {
     let plain = |status, text: &str| {

@@ -23,12 +23,12 @@ use wharf_base::{
     certificate::Certificate,
     ledger::{Accounts, Ledger},
     party::{Party, named, unauthenticated},
-    places::{self, Full, GivesWay, Occupant, Places, Rule},
+    places::{self, GivesWay, Occupant, Places, PoolFull, PoolRule},
     principal::Principal,
 };
 use wharf_plugins::observe::record::Transport;
 
-pub static CONNECTIONS: Rule = Rule {
+pub static CONNECTIONS: PoolRule = PoolRule {
     of: "connections",
     number: "`connections` in [http]",
     taker: "address",
@@ -250,7 +250,7 @@ impl Connections {
     }
 
     /// Admits a new connection, and closes another one for it if necessary.
-    pub fn enter(&self, remote: Remote, ledger: &Arc<Ledger>) -> Result<Place, Full> {
+    pub fn enter(&self, remote: Remote, ledger: &Arc<Ledger>) -> Result<Place, PoolFull> {
         let peer = Arc::new(Peer::new(remote, ledger));
         let (place, _) = self.0.take_for(remote.party(), Arc::clone(&peer) as Arc<dyn Occupant>)?;
         Ok(Place { _place: place, peer })

@@ -50,7 +50,7 @@ use crate::{
 use wharf_base::{
     ledger::{Accounts, Charge, no_room},
     party::Party,
-    places::Full,
+    places::PoolFull,
     refusals::{Reason, What},
 };
 use wharf_config::auth::Caller;
@@ -240,7 +240,7 @@ impl Endpoint {
         self.seats.take(party).map_err(|full| self.full(&full, request))
     }
 
-    fn full(&self, full: &Full, request: Option<&Request>) -> Refused {
+    fn full(&self, full: &PoolFull, request: Option<&Request>) -> Refused {
         self.server.refusals.add(Reason::Other("in_flight"));
         Refused::new(StatusCode::SERVICE_UNAVAILABLE, request, &no_place(full))
     }

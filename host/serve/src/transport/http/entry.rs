@@ -57,7 +57,7 @@ async fn identify(
     let config = &server.startup.http;
     guard::check(config, headers, peer.remote())?;
     if peer.certificate().is_some_and(|certificate| certificate.until <= SystemTime::now()) {
-        return Err(guard::Refusal::CertificateEnded);
+        return Err(guard::Refusal::CertificateExpired);
     }
     let mut identity = match &server.auth {
         None => Arc::new(Identity::of(guard::principal(config, headers, peer)?)),

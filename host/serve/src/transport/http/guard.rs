@@ -26,7 +26,7 @@ pub enum Refusal {
     /// 403: the connection has no client certificate.
     NoCertificate,
     /// 403: the certificate of the connection has expired since the handshake.
-    CertificateEnded,
+    CertificateExpired,
     /// A token of an identity provider is needed, and the request has no valid one, or no role applies to the caller.
     Login(auth::Refused),
 }
@@ -39,7 +39,7 @@ impl Refusal {
             Self::NoToken => "a bearer token is needed",
             Self::WrongToken => "the bearer token is not the right one",
             Self::NoCertificate => "a client certificate is needed",
-            Self::CertificateEnded => "the client certificate has expired; connect with a new one",
+            Self::CertificateExpired => "the client certificate has expired; connect with a new one",
             Self::Login(auth::Refused::NoToken) => "an access token is needed; log in first",
             Self::Login(auth::Refused::Invalid(_)) => "the access token is invalid or has expired",
             Self::Login(auth::Refused::Malformed(_)) => {
@@ -63,7 +63,7 @@ impl Refusal {
             Self::Login(auth::Refused::Invalid(_)) => Reason::Login("invalid_token"),
             Self::Login(auth::Refused::Malformed(_)) => Reason::Login("malformed"),
             Self::NoCertificate => Reason::Login("no_certificate"),
-            Self::CertificateEnded => Reason::Login("certificate_ended"),
+            Self::CertificateExpired => Reason::Login("certificate_expired"),
             Self::Login(auth::Refused::Scope(_)) => Reason::Login("insufficient_scope"),
             Self::Login(auth::Refused::Role) => Reason::Login("no_role"),
             Self::Login(auth::Refused::Unavailable) => Reason::Login("keys_unavailable"),
@@ -88,7 +88,7 @@ impl Refusal {
             Self::Login(auth::Refused::Invalid(why) | auth::Refused::Malformed(why)) => {
                 return format!("{why}, from {peer}");
             }
-            Self::NoToken | Self::WrongToken | Self::NoCertificate | Self::CertificateEnded | Self::Login(_) => {
+            Self::NoToken | Self::WrongToken | Self::NoCertificate | Self::CertificateExpired | Self::Login(_) => {
                 return format!("from {peer}");
             }
         };
@@ -97,7 +97,7 @@ impl Refusal {
 
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::Host | Self::Origin | Self::NoCertificate | Self::CertificateEnded => StatusCode::FORBIDDEN,
+            Self::Host | Self::Origin | Self::NoCertificate | Self::CertificateExpired => StatusCode::FORBIDDEN,
             Self::Login(auth::Refused::Scope(_) | auth::Refused::Role) => StatusCode::FORBIDDEN,
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
             Self::Login(auth::Refused::NoToken | auth::Refused::Invalid(_)) => StatusCode::UNAUTHORIZED,
@@ -107,9 +107,9 @@ impl Refusal {
     }
 
     /// Returns the `WWW-Authenticate` header, if a token would help.
-    pub fn challenge(&self, settings: Option<&auth::Settings>, profile: Option<&str>) -> Option<HeaderValue> {
+    pub fn challenge(&self, settings: Option<&auth::AuthSettings>, profile: Option<&str>) -> Option<HeaderValue> {
         match self {
-            Self::Host | Self::Origin | Self::NoCertificate | Self::CertificateEnded => None,
+            Self::Host | Self::Origin | Self::NoCertificate | Self::CertificateExpired => None,
             Self::Login(refused) => auth::metadata::challenge(settings?, refused, profile),
             Self::NoToken => Some(HeaderValue::from_static("Bearer realm=\"wharf\"")),
             Self::WrongToken => Some(HeaderValue::from_static(

@@ -69,7 +69,7 @@ pub enum Cut {
     /// The client does not read what it is sent.
     Unread,
     /// The client begins requests only to reset them (rapid reset).
-    GivenUp,
+    RapidReset,
 }
 
 impl Cut {
@@ -79,9 +79,9 @@ impl Cut {
                 "a client that does not read what it is sent: its connection was closed",
                 Reason::Other("slow_reader"),
             ),
-            Self::GivenUp => What::new(
+            Self::RapidReset => What::new(
                 "a client that begins requests and resets them again and again: its connection was closed",
-                Reason::Other("given_up"),
+                Reason::Other("rapid_reset"),
             ),
         }
     }
@@ -151,7 +151,7 @@ where
             }
             // The connection is closed to make room for another.
             () = peer.end.cancelled() => return,
-            () = streams.given_up.cancelled() => return server.refusals.say(Cut::GivenUp.what()),
+            () = streams.reset_too_often.cancelled() => return server.refusals.say(Cut::RapidReset.what()),
             _ = ticks.tick() => match streams.look(pace, Instant::now()) {
                 // Unauthenticated connections do not delay shutdown.
                 _ if server.closing.is_cancelled() && !peer.is_admitted() => return,
@@ -226,7 +226,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tracked {
 struct Streams {
     state: Mutex<State>,
     /// Cancelled when the client has reset too many requests.
-    given_up: CancellationToken,
+    reset_too_often: CancellationToken,
 }
 
 struct State {
@@ -236,7 +236,7 @@ struct State {
     idle_since: Instant,
     /// The streams with a piece that the client has not read completely, and since when.
     unread: HashMap<u64, Instant>,
-    given_up: usize,
+    resets: usize,
     /// When the client got GOAWAY.
     goaway_at: Option<Instant>,
     /// Whether the client began a request long after that.
@@ -260,11 +260,11 @@ impl Streams {
             open: 0,
             idle_since: Instant::now(),
             unread: HashMap::new(),
-            given_up: 0,
+            resets: 0,
             goaway_at: None,
             ignores_goaway: false,
         };
-        Self { state: Mutex::new(state), given_up: CancellationToken::new() }
+        Self { state: Mutex::new(state), reset_too_often: CancellationToken::new() }
     }
 
     /// Notes that the client gets GOAWAY. Returns false if the client has never made a request, so that nothing is lost without GOAWAY.
@@ -286,7 +286,7 @@ impl Streams {
     /// Checks the state of the connection, once in each tick.
     fn look(&self, pace: Duration, now: Instant) -> Look {
         let mut state = self.state.lock();
-        state.given_up = 0;
+        state.resets = 0;
         if state.unread.values().any(|since| now.duration_since(*since) > pace) {
             return Look::Unread;
         }
@@ -340,9 +340,9 @@ impl Drop for Open {
             state.idle_since = Instant::now();
         }
         if !self.answered {
-            state.given_up += 1;
-            if state.given_up > MAX_RESETS_PER_TICK {
-                self.streams.given_up.cancel();
+            state.resets += 1;
+            if state.resets > MAX_RESETS_PER_TICK {
+                self.streams.reset_too_often.cancel();
             }
         }
     }

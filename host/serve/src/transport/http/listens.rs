@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use wharf_base::{
     party::Party,
-    places::{Full, GivesWay, Occupant, Place, Places, Rule},
+    places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule},
 };
 
-pub static LISTENING: Rule = Rule {
+pub static LISTENING: PoolRule = PoolRule {
     of: "open streams for changes",
     number: "`listens` in [http]",
     taker: "client",
@@ -46,7 +46,7 @@ impl Listens {
     }
 
     /// Takes a place. `over`: is cancelled when another client needs the place.
-    pub fn take(&self, party: Party, over: CancellationToken) -> Result<Listen, Full> {
+    pub fn take(&self, party: Party, over: CancellationToken) -> Result<Listen, PoolFull> {
         let occupant = Open { began: Instant::now(), over: over.clone(), waits: Box::new(|| true) };
         let (place, _) = self.0.take_for(party, Arc::new(occupant))?;
         Ok(Listen { place, over })

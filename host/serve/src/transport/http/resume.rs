@@ -32,7 +32,7 @@ use crate::client::session::Session;
 use wharf_base::{
     ledger::{Account, Charge},
     party::Party,
-    places::Rule,
+    places::PoolRule,
 };
 
 /// The maximum number of bytes that one stream stores; a single larger event is stored alone.
@@ -64,7 +64,7 @@ struct Finished {
     bytes: usize,
 }
 
-pub static KEPT_STREAMS: Rule = Rule {
+pub static KEPT_STREAMS: PoolRule = PoolRule {
     of: "bytes of event streams that have ended",
     number: "32 MiB",
     taker: "client",

@@ -16,14 +16,14 @@ use tokio_util::sync::CancellationToken;
 use crate::client::session::Session;
 use wharf_base::{
     party::Party,
-    places::{Full, GivesWay, Occupant, Place, Places, Rule},
+    places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule},
     principal::Principal,
 };
 
 /// The longest time between two searches for unused sessions.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
-pub static OPEN: Rule = Rule {
+pub static OPEN: PoolRule = PoolRule {
     of: "sessions",
     number: "`sessions` in [http]",
     taker: "client",
@@ -51,7 +51,7 @@ impl Sessions {
     }
 
     /// Adds a session of a client. If the client has no place for it, one that is not in use is ended.
-    pub fn add(&self, session: Arc<Session>, party: Party) -> Result<(), Full> {
+    pub fn add(&self, session: Arc<Session>, party: Party) -> Result<(), PoolFull> {
         let place = self.places.take(party)?;
         let occupant = Seated { session: Arc::clone(&session), by_id: Arc::downgrade(&self.by_id) };
         let mut by_id = self.by_id.lock();

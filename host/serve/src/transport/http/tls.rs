@@ -29,7 +29,7 @@ use tokio_rustls::{LazyConfigAcceptor, server::TlsStream};
 use tokio_util::sync::CancellationToken;
 
 use wharf_base::{
-    certificate::{Certificate, Stage, Validity},
+    certificate::{Certificate, Validity, ValidityStage},
     folders::{Folders, leading_to},
     guard::{check_key_file, check_trusted_file},
     ledger::Charge,
@@ -175,7 +175,7 @@ impl Tls {
     fn tell(&self, asked: bool) {
         let (stage, text) = self.current.borrow().state(&self.files);
         let mut told = self.told.lock();
-        if stage == Stage::Valid {
+        if stage == ValidityStage::Valid {
             if asked {
                 tracing::info!("{text}");
             }
@@ -224,7 +224,7 @@ impl Tls {
 /// Returns whether the certificate is valid at this time, and for how long, in words. An error: wharf could not use the files as they are.
 pub async fn check(files: &tls::Tls) -> Result<(bool, String)> {
     let (stage, text) = read(files).await?.config(files)?.state(files);
-    Ok((matches!(stage, Stage::Valid | Stage::ExpiresSoon), text))
+    Ok((matches!(stage, ValidityStage::Valid | ValidityStage::ExpiresSoon), text))
 }
 
 async fn read(files: &tls::Tls) -> Result<Contents> {
@@ -309,20 +309,22 @@ impl Contents {
 
 impl Current {
     /// Returns the stage in the certificate's life, and its validity in words.
-    fn state(&self, files: &tls::Tls) -> (Stage, String) {
+    fn state(&self, files: &tls::Tls) -> (ValidityStage, String) {
         let path = files.cert.display();
         let Some(life) = self.life else {
-            return (Stage::Valid, format!("{path}: wharf cannot read how long the certificate is valid"));
+            return (ValidityStage::Valid, format!("{path}: wharf cannot read how long the certificate is valid"));
         };
         let at = humantime::format_rfc3339_seconds;
         let stage = life.stage(SystemTime::now());
         let text = match stage {
-            Stage::Valid => format!("{path}: the certificate is valid until {}", at(life.until)),
-            Stage::ExpiresSoon => format!("{path}: the certificate expires at {}; renew it", at(life.until)),
-            Stage::NotYetValid => {
+            ValidityStage::Valid => format!("{path}: the certificate is valid until {}", at(life.until)),
+            ValidityStage::ExpiresSoon => format!("{path}: the certificate expires at {}; renew it", at(life.until)),
+            ValidityStage::NotYetValid => {
                 format!("{path}: the certificate is valid only from {}; clients refuse it", at(life.from))
             }
-            Stage::Expired => format!("{path}: the certificate expired at {}; clients refuse it", at(life.until)),
+            ValidityStage::Expired => {
+                format!("{path}: the certificate expired at {}; clients refuse it", at(life.until))
+            }
         };
         (stage, text)
     }
