@@ -17,7 +17,7 @@ typedef struct block {
     wharf_plugin_types_content_t content;
 } block;
 
-/* Codes of JSON-RPC for which the contract has words. */
+/* The codes for which the contract has a kind of failure. */
 enum { INVALID_PARAMS = -32602, RESOURCE_NOT_FOUND = -32002 };
 
 typedef enum { TEXT, STRUCTURED, BLOCKS, FAILURE, PENDING } result_kind;
@@ -25,7 +25,7 @@ typedef enum { TEXT, STRUCTURED, BLOCKS, FAILURE, PENDING } result_kind;
 struct wharf_result {
     result_kind kind;
     const char *text, *structured, *more, *data;
-    /* A code of JSON-RPC; 0 if the operation itself failed. */
+    /* The code of a protocol error; 0 if the operation itself failed. */
     int32_t code;
     bool is_error, assistant_says;
     block *first, **last;

@@ -78,7 +78,8 @@ wharf_result *wharf_text(const char *format, ...) __attribute__((format(printf, 
 wharf_result *wharf_structured(const char *json);
 /* The operation failed. The model reads the message. */
 wharf_result *wharf_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* A JSON-RPC error, for requests that are wrong rather than operations that failed. `data` is JSON or NULL. */
+/* A protocol error, for requests that are wrong rather than operations that failed. `code` is one of the plugin's own: 0, 403, 429
+ * and -32768 to -32000 are reserved. `data` is JSON or NULL. */
 wharf_result *wharf_error(int32_t code, const char *message, const char *data);
 wharf_result *wharf_invalid_params(const char *format, ...) __attribute__((format(printf, 1, 2)));
 wharf_result *wharf_not_found(const char *uri);

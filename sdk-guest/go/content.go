@@ -95,8 +95,8 @@ type PromptResult struct {
 	More        More
 }
 
-// Error is a JSON-RPC error, for requests that are wrong rather than operations that failed. Any other error is a failed call whose
-// message the model reads.
+// Error is a protocol error, for requests that are wrong rather than operations that failed. Any other error is a failed call whose
+// message the model reads. Code is one of the plugin's own: -32768 to -32000, 403 and 429 are reserved.
 type Error struct {
 	Code    int32
 	Message string

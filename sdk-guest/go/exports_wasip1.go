@@ -280,7 +280,7 @@ func toFailure(from *failure) api.Failure {
 	return api.Failure{Kind: toKind(from.code), Message: from.message, Data: optional(from.data)}
 }
 
-// toKind returns the contract's word for a code of JSON-RPC. Without a code, the operation itself failed.
+// toKind returns the kind of failure in the contract for a code. Without a code, the operation itself failed.
 func toKind(code *int32) api.FailureKind {
 	switch {
 	case code == nil:

@@ -585,12 +585,12 @@ typedef struct wharf_plugin_types_failure_kind_t {
 // The operation itself failed. A tool call is answered with `isError: true` and the failure's message, which the model reads;
 // any other request with an internal error.
 #define WHARF_PLUGIN_TYPES_FAILURE_KIND_FAILED 0
-// The parameters are invalid for a reason that no schema says, or name a tool, prompt or argument that does not exist.
+// The parameters are invalid for a reason that the schema does not express, or name a tool, prompt or argument that does not exist.
 #define WHARF_PLUGIN_TYPES_FAILURE_KIND_INVALID_PARAMS 1
 // There is no resource with this URI.
 #define WHARF_PLUGIN_TYPES_FAILURE_KIND_NOT_FOUND 2
-// An error code of the plugin's own, outside the range from -32768 to -32000, which is reserved. The host replaces a reserved
-// code by that of an internal error.
+// An error code of the plugin's own. Reserved are -32768 to -32000, and 403 and 429, with which the host tells a client to log in
+// or to wait: the host replaces these by the code of an internal error.
 #define WHARF_PLUGIN_TYPES_FAILURE_KIND_OTHER 3
 
 // The reason why a call has no outcome. With any kind except `failed`, the client gets a protocol error with this message and data.
@@ -639,7 +639,7 @@ typedef struct {
 
 // Information about a request and its caller.
 typedef struct wharf_plugin_types_context_t {
-  // Answers by key; empty on the first call.
+  // Answers by key; empty in the first round.
   wharf_plugin_types_list_tuple2_string_answer_t   answers;
   // The `state` that the last `round` returned.
   plugin_option_list_u8_t   state;
@@ -651,7 +651,8 @@ typedef struct wharf_plugin_types_context_t {
   // same caller has the same id in every call of this plugin, and another id in every other plugin. It is neither a name nor a
   // secret. It stays the same over restarts of the host if the operator set `state_key_env`, and changes with that key and with
   // the caller's credentials (for users of an identity provider: with the user). `none`: the host does not tell callers apart,
-  // because the plugin is used over stdio, or over HTTP without credentials; all calls without an id count as one caller's.
+  // because it is used over stdio by the process that started it, or over HTTP without credentials; all calls without an id count
+  // as one caller's.
   plugin_option_string_t   caller;
   wharf_plugin_types_client_capabilities_t   capabilities;
   wharf_plugin_types_reports_t   reports;
@@ -1085,17 +1086,18 @@ extern wasi_clocks_monotonic_clock_own_pollable_t wasi_clocks_monotonic_clock_su
 
 // Imported Functions from `wharf:plugin/logging@0.1.0`
 // Logs to the operator, and to the client if the log level that it set allows. If `data` is given, the client sees it in
-// place of `message`. Each is at most 16 KiB.
+// place of `message`. A message is cut after 16 KiB; data of more than 16 KiB are left out.
 extern void wharf_plugin_logging_log(wharf_plugin_logging_level_t level, plugin_string_t *message, wharf_plugin_logging_json_t *maybe_data);
 
 // Imported Functions from `wharf:plugin/progress@0.1.0`
-// Reports progress to the client, if it asked for it. `done` must grow from call to call; `total` has the same unit, if known.
+// Reports progress to the client, if it asked for it. A report whose `done` is not greater than that of the report before it is
+// dropped. `total` has the same unit, if known. A message is cut after 16 KiB.
 extern void wharf_plugin_progress_report(double done, double *maybe_total, plugin_string_t *maybe_message);
 
 // Imported Functions from `wharf:plugin/announcements@0.1.0`
 // Announces that one of the plugin's own lists changed. The host asks for the list again, at most once in 250 ms.
 extern void wharf_plugin_announcements_list_changed(wharf_plugin_announcements_kind_t which);
-// Announces that a resource of this plugin has new contents. URIs of other plugins are ignored.
+// Announces that a resource of this plugin has new contents. URIs of other plugins, and URIs of more than 8 KiB, are ignored.
 extern void wharf_plugin_announcements_resource_updated(plugin_string_t *uri);
 
 // Imported Functions from `wharf:plugin/environment@0.1.0`

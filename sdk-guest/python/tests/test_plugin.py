@@ -329,7 +329,7 @@ class Asking(unittest.TestCase):
             "roots": Answer("roots", [Root("file:///a")]),
             "p": Answer("accepted", "{}"),
         }
-        told = called(self.plugin, "others", answers=answers, abilities=frozenset({"form"}))
+        told = called(self.plugin, "others", answers=answers, flags=frozenset({"form"}))
         self.assertEqual(told, Result(["Paris file:///a True True"]))
         with self.assertRaisesRegex(Failure, "the client did not want to sample"):
             called(self.plugin, "others", answers={"s": Answer("declined")})

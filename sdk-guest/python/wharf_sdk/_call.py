@@ -134,7 +134,7 @@ class Call:
 
     answers: Mapping[str, Answer] = field(default_factory=dict)
     state: bytes | None = None
-    abilities: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
     """The capabilities of the client, and the reports that it wants."""
     revision: str = ""
     client: Mapping[str, Any] | None = None
@@ -279,14 +279,14 @@ def keep(value: Any) -> None:
 
 
 def kept(default: Any = None) -> Any:
-    """Returns the value that an earlier round stored, or None."""
+    """Returns the value that an earlier round stored, or `default`."""
     state = _call("kept").state
     return default if state is None else json.loads(state)
 
 
-def can(ability: Capability | Report) -> bool:
+def can(what: Capability | Report) -> bool:
     """Whether the client can answer such a question, or wants to get such a report, during this call."""
-    return ability in _call("can").abilities
+    return what in _call("can").flags
 
 
 def caller() -> dict[str, Any]:
@@ -300,7 +300,7 @@ def caller() -> dict[str, Any]:
 
 
 def progress(done: float, total: float | None = None, message: str | None = None) -> None:
-    """Reports progress to the client, in any unit; `done` must grow from call to call."""
+    """Reports progress to the client, in any unit; `done` must grow from report to report."""
     _host("progress").progress(float(done), None if total is None else float(total), message)
 
 

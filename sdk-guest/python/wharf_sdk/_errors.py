@@ -21,7 +21,10 @@ class Failure(Exception):
 
 
 class ProtocolError(Exception):
-    """A JSON-RPC error, for requests that are wrong rather than operations that failed."""
+    """A protocol error, for requests that are wrong rather than operations that failed.
+
+    `code` is one of the plugin's own: -32768 to -32000, 403 and 429 are reserved.
+    """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)

@@ -117,7 +117,7 @@ def _safely(function: Callable[[], R]) -> R:
 
 
 def _kind(code: int) -> wit.FailureKind:
-    """Returns the contract's word for a code of JSON-RPC."""
+    """Returns the kind of failure in the contract for a code."""
     if code == _errors.INVALID_PARAMS:
         return wit.FailureKind_InvalidParams()
     return wit.FailureKind_NotFound() if code == _errors.RESOURCE_NOT_FOUND else wit.FailureKind_Other(code)

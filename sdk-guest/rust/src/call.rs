@@ -119,7 +119,7 @@ impl Call {
         }
     }
 
-    /// Reports progress to the client, in any unit; `done` must grow from call to call.
+    /// Reports progress to the client, in any unit; `done` must grow from report to report.
     pub fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         host::progress(done, total, message);
     }

@@ -92,8 +92,8 @@ export class Call {
   }
 
   /** Whether the client can answer such a question, or wants to get such a report, during this call. */
-  can(ability) {
-    return this.#context.capabilities[ability] === true || this.#context.reports[ability] === true;
+  can(what) {
+    return this.#context.capabilities[what] === true || this.#context.reports[what] === true;
   }
 
   /**

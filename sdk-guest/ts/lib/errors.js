@@ -17,7 +17,7 @@ export const invalidParams = (message, data) => new Failure(message, { code: INV
 
 export const resourceNotFound = (uri) => new Failure("Resource not found", { code: RESOURCE_NOT_FOUND, data: { uri } });
 
-/** Returns the contract's word for a code of JSON-RPC. Without a code, the operation itself failed. */
+/** Returns the kind of failure in the contract for a code. Without a code, the operation itself failed. */
 function kindOf(code) {
   if (code === undefined) return { tag: "failed" };
   if (code === INVALID_PARAMS) return { tag: "invalid-params" };

@@ -176,7 +176,7 @@ export interface Call {
   readonly config: any;
   readonly directories: Directory[];
 
-  can(ability: Capability | Report): boolean;
+  can(what: Capability | Report): boolean;
 
   /**
    * Asks the user or the client. If the question has no answer yet, the call ends here: wharf asks, the function runs again from its
@@ -198,7 +198,7 @@ export interface Call {
   /** Returns the value that an earlier round stored. */
   kept<T = any>(): T | undefined;
 
-  /** Reports progress to the client, in any unit; `done` must grow from call to call. */
+  /** Reports progress to the client, in any unit; `done` must grow from report to report. */
   progress(done: number, total?: number, message?: string): void;
   /** Logs to the operator, and to the client if its log level allows. If `data` is given, the client sees it instead of the message. */
   log(level: Level, message: string, data?: unknown): void;
@@ -323,16 +323,19 @@ export function plugin(parts: Parts | ((config: any) => Parts), options?: Plugin
 
 // ---- Failures
 
-/** A failure with exactly this message. With `code` it is a JSON-RPC error; without, a tool call is answered with `isError: true`. */
+/**
+ * A failure with exactly this message. Without `code`, a tool call is answered with `isError: true`. With it, the client gets a protocol
+ * error with that code, which must be one of the plugin's own: -32768 to -32000, 403 and 429 are reserved.
+ */
 export class Failure extends Error {
   constructor(message: string, options?: { code?: number; data?: Json; cause?: unknown });
   readonly code: number | undefined;
   readonly data: Json | undefined;
 }
 
-/** The error -32602 for parameters that satisfy the schema but are invalid for another reason. */
+/** A failure for parameters that satisfy the schema but are invalid for another reason. */
 export function invalidParams(message: string, data?: Json): Failure;
-/** The error -32002 for a URI without a resource. */
+/** A failure for a URI without a resource. */
 export function resourceNotFound(uri: string): Failure;
 
 // ---- Functions of wharf, available during a call

@@ -296,12 +296,12 @@ const (
 	// The operation itself failed. A tool call is answered with `isError: true` and the failure's message, which the model reads;
 	// any other request with an internal error.
 	FailureKindFailed uint8 = 0
-	// The parameters are invalid for a reason that no schema says, or name a tool, prompt or argument that does not exist.
+	// The parameters are invalid for a reason that the schema does not express, or name a tool, prompt or argument that does not exist.
 	FailureKindInvalidParams uint8 = 1
 	// There is no resource with this URI.
 	FailureKindNotFound uint8 = 2
-	// An error code of the plugin's own, outside the range from -32768 to -32000, which is reserved. The host replaces a reserved
-	// code by that of an internal error.
+	// An error code of the plugin's own. Reserved are -32768 to -32000, and 403 and 429, with which the host tells a client to log in
+	// or to wait: the host replaces these by the code of an internal error.
 	FailureKindOther uint8 = 3
 )
 
@@ -370,7 +370,7 @@ type ClientInfo struct {
 
 // Information about a request and its caller.
 type Context struct {
-	// Answers by key; empty on the first call.
+	// Answers by key; empty in the first round.
 	Answers []witTypes.Tuple2[string, Answer]
 	// The `state` that the last `round` returned.
 	State witTypes.Option[[]uint8]
@@ -382,7 +382,8 @@ type Context struct {
 	// same caller has the same id in every call of this plugin, and another id in every other plugin. It is neither a name nor a
 	// secret. It stays the same over restarts of the host if the operator set `state_key_env`, and changes with that key and with
 	// the caller's credentials (for users of an identity provider: with the user). `none`: the host does not tell callers apart,
-	// because the plugin is used over stdio, or over HTTP without credentials; all calls without an id count as one caller's.
+	// because it is used over stdio by the process that started it, or over HTTP without credentials; all calls without an id count
+	// as one caller's.
 	Caller       witTypes.Option[string]
 	Capabilities ClientCapabilities
 	Reports      Reports

@@ -62,18 +62,9 @@ pub fn prompts(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// | key | entries |
-/// |---|---|
-/// | `http` | a URL, or `{ url, methods, secret, header, why }`: requests that match a rule of this form, as in the config. `methods` is a list of `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` and `OPTIONS`, or `"any"`; `GET` and `HEAD` if left out. A URL has at most 200 characters (letters, digits and `-._~:/%*@+`), and its host must be on the public internet. `secret` is one of `secrets`, sent in `header` (`authorization`, as `Bearer …`, if left out) |
-/// | `roots` | `"read"` or `"read-write"`, or `{ access, why }`: the folders that the client opens |
-/// | `env` | the name of a variable, or `{ name, why }` |
-/// | `ask` | `"elicitation"`, `"sampling"` or `"roots"`, or `{ ability, why }` |
-/// | `secrets` | `{ name, why }`: added to requests by wharf; the plugin never sees them |
-/// | `settings` | `{ key, type, required, why }`: the members of `host::config()`; `type` is `"string"`, `"number"` or `"boolean"` |
-///
-/// `why` is always optional. It is shown to the operator on lines of its own, escaped and cut after 200 characters. Each list has at most
-/// 32 entries. wharf does not load a plugin whose declaration has another form. Hosts that are not known beforehand cannot be requested;
-/// mention them in the plugin's documentation.
+/// The keys are those of `wharf:wants` in the contract: docs/contract.md#custom-sections. `why` is always optional. wharf does not load a
+/// plugin whose declaration has another form. Hosts that are not known beforehand cannot be requested; mention them in the plugin's
+/// documentation.
 #[proc_macro]
 pub fn wants(item: TokenStream) -> TokenStream {
     wants::expand(item.into()).unwrap_or_else(|error| error.to_compile_error()).into()

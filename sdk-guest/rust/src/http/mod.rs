@@ -27,7 +27,7 @@ pub enum Method {
     Delete,
 }
 
-/// An HTTP request. The host adds the headers for host, length and framing, and an `authorization` if the operator's rule has one.
+/// An HTTP request. The host adds the headers for host, length and framing, and the headers that the operator's rule has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     pub method: Method,
