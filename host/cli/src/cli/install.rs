@@ -214,6 +214,9 @@ fn arguments(run: &Run, client: &Client) -> Result<Vec<String>> {
     for root in &granted.roots {
         add("--root", place(root)?);
     }
+    for folder in &granted.within {
+        add("--within", place(folder)?);
+    }
     for builtin in &named.builtins {
         config::builtin::find(builtin)?;
         add("--builtin", builtin.clone());

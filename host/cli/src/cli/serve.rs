@@ -163,6 +163,7 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
                 () = ends.next() => {}
                 () = hung_up.cancelled() => {}
                 () = parent::ended(), if with_parent => tracing::info!("the client that started wharf is gone"),
+                () = parent::stdout_closed(), if stdio => tracing::info!("the client at stdout is gone"),
                 () = stop.cancelled() => {}
             }
             if is_service {

@@ -15,6 +15,7 @@ use wharf_sandbox::{Directory, Scope};
 use super::{
     call_roots::{CallRoots, Folder},
     capability::Access,
+    closed::{Closed, Nothing},
     grants::{
         Grants,
         dirs::{self, Dir, Opened},
@@ -26,7 +27,7 @@ use super::{
 use wharf_base::{
     party::{Party, named},
     paths::{FileId, Leading},
-    text::escaped,
+    text::{escaped, quoted},
 };
 use wharf_egress::{self as egress, Egress};
 
@@ -68,30 +69,6 @@ impl RootsFrom {
             "operator" => Ok(Self::Operator),
             "both" => Ok(Self::Both),
             other => anyhow::bail!("`from`: `{other}` is not one of \"client\", \"operator\", \"both\""),
-        }
-    }
-}
-
-/// The reason why a client has no usable roots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Nothing {
-    NotDeclared,
-    NotAccepted,
-    NotAsked,
-    Failed,
-    Empty,
-    NoneOpened,
-}
-
-impl Nothing {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::NotDeclared => "the client has no roots",
-            Self::NotAccepted => "roots of clients are not accepted here (`within` in [roots] says where they may lie)",
-            Self::NotAsked => "`from` in [roots] is \"operator\"",
-            Self::Failed => "the client did not say which roots it has",
-            Self::Empty => "the client has opened no folder",
-            Self::NoneOpened => "none of the client's roots can be opened",
         }
     }
 }
@@ -194,7 +171,7 @@ impl Scopes {
                 tracing::info!("the roots are those of the operator, {}: {}", fixed.join(", "), why.as_str());
             }
         }
-        CallRoots::of(state.fixed.clone())
+        CallRoots { closed: Closed::Nothing(why), ..CallRoots::of(state.fixed.clone()) }
     }
 
     /// Adds the operator's roots to those of a client, if both are used.
@@ -217,7 +194,10 @@ impl Scopes {
             return self.in_place_of(Nothing::Empty);
         }
         let opened = self.open(roots, before);
-        if opened.all.is_empty() { self.in_place_of(Nothing::NoneOpened) } else { self.with_fixed(opened) }
+        if !opened.all.is_empty() {
+            return self.with_fixed(opened);
+        }
+        CallRoots { closed: opened.closed, ..self.in_place_of(Nothing::NoneOpened) }
     }
 
     /// Opens the folders that an embedding program gives a client, instead of asking the client for its roots.
@@ -238,19 +218,25 @@ impl Scopes {
     fn open(&self, roots: &[wharf_protocol::params::Root], before: &CallRoots) -> CallRoots {
         let state = self.state();
         let mut opened: Vec<Arc<OpenRoot>> = Vec::new();
+        let mut closed = Closed::default();
         for root in roots.iter().take(MAX_ROOTS) {
             match state.ceilings.open(&root.uri) {
                 Ok(root) => {
                     let known = before.all.iter().find(|known| known.same_place(&root) && known.shown == root.shown);
                     opened.push(known.map_or_else(|| Arc::new(root), Arc::clone));
                 }
-                Err(why) => tracing::warn!("root {} is ignored: {why}", escaped(&root.uri)),
+                Err(refused) => {
+                    tracing::warn!("root {} is ignored: {}", escaped(&root.uri), refused.logged);
+                    if closed == Closed::default() {
+                        closed = Closed::Refused { root: quoted(&root.uri), why: refused.told };
+                    }
+                }
             }
         }
         if roots.len() > MAX_ROOTS {
             tracing::warn!("the client has {} roots; only the first {MAX_ROOTS} are used", roots.len());
         }
-        CallRoots::of(opened)
+        CallRoots { closed, ..CallRoots::of(opened) }
     }
 
     /// Builds the scope of a call of a plugin. `party` is the client that calls.

@@ -16,6 +16,8 @@ pub struct CommandLine {
     pub prefix: Option<String>,
     /// Folders that are opened in addition to those of the client.
     pub roots: Vec<PathBuf>,
+    /// Folders within which those of the client may lie, in addition to those that the config names.
+    pub within: Vec<PathBuf>,
     /// Folders that are opened instead of those of the client.
     pub folders: Vec<PathBuf>,
     /// The access to roots that the plugins named on the command line are granted.

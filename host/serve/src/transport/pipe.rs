@@ -82,12 +82,12 @@ impl Pipe {
         self.in_flight.is_empty()
     }
 
-    /// Ends everything, because the client is gone and cannot be sent anything any more.
-    pub fn abandon(&self) {
-        self.end();
+    /// Ends the client's session and tasks too, because the client cannot send anything any more. Questions to it fail.
+    pub fn abandon(&self) -> TaskTracker {
         if let Some(session) = self.session() {
             session.ended.cancel();
         }
+        self.end()
     }
 
     fn session(&self) -> Option<Arc<Session>> {

@@ -287,6 +287,9 @@ pub struct Granted {
     /// A folder to open as a root, in addition to those that the client opens
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
+    /// Accept folders that the client opens only if they lie in DIR; without this option, only if they lie in the home directory
+    #[arg(long, value_name = "DIR")]
+    pub within: Vec<PathBuf>,
     /// Grant the plugins on the command line access to the roots (roots=read, roots=read-write), or to everything below a URL
     /// (http=https://example.com/); may be given more than once
     #[arg(long, value_name = "GRANT", value_parser = parse_allow)]
@@ -518,6 +521,11 @@ impl Granted {
             folders.is_empty() || self.roots.is_empty(),
             "--root adds a folder to those that the client opens, and a folder without an option replaces them: use one of the two"
         );
+        ensure!(
+            folders.is_empty() || self.within.is_empty(),
+            "--within says which folders of the client are accepted, and a folder without an option replaces those of the client: \
+             use one of the two"
+        );
         let mut allow_roots = (!folders.is_empty()).then_some(Access::ReadWrite);
         let mut allow_http = Vec::new();
         for allowed in &self.allow {
@@ -529,7 +537,7 @@ impl Granted {
         if named.read_only {
             allow_roots = allow_roots.map(|_| Access::Read);
         }
-        let (prefix, roots) = (named.prefix.clone(), self.roots.clone());
-        Ok(CommandLine { plugins, prefix, roots, folders, allow_roots, allow_http, listen: None })
+        let (prefix, roots, within) = (named.prefix.clone(), self.roots.clone(), self.within.clone());
+        Ok(CommandLine { plugins, prefix, roots, within, folders, allow_roots, allow_http, listen: None })
     }
 }

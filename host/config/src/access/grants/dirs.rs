@@ -14,8 +14,8 @@ use wharf_base::paths::links;
 
 pub const FILES: &str = "files";
 
-/// The log message about a plugin that tried to open files but has no directory.
-pub const HINT: &str = "it tried to open files, but no directory is open to it; grant one with `roots` or `dirs`";
+/// The log message about a plugin that asked for its directories but has none.
+pub const HINT: &str = "it asked for its directories, but no directory is open to it; grant one with `roots` or `dirs`";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grant(pub Vec<Dir>);

@@ -168,7 +168,8 @@ pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> (String, Option<Table
 /// Whether the operator could allow what was refused.
 pub fn can_allow(denial: &Denial) -> bool {
     match denial {
-        Denial::NoDirectory => true,
+        // The reasons differ from call to call: `CallRoots::explained` tells them.
+        Denial::NoDirectory => false,
         Denial::Http(denial) => {
             matches!(denial.why, HttpRefusal::NoRule | HttpRefusal::Address(_) | HttpRefusal::Limit(_))
         }
