@@ -281,7 +281,7 @@ impl WasiHttpView for State {
 impl preopens::Host for State {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         if self.directories.is_empty() {
-            self.call.traces.deny(Denial::NoDirectory);
+            self.call.traces.deny(Denial::NoDirectory { asked: false });
         }
         let mut open = Vec::with_capacity(self.directories.len());
         for directory in &self.directories {
@@ -403,6 +403,9 @@ impl environment::Host for State {
     }
 
     fn directories(&mut self) -> wasmtime::Result<Vec<environment::Directory>> {
+        if self.directories.is_empty() {
+            self.call.traces.deny(Denial::NoDirectory { asked: true });
+        }
         let directory = |directory: &Directory| environment::Directory {
             path: directory.guest_path.clone(),
             writable: directory.writable,

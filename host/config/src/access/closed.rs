@@ -20,9 +20,11 @@ pub enum Closed {
 impl Closed {
     pub(super) fn explained(&self) -> String {
         match self {
-            Self::NotGranted => "the plugin was not granted the folders that clients open; the operator of this server can \
+            Self::NotGranted => {
+                "the plugin was not granted the folders that clients open; the operator of this server can \
                                  grant them with `--allow roots=read`, or `roots = \"read\"` in the plugin's grants"
-                .into(),
+                    .into()
+            }
             Self::Nothing(why) => why.explained().into(),
             Self::Refused { root, why } => format!("the client's root {root} was not opened: {why}"),
         }

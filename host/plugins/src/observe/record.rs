@@ -68,7 +68,7 @@ impl Denied {
     pub fn http(&self) -> Option<(&str, &str)> {
         match &self.0 {
             Denial::Http(http) => Some((&http.method, &http.url)),
-            Denial::NoDirectory => None,
+            Denial::NoDirectory { .. } => None,
         }
     }
 }

@@ -16,7 +16,10 @@ use wharf_sandbox::{
 
 use crate::bridge::Offer;
 use wharf_base::text::clean;
-use wharf_config::{access::wants::want::{WantedGrant, Wants}, config::PluginConfig};
+use wharf_config::{
+    access::wants::want::{WantedGrant, Wants},
+    config::PluginConfig,
+};
 
 /// The rule for large results: one at a time for each plugin.
 pub static RESULTS: PoolRule = PoolRule {

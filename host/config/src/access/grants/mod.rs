@@ -161,7 +161,7 @@ pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> (String, Option<Table
             };
             (hint::hint(denial, clear), table)
         }
-        Denial::NoDirectory => (dirs::HINT.into(), Some(Table::Grants)),
+        Denial::NoDirectory { .. } => (dirs::HINT.into(), Some(Table::Grants)),
     }
 }
 
@@ -169,7 +169,7 @@ pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> (String, Option<Table
 pub fn can_allow(denial: &Denial) -> bool {
     match denial {
         // The reasons differ from call to call: `CallRoots::explained` tells them.
-        Denial::NoDirectory => false,
+        Denial::NoDirectory { .. } => false,
         Denial::Http(denial) => {
             matches!(denial.why, HttpRefusal::NoRule | HttpRefusal::Address(_) | HttpRefusal::Limit(_))
         }

@@ -224,8 +224,12 @@ fn hints(ctx: &Context, served: &Served, roots: &CallRoots, denials: &[Denial]) 
     if denials.iter().any(grants::can_allow) {
         hints.push("The operator of this server can allow this.".to_owned());
     }
-    // The runtimes of most languages ask for directories at their start, so that alone does not mean that the plugin needs any.
-    if denials.contains(&Denial::NoDirectory) && served.means_folders() {
+    // A runtime may ask for directories at its start, so that alone does not mean that the plugin needs any.
+    let needs_directories = |denial: &Denial| match denial {
+        Denial::NoDirectory { asked } => *asked || served.means_folders(),
+        Denial::Http(_) => false,
+    };
+    if denials.iter().any(needs_directories) {
         hints.push(format!("No directory is open: {}.", roots.explained()));
     }
     hints.join("\n")
