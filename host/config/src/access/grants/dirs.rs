@@ -16,6 +16,11 @@ pub const FILES: &str = "files";
 
 /// The log message about a plugin that tried to open files but has no directory.
 pub const HINT: &str = "it tried to open files, but no directory is open to it; grant one with `roots` or `dirs`";
+/// The options that open a folder to the plugins on the command line.
+pub const FLAGS: &str = "a folder at the end of its command, or with `--root DIR` and `--allow roots=read-write`";
+/// The same message about a plugin on the command line.
+pub const HINT_FLAG: &str = "it tried to open files, but no directory is open to it; open one with a folder at the end of the command, or \
+                             with `--root DIR` and `--allow roots=read-write`";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grant(pub Vec<Dir>);

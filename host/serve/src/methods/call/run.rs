@@ -18,7 +18,7 @@ use wharf_base::{
     refusals::{Reason, What},
     text::{clean, escaped},
 };
-use wharf_config::{access::grants, config::Config};
+use wharf_config::{access::grants::hint, config::Config};
 use wharf_plugins::{
     bridge,
     observe::{journal::Unrecorded, observers::Recording, record::Ended},
@@ -212,12 +212,9 @@ fn join(text: &str, hints: &str) -> String {
 
 /// Logs for the operator what was refused, and returns a sentence about it for the client.
 fn hints(ctx: &Context, served: &Served, denials: &[Denial]) -> String {
+    let (id, by) = (&served.config.id, served.config.granted_by());
     for denial in denials {
-        ctx.server.hint(&served.config.id, grants::hint(denial, escaped));
+        ctx.server.hint(id, hint::hint(denial, by, escaped));
     }
-    if denials.iter().any(grants::can_allow) {
-        "The operator of this server can allow this.".into()
-    } else {
-        String::new()
-    }
+    hint::for_client(denials, id, by, clean)
 }
