@@ -107,7 +107,8 @@ async function answers(server, file, asked) {
   for (const { tool, args, before } of asked) {
     if (before !== undefined) writeFileSync(file, before);
     const result = await server.call(tool, args);
-    told.push({ result, left: existsSync(file) ? readFileSync(file, 'latin1') : '' });
+    // Our last line has an end, so that other programs can append to the file.
+    told.push({ result, left: existsSync(file) ? readFileSync(file, 'latin1').replace(/\n+$/, '') : '' });
   }
   return told;
 }
@@ -123,7 +124,7 @@ export async function memory({ start, modules, home, env, complain, show }) {
     env: { ...env, MEMORY_FILE_PATH: file },
   });
   const ours = await start('memory', `dirs = [{ host = ${JSON.stringify(folders.ours)}, guest = "/memory", access = "read-write" }]`);
-  await lists('memory', theirs, ours, [], complain);
+  await lists('memory', theirs, ours, [{ applies: (_, part) => part === 'outputSchema' }], complain);
   const [resource, listed] = [await theirs.request('resources/list', {}), await ours.request('resources/list', {})];
   if (JSON.stringify(told(resource)) !== JSON.stringify(told(listed))) complain(`memory: resources are listed as ${JSON.stringify(listed)}`);
   const asked = cases();

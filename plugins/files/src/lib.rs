@@ -26,6 +26,10 @@ use paths::{at_path, reading, resolve};
 use said::Said;
 use search::Globs;
 
+wharf_sdk::instructions!(
+    "The tools of `files` work in the folders that are open to this server: list_allowed_directories names them."
+);
+
 struct Files;
 
 #[tools]

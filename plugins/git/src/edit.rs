@@ -12,17 +12,19 @@ use gix::{
 use wharf_sdk::{Error, Result};
 
 use crate::{
-    changes, names,
+    changes, identity, names,
     refs::{self, Entry, Lock},
     side::{self, File, LINK, Side, Work},
     status,
 };
 
-/// The author of commits, from the operator's config. Members that are not set come from the repository's config.
+/// The author of commits. Members that are not set come from the repository's config.
 #[derive(Default)]
 pub struct Author {
     pub name: Option<String>,
     pub email: Option<String>,
+    /// Why the person's own git config could not be read.
+    pub problem: Option<String>,
 }
 
 /// The lock of the index, which every git respects, and the index as read under the lock.
@@ -247,16 +249,19 @@ fn signature(repo: &Repository, author: &Author) -> Result<gix::actor::Signature
             email: email.into(),
             time: gix::date::Time::now_local_or_utc(),
         }),
-        _ => Err(Error::failed(
-            "no author is configured: the operator can set `config = { name = \"…\", email = \"…\" }` in [plugins.git], or set user.name \
-             and user.email in the repository's own config",
-        )),
+        _ => {
+            let problem = author.problem.as_ref().map(|problem| format!(" ({problem})")).unwrap_or_default();
+            Err(Error::failed(format!(
+                "no author is configured{problem}: set user.name and user.email, in the repository or with `git config --global`, and \
+                 start this server again"
+            )))
+        }
     }
 }
 
 /// Returns the author for reflogs, or a placeholder if no author is configured.
 pub fn reflog_author(repo: &Repository) -> gix::actor::Signature {
-    signature(repo, &Author::default()).unwrap_or_else(|_| gix::actor::Signature {
+    identity::author(repo).and_then(|author| signature(repo, &author)).unwrap_or_else(|_| gix::actor::Signature {
         name: "wharf".into(),
         email: "wharf@localhost".into(),
         time: gix::date::Time::now_local_or_utc(),

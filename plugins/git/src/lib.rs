@@ -12,6 +12,7 @@ mod changes;
 mod checkout;
 mod edit;
 mod history;
+mod identity;
 mod names;
 mod open;
 mod patch;
@@ -19,7 +20,9 @@ mod refs;
 mod side;
 mod status;
 
-use edit::Author;
+wharf_sdk::instructions!(
+    "The tools of `git` take the path of the repository; commits are by the person who runs this server."
+);
 
 wants! {
     roots = { access = "read-write", why = "repositories in them; with read alone, it can look and change nothing" },
@@ -31,14 +34,6 @@ wants! {
 
 /// The maximum length of an answer in bytes, within the default limit of 4 MiB.
 const MAX_BYTES: usize = (4 << 20) - (64 << 10);
-
-/// The plugin's table in the operator's config file.
-#[derive(Deserialize, Default)]
-#[serde(crate = "serde", default, deny_unknown_fields)]
-struct Config {
-    name: Option<String>,
-    email: Option<String>,
-}
 
 macro_rules! arguments {
     ($($name:ident { $($(#[$meta:meta])* $field:ident: $ty:ty,)* })*) => {$(
@@ -168,10 +163,8 @@ impl Git {
     /// Records changes to the repository
     #[tool(read_only = false, destructive = false, idempotent = false, open_world = false)]
     fn git_commit(args: Commit) -> Result<String> {
-        let config: Config = wharf_sdk::serde_json::from_str(&host::config())
-            .map_err(|error| Error::failed(format!("the config of the plugin git is wrong: {error}")))?;
-        let author = Author { name: config.name, email: config.email };
-        edit::commit(&repository(&args.repo_path)?, &args.message, &author)
+        let repo = repository(&args.repo_path)?;
+        edit::commit(&repo, &args.message, &identity::author(&repo)?)
     }
 
     /// Adds file contents to the staging area

@@ -15,7 +15,7 @@ use super::{
 };
 use wharf_app::{Call as ToolCall, operator::Operator};
 use wharf_base::{failed::failed, paths::FileId, text::escaped};
-use wharf_config::config::{self, Named, PluginConfig, PluginSource};
+use wharf_config::config::{self, CommandLine, Named, PluginConfig, PluginSource};
 use wharf_plugins::plugins::{
     snapshot::{OfferedEntry, PluginStatus},
     status::Status,
@@ -25,6 +25,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let file = config::find(command.config.config.as_deref())?;
     let (plugin, wanted, given) = command.parts()?;
     let command_line = command.granted.command_line(&Plugins::default())?;
+    config::builtin::make_folders(&CommandLine { plugins: vec![plugin.clone()], ..CommandLine::default() })?;
     let mut config = config::load(file.as_deref(), &command_line)?;
     let mut here = config.on_command_line(&plugin, &command_line)?;
     // If the config names the same file or built-in plugin, its grants and limits apply.

@@ -230,13 +230,13 @@ fn arguments(run: &Run, client: &Client) -> Result<Vec<String>> {
     let granted_folders = named.paths.iter().any(|path| path.is_dir() || is_variable(path)) || has("roots=");
     for builtin in &named.builtins {
         match builtin.as_str() {
-            "fetch" if !has("http=") => {
-                bail!("`fetch` has no access to any URL yet: add --allow http=https://example.com/")
+            "fetch" if !has("http") => {
+                bail!(
+                    "`fetch` has no access to any URL yet: add --allow http=any, for every public address, or --allow \
+                     http=https://example.com/"
+                )
             }
-            "memory" if !granted_folders && granted.roots.is_empty() => {
-                bail!("name the folder in which `memory` stores its file")
-            }
-            "files" | "git" | "memory" if !granted_folders => {
+            "files" | "git" if !granted_folders => {
                 ensure!(
                     client.has_roots || !granted.roots.is_empty(),
                     "{} does not tell servers which folders are open: name the folders that `{builtin}` may use",

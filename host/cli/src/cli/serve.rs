@@ -68,6 +68,7 @@ pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
 fn setup(run: &Run, command_line: CommandLine) -> Result<Setup> {
     let file = run.file(&command_line)?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
+    config::builtin::make_folders(&command_line)?;
     tell_of_machine(file.as_deref());
     Ok(Setup { file, command_line, progress: Some(|text| tracing::info!("{text}")), ..Setup::default() })
 }

@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use super::listen::ListenAddress;
 use crate::access::capability::Access;
 use wharf_base::text;
+use wharf_egress::rule::RawRule;
 
 /// What the command line adds to the config file.
 #[derive(Debug, Clone, Default)]
@@ -22,8 +23,8 @@ pub struct CommandLine {
     pub folders: Vec<PathBuf>,
     /// The access to roots that the plugins named on the command line are granted.
     pub allow_roots: Option<Access>,
-    /// The URLs that these plugins may read.
-    pub allow_http: Vec<String>,
+    /// The rules for the requests of these plugins.
+    pub allow_http: Vec<RawRule>,
     pub listen: Option<ListenAddress>,
 }
 

@@ -25,7 +25,11 @@ use wharf_base::{
     text::{clip, escaped, toml_header},
 };
 use wharf_config::{
-    access::{approval::Approver, grants::Table, scope::Scopes},
+    access::{
+        approval::Approver,
+        grants::hint::{Allowed, Hint},
+        scope::Scopes,
+    },
     auth::{self, Auth, Caller},
     config::{Config, Startup, approvals},
     profiles::Style,
@@ -216,13 +220,13 @@ impl Server {
         RpcError::internal(format!("internal error; the operator finds it in the log as incident {id}"))
     }
 
-    /// Logs for the operator, once for each text, what a plugin was refused, and which table of the config can allow it. A refusal that no
-    /// table can allow is logged however many hints were logged before.
-    pub fn hint(&self, plugin: &str, (text, table): (String, Option<Table>)) {
+    /// Logs for the operator, once for each text, what a plugin was refused, and what can allow it. A refusal that nothing can allow is
+    /// logged however many hints were logged before.
+    pub fn hint(&self, plugin: &str, Hint { text, allowed }: Hint) {
         let mut hinted = self.hinted.lock();
         let told = hinted.entry(plugin.to_owned()).or_default();
-        if (table.is_none() || told.len() < MAX_HINTS_PER_PLUGIN) && told.insert(text.clone()) {
-            let Some(table) = table else { return tracing::warn!(plugin, "{text}") };
+        if (allowed == Allowed::Never || told.len() < MAX_HINTS_PER_PLUGIN) && told.insert(text.clone()) {
+            let Allowed::In(table) = allowed else { return tracing::warn!(plugin, "{text}") };
             let file = self.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());
             tracing::warn!(
                 plugin,

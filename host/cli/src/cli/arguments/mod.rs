@@ -10,6 +10,7 @@ use wharf_config::{
     access::capability::Access,
     config::{self, CommandLine, Named, Positional},
 };
+use wharf_egress::rule::RawRule;
 
 pub use self::authors::{Dev, New, Project, Test};
 
@@ -34,6 +35,7 @@ const AFTER_HELP: &str = "\
 Examples:
   wharf call hello.wasm greet name=Ada            call a tool once, without a client
   wharf run --builtin files ~/Documents           let a client work in a folder, with the built-in plugin `files`
+  wharf run --builtin fetch --allow http=any      let a client read public web pages
   wharf install claude-desktop --builtin files ~/Documents    write the same into the config of Claude Desktop
   wharf run hello.wasm                            serve a plugin over stdin and stdout, as MCP clients expect it
   wharf run --allow roots=read-write files.wasm   let a plugin read and write in the folders that your client opens
@@ -290,8 +292,9 @@ pub struct Granted {
     /// Accept folders that the client opens only if they lie in DIR; without this option, only if they lie in the home directory
     #[arg(long, value_name = "DIR")]
     pub within: Vec<PathBuf>,
-    /// Grant the plugins on the command line access to the roots (roots=read, roots=read-write), or to everything below a URL
-    /// (http=https://example.com/); may be given more than once
+    /// Grant the plugins on the command line access to the roots (roots=read, roots=read-write), to everything below a URL
+    /// (http=https://example.com/), to every public address (http=any), or to a host of this machine or its network
+    /// (http-private=http://localhost:8080/); may be given more than once
     #[arg(long, value_name = "GRANT", value_parser = parse_allow)]
     pub allow: Vec<Allowed>,
 }
@@ -301,6 +304,7 @@ pub struct Granted {
 pub enum Allowed {
     Roots(Access),
     Http(String),
+    HttpPrivate(String),
 }
 
 impl fmt::Display for Allowed {
@@ -308,6 +312,7 @@ impl fmt::Display for Allowed {
         match self {
             Self::Roots(access) => write!(f, "roots={}", access.as_str()),
             Self::Http(url) => write!(f, "http={url}"),
+            Self::HttpPrivate(url) => write!(f, "http-private={url}"),
         }
     }
 }
@@ -479,7 +484,8 @@ fn parse_allow(text: &str) -> Result<Allowed> {
     match text.split_once('=') {
         Some(("roots", access)) => Access::parse(access).map(Allowed::Roots),
         Some(("http", url)) => Ok(Allowed::Http(url.to_owned())),
-        _ => bail!("expected roots=read, roots=read-write or http=URL"),
+        Some(("http-private", url)) => Ok(Allowed::HttpPrivate(url.to_owned())),
+        _ => bail!("expected roots=read, roots=read-write, http=URL, http=any or http-private=URL"),
     }
 }
 
@@ -531,7 +537,8 @@ impl Granted {
         for allowed in &self.allow {
             match allowed {
                 Allowed::Roots(access) => allow_roots = Some(*access),
-                Allowed::Http(url) => allow_http.push(url.clone()),
+                Allowed::Http(url) => allow_http.push(RawRule::url(url)),
+                Allowed::HttpPrivate(url) => allow_http.push(RawRule::private(url)),
             }
         }
         if named.read_only {

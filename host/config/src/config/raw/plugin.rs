@@ -56,7 +56,7 @@ pub struct Plugin {
     pub builtin: Option<String>,
     /// The SHA-256 of the file, as 64 hexadecimal digits: any other file is refused. `wharf add` writes it.
     pub sha256: Option<String>,
-    /// The text before the names of tools and prompts; `""` publishes them unchanged.
+    /// The text before the names of tools and prompts that do not begin with it already; `""` publishes all names unchanged.
     ///
     /// Default: the id and `_`
     pub prefix: Option<String>,
@@ -78,7 +78,7 @@ pub struct Plugin {
     /// The instances that calls run in: `"fresh"`: a new sandbox for every call; `"reused"`: one instance may serve several calls of the
     /// same client, one after the other.
     ///
-    /// Default: `"fresh"`
+    /// Default: `"fresh"`; for the built-in plugin `sequentialthinking`, `"reused"`
     pub instances: Option<String>,
     /// A text for the model, instead of the plugin's own instructions; at most 2 KiB; `""` = none.
     pub instructions: Option<String>,

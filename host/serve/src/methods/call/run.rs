@@ -19,7 +19,7 @@ use wharf_base::{
     text::{clean, escaped},
 };
 use wharf_config::{
-    access::{call_roots::CallRoots, grants},
+    access::{call_roots::CallRoots, grants::hint},
     config::Config,
 };
 use wharf_plugins::{
@@ -217,20 +217,18 @@ fn join(text: &str, hints: &str) -> String {
 
 /// Logs for the operator what was refused, and returns a sentence about it for the client.
 fn hints(ctx: &Context, served: &Served, roots: &CallRoots, denials: &[Denial]) -> String {
+    let (id, by) = (&served.config.id, served.config.granted_by());
     for denial in denials {
-        ctx.server.hint(&served.config.id, grants::hint(denial, escaped));
+        ctx.server.hint(id, hint::hint(denial, by, escaped));
     }
-    let mut hints = Vec::new();
-    if denials.iter().any(grants::can_allow) {
-        hints.push("The operator of this server can allow this.".to_owned());
-    }
+    let allowed = hint::for_client(denials, id, by, clean);
     // A runtime may ask for directories at its start, so that alone does not mean that the plugin needs any.
     let needs_directories = |denial: &Denial| match denial {
         Denial::NoDirectory { asked } => *asked || served.means_folders(),
         Denial::Http(_) => false,
     };
     if denials.iter().any(needs_directories) {
-        hints.push(format!("No directory is open: {}.", roots.explained()));
+        return join(&allowed, &format!("No directory is open: {}.", roots.explained())).trim_start().to_owned();
     }
-    hints.join("\n")
+    allowed
 }
