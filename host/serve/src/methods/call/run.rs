@@ -215,20 +215,21 @@ fn join(text: &str, hints: &str) -> String {
     if hints.is_empty() { text.to_owned() } else { format!("{text}\n{hints}") }
 }
 
-/// Logs for the operator what was refused, and returns a sentence about it for the client.
+/// Logs for the operator what was refused, and returns what the client may know about it.
 fn hints(ctx: &Context, served: &Served, roots: &CallRoots, denials: &[Denial]) -> String {
     let (id, by) = (&served.config.id, served.config.granted_by());
     for denial in denials {
         ctx.server.hint(id, hint::hint(denial, by, escaped));
     }
-    let allowed = hint::for_client(denials, id, by, clean);
+    let mut said = vec![hint::for_client(denials, id, by, clean)];
     // A runtime may ask for directories at its start, so that alone does not mean that the plugin needs any.
     let needs_directories = |denial: &Denial| match denial {
         Denial::NoDirectory { asked } => *asked || served.means_folders(),
         Denial::Http(_) => false,
     };
     if denials.iter().any(needs_directories) {
-        return join(&allowed, &format!("No directory is open: {}.", roots.explained())).trim_start().to_owned();
+        said.push(format!("No directory is open: {}.", roots.explained()));
     }
-    allowed
+    said.retain(|sentence| !sentence.is_empty());
+    said.join("\n")
 }
