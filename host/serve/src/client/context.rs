@@ -30,8 +30,7 @@ use wharf_sandbox::{
 use super::{
     outbox::Outbox,
     seat::{Seat, Taken},
-    server::Server,
-    server::is_operator,
+    server::{Server, is_operator},
     session::Session,
 };
 use wharf_base::{

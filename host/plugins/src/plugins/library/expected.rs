@@ -1,5 +1,7 @@
 //! Tells requests early what they have to wait for, and what they need not wait for.
 
+use std::sync::Arc;
+
 use super::{Installed, Library};
 use crate::plugins::status::Subject;
 
@@ -10,7 +12,7 @@ impl Library {
         let under_way = self.under_way.values().map(|one| (&one.config, one.kinds));
         let arrived = self.arrived.iter().filter(|one| !one.reported);
         let all = under_way.chain(arrived.map(|one| (&one.config, one.kinds)));
-        let loading = all.filter(|(_, kinds)| kinds.is_none()).map(|(config, _)| config.clone()).collect();
+        let loading = all.filter(|(_, kinds)| kinds.is_none()).map(|(config, _)| Arc::clone(config)).collect();
         self.publisher.expect(&self.should_serve, loading);
     }
 

@@ -56,7 +56,9 @@ pub async fn for_list(ctx: &Context, list: List) -> View {
             _ if is_first => FIRST_LOAD_TIMEOUT,
             _ => return view,
         };
-        if !waiting.change(limit, coming.as_deref()).await {
+        let mut named = coming.unwrap_or_default();
+        named.retain(|config| view.may_know(&config.id));
+        if !waiting.change(limit, &named).await {
             return ctx.server.view(ctx.caller(), ctx.profile());
         }
     }
@@ -91,7 +93,7 @@ pub async fn wait_for(
                 }
             },
         };
-        if !waiting.change(limit, coming.as_deref()).await {
+        if !waiting.change(limit, coming.as_deref().unwrap_or_default()).await {
             return Err(match coming {
                 Some(coming) => {
                     Failed::new(Why::Busy, format!("{}; try again in a moment.", being_compiled(&coming, "The ")))
@@ -151,8 +153,8 @@ impl<'a> Waiting<'a> {
     }
 
     /// Waits until something else is being loaded, or the first load is over. False: that did not happen within `limit` since the request
-    /// came. `coming`: what the progress is about.
-    async fn change(&mut self, limit: Duration, coming: Option<&[&PluginConfig]>) -> bool {
+    /// came. `coming`: the plugins that the client is told of.
+    async fn change(&mut self, limit: Duration, coming: &[&PluginConfig]) -> bool {
         let deadline = self.began + limit;
         loop {
             let wake = if self.ctx.wants_progress() { deadline.min(self.next_report) } else { deadline };
@@ -166,7 +168,7 @@ impl<'a> Waiting<'a> {
             }
             self.next_report += PROGRESS_INTERVAL;
             self.reports += 1.0;
-            let message = coming.filter(|coming| !coming.is_empty()).map(|coming| being_compiled(coming, "the "));
+            let message = (!coming.is_empty()).then(|| being_compiled(coming, "the "));
             self.ctx.progress(self.reports * PROGRESS_STEP, None, message);
         }
     }
