@@ -1,11 +1,8 @@
 //! Plugins that are not loaded yet, or do not load at all: what clients wait for, and what they and operators learn.
 
 use e2e::{
-    Folder, Pipe, Server, Value,
-    compiler::Halted,
-    folder::stderr,
-    http::modern_headers,
-    is_error, json, modern_params, names, plugin, text,
+    Folder, Pipe, Server, Value, compiler::Halted, folder::stderr, http::modern_headers, is_error, json, modern_params,
+    names, plugin, text,
 };
 
 const NOT_WASM: &str = "did not load: not WebAssembly: the file does not start with `\\0asm`";

@@ -50,8 +50,7 @@ pub(super) async fn run(run: &Run) -> Result<()> {
     let command_line = run.granted.command_line(&run.named)?;
     let (named, profile) = (ids(&command_line), run.profile.clone());
     let setup = Setup { roots_in_home: true, ..setup(run, command_line)? };
-    let transports =
-        Transports { stdio: true, profile, http: None, with_parent: true, hangup_ends: false, named };
+    let transports = Transports { stdio: true, profile, http: None, with_parent: true, hangup_ends: false, named };
     serve_all(setup, transports).await
 }
 

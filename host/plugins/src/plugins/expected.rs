@@ -142,8 +142,7 @@ mod tests {
     #[test]
     fn what_a_profile_hides_is_not_coming() {
         let all = expected(PLUGINS);
-        let profiles =
-            format!("{PLUGINS}[profiles.some]\nplugins = ['a']\n[profiles.tools]\ntools = ['long_*']\n");
+        let profiles = format!("{PLUGINS}[profiles.some]\nplugins = ['a']\n[profiles.tools]\ntools = ['long_*']\n");
         let profiles = config(&profiles).profiles;
         let filter = |name| Filter { rights: None, profile: profiles.find(Some(name)) };
         let (some, tools) = (filter("some"), filter("tools"));

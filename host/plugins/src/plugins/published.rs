@@ -118,8 +118,16 @@ impl Publisher {
         let (ready, ready_seen) = watch::channel(false);
         let (settled, settled_seen) = watch::channel(0);
         let (failures, _) = broadcast::channel(MAX_QUEUED_FAILURES);
-        let publisher =
-            Self { catalog, ready, first: Arc::default(), expected, settled, status: Arc::default(), failures, observers };
+        let publisher = Self {
+            catalog,
+            ready,
+            first: Arc::default(),
+            expected,
+            settled,
+            status: Arc::default(),
+            failures,
+            observers,
+        };
         let published = Published {
             catalog: catalog_seen,
             ready: ready_seen,
