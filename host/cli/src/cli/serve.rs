@@ -199,7 +199,7 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
                 () = stop.cancelled() => false,
             };
             if silent {
-                // Whoever starts wharf without any input wants to see whether it starts, so what did not load must be said.
+                // A person who starts wharf without any input wants to see whether it starts, so what did not load must be said.
                 stop.run_until_cancelled(operator.none_loads(&named)).await;
             }
             let pipe = Pipe { alone, profile: profile.map(Into::into), ..Pipe::default() };

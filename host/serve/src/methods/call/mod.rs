@@ -2,9 +2,10 @@
 //! results.
 //!
 //! The steps are the same for all of them and for all revisions: find the plugin (`coming` waits for plugins that are still being loaded)
-//! and check the request (`tool`, `resource`, `prompt`, `complete`), pass the gates (`gates`), run the plugin and record the run (`run`; `refused` records requests that are refused before
-//! that). If the plugin asks questions, the client gets them (`rounds`), and the plugin runs again from the start with all answers so far
-//! (MRTR). A modern client gets the questions as its answer, a legacy one as requests. No sandbox waits while a person thinks.
+//! and check the request (`tool`, `resource`, `prompt`, `complete`), pass the gates (`gates`), run the plugin and record the run (`run`;
+//! `refused` records requests that are refused before that). If the plugin asks questions, the client gets them (`rounds`), and the plugin
+//! runs again from the start with all answers so far (MRTR). A modern client gets the questions as its answer, a legacy one as requests. No
+//! sandbox waits while a person thinks.
 
 mod background;
 mod coming;
