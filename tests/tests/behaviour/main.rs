@@ -32,6 +32,7 @@ mod interleaved;
 mod less_able;
 mod memory;
 mod modern_only;
+mod not_loaded;
 mod often_wrong;
 mod profiles;
 mod protocol_legacy;

@@ -3,11 +3,13 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
+    pin::pin,
     time::Duration,
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use tokio::{
+    io::{AsyncBufReadExt, BufReader},
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
     task::JoinSet,
@@ -40,20 +42,21 @@ pub(super) struct Transports {
     pub with_parent: bool,
     /// Whether SIGHUP ends wharf, as it is sent when a terminal is closed, in place of reloading the config.
     pub hangup_ends: bool,
+    /// The plugins that the command line names. If none of them loads at the start, wharf exits.
+    pub named: Vec<String>,
 }
 
 pub(super) async fn run(run: &Run) -> Result<()> {
     let command_line = run.granted.command_line(&run.named)?;
+    let (named, profile) = (ids(&command_line), run.profile.clone());
     let setup = Setup { roots_in_home: true, ..setup(run, command_line)? };
-    serve_all(
-        setup,
-        Transports { stdio: true, profile: run.profile.clone(), http: None, with_parent: true, hangup_ends: false },
-    )
-    .await
+    let transports = Transports { stdio: true, profile, http: None, with_parent: true, hangup_ends: false, named };
+    serve_all(setup, transports).await
 }
 
 pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
     let command_line = serve.run.granted.command_line(&serve.run.named)?;
+    let named = ids(&command_line);
     let setup = setup(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
     ensure!(
         serve.stdio || serve.run.profile.is_none(),
@@ -61,8 +64,13 @@ pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
     );
     let profile = serve.run.profile.clone();
     let transports =
-        Transports { stdio: serve.stdio, profile, http: Some(passed), with_parent: false, hangup_ends: false };
+        Transports { stdio: serve.stdio, profile, http: Some(passed), with_parent: false, hangup_ends: false, named };
     serve_all(setup, transports).await
+}
+
+/// Returns the ids of the plugins that the command line names.
+fn ids(command_line: &CommandLine) -> Vec<String> {
+    command_line.plugins.iter().map(|named| named.id().to_owned()).collect()
 }
 
 fn setup(run: &Run, command_line: CommandLine) -> Result<Setup> {
@@ -98,7 +106,7 @@ pub(super) fn refuse_nothing(file: Option<&Path>, plugins: &[Named]) -> Result<(
 /// Serves until stdin is closed, the parent process exits, or SIGTERM or SIGINT arrives. Then shuts down gracefully: requests under way
 /// may finish, and a second signal ends them.
 pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()> {
-    let Transports { stdio, profile, http, with_parent, hangup_ends } = transports;
+    let Transports { stdio, profile, http, with_parent, hangup_ends, named } = transports;
     // Signal handlers are installed before wharf reports that it serves, so that a signal right after that does not kill the process.
     let mut ends = Ends::new()?;
     let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
@@ -187,8 +195,17 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
     });
     let pipe = async {
         if stdio {
+            let mut input = BufReader::new(tokio::io::stdin());
+            let silent = tokio::select! {
+                read = input.fill_buf() => read.is_ok_and(<[u8]>::is_empty),
+                () = stop.cancelled() => false,
+            };
+            if silent {
+                // A person who starts wharf without any input wants to see whether it starts, so what did not load must be said.
+                stop.run_until_cancelled(operator.none_loads(&named)).await;
+            }
             let pipe = Pipe { alone, profile: profile.map(Into::into), ..Pipe::default() };
-            let served = operator.serve_pipe(tokio::io::stdin(), tokio::io::stdout(), pipe).await;
+            let served = operator.serve_pipe(input, tokio::io::stdout(), pipe).await;
             // Wharf stops when the client at stdin has finished, even if it also serves HTTP.
             stop.cancel();
             served?;
@@ -206,13 +223,32 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
             operator.serve_admin(listener).await;
         }
     };
+    let refused = async {
+        let refused = operator.none_loads(&named).await;
+        if refused.is_some() {
+            stop.cancel();
+        }
+        refused
+    };
     let served = async {
         let (served, (), ()) = tokio::join!(pipe, web, watched);
         operator.wharf.stop().await;
         served
     };
+    // Polled first, so that the reason is not lost if the input ends at the same moment.
+    let both = async {
+        let (mut refused, mut served) = (pin!(refused), pin!(served));
+        tokio::select! {
+            biased;
+            refused = &mut refused => (refused, served.await),
+            served = &mut served => (operator.none_loads_now(&named), served),
+        }
+    };
     tokio::select! {
-        served = served => served,
+        (refused, served) = both => match refused {
+            Some(problem) => bail!(problem),
+            None => served,
+        },
         () = again.cancelled() => {
             tracing::info!("stopped by a second signal");
             operator.abandon().await;

@@ -35,6 +35,16 @@ pub enum Named {
     BuiltIn(String),
 }
 
+impl Named {
+    /// Returns the id of the plugin, which may not be a valid one.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::File(path) => path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(),
+            Self::BuiltIn(name) => name,
+        }
+    }
+}
+
 /// A positional argument of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Positional {

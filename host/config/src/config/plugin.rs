@@ -180,13 +180,13 @@ fn allows(patterns: Option<&[Pattern]>, name: &str) -> bool {
 }
 
 pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &CommandLine) -> Result<PluginConfig> {
-    let (id, source) = match named {
+    let id = named.id().to_owned();
+    let source = match named {
         Named::File(path) => {
-            let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
             check_id(&id).with_context(|| text::path(path))?;
-            (id, PluginSource::File(std::path::absolute(path)?))
+            PluginSource::File(std::path::absolute(path)?)
         }
-        Named::BuiltIn(name) => (name.clone(), PluginSource::Bytes(builtin::find(name)?)),
+        Named::BuiltIn(name) => PluginSource::Bytes(builtin::find(name)?),
     };
     let prefix = command_line.prefix.clone().unwrap_or_else(|| format!("{id}_"));
     check_prefix(&prefix).context("--prefix")?;

@@ -4,6 +4,7 @@
 
 pub mod announced;
 pub mod catalog;
+pub mod expected;
 pub mod filter;
 pub mod finder;
 pub mod inbox;

@@ -88,10 +88,15 @@ impl View {
             || self.catalog.served().iter().any(|served| served.config.id == id && sees_any(&self.filter, served))
     }
 
-    /// Whether the caller may be notified that a plugin does not load. A caller with a filter is notified only about plugins of which it
-    /// sees an entry, so never about one that was not served yet.
+    /// Whether the caller may know that a plugin is being loaded or does not load. A caller with a filter may know of plugins of which it
+    /// sees an entry, and of those that its profile and roles name.
+    pub fn may_know(&self, id: &str) -> bool {
+        self.filter.names(id) || self.sees_plugin(id)
+    }
+
+    /// Whether the caller may be notified that a plugin does not load.
     pub fn sees_failure(&self, failure: &Failure) -> bool {
-        self.filter.hides_nothing() || self.sees_plugin(&failure.subject)
+        self.may_know(&failure.subject)
     }
 
     /// Returns the encoded result of a list request.

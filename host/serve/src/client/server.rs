@@ -19,6 +19,7 @@ use wharf_protocol::{Revision, RpcError, Shown, encode::Encoder};
 use wharf_base::{
     caller_id::CallerIds,
     ledger::Ledger,
+    principal::Principal,
     quota::Quotas,
     refusals::Refusals,
     request_state::{Seal, random_key},
@@ -52,6 +53,9 @@ const INTRODUCTION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How many resource updates a slow listener may be behind before it gets an update of all its resources.
 const MAX_UPDATES_BEHIND: usize = 256;
+
+/// The maximum number of plugins that did not load that clients are told of in one text.
+const MAX_TOLD_FAILURES: usize = 4;
 
 /// The maximum number of different hints that the operator gets about one plugin.
 const MAX_HINTS_PER_PLUGIN: usize = 64;
@@ -115,6 +119,11 @@ pub struct Server {
     pub quotas: Arc<Quotas>,
     /// Tells the operator about refused connections and requests, at a limited rate.
     pub refusals: Arc<Refusals>,
+}
+
+/// Whether a caller is the user who started this process, at its stdin and stdout.
+pub fn is_operator(caller: &Caller) -> bool {
+    matches!(caller, Caller::Owner(Principal::Process))
 }
 
 fn auth(settings: &Arc<auth::AuthSettings>, config: &Config) -> anyhow::Result<Arc<Auth>> {
@@ -203,7 +212,28 @@ impl Server {
 
     /// Returns the instructions for models about all tools together.
     pub fn instructions(&self, caller: &Caller, profile: Option<&str>) -> Option<Shown> {
-        self.view(caller, profile).instructions(self.startup.face.instructions.as_deref())
+        let view = self.view(caller, profile);
+        let failed = self.failed(&view, is_operator(caller)).into_iter().map(|failed| format!("The {failed}."));
+        let mut own: Vec<String> = failed.collect();
+        let by_operator = self.startup.face.instructions.as_deref();
+        if own.is_empty() {
+            return view.instructions(by_operator);
+        }
+        // What failed comes first, since clients cut long instructions.
+        own.extend(by_operator.map(ToOwned::to_owned));
+        view.instructions(Some(&own.join("\n\n")))
+    }
+
+    /// Returns a sentence, without a full stop, for each plugin that did not load and of which the caller of the view may know.
+    /// `to_operator`: whether the caller may learn the details.
+    pub fn failed(&self, view: &View, to_operator: bool) -> Vec<String> {
+        let mut failed = self.published.failed(|id| view.may_know(id), to_operator);
+        let more = failed.len().saturating_sub(MAX_TOLD_FAILURES);
+        if more > 0 {
+            failed.truncate(MAX_TOLD_FAILURES);
+            failed.push(format!("server has {more} more plugins that did not load"));
+        }
+        failed
     }
 
     /// Waits a moment for the first load, before a client gets the instructions, which it gets only once.

@@ -90,7 +90,7 @@ fn said(panic: &(dyn Any + Send)) -> String {
 
 async fn list(ctx: &Context, list: List, params: Option<&Params>) -> Result<Encoded, RpcError> {
     let params: params::List = params::read(params)?;
-    ctx.view().await.page(list, params.cursor.as_deref(), &ctx.encoder).map(Encoded::Shared)
+    call::for_list(ctx, list).await.page(list, params.cursor.as_deref(), &ctx.encoder).map(Encoded::Shared)
 }
 
 async fn discover(ctx: &Context) -> String {

@@ -46,7 +46,7 @@ Examples:
   wharf audit show --outcome refused --since 2h   print what was refused in the last two hours (needs an audit log)
 
 Config: $XDG_CONFIG_HOME/wharf/wharf.toml (else ~/.config/wharf/wharf.toml), or -c FILE.
-Exit codes: 0 success, 1 failure, 2 error in the command line or the config.";
+Exit codes: 0 success, 1 failure, 2 error in the command line or the config, or no plugin named there loads.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {

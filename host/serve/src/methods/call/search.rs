@@ -13,6 +13,7 @@ use wharf_protocol::{
 };
 
 use super::{
+    coming,
     failed::{Failed, Said},
     refused, resource,
     result::CallResult,
@@ -114,9 +115,14 @@ async fn find(ctx: &Context, asked: &Find) -> Result<CallResult, RpcError> {
         }
     }
     let mut answer = Map::new();
+    let mut hints = Vec::new();
     if told.entries.is_empty() {
-        let all = view.count_findable();
-        answer.insert("hint".into(), format!("none of the {all} tools fits; try other words").into());
+        hints.push(format!("none of the {} tools fits; try other words", view.count_findable()));
+        hints.extend(ctx.server.failed(&view, ctx.is_operator()));
+    }
+    hints.extend(coming::still_coming(ctx, &view));
+    if !hints.is_empty() {
+        answer.insert("hint".into(), hints.join(". ").into());
     }
     answer.insert("tools".into(), told.entries.into());
     answer.insert("total".into(), total.into());
