@@ -76,9 +76,9 @@ pub struct Plugin {
     /// The prompts that are published, by the plugin's own names, with `*` at the end only. Without this key, all prompts.
     pub prompts: Option<Vec<String>>,
     /// The instances that calls run in: `"fresh"`: a new sandbox for every call; `"reused"`: one instance may serve several calls of the
-    /// same client, one after the other.
+    /// same client, one after the other. For the built-in plugin `sequentialthinking`, the default is `"reused"`.
     ///
-    /// Default: `"fresh"`; for the built-in plugin `sequentialthinking`, `"reused"`
+    /// Default: `"fresh"`
     pub instances: Option<String>,
     /// A text for the model, instead of the plugin's own instructions; at most 2 KiB; `""` = none.
     pub instructions: Option<String>,
