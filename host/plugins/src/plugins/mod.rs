@@ -15,6 +15,5 @@ pub mod published;
 pub mod served;
 pub mod snapshot;
 pub mod status;
-mod synonyms;
 pub mod view;
 pub mod watcher;
