@@ -24,21 +24,20 @@ const VERBS: &[(Action, &str)] = &[
     (
         Action::Read,
         "get read show list find search look view see describe fetch retrieve check query count inspect display explain lookup browse \
-         analyze tell know learn watch recall who",
+         analyze know learn watch recall who compare diff monitor summarize preview audit verify validate trace measure print",
     ),
     (
         Action::Create,
-        "create add make new insert append generate draw publish upload remember memorize note record write",
+        "create add make new insert append generate draw publish upload remember memorize note record write copy duplicate clone fork \
+         import",
     ),
     (
         Action::Change,
-        "update edit change modify rename move replace patch reorder overwrite merge format set apply highlight protect assign archive",
+        "update edit change modify rename move replace patch reorder overwrite merge format set apply highlight protect archive fix \
+         correct mark complete resolve close reopen sort customize configure enable disable reset revert restore undo resize",
     ),
     (Action::Delete, "delete remove erase drop clear trash forget unset purge"),
-    (
-        Action::Operate,
-        "click press type fill drag hover send reply run execute start stop resize submit wait",
-    ),
+    (Action::Operate, "click press type fill drag hover send reply submit wait navigate go emulate"),
 ];
 /// The first word of a question.
 const QUESTIONS: &str = "what which who when where why how whose is are was were does did has have";

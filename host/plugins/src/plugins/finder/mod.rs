@@ -124,7 +124,7 @@ const B: f32 = 0.4;
 /// How much the score grows for a tool whose name and first sentence are covered completely.
 const COVERAGE_WEIGHT: f32 = 3.0;
 /// What is left of the score of a tool that does something of another kind than the query asks for.
-const OTHER_ACTION: f32 = 0.8;
+const OTHER_ACTION: f32 = 0.7;
 /// How much a tool counts that has only another word for a concept, when it is decided how rare the concept is.
 const OTHER_WORD_COUNT: f32 = 0.5;
 /// The weight of a word that only shares its beginning with a word of the query, and how long a shared beginning must be.

@@ -90,6 +90,7 @@ pub const PHRASES: &[(&str, &str)] = &[
     ("check in", "commit"),
     ("not committed", "uncommitted unstaged status changes"),
     ("get out", "leave exit"),
+    ("working copy", "working tree directory status"),
     ("go back", "back revert previous"),
     ("go to", "navigate open"),
     ("log out", "logout"),

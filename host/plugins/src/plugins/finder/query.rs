@@ -15,7 +15,7 @@ use super::{
 /// The weight of a synonym of a word of the query.
 const SYNONYM_WEIGHT: f32 = 0.6;
 /// The weight of a word that a phrase stands for.
-const PHRASE_WEIGHT: f32 = 0.7;
+const PHRASE_WEIGHT: f32 = 0.85;
 /// The weights of the words for what a value names: of the first one, and of the others.
 const VALUE_WEIGHTS: [f32; 2] = [1.0, 0.7];
 /// The maximum number of words of a query that are read, repeated ones included.

@@ -132,6 +132,8 @@ pub const GROUPS: &[&str] = &[
     "dropdown option select menu",
     "popup dialog alert prompt",
     // How people say it, and how tools do.
+    "create write make produce",
+    "mistake error typo spelling bug",
     "open read view",
     "add save store record put write",
     "schema structure column field",
