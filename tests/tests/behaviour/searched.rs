@@ -218,7 +218,10 @@ async fn the_best_matches_are_found_whatever_plugin_they_come_from() {
     });
     let given = |id: &str, tools: Vec<Value>| {
         let tools = json!(tools).to_string();
-        format!("[plugins.{id}]\npath = {:?}\nconfig = {{ mode = \"listed\", tools = {tools:?} }}\n", e2e::plugin("badlist"))
+        format!(
+            "[plugins.{id}]\npath = {:?}\nconfig = {{ mode = \"listed\", tools = {tools:?} }}\n",
+            e2e::plugin("badlist")
+        )
     };
     let apples = [vec![old], tools("apple")].concat();
     folder.config(&format!("{}{}", given("one", apples), given("two", tools("pear"))));

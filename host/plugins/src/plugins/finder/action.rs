@@ -75,7 +75,8 @@ impl Action {
     fn of_verb(stem: &str) -> Option<Self> {
         static ALL: LazyLock<HashMap<String, Action>> = LazyLock::new(|| {
             let stems = Stems::new();
-            let verbs = VERBS.iter().flat_map(|(action, verbs)| verbs.split_whitespace().map(move |verb| (verb, *action)));
+            let verbs =
+                VERBS.iter().flat_map(|(action, verbs)| verbs.split_whitespace().map(move |verb| (verb, *action)));
             verbs.filter_map(|(verb, action)| Some((stems.stem(verb)?, action))).collect()
         });
         ALL.get(stem).copied()

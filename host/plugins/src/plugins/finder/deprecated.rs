@@ -20,7 +20,8 @@ const MAX_SUBJECT_WORDS: usize = 3;
 pub fn is_deprecated(tool: &Tool) -> bool {
     let meta = tool.more.get("_meta").and_then(Value::as_object);
     let members = tool.annotations.iter().chain(meta).flatten();
-    let mut marks = members.filter(|(key, _)| key.rsplit(['/', '.']).next().is_some_and(|last| last.eq_ignore_ascii_case(MARK)));
+    let mut marks =
+        members.filter(|(key, _)| key.rsplit(['/', '.']).next().is_some_and(|last| last.eq_ignore_ascii_case(MARK)));
     let is_set = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
     marks.any(|(_, value)| is_set(value))
         || tool.title.as_deref().is_some_and(|title| says_so(title, &tool.name))
@@ -121,7 +122,11 @@ mod tests {
             assert_eq!(with(&|tool| tool.annotations = members.as_object().cloned()), expected, "{members}");
             let more = json!({ "_meta": members });
             let more = more.as_object().cloned().unwrap_or_default();
-            assert_eq!(with(&|tool| tool.more = wharf_protocol::Shown::members(more.clone()).unwrap()), expected, "{members}");
+            assert_eq!(
+                with(&|tool| tool.more = wharf_protocol::Shown::members(more.clone()).unwrap()),
+                expected,
+                "{members}"
+            );
         }
     }
 

@@ -244,11 +244,12 @@ impl Finder {
         number
     }
 
-    /// Returns the names of the tools that match at least one word of the query, best match first, and deprecated tools last. Considers only
-    /// tools for which `sees` returns true.
+    /// Returns the names of the tools that match at least one word of the query, best match first, and deprecated tools last. Considers
+    /// only tools for which `sees` returns true.
     pub fn find(&self, query: &str, sees: impl Fn(&str) -> bool) -> Vec<&str> {
         let sight = self.sight(sees);
-        let query = Query::read(query, &self.stems, |stem| self.words.get(stem).is_some_and(|word| self.has(*word, &sight)));
+        let query =
+            Query::read(query, &self.stems, |stem| self.words.get(stem).is_some_and(|word| self.has(*word, &sight)));
         let mut scores: HashMap<usize, f32> = HashMap::new();
         // How well the query covers each word.
         let mut covered: HashMap<usize, f32> = HashMap::new();
@@ -311,8 +312,8 @@ impl Finder {
         self.seen(word, sight).count() as f32
     }
 
-    /// Returns the score of each visible tool that has a word for a concept. `words`: these words. `has_own`: whether the concept is a word of
-    /// the query, which has the full weight, and not a phrase or a value.
+    /// Returns the score of each visible tool that has a word for a concept. `words`: these words. `has_own`: whether the concept is a word
+    /// of the query, which has the full weight, and not a phrase or a value.
     #[expect(clippy::cast_precision_loss, reason = "there are far fewer tools than a f32 can count")]
     fn matches(&self, words: &[(usize, f32)], has_own: bool, sight: &Sight) -> HashMap<usize, f32> {
         let mut best: HashMap<usize, f32> = HashMap::new();

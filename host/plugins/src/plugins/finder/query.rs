@@ -55,13 +55,13 @@ impl Query {
             concepts.extend(phrase(rest).map(|words| stand_in(stems, words, [PHRASE_WEIGHT; 2])));
             match token {
                 Token::Value(words) => concepts.push(stand_in(stems, words, VALUE_WEIGHTS)),
-                Token::Word(word) => concepts.extend(
-                    stems.searched(word).filter(|stem| had.insert(stem.clone())).map(|stem| {
+                Token::Word(word) => {
+                    concepts.extend(stems.searched(word).filter(|stem| had.insert(stem.clone())).map(|stem| {
                         let others = synonyms().get(&stem).into_iter().flatten();
                         let others = others.map(|other| (other.clone(), SYNONYM_WEIGHT)).collect();
                         Concept { word: Some(stem), others }
-                    }),
-                ),
+                    }))
+                }
             }
         }
         concepts.truncate(MAX_CONCEPTS);
@@ -123,7 +123,8 @@ fn value(token: &str) -> Option<&'static str> {
             return Some(words);
         }
     }
-    let is_path = ["/", "~/", "./", "../"].iter().any(|start| token.strip_prefix(start).is_some_and(|rest| !rest.is_empty()));
+    let is_path =
+        ["/", "~/", "./", "../"].iter().any(|start| token.strip_prefix(start).is_some_and(|rest| !rest.is_empty()));
     is_path.then_some(PATH)
 }
 
@@ -161,7 +162,10 @@ mod tests {
         assert_eq!(of("Please read the files of GitHub"), [word("read"), word("file"), word("github")]);
         assert_eq!(of("createIssue, create issue"), [word("creat"), word("issu")], "each once");
         assert_eq!(of("it and of"), []);
-        assert_eq!(concepts("how big is it"), [(None, vec!["size".into()]), (word("big"), concepts("big")[0].1.clone())]);
+        assert_eq!(
+            concepts("how big is it"),
+            [(None, vec!["size".into()]), (word("big"), concepts("big")[0].1.clone())]
+        );
         for (text, first) in [
             ("\"notes.txt\"", "file"),
             ("src/main.rs", "file"),

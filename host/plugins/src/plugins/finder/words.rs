@@ -87,20 +87,19 @@ pub fn first_sentence(text: &str) -> (&str, &str) {
 const STOP_WORDS: &[&str] = &[
     // Articles, conjunctions, prepositions.
     "a", "an", "the", "and", "or", "but", "nor", "so", "as", "at", "by", "for", "from", "in", "into", "of", "off", "on",
-    "onto", "out", "over", "per", "than", "then", "to", "too", "under", "up", "upon", "via", "with", "without", "within",
-    "about", "since", "until", "while", "because", "during", "through", "before", "after", "if", "whether",
+    "onto", "out", "over", "per", "than", "then", "to", "too", "under", "up", "upon", "via", "with", "without",
+    "within", "about", "since", "until", "while", "because", "during", "through", "before", "after", "if", "whether",
     // Pronouns and other words in their place.
-    "i", "me", "my", "mine", "myself", "we", "us", "our", "ours", "you", "your", "yours", "he", "him", "his", "she", "her",
-    "hers", "it", "its", "they", "them", "their", "theirs", "this", "that", "these", "those", "there", "here", "what",
-    "which", "how", "why", "whose", "each", "every", "some", "any", "one", "two", "three", "once", "other", "another",
-    "same", "own", "such", "most", "more", "much", "many",
-    // Auxiliary verbs, and what an apostrophe leaves of them.
+    "i", "me", "my", "mine", "myself", "we", "us", "our", "ours", "you", "your", "yours", "he", "him", "his", "she",
+    "her", "hers", "it", "its", "they", "them", "their", "theirs", "this", "that", "these", "those", "there", "here",
+    "what", "which", "how", "why", "whose", "each", "every", "some", "any", "one", "two", "three", "once", "other",
+    "another", "same", "own", "such", "most", "more", "much", "many",
+    // Auxiliary verbs, what an apostrophe leaves of them, and how a wish is put.
     "am", "is", "are", "was", "were", "be", "been", "being", "do", "does", "did", "done", "doing", "has", "have", "had",
-    "having", "can", "could", "may", "might", "must", "shall", "should", "will", "would", "s", "t", "re", "ve", "ll", "d",
-    "m", "don", "doesn", "didn", "isn", "aren", "wasn", "won",
-    // How a wish is put.
-    "please", "want", "wants", "wanted", "need", "needs", "needed", "like", "let", "lets", "give", "gives", "use", "used",
-    "using", "tool", "tools", "just", "again", "also", "already", "only", "very", "really", "still", "yet", "ever",
+    "having", "can", "could", "may", "might", "must", "shall", "should", "will", "would", "s", "t", "re", "ve", "ll",
+    "d", "m", "don", "doesn", "didn", "isn", "aren", "wasn", "won", "please", "want", "wants", "wanted", "need",
+    "needs", "needed", "like", "let", "lets", "give", "gives", "use", "used", "using", "tool", "tools", "just",
+    "again", "also", "already", "only", "very", "really", "still", "yet", "ever",
 ];
 
 #[cfg(test)]
