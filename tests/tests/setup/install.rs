@@ -114,6 +114,28 @@ async fn folders_are_named_or_come_from_clients_that_have_them() {
     assert!(stderr(&output).contains("Codex does not expand variables"), "{}", stderr(&output));
 }
 
+/// A client that does not list again is offered the search, and finds what it asks for there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_hear_of_changes_is_offered_the_search() {
+    for (client, hears) in [("claude-code", true), ("codex", false)] {
+        let folder = Folder::new();
+        folder.write("home/docs/a.txt", "hello");
+        let install = ["install", client, "--builtin", "files", "home/docs"];
+        let said = stdout(&folder.run(&install, &[]).await);
+        assert_eq!(said.contains("--profile search"), !hears, "{client}: {said}");
+    }
+    let folder = Folder::new();
+    folder.write("home/docs/a.txt", "hello");
+    let install = ["install", "codex", "--profile", "search", "--builtin", "files", "home/docs"];
+    let output = folder.run(&install, &[]).await;
+    assert!(output.status.success() && !stdout(&output).contains("note:"), "{output:?}");
+    let mut pipe = start(&folder, &named("codex", &folder.join("home/.codex/config.toml")));
+    pipe.legacy("2025-06-18", json!({})).await;
+    let found = pipe.call("find_tools", json!({ "query": "read a file" })).await;
+    assert_eq!(found["structuredContent"]["tools"][0]["name"], "files_read_text_file", "{found}");
+    pipe.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_config_that_is_there_keeps_its_links_its_mode_and_all_else() {
     let folder = Folder::new();

@@ -72,6 +72,9 @@ pub(super) async fn run(command: Install) -> Result<ExitCode> {
     if let Some(odd) = short_lived(&server.command) {
         print(&format!("note: {} {odd}; install wharf permanently, and run this again", server.command))?;
     }
+    if let Some(remedy) = client.remedy().filter(|_| !is_raw && command.run.profile.is_none()) {
+        print(&format!("note: {remedy}"))?;
+    }
     print(&format!("next: {}", client.next_step))?;
     Ok(ExitCode::SUCCESS)
 }

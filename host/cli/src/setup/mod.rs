@@ -7,6 +7,7 @@ pub mod clients;
 mod edits;
 pub mod form;
 pub mod format;
+mod hearing;
 mod json;
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,5 @@ pub mod published;
 pub mod served;
 pub mod snapshot;
 pub mod status;
-mod synonyms;
 pub mod view;
 pub mod watcher;
