@@ -4,7 +4,8 @@
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 
-use super::source::Component;
+use super::{defaults, source::Component};
+use crate::access::grants::env::RawEnv;
 
 /// The names of all built-in plugins.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -24,9 +25,34 @@ pub fn find(name: &str) -> Result<Component> {
     Ok(Component::built_in(name, Bytes::from(component)))
 }
 
+/// The environment variables that a built-in plugin sees if it is named on the command line, where variables cannot be granted.
+pub fn env(name: &str) -> Vec<RawEnv> {
+    match name {
+        // For paths that begin with `~`.
+        "files" => vec![RawEnv::Variable("HOME".to_owned())],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the maximum size of a result of a built-in plugin that has no limit of its own. `general`: that of `[limits]`.
+pub fn output_bytes(name: &str, general: usize) -> usize {
+    match name {
+        // Another general limit was set by the operator.
+        "files" if general == defaults::OUTPUT_KIB << 10 => defaults::FILES_OUTPUT_KIB << 10,
+        _ => general,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_may_send_pictures_unless_the_operator_says_otherwise() {
+        assert_eq!(output_bytes("files", 4 << 20), 16 << 20);
+        assert_eq!(output_bytes("files", 1 << 20), 1 << 20);
+        assert_eq!(output_bytes("git", 4 << 20), 4 << 20);
+    }
 
     #[test]
     fn all_that_are_there_are_whole_and_others_are_named() {

@@ -172,19 +172,23 @@ fn allows(patterns: Option<&[Pattern]>, name: &str) -> bool {
 }
 
 pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &CommandLine) -> Result<PluginConfig> {
-    let (id, source) = match named {
+    let mut call = limits.call.clone();
+    let (id, source, env) = match named {
         Named::File(path) => {
             let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
             check_id(&id).with_context(|| text::path(path))?;
-            (id, PluginSource::File(std::path::absolute(path)?))
+            (id, PluginSource::File(std::path::absolute(path)?), Vec::new())
         }
-        Named::BuiltIn(name) => (name.clone(), PluginSource::Bytes(builtin::find(name)?)),
+        Named::BuiltIn(name) => {
+            call.output_bytes = builtin::output_bytes(name, call.output_bytes);
+            (name.clone(), PluginSource::Bytes(builtin::find(name)?), builtin::env(name))
+        }
     };
     let prefix = command_line.prefix.clone().unwrap_or_else(|| format!("{id}_"));
     check_prefix(&prefix).context("--prefix")?;
     let http = command_line.allow_http.iter().map(rule::RawRule::url).collect();
     let grants =
-        Grants::parse(RawGrants { http, ..RawGrants::default() }, &|path| Ok(path.into())).context("--allow")?;
+        Grants::parse(RawGrants { http, env, ..RawGrants::default() }, &|path| Ok(path.into())).context("--allow")?;
     Ok(PluginConfig {
         prefix,
         adapter: Arc::new(adapter::on_command_line(&id)),
@@ -197,7 +201,7 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
         instructions: None,
         settings: Settings::default(),
         reuse: false,
-        limits: limits.call.clone(),
+        limits: call,
         calls: None,
         tasks: limits.tasks(),
         grants: Grants { roots: roots::Grant(command_line.allow_roots), ..grants },
@@ -213,7 +217,10 @@ pub fn resolve(
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
 ) -> Result<PluginConfig> {
     check_id(id)?;
-    let limits = limits.with(&raw.limits)?;
+    let mut limits = limits.with(&raw.limits)?;
+    if let (Some(name), None) = (&raw.builtin, raw.limits.output_kib) {
+        limits.call.output_bytes = builtin::output_bytes(name, limits.call.output_bytes);
+    }
     let of_calls = calls([raw.limits.calls_per_minute, raw.limits.calls_per_hour, raw.limits.calls_per_day, None])?;
     let tasks = limits.tasks();
     let reuse = match raw.instances.as_deref() {
