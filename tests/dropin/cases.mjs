@@ -59,12 +59,14 @@ export function cases({ P, Q }) {
     ...['dir//one.rs', '*/', '**/', '**/**', 'd*/s*/*', '*a*t*', 'sp ace.txt', '*😀*', 'nö??.txt', '[[:alpha:]]*.txt', '[', '{1..3}', '{a,', 'link-*'],
     ...['*.TXT', '**/*.test.js', 'dir/{one,two}.{rs,js}', 'dir/{sub/,}*.rs', '{dir,node_modules}/**/*.js', '\\*', '!bang.txt', '\\!bang.txt'],
   ];
+  // Whether the globs fit is compared on all there is; a few other cases leave out what is ignored.
+  const includeIgnored = true;
   for (const pattern of globs) {
-    ask('search_files', { path: r, pattern });
-    ask('search_files', { path: `${r}/dir`, pattern });
-    ask('search_files', { path: r, pattern: '**/*', excludePatterns: [pattern] });
-    ask('directory_tree', { path: r, excludePatterns: [pattern] });
-    ask('directory_tree', { path: `${r}/dir`, excludePatterns: [pattern, '*.js'] });
+    ask('search_files', { path: r, pattern, includeIgnored });
+    ask('search_files', { path: `${r}/dir`, pattern, includeIgnored });
+    ask('search_files', { path: r, pattern: '**/*', excludePatterns: [pattern], includeIgnored });
+    ask('directory_tree', { path: r, excludePatterns: [pattern], includeIgnored });
+    ask('directory_tree', { path: `${r}/dir`, excludePatterns: [pattern, '*.js'], includeIgnored });
   }
   for (const path of [`${r}/dir`, `${r}/a.txt`, `${r}/nothing`, `${r}/link-dir`, '/etc', 'r']) {
     ask('search_files', { path, pattern: '**/*.rs' });

@@ -50,8 +50,12 @@ export async function lists(name, theirs, ours, intended, complain) {
   if (more.length > 0) complain(`${name}: more tools: ${more.map((tool) => tool.name).join(', ')}`);
 }
 
-/** Errors may have other words, and an answer may be given the form in which it is compared. */
-function verdict(one, other, form) {
+/**
+ * Errors may have other words, and an answer may be given the form in which it is compared. `once`: ours sends its text once, and not a
+ * second time as structured content.
+ */
+function verdict(one, other, form, once) {
+  if (once) one = { ...one, result: { ...one.result, structuredContent: undefined } };
   const all = ({ result, left }) => ({ isError: result.isError === true, content: result.content, structured: result.structuredContent, left });
   if (same(all(one), all(other))) return 'identical';
   const brief = (told) => {
@@ -65,12 +69,12 @@ function verdict(one, other, form) {
  * Compares what two servers said to each of the calls that were `asked`: `theirs` and `ours` have a `result` each, and what was `left`.
  * Complains of what differs and is not intended, and of what is intended and does not differ.
  */
-export function judge(name, asked, theirs, ours, { intended, complain, show = 20, form = (_, text) => text, every = 1 }) {
+export function judge(name, asked, theirs, ours, { intended, complain, show = 20, form = (_, text) => text, every = 1, once = false }) {
   const count = { identical: 0, equivalent: 0, different: 0 };
   const used = new Map(intended.map(({ id }) => [id, 0]));
   let shown = 0;
   asked.forEach((one, at) => {
-    const reached = verdict(theirs[at], ours[at], (text) => form(one, text));
+    const reached = verdict(theirs[at], ours[at], (text) => form(one, text), once);
     count[reached] += 1;
     if (reached !== 'different') return;
     const reason = intended.find(({ applies }) => applies(one, theirs[at], ours[at]));
@@ -91,6 +95,13 @@ export function judge(name, asked, theirs, ours, { intended, complain, show = 20
   }
   if (alike < AT_LEAST) complain(`${name}: less than ${AT_LEAST * 100} of 100 are alike`);
 }
+
+/** A difference that is intended in all plugins. */
+export const UNKNOWN = {
+  id: 'unknown arguments',
+  reason: 'an argument that the tool does not have is an error: the reference server ignores it',
+  applies: (_, __, ours) => ours.result.isError && JSON.stringify(ours.result.content).includes('there is no argument'),
+};
 
 /** Numbers that look random and are the same in every run. */
 export function random(seed) {

@@ -33,7 +33,10 @@ pub fn nearest<'a>(known: impl Iterator<Item = &'a str>, unknown: &str) -> Optio
     // Styles of writing names, such as `max_results` and `maxResults`, do not count as differences.
     let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
     let distances = known.map(|name| (strsim::damerau_levenshtein(&plain(name), &plain(unknown)), name));
-    distances.filter(|(distance, _)| *distance <= MAX_DISTANCE).min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+    distances
+        .filter(|(distance, _)| *distance <= MAX_DISTANCE)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
 }
 
 fn explain(message: &str) -> String {

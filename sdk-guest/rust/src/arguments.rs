@@ -125,7 +125,10 @@ fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         return None;
     }
     let distances = known.iter().map(|other| (distance(&plain(name), &plain(other)), *other));
-    distances.filter(|(distance, _)| *distance <= MAX_DISTANCE).min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+    distances
+        .filter(|(distance, _)| *distance <= MAX_DISTANCE)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
 }
 
 /// Returns a name in a form in which different styles, such as `max_results` and `maxResults`, are equal.
@@ -184,7 +187,10 @@ mod tests {
             let said = said(&format!(r#"{{"path":"x","{name}":1}}"#));
             assert_eq!(said, format!("there is no argument `{name}`; did you mean `maxResults`?"));
         }
-        assert_eq!(said(r#"{"path":"x","verbose":1}"#), "there is no argument `verbose`; the arguments are path, dir, maxResults, inner");
+        assert_eq!(
+            said(r#"{"path":"x","verbose":1}"#),
+            "there is no argument `verbose`; the arguments are path, dir, maxResults, inner"
+        );
         assert!(said(&format!(r#"{{"{}":1}}"#, "x".repeat(1000))).len() < 200);
         assert_eq!(said("{}"), "missing field `path`");
         assert_eq!(said(r#"{"path":1}"#), "invalid type: integer `1`, expected a string");
@@ -197,7 +203,10 @@ mod tests {
         assert_eq!(found, Search { path: "x".into(), max_results: Some(2), inner: Some(Inner { a: 1 }) });
         let open = parse::<Open>(r#"{"path":"x","more":2}"#).unwrap();
         assert_eq!((open.path.as_str(), open.rest.get("more")), ("x", Some(&2)));
-        assert_eq!(parse::<serde_json::Value>(r#"{"a":[1,"b",null]}"#).unwrap(), serde_json::json!({ "a": [1, "b", null] }));
+        assert_eq!(
+            parse::<serde_json::Value>(r#"{"a":[1,"b",null]}"#).unwrap(),
+            serde_json::json!({ "a": [1, "b", null] })
+        );
         assert_eq!(parse::<Option<u32>>("null"), Ok(None));
     }
 }
