@@ -14,7 +14,9 @@ const blocks = ({ isError, content }) => ({ isError: isError === true, content: 
 function form(tool, answer) {
   const { isError, content } = blocks(answer);
   const shape = FORMS[tool] ?? ((text) => text);
-  return { isError, texts: isError ? undefined : content.map((block) => shape(block.text ?? JSON.stringify(block))) };
+  // Notes are blocks of their own behind the text.
+  const told = content.filter((block, at) => at === 0 || !block.text?.startsWith('['));
+  return { isError, texts: isError ? undefined : told.map((block) => shape(block.text ?? JSON.stringify(block))) };
 }
 
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);

@@ -61,7 +61,7 @@ pub fn decode(path: &Path, bytes: Vec<u8>) -> Result<Said> {
             let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
             let count = text.matches(char::REPLACEMENT_CHARACTER).count();
             let note = format!(
-                "This is not UTF-8: U+FFFD stands here for other bytes, {count} times. It may be Latin-1 or another encoding of that kind."
+                "This is not UTF-8: U+FFFD stands here for other bytes ({count}). It may be Latin-1 or another encoding of that kind."
             );
             Said { text, notes: vec![note] }
         }

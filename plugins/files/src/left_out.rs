@@ -44,8 +44,10 @@ impl Several {
     }
 
     fn names(&self) -> String {
-        let more = if self.count > self.first.len() { ", …" } else { "" };
-        format!("{}{more}", self.first.join(", "))
+        match self.count - self.first.len() {
+            0 => self.first.join(", "),
+            more => format!("{}, and {more} more", self.first.join(", ")),
+        }
     }
 }
 
@@ -89,18 +91,17 @@ impl LeftOut {
             notes.push(format!("Left out: {}. With includeIgnored they are here too.", ignored.join(", ")));
         }
         if self.unreadable.count > 0 {
-            notes.push(format!("{} could not be read: {}", self.unreadable.count, self.unreadable.names()));
+            notes.push(format!("Could not be read: {}", self.unreadable.names()));
         }
         if self.large.count > 0 {
-            let mib = MAX_FILE_BYTES >> 20;
-            notes.push(format!("{} larger than {mib} MiB were not searched: {}", self.large.count, self.large.names()));
+            notes.push(format!("Not searched, because of more than {} MiB: {}", MAX_FILE_BYTES >> 20, self.large.names()));
         }
         if self.binary > 0 {
-            notes.push(format!("{} that are not text were not searched", self.binary));
+            notes.push(format!("Not searched, because they are not text: {}", self.binary));
         }
         if self.odd > 0 {
             notes.push(format!(
-                "{} with a name that is not UTF-8, in which U+FFFD stands for the other bytes. This server cannot open them; rename them first.",
+                "Names that are not UTF-8: {}. U+FFFD stands in them for other bytes, and this server cannot open these files; rename them.",
                 self.odd
             ));
         }
