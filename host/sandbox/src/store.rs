@@ -285,8 +285,10 @@ impl preopens::Host for State {
         }
         let mut open = Vec::with_capacity(self.directories.len());
         for directory in &self.directories {
-            let descriptor = self.table.push(Descriptor::Dir(directory.handle.clone()))?;
-            open.push((descriptor, directory.guest_path.clone()));
+            for path in std::iter::once(&directory.guest_path).chain(&directory.real_path) {
+                let descriptor = self.table.push(Descriptor::Dir(directory.handle.clone()))?;
+                open.push((descriptor, path.clone()));
+            }
         }
         // The paths in a command's arguments may be relative, as in a shell.
         if let Some(first) = self.directories.first().filter(|_| self.output.is_some()) {

@@ -108,12 +108,14 @@ impl Graph {
         Ok(())
     }
 
-    /// Returns the lines of the file: entities, relations, and other lines. Each has an end, so that other programs can append theirs.
+    /// Returns the text of the file: entities, relations, and other lines. It ends with a line ending, so that other programs can append
+    /// lines.
     pub fn write(&self) -> Result<String> {
         let entities = self.entities.iter().map(|kept| kept.line("entity"));
         let relations = self.relations.iter().map(|kept| kept.line("relation"));
         let others = self.others.iter().map(|line| Ok(line.clone()));
-        entities.chain(relations).chain(others).map(|line| line.map(|line| line + "\n")).collect()
+        let ended = |line: Result<String>| line.map(|line| line + "\n");
+        entities.chain(relations).chain(others).map(ended).collect()
     }
 
     /// Adds the entities whose names do not exist yet, and returns those.

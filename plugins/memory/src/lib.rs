@@ -1,6 +1,5 @@
 //! A memory for a model: a graph of entities and relations in a file. Names, arguments and answers are those of the reference memory
-//! server, so that prompts, settings and files written for it keep working. Answers are JSON as text; there is no structured content, since it
-//! would say the same again.
+//! server, so that prompts, settings and files written for it keep working.
 
 #![expect(clippy::disallowed_methods, reason = "this plugin works on a file; the sandbox limits which")]
 
@@ -29,7 +28,7 @@ wants! {
 
 const PLACE: Place = Place { plugin: "memory", what: "the memory", setting: "file", name: "memory.jsonl" };
 const URI: &str = "memory://knowledge-graph";
-/// The maximum length of an answer in bytes, within the default limit of 4 MiB.
+/// The maximum length of an answer in bytes. It must stay within the default limit of 4 MiB.
 const MAX_BYTES: usize = (4 << 20) - (64 << 10);
 
 /// The plugin's table in the operator's config file.
@@ -83,7 +82,7 @@ arguments! {
     }
 }
 
-/// The observations that were added to an entity.
+/// What was added to an entity.
 #[derive(Serialize)]
 #[serde(crate = "serde", rename_all = "camelCase")]
 struct Observed {
@@ -91,7 +90,8 @@ struct Observed {
     added_observations: Vec<String>,
 }
 
-/// Returns an answer as the reference server writes it.
+/// Returns an answer as the reference server gives it as text. It is not sent a second time as structured content: some clients would then
+/// show a model only that.
 fn told(answer: &impl Serialize) -> Result<String> {
     let text = serde_json::to_string_pretty(answer)?;
     if text.len() > MAX_BYTES {
@@ -106,7 +106,7 @@ fn file() -> Result<PathBuf> {
     let config: Config = serde_json::from_str(&host::config())
         .map_err(|error| Error::failed(format!("the config of the plugin memory is wrong: {error}")))?;
     let given = config.file.or_else(|| std::env::var("MEMORY_FILE_PATH").ok()).filter(|path| !path.is_empty());
-    PLACE.file(given.as_deref(), &host::directories())
+    kept::target(&PLACE.file(given.as_deref(), &host::directories())?)
 }
 
 fn read() -> Result<Graph> {
@@ -136,13 +136,15 @@ impl Memory {
     /// Create multiple new entities in the knowledge graph
     #[tool(title = "Create Entities", read_only = false, destructive = false, idempotent = false, open_world = false)]
     fn create_entities(args: CreateEntities) -> Result<String> {
-        told(&change(|graph| Ok(graph.create_entities(args.entities)))?)
+        let entities = change(|graph| Ok(graph.create_entities(args.entities)))?;
+        told(&entities)
     }
 
     /// Create multiple new relations between entities in the knowledge graph. Relations should be in active voice
     #[tool(title = "Create Relations", read_only = false, destructive = false, idempotent = false, open_world = false)]
     fn create_relations(args: CreateRelations) -> Result<String> {
-        told(&change(|graph| Ok(graph.create_relations(args.relations)))?)
+        let relations = change(|graph| Ok(graph.create_relations(args.relations)))?;
+        told(&relations)
     }
 
     /// Add new observations to existing entities in the knowledge graph

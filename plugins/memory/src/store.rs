@@ -2,12 +2,7 @@
 //!
 //! A change reads, modifies and writes the whole file, so only one call may do that at a time.
 
-use std::{
-    fs,
-    io::ErrorKind,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fs, io::ErrorKind, path::Path, time::Duration};
 
 use kept::{Lock, Patience, at};
 use wharf_sdk::{Error, Result};
@@ -16,22 +11,6 @@ use crate::graph::Graph;
 
 pub const PATIENCE: Patience =
     Patience { held: Duration::from_secs(3), stale: Duration::from_secs(6), waited: Duration::from_secs(20) };
-
-/// The most links that are followed to the file.
-const MAX_LINKS: usize = 16;
-
-/// Returns the file that a path leads to. It is replaced itself, so that links to it stay.
-fn real(path: &Path) -> Result<PathBuf> {
-    let mut file = path.to_path_buf();
-    for _ in 0..MAX_LINKS {
-        if !file.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
-            return Ok(file);
-        }
-        let target = fs::read_link(&file).map_err(|error| at(&file, &error))?;
-        file = file.parent().unwrap_or(Path::new("/")).join(target);
-    }
-    Err(Error::failed(format!("{}: it leads through more than {MAX_LINKS} links", path.display())))
-}
 
 /// Reads the graph, which is empty as long as the file does not exist.
 pub fn read(file: &Path) -> Result<Graph> {
@@ -53,9 +32,8 @@ pub fn read(file: &Path) -> Result<Graph> {
 
 /// Changes the graph under the lock. The file is written only if the graph differs afterwards; returns whether it was.
 pub fn change<T>(file: &Path, patience: Patience, change: impl FnOnce(&mut Graph) -> Result<T>) -> Result<(T, bool)> {
-    let file = real(file)?;
-    let lock = Lock::take(&file, patience)?;
-    let old = read(&file)?;
+    let lock = Lock::take(file, patience)?;
+    let old = read(file)?;
     let mut new = old.clone();
     let done = change(&mut new)?;
     let changed = new != old;
@@ -125,19 +103,23 @@ mod tests {
     }
 
     #[test]
-    fn links_to_the_file_stay() {
+    fn a_file_behind_a_link_is_changed_and_others_can_append_to_it() {
         let folder = TempDir::new().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::create_dir(at("below")).unwrap();
-        std::os::unix::fs::symlink("below/real.jsonl", at("link")).unwrap();
-        std::os::unix::fs::symlink("link", at("memory.jsonl")).unwrap();
-        for name in ["a", "b"] {
-            add(&at("memory.jsonl"), name.into()).unwrap();
-        }
-        assert_eq!(read(&at("below/real.jsonl")).unwrap().whole().entities.len(), 2);
-        assert!(at("memory.jsonl").is_symlink() && at("link").is_symlink());
-        std::os::unix::fs::symlink("round", at("round")).unwrap();
-        assert!(matches!(add(&at("round"), "c".into()), Err(Error::Failed(why)) if why.contains("links")));
+        let (file, link) = (folder.path().join("real"), folder.path().join("link"));
+        std::os::unix::fs::symlink("real", folder.path().join("between")).unwrap();
+        std::os::unix::fs::symlink("between", &link).unwrap();
+        let target = kept::target(&link).unwrap();
+        assert_eq!(target, file);
+        add(&target, "a".into()).unwrap();
+        let line = "{\"type\":\"entity\",\"name\":\"b\",\"entityType\":\"t\",\"observations\":[]}";
+        fs::write(&file, fs::read_to_string(&file).unwrap() + line).unwrap();
+        add(&kept::target(&link).unwrap(), "c".into()).unwrap();
+        assert_eq!(read(&link).unwrap().whole().entities.len(), 3);
+        assert!(link.is_symlink());
+        let round = folder.path().join("round");
+        std::os::unix::fs::symlink("round", &round).unwrap();
+        let Err(Error::Failed(why)) = kept::target(&round) else { panic!("it leads nowhere") };
+        assert!(why.contains("lead round in a circle"), "{why}");
     }
 
     #[test]

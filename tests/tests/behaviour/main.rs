@@ -22,6 +22,7 @@ mod conformance_doc;
 mod eras;
 mod eras_streams;
 mod files;
+mod files_unusual;
 mod headers_modern;
 mod hostile_lists;
 mod http_guard;

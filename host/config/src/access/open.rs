@@ -70,6 +70,8 @@ pub enum Now {
 #[derive(Debug, Clone)]
 pub struct OpenDirectory {
     pub shown: String,
+    /// The canonical path, if `shown` leads to the directory through a symlink. Plugins can use both.
+    pub real: Option<String>,
     pub canonical: PathBuf,
     pub id: FileId,
     pub handle: Arc<File>,
@@ -219,7 +221,10 @@ impl OpenRoot {
             }
         }
         let Current { canonical, id, handle } = current.clone();
-        Now::There(OpenDirectory { shown: self.shown.clone(), canonical, id, handle })
+        // A path that the operator chose for plugins does not reveal the one on the host.
+        let shown = Path::new(&self.shown);
+        let real = canonical.to_str().filter(|_| self.path == shown && canonical != shown).map(str::to_owned);
+        Now::There(OpenDirectory { shown: self.shown.clone(), real, canonical, id, handle })
     }
 
     /// Whether both roots have the same path and the same directory.
@@ -344,6 +349,25 @@ mod tests {
         assert_eq!(home.open(&uri("proj/")).unwrap().shown, base.join("proj").display().to_string());
         assert_eq!(home.open(&uri("proj/in")).unwrap().shown, base.join("proj/in").display().to_string());
         assert_eq!(home.open(&uri("proj/../other")).unwrap().shown, base.join("other").display().to_string());
+    }
+
+    #[test]
+    fn a_root_behind_a_symlink_has_two_paths() {
+        let folder = Folder::new();
+        let base = &folder.path;
+        std::os::unix::fs::symlink("proj", base.join("link")).unwrap();
+        let real = |root: OpenRoot| match root.now() {
+            Now::There(open) => open.real,
+            Now::Elsewhere(_) | Now::Gone => panic!("it is there"),
+        };
+        let text = |name: &str| Some(base.join(name).display().to_string());
+        let within = Ceilings::configured(std::slice::from_ref(base));
+        for (name, expected) in [("link", text("proj")), ("link/sub", text("proj/sub")), ("proj", None)] {
+            assert_eq!(real(OpenRoot::by_operator(&base.join(name)).unwrap()), expected, "{name}");
+            let uri = format!("file://{}", base.join(name).display());
+            assert_eq!(real(within.open(&uri).unwrap()), expected, "{name}");
+        }
+        assert_eq!(real(OpenRoot::shown_at(&base.join("link"), "/data").unwrap()), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use super::{
         Grants,
         dirs::{self, Dir, Opened},
     },
-    open::{Ceilings, OpenRoot},
+    open::{Ceilings, OpenDirectory, OpenRoot},
     overlap::{self, Lessened, Wanted},
     rehearsal::Rehearsal,
 };
@@ -204,11 +204,11 @@ impl Scopes {
     pub fn open_given(&self, folders: &[Folder]) -> anyhow::Result<CallRoots> {
         let open = |folder: &Folder| {
             let path = std::path::absolute(&folder.path)?;
-            let mut open = OpenRoot::by_operator(&path).map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))?;
-            if let Some(shown) = &folder.shown {
-                open.shown.clone_from(shown);
-            }
-            anyhow::Ok(Arc::new(open))
+            let open = match &folder.shown {
+                Some(shown) => OpenRoot::shown_at(&path, shown),
+                None => OpenRoot::by_operator(&path),
+            };
+            anyhow::Ok(Arc::new(open.map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))?))
         };
         folders.iter().map(open).collect::<anyhow::Result<_>>().map(CallRoots::of)
     }
@@ -256,9 +256,12 @@ impl Scopes {
                 tracing::warn!(plugin, "{one}");
             }
         }
+        let all: HashSet<String> = granted.iter().map(|one| one.directory.shown.clone()).collect();
         let directories = granted.into_iter().filter_map(|one| {
             let handle = one.directory.handle.try_clone().ok()?;
-            Some(Directory::new(handle, one.directory.shown, one.access == Access::ReadWrite))
+            let OpenDirectory { shown, real, .. } = one.directory;
+            let real = real.filter(|real| !all.contains(real));
+            Some(Directory::new(handle, shown, one.access == Access::ReadWrite).also_at(real))
         });
         let network = self.egress.network(plugin, &http.0);
         let placeholders = network.iter().flat_map(|network| network.variables());

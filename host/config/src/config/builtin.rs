@@ -16,6 +16,7 @@ use bytes::Bytes;
 use super::{
     command_line::{CommandLine, Named},
     default_paths::base_dirs,
+    defaults,
     identity::Identity,
     raw,
     source::Component,
@@ -23,7 +24,7 @@ use super::{
 };
 use crate::access::{
     capability::Access,
-    grants::{RawGrants, dirs::RawDir},
+    grants::{RawGrants, dirs::RawDir, env::RawEnv},
 };
 use wharf_base::text;
 
@@ -67,9 +68,13 @@ pub fn complete(name: &str, written: &mut raw::Plugin) {
     }
 }
 
-/// Adds the folder in which `memory` keeps its file, unless the command line opens a folder for it. `is_alone`: whether no other plugin is
-/// named there. If one is, the folders are for that one.
+/// Adds what a built-in plugin on the command line may use: `files` the variable `HOME`, for paths that begin with `~`; `memory` the folder
+/// of its file, unless the command line opens a folder for it. `is_alone`: whether no other plugin is named there. If one is, the folders are
+/// for that one.
 pub fn complete_grants(name: &str, grants: &mut RawGrants, is_alone: bool) -> Result<()> {
+    if name == "files" {
+        grants.env.push(RawEnv::Variable("HOME".to_owned()));
+    }
     if name == "memory" && (grants.roots.is_none() || !is_alone) {
         grants.roots = None;
         let access = Access::ReadWrite.as_str().to_owned();
@@ -100,9 +105,25 @@ fn memory_folder() -> Result<PathBuf> {
     Ok(base.join("wharf").join("memory"))
 }
 
+/// Returns the maximum size of a result of a built-in plugin that has no limit of its own. `general`: that of `[limits]`.
+pub fn output_bytes(name: &str, general: usize) -> usize {
+    match name {
+        // Another general limit was set by the operator.
+        "files" if general == defaults::OUTPUT_KIB << 10 => defaults::FILES_OUTPUT_KIB << 10,
+        _ => general,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_may_send_pictures_unless_the_operator_says_otherwise() {
+        assert_eq!(output_bytes("files", 4 << 20), 16 << 20);
+        assert_eq!(output_bytes("files", 1 << 20), 1 << 20);
+        assert_eq!(output_bytes("git", 4 << 20), 4 << 20);
+    }
 
     #[test]
     fn all_that_are_there_are_whole_and_others_are_named() {

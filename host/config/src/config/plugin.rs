@@ -181,12 +181,16 @@ fn allows(patterns: Option<&[Pattern]>, name: &str) -> bool {
 
 pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &CommandLine) -> Result<PluginConfig> {
     let id = named.id().to_owned();
+    let mut call = limits.call.clone();
     let source = match named {
         Named::File(path) => {
             check_id(&id).with_context(|| text::path(path))?;
             PluginSource::File(std::path::absolute(path)?)
         }
-        Named::BuiltIn(name) => PluginSource::Bytes(builtin::find(name)?),
+        Named::BuiltIn(name) => {
+            call.output_bytes = builtin::output_bytes(name, call.output_bytes);
+            PluginSource::Bytes(builtin::find(name)?)
+        }
     };
     let prefix = command_line.prefix.clone().unwrap_or_else(|| format!("{id}_"));
     check_prefix(&prefix).context("--prefix")?;
@@ -210,7 +214,7 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
         instructions: None,
         settings: Settings::resolve(written.config)?,
         reuse: reuse(written.instances.as_deref())?,
-        limits: limits.call.clone(),
+        limits: call,
         calls: None,
         tasks: limits.tasks(),
         grants,
@@ -226,7 +230,10 @@ pub fn resolve(
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
 ) -> Result<PluginConfig> {
     check_id(id)?;
-    let limits = limits.with(&raw.limits)?;
+    let mut limits = limits.with(&raw.limits)?;
+    if let (Some(name), None) = (&raw.builtin, raw.limits.output_kib) {
+        limits.call.output_bytes = builtin::output_bytes(name, limits.call.output_bytes);
+    }
     let of_calls = calls([raw.limits.calls_per_minute, raw.limits.calls_per_hour, raw.limits.calls_per_day, None])?;
     let tasks = limits.tasks();
     if let Some(name) = raw.builtin.clone() {

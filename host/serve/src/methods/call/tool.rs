@@ -99,7 +99,7 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, F
         None => Carried::default(),
     };
     let checked = tool.input.check_within(arguments, bytes, limit, (&served.checks, ctx.party())).await;
-    let Fits { value: arguments, without_nulls } = match checked {
+    let Fits { value: arguments, rewritten } = match checked {
         Ok(fits) => fits,
         Err(problem) => {
             let text = format!("The arguments do not fit the tool's schema: {problem}");
@@ -107,10 +107,10 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, F
             return Err(refused_in_words(ctx, &name, written, failed, "invalid").await);
         }
     };
-    // The plugin gets the arguments that were checked. They are what the client wrote, unless nulls were removed or a person is asked:
-    // the plugin gets exactly what the person is shown, even for numbers that cannot be represented as written. Sealed state is bound
+    // The plugin gets the arguments that were checked. They are what the client wrote, unless they were rewritten or a person is
+    // asked: the plugin gets exactly what the person is shown, even for numbers that cannot be represented as written. Sealed state is bound
     // to what the client wrote.
-    let (text, arguments) = if without_nulls || served.config.confirm.is_some() {
+    let (text, arguments) = if rewritten || served.config.confirm.is_some() {
         (arguments.to_string(), bridge::arguments(written)?)
     } else {
         (written.map_or("{}", RawValue::get).to_owned(), arguments)
