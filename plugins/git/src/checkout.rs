@@ -50,8 +50,7 @@ pub fn checkout(place: &Place, name: &str) -> Result<String> {
     if locked.index.entries().iter().any(|entry| entry.stage() != Stage::Unconflicted) {
         return Err(Error::failed(UNMERGED));
     }
-    let (old, new) =
-        (side::of_head(repo)?, side::of_tree(repo, Some(revision::peeled(repo, id, Kind::Tree)?))?);
+    let (old, new) = (side::of_head(repo)?, side::of_tree(repo, Some(revision::peeled(repo, id, Kind::Tree)?))?);
     let index = side::of_index(&locked.index);
     let differing: Vec<BString> = {
         let paths = old.keys().chain(new.keys().filter(|path| !old.contains_key(*path)));
@@ -93,14 +92,7 @@ pub fn checkout(place: &Place, name: &str) -> Result<String> {
 }
 
 /// Fails if a file that the switch would change has local changes, or if an untracked file is in the place of a new one.
-fn refuse(
-    place: &Place,
-    locked: &Locked,
-    differing: &[BString],
-    old: &Side,
-    new: &Side,
-    index: &Side,
-) -> Result<()> {
+fn refuse(place: &Place, locked: &Locked, differing: &[BString], old: &Side, new: &Side, index: &Side) -> Result<()> {
     let repo = &place.repo;
     let mut work = Work::new(repo, &place.open, 0)?;
     let (mut changed, mut untracked, mut lost) = (Vec::new(), Vec::new(), Vec::new());

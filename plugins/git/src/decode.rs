@@ -19,9 +19,9 @@ pub fn told(commit: &gix::Commit<'_>) -> Result<Told> {
     let encoding = parsed.encoding.map(BStr::to_owned);
     let text = |bytes: &BStr| decoded(bytes, encoding.as_ref());
     let note = match &encoding {
-        Some(name) if lookup(name).is_none() => {
-            Some(format!("The text of this commit is in the encoding {name}, which is not known here; it is read as UTF-8."))
-        }
+        Some(name) if lookup(name).is_none() => Some(format!(
+            "The text of this commit is in the encoding {name}, which is not known here; it is read as UTF-8."
+        )),
         _ => None,
     };
     Ok(Told {

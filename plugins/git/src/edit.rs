@@ -195,8 +195,7 @@ fn wanted(
                 "Pathspec '{file}' is in submodule '{module}'; add it with the repo_path of the submodule"
             )));
         }
-        let mut found: Vec<BString> =
-            known.iter().chain(new).filter(|path| matches(&below, path)).cloned().collect();
+        let mut found: Vec<BString> = known.iter().chain(new).filter(|path| matches(&below, path)).cloned().collect();
         let named_unknown = unknown.paths().any(|path| matches(&below, path));
         if found.is_empty() && !named_unknown {
             let at = place.repo.workdir().map(|work| work.join(below.to_str_lossy().as_ref()));
@@ -236,8 +235,8 @@ pub fn reset(repo: &Repository) -> Result<&'static str> {
     let side = side::of_tree(repo, Some(tree))?;
     let before = side::of_index(&locked.index);
     locked.index.remove_entries(|_, path, entry| {
-            entry.stage() != Stage::Unconflicted || before.get(path) != side.get(path) || side::is_intended(entry)
-        });
+        entry.stage() != Stage::Unconflicted || before.get(path) != side.get(path) || side::is_intended(entry)
+    });
     for (path, file) in side.iter().filter(|(path, file)| before.get(*path) != Some(*file)) {
         locked.put(path.as_bstr(), file, Stat::default());
     }
@@ -357,8 +356,9 @@ pub fn create_branch(repo: &Repository, name: &str, base: Option<&str>) -> Resul
             let found = ["refs/heads/", "refs/tags/", "refs/remotes/"]
                 .iter()
                 .find_map(|prefix| repo.try_find_reference(format!("{prefix}{base}").as_str()).ok().flatten());
-            let mut found =
-                found.ok_or_else(|| Error::failed(format!("not a valid object name: '{base}'; it is neither a branch nor a tag")))?;
+            let mut found = found.ok_or_else(|| {
+                Error::failed(format!("not a valid object name: '{base}'; it is neither a branch nor a tag"))
+            })?;
             (revision::peeled(repo, found.peel_to_id()?.detach(), gix::objs::Kind::Commit)?, base.to_owned())
         }
         None => {

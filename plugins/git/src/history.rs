@@ -16,8 +16,7 @@ use crate::{
     changes,
     decode::told,
     open::reasons,
-    patch,
-    refs,
+    patch, refs,
     revision::{self, submodule},
     side::{self, object, plain},
     state::State,
@@ -147,7 +146,9 @@ pub fn show(repo: &Repository, text: &str) -> Result<String> {
         None => None,
     };
     if side::is_boundary(repo, commit.id)? {
-        text.push_str("\nThis clone is shallow: it does not have the commit before this one, so every file is shown as new.\n");
+        text.push_str(
+            "\nThis clone is shallow: it does not have the commit before this one, so every file is shown as new.\n",
+        );
     }
     let new = side::of_tree(repo, Some(commit.tree_id()?.detach()))?;
     for change in changes::between(repo, &side::of_tree(repo, old)?, &new)? {

@@ -113,9 +113,8 @@ pub fn checked_out_elsewhere(repo: &Repository) -> Result<BTreeMap<BString, Stri
 
 /// Fails if a branch cannot be created because its name is that of a folder of branches, or has the name of a branch as a folder.
 fn check_room(repo: &Repository, name: &str) -> Result<()> {
-    let taken = |other: &str| {
-        Err(Error::failed(format!("cannot lock ref '{name}': '{other}' exists; cannot create '{name}'")))
-    };
+    let taken =
+        |other: &str| Err(Error::failed(format!("cannot lock ref '{name}': '{other}' exists; cannot create '{name}'")));
     for (at, _) in name.match_indices('/').skip(2) {
         let above = name.get(..at).unwrap_or_default();
         if repo.try_find_reference(above)?.is_some() {

@@ -140,9 +140,10 @@ fn unknown(repo: &Repository, text: &str, reason: &str) -> Error {
 fn on_remotes(repo: &Repository, text: &str) -> String {
     let Ok(references) = repo.references() else { return String::new() };
     let Ok(remotes) = references.prefixed("refs/remotes/") else { return String::new() };
-    let name = remotes.filter_map(|found| found.ok()).map(|found| found.name().shorten().to_string()).find(|name| {
-        name.split_once('/').is_some_and(|(_, branch)| branch == text)
-    });
+    let name = remotes
+        .filter_map(|found| found.ok())
+        .map(|found| found.name().shorten().to_string())
+        .find(|name| name.split_once('/').is_some_and(|(_, branch)| branch == text));
     name.map_or_else(String::new, |name| {
         format!("; {name} is a branch of a remote: git_create_branch with base_branch '{name}' makes one of it here")
     })

@@ -112,9 +112,9 @@ pub fn index(repo: &Repository) -> Result<Index> {
 /// Fails for a sparse index, which has folders in the place of their files.
 pub fn check_index(index: &gix::index::State) -> Result<()> {
     match index.is_sparse() {
-        true => {
-            Err(Error::failed("the index is sparse, which this server does not support; run git sparse-checkout disable"))
-        }
+        true => Err(Error::failed(
+            "the index is sparse, which this server does not support; run git sparse-checkout disable",
+        )),
         false => Ok(()),
     }
 }

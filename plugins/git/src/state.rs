@@ -295,7 +295,9 @@ pub fn text(file: &Path) -> Result<Option<String>> {
 }
 
 fn line(file: &Path) -> Result<Option<String>> {
-    Ok(text(file)?.and_then(|text| text.lines().next().map(|line| line.trim().to_owned())).filter(|line| !line.is_empty()))
+    Ok(text(file)?
+        .and_then(|text| text.lines().next().map(|line| line.trim().to_owned()))
+        .filter(|line| !line.is_empty()))
 }
 
 /// Describes a detached HEAD, by the reflog of HEAD.

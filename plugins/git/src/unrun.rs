@@ -45,7 +45,9 @@ pub fn hooks(repo: &Repository, hooks: &[&str]) -> String {
         .sections_by_name("hook")
         .into_iter()
         .flatten()
-        .filter(|section| section.values("event").iter().any(|event| hooks.iter().any(|hook| event.as_slice() == hook.as_bytes())))
+        .filter(|section| {
+            section.values("event").iter().any(|event| hooks.iter().any(|hook| event.as_slice() == hook.as_bytes()))
+        })
         .filter_map(|section| section.header().subsection_name().map(|name| name.to_string()))
         .collect();
     if !configured.is_empty() {
@@ -58,16 +60,21 @@ pub fn hooks(repo: &Repository, hooks: &[&str]) -> String {
 pub fn signing(repo: &Repository) -> &'static str {
     match repo.config_snapshot().try_boolean("commit.gpgSign") {
         Ok(None | Some(false)) => "",
-        Ok(Some(true)) | Err(_) => "\nThe commit is not signed: commit.gpgSign is set, but no program that signs is run here",
+        Ok(Some(true)) | Err(_) => {
+            "\nThe commit is not signed: commit.gpgSign is set, but no program that signs is run here"
+        }
     }
 }
 
 /// Says that other files belong to the config, in a line that begins with a line break. They could name hooks, or ask for signatures.
 pub fn includes(repo: &Repository) -> &'static str {
     let config = repo.config_snapshot();
-    let has = |name: &str| config.plumbing().sections_by_name(name).is_some_and(|mut sections| sections.next().is_some());
+    let has =
+        |name: &str| config.plumbing().sections_by_name(name).is_some_and(|mut sections| sections.next().is_some());
     match has("include") || has("includeIf") {
-        true => "\nFiles that the repository's config includes were not read; what they say about hooks and signatures was not followed",
+        true => {
+            "\nFiles that the repository's config includes were not read; what they say about hooks and signatures was not followed"
+        }
         false => "",
     }
 }

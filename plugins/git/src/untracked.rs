@@ -1,11 +1,6 @@
 //! Files of the work tree that git does not know and does not ignore.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::PathBuf,
-    sync::atomic::AtomicBool,
-};
+use std::{collections::BTreeMap, fs, path::PathBuf, sync::atomic::AtomicBool};
 
 use gix::{
     Repository,
@@ -104,7 +99,12 @@ impl Delegate for Seen {
         Action::Continue(())
     }
 
-    fn can_recurse(&mut self, entry: EntryRef<'_>, deletion: Option<ForDeletionMode>, root_is_repository: bool) -> bool {
+    fn can_recurse(
+        &mut self,
+        entry: EntryRef<'_>,
+        deletion: Option<ForDeletionMode>,
+        root_is_repository: bool,
+    ) -> bool {
         if !entry.status.can_recurse(entry.disk_kind, entry.pathspec_match, deletion, root_is_repository) {
             return false;
         }

@@ -159,12 +159,7 @@ impl<'a> Work<'a> {
 
     /// Returns what stands at a path. `entry` is its entry in the index: the content is not read if size and time are unchanged and the time
     /// is older than the index.
-    pub fn file(
-        &mut self,
-        path: &BStr,
-        entry: Option<&gix::index::Entry>,
-        index: &gix::index::State,
-    ) -> Result<Found> {
+    pub fn file(&mut self, path: &BStr, entry: Option<&gix::index::Entry>, index: &gix::index::State) -> Result<Found> {
         let Ok(name) = path.to_str() else {
             return Ok(Found::Unknown("its name is not UTF-8, so this server cannot look at it".into()));
         };

@@ -22,7 +22,10 @@ fn hooks_that_were_not_run_are_named() {
     assert_eq!(commit("4").lines().count(), 1);
     for elsewhere in ["~/hooks", "/nowhere/hooks"] {
         repo.git(&["config", "core.hooksPath", elsewhere]);
-        contains(&commit(elsewhere), &format!("Hooks were not run: core.hooksPath is {elsewhere}, which this server cannot"));
+        contains(
+            &commit(elsewhere),
+            &format!("Hooks were not run: core.hooksPath is {elsewhere}, which this server cannot"),
+        );
     }
     repo.git(&["config", "--unset", "core.hooksPath"]);
     fs::remove_file(repo.at.join(".git/hooks/pre-commit")).unwrap();

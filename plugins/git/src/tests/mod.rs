@@ -136,7 +136,10 @@ impl Repo {
     }
 
     fn patch(&self, sides: [side::Side; 2], unknown: &Unknown) -> String {
-        crate::differences("", &self.place().repo, None, sides, 3, unknown).unwrap().trim_start_matches(":\n").to_owned()
+        crate::differences("", &self.place().repo, None, sides, 3, unknown)
+            .unwrap()
+            .trim_start_matches(":\n")
+            .to_owned()
     }
 
     fn unstaged(&self) -> String {

@@ -157,7 +157,10 @@ fn a_submodule_that_cannot_be_opened_is_named_as_not_compared() {
     outer.write("lib/.git", "gitdir: /nowhere/lib\n");
     let status = outer.status();
     contains(&status, "modified:   a.txt");
-    contains(&status, "Not compared:\n\tlib: the submodule cannot be looked at: the repository itself lies in /nowhere/lib");
+    contains(
+        &status,
+        "Not compared:\n\tlib: the submodule cannot be looked at: the repository itself lies in /nowhere/lib",
+    );
     contains(&outer.unstaged(), "Not compared:\n\tlib: ");
     contains(&outer.add(&["."]).unwrap(), "Not staged, even if changed:\n\tlib: ");
     contains(&outer.git(&["ls-files", "-s", "lib"]), "160000");

@@ -22,7 +22,10 @@ fn a_tracked_name_that_is_not_utf8_is_named_as_not_compared() {
     contains(&status, "modified:   a.txt");
     contains(&status, named);
     assert!(!status.contains("Untracked"), "{status}");
-    for diff in [repo.unstaged(), { latin(&repo, "tea\n"); repo.unstaged() }] {
+    for diff in [repo.unstaged(), {
+        latin(&repo, "tea\n");
+        repo.unstaged()
+    }] {
         contains(&diff, "-one\n+two\n");
         contains(&diff, named);
     }
@@ -42,14 +45,17 @@ fn nothing_is_called_clean_that_was_not_compared() {
 }
 
 #[test]
-fn the_others_are_added_beside_a_name_that_is_not_utf8() {
+fn a_name_that_is_not_utf8_does_not_keep_the_others_from_being_added() {
     let home = Home::new();
     let repo = home.repository("r", &[]);
     latin(&repo, "coffee\n");
     repo.commit("latin");
     repo.write("a.txt", "two\n");
     let entry = repo.git(&["ls-files", "-s", "caf*"]);
-    contains(&repo.add(&["."]).unwrap(), "Files staged successfully\nNot staged, even if changed:\n\t\"caf\\351.txt\": ");
+    contains(
+        &repo.add(&["."]).unwrap(),
+        "Files staged successfully\nNot staged, even if changed:\n\t\"caf\\351.txt\": ",
+    );
     assert_eq!(repo.git(&["ls-files", "-s", "caf*"]), entry);
     assert_eq!(repo.git(&["diff", "--cached", "--name-only"]), "a.txt");
     assert_eq!(repo.add(&["a.txt"]).unwrap().lines().count(), 1);

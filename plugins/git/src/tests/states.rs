@@ -169,7 +169,9 @@ fn every_kind_of_change_is_told() {
     repo.write("new/one", "1\n");
     repo.write("announced", "text\n");
     repo.git(&["add", "--intent-to-add", "announced"]);
-    for part in ["renamed:    f1 -> moved", "deleted:    u", "deleted:    a.txt", "typechange: f2", "new file:   announced"] {
+    for part in
+        ["renamed:    f1 -> moved", "deleted:    u", "deleted:    a.txt", "typechange: f2", "new file:   announced"]
+    {
         same(&repo, part);
     }
     contains(&repo.status(), "\tnew/\n");
