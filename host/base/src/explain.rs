@@ -3,6 +3,9 @@
 
 use serde::de::DeserializeOwned;
 
+/// The largest number of letters in which a name may differ from the one that it was meant to be.
+const MAX_DISTANCE: usize = 3;
+
 /// Reads TOML; the error reads `line: what is wrong`.
 pub fn toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     toml::from_str(text).map_err(|error| {
@@ -25,18 +28,24 @@ pub fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     })
 }
 
+/// Returns the known name that the unknown one was probably meant to be.
+pub fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let measured = known.map(|name| (strsim::damerau_levenshtein(name, unknown), name));
+    measured
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, _)| *distance <= MAX_DISTANCE)
+        .map(|(_, name)| name)
+}
+
 fn explain(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     if message.starts_with("unknown field")
         && let Some(unknown) = quoted.next()
     {
         let known: Vec<&str> = quoted.collect();
-        let nearest = known.iter().min_by_key(|key| strsim::damerau_levenshtein(key, unknown));
-        return match nearest {
-            Some(nearest) if strsim::damerau_levenshtein(nearest, unknown) <= 3 => {
-                format!("unknown key `{unknown}`; did you mean `{nearest}`?")
-            }
-            _ => format!("unknown key `{unknown}`; there are: {}", known.join(", ")),
+        return match nearest(unknown, known.iter().copied()) {
+            Some(nearest) => format!("unknown key `{unknown}`; did you mean `{nearest}`?"),
+            None => format!("unknown key `{unknown}`; there are: {}", known.join(", ")),
         };
     }
     // Type errors repeat the value, which may be a secret; what was expected is enough.

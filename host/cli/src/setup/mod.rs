@@ -8,6 +8,8 @@ mod edits;
 pub mod form;
 pub mod format;
 mod json;
+pub mod known;
+pub mod server;
 #[cfg(test)]
 mod tests;
 mod toml;
