@@ -5,8 +5,7 @@ use std::path::Path;
 use e2e::{
     Folder, Pipe, Terminal,
     folder::{stderr, stdout},
-    json,
-    text,
+    json, text,
 };
 
 /// Calls a tool of `files`; the text of its answer, and whether it is an error.

@@ -182,7 +182,7 @@ async fn what_was_installed_twice_is_gone_without_a_trace() {
             _ => "{ \"mine\": 1 }\n",
         };
         for (first, second) in [("one", "two"), ("two", "one")] {
-            for text in [Some(before), None] {
+            for text in [Some(before), Some(""), None] {
                 let folder = Folder::new();
                 let path = folder.join(config);
                 if let Some(text) = text {
@@ -197,6 +197,8 @@ async fn what_was_installed_twice_is_gone_without_a_trace() {
                 run(&["--uninstall", "--name", first]).await;
                 run(&["--uninstall", "--name", second]).await;
                 assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), text, "{client}: {first} went first");
+                let backup = format!("{config}.wharf-backup");
+                assert!(!folder.join(&backup).exists(), "{client}: {backup}");
             }
         }
     }

@@ -72,7 +72,9 @@ fn similar(path: &Path) -> Option<PathBuf> {
         .iter()
         .map(String::as_str)
         .filter(|name| name.len().min(wanted.len()) > 3 || name.eq_ignore_ascii_case(wanted));
-    let similar = parent.join(explain::nearest(wanted, known)?).join(path.strip_prefix(missing).ok()?);
+    // Collected by components, so that an empty rest leaves no slash at the end.
+    let similar = parent.join(explain::nearest(wanted, known)?);
+    let similar: PathBuf = similar.iter().chain(path.strip_prefix(missing).ok()?.iter()).collect();
     similar.is_dir().then_some(similar)
 }
 

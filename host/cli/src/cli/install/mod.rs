@@ -150,7 +150,9 @@ fn write(client: &Client, path: &Path, before: Option<&str>, after: &str) -> Res
     check_unchanged(path, before)?;
     if let Some(before) = before {
         let backup = backup(path);
-        if !read_backup(&backup)?.is_some_and(|original| client.only_adds_servers(&original, before)) {
+        // A file that wharf has made needs no backup: it is deleted in the end. An empty one was there before.
+        let original = read_backup(&backup)?.or_else(|| (!before.is_empty()).then(String::new));
+        if !original.is_some_and(|original| client.only_adds_servers(&original, before)) {
             write_backup(&backup, before.as_bytes())?;
         }
     }
