@@ -29,10 +29,10 @@ mod unrun;
 mod untracked;
 mod work;
 
-use edit::Author;
 use open::Place;
 use revision::Compared;
 use work::{Unknown, Work, compared, of_work};
+
 wharf_sdk::instructions!(
     "The tools of `git` take the path of the repository; commits are by the person who runs this server."
 );

@@ -9,6 +9,8 @@ pub mod form;
 pub mod format;
 mod hearing;
 mod json;
+pub mod known;
+pub mod server;
 #[cfg(test)]
 mod tests;
 mod toml;

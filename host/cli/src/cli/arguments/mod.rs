@@ -5,16 +5,23 @@ use std::{fmt, path::PathBuf, time::SystemTime};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::setup::clients::{self, Client};
+use self::known::Known;
 use wharf_config::{
     access::capability::Access,
     config::{self, CommandLine, Named, Positional},
 };
 use wharf_egress::rule::RawRule;
 
-pub use self::authors::{Dev, New, Project, Test};
+pub use self::{
+    authors::{Dev, New, Project, Test},
+    call::{Call, Parts},
+    install::{AsGiven, Given, Install},
+};
 
 mod authors;
+mod call;
+mod install;
+mod known;
 
 /// Serves tools, resources and prompts from sandboxed WebAssembly plugins to any MCP client.
 ///
@@ -284,7 +291,7 @@ pub struct ConfigFile {
     pub config: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Granted {
     /// A folder to open as a root, in addition to those that the client opens
     #[arg(long = "root", value_name = "DIR")]
@@ -325,7 +332,7 @@ pub struct Inspect {
     #[arg(value_name = "PLUGIN.wasm", group = "subject")]
     pub plugin: Option<PathBuf>,
     /// A built-in plugin
-    #[arg(long, value_name = "NAME", group = "subject")]
+    #[arg(long, value_name = "NAME", group = "subject", value_parser = Known::builtins(), hide_possible_values = true)]
     pub builtin: Option<String>,
 }
 
@@ -347,7 +354,7 @@ pub struct Run {
 #[derive(Debug, Clone, Default, Args)]
 pub struct Plugins {
     /// A built-in plugin: fetch, files, git, memory, sequentialthinking or time; may be given more than once
-    #[arg(long = "builtin", value_name = "NAME")]
+    #[arg(long = "builtin", value_name = "NAME", value_parser = Known::builtins(), hide_possible_values = true)]
     pub builtins: Vec<String>,
     /// The prefix of these plugins' tool names, in place of the plugin's id; "" for no prefix
     #[arg(long, value_name = "TEXT")]
@@ -362,39 +369,6 @@ pub struct Plugins {
     pub paths: Vec<PathBuf>,
 }
 
-/// Adds wharf to the config of an MCP client: the absolute path of this binary and the arguments for `wharf run`. Everything else in
-/// that file stays as it is, and a backup is written next to it (.wharf-backup).
-#[derive(Debug, Args)]
-#[command(after_help = INSTALL_HELP)]
-pub struct Install {
-    /// The client: claude-desktop, claude-code, vscode, cursor, codex, zed, goose; or other, if it reads mcpServers from JSON
-    #[arg(value_name = "CLIENT", required_unless_present = "list", value_parser = parse_client)]
-    pub client: Option<&'static Client>,
-    /// List the clients, their configs, and which of their servers are wharf
-    #[arg(long)]
-    pub list: bool,
-    /// The config file to change, in place of the client's usual one, such as .vscode/mcp.json of a project
-    #[arg(long, value_name = "FILE")]
-    pub config_path: Option<PathBuf>,
-    /// The server's name in the client's config (default: the id of the plugin, if exactly one is named, else wharf)
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-    /// Print what would be written, and write nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Remove wharf from the client's config
-    #[arg(long)]
-    pub uninstall: bool,
-    /// Replace or remove a server of this name even if it is not wharf
-    #[arg(long)]
-    pub force: bool,
-    #[command(flatten)]
-    pub run: Run,
-    /// Arguments to start wharf with, written as given, in place of the options above
-    #[arg(last = true, value_name = "ARGUMENTS")]
-    pub arguments: Vec<String>,
-}
-
 /// Checks the configs of clients that start wharf, wharf's own config and who may write the files that it names, and the machine:
 /// cache, open files, file watches, memory, port, kernel. It changes nothing. Exit code 1: something is wrong.
 #[derive(Debug, Args)]
@@ -404,22 +378,6 @@ pub struct Doctor {
     pub json: bool,
     #[command(flatten)]
     pub config: ConfigFile,
-}
-
-const INSTALL_HELP: &str = "\
-Examples:
-  wharf install claude-desktop --builtin files ~/Documents    a folder to read and write in
-  wharf install claude-code --builtin files                   the folders that Claude Code opens
-  wharf install vscode --config-path .vscode/mcp.json --builtin git '${workspaceFolder}'
-  wharf install codex -c ~/tools/wharf.toml                   the plugins of a config
-  wharf install zed                                           the plugins of the default config
-  wharf install claude-desktop --name files --uninstall";
-
-fn parse_client(text: &str) -> Result<&'static Client> {
-    clients::find(text).with_context(|| {
-        let all: Vec<&str> = clients::ALL.iter().map(|client| client.id).collect();
-        format!("expected one of: {}", all.join(", "))
-    })
 }
 
 #[derive(Debug, Args)]
@@ -433,38 +391,6 @@ pub struct Serve {
     /// Also serve a client over stdin and stdout
     #[arg(long)]
     pub stdio: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(override_usage = "wharf call [OPTIONS] <PLUGIN.wasm> <TOOL> [JSON | key=value]...\n       \
-    wharf call [OPTIONS] --builtin <NAME> <TOOL> [JSON | key=value]...")]
-pub struct Call {
-    #[command(flatten)]
-    pub config: ConfigFile,
-    #[command(flatten)]
-    pub granted: Granted,
-    /// Approve the call, if `confirm` in the config requires a person's approval
-    #[arg(long)]
-    pub yes: bool,
-    /// A built-in plugin, in place of a component
-    #[arg(long, value_name = "NAME")]
-    pub builtin: Option<String>,
-    /// The component, the tool's name in the plugin, and the arguments: one JSON object, or key=value pairs
-    #[arg(required = true, value_name = "PLUGIN.wasm TOOL ARGUMENTS")]
-    pub words: Vec<String>,
-}
-
-impl Call {
-    /// Splits the words into the plugin, the tool and its arguments.
-    pub fn parts(&self) -> Result<(Named, &str, &[String])> {
-        let (plugin, words) = match (&self.builtin, self.words.split_first()) {
-            (Some(name), _) => (Named::BuiltIn(name.clone()), self.words.as_slice()),
-            (None, Some((path, words))) => (Named::File(path.into()), words),
-            (None, None) => bail!("name a plugin"),
-        };
-        let (tool, arguments) = words.split_first().context("name the tool, after the plugin")?;
-        Ok((plugin, tool, arguments))
-    }
 }
 
 fn parse_hash(text: &str) -> Result<[u8; 32]> {
