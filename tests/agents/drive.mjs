@@ -1,0 +1,63 @@
+// Runs one agent with the scripted model: its home is made, wharf is put into its config by `wharf install`, and it is asked one
+// question.
+
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { run } from '../conformance/clients/processes.mjs';
+import { modulesOf } from './install.mjs';
+import { startModel } from './model.mjs';
+import { makePlace } from './place.mjs';
+import { conversation } from './script.mjs';
+
+const RUN_MS = 120_000;
+const INSTALL_MS = 60_000;
+
+/** What it did: `install` says how that went, and the rest is missing if it went wrong. */
+export async function drive(agent, { bin, plugins, target }) {
+  const modules = modulesOf(target, agent.client);
+  const place = makePlace(join(target, 'run', agent.client), plugins);
+  const talk = conversation(place, agent.deferred);
+  const model = await startModel(talk);
+  try {
+    const env = surroundings(agent, place, model.url, modules);
+    const within = (ms) => ({ env, ms, cwd: place.project });
+    for (const [file, text] of Object.entries(agent.files(model.url, place))) {
+      const path = join(place.home, file);
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, text);
+    }
+    const program = join(modules, agent.program);
+    for (const args of agent.before?.(model.url) ?? []) await run(program, args, within(RUN_MS));
+    for (const [name, args] of Object.entries(place.servers)) {
+      const { code, stdout, stderr } = await run(bin, ['install', agent.client, '--name', name, ...args], within(INSTALL_MS));
+      if (code !== 0) return { place, install: [...stdout, ...stderr].join(' '), transcript: model.transcript, output: '' };
+    }
+    const end = await run(program, agent.args(place.home), within(RUN_MS));
+    const output = [...end.stdout, ...end.stderr].join('\n');
+    const asked = existsSync(place.asked) ? readFileSync(place.asked, 'utf8').split('\n').filter(Boolean) : [];
+    const result = { place, code: end.code, output, seen: talk.seen, asked, transcript: model.transcript };
+    writeFileSync(join(place.folder, 'transcript.json'), JSON.stringify(model.transcript, null, 1));
+    writeFileSync(join(place.folder, 'output.txt'), output);
+    return result;
+  } finally {
+    model.stop();
+  }
+}
+
+/** The environment: nothing of the person's own, and no way to the network but the model, which refuses. */
+function surroundings(agent, { home }, url, modules) {
+  const proxies = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
+  const local = '127.0.0.1,localhost';
+  return {
+    PATH: `${join(modules, '.bin')}:${process.env.PATH}`,
+    HOME: home,
+    TERM: 'dumb',
+    LANG: 'C.UTF-8',
+    NO_COLOR: '1',
+    DO_NOT_TRACK: '1',
+    ...Object.fromEntries(proxies.map((name) => [name, url])),
+    NO_PROXY: local,
+    no_proxy: local,
+    ...agent.env(url),
+  };
+}

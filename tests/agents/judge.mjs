@@ -1,0 +1,85 @@
+// What was seen of one agent, held against what should be: one finding for each expectation.
+
+import { INSTRUCTIONS, MARK } from './place.mjs';
+import { find } from './script.mjs';
+
+const count = (text, part) => text.split(part).length - 1;
+
+/** What the model gets for a text of a result: how often it is there, whether it is the text itself, and how large all of it is. */
+export function measured(texts, text, tokens) {
+  const whole = texts.join('\n');
+  return {
+    times: count(whole, MARK),
+    isText: whole.includes(text),
+    bytes: Buffer.byteLength(whole),
+    tokens: tokens(whole),
+    ofText: { bytes: Buffer.byteLength(text), tokens: tokens(text) },
+  };
+}
+
+/** Findings: `name`, whether it is `ok`, `why` not. Facts for the table are in `facts`. `tokens` counts those of a text. */
+export function judge(agent, { place, seen, output, asked }, tokens) {
+  const findings = [];
+  const expect = (name, ok, why) => findings.push({ name, ok: Boolean(ok), why });
+  const facts = {};
+  if (seen.first === undefined) {
+    expect('start', false, 'it asked the model nothing');
+    return { findings, facts };
+  }
+
+  const { first, last } = seen;
+  facts.lists = ['files_read_text_file', 'echo_echo'].every((name) => find(first, 'wharf', name));
+  expect('lists', facts.lists, 'the first request to the model does not name the tools');
+
+  facts.instructions = [first, last].some(({ said }) => said.some((text) => text.includes(INSTRUCTIONS)));
+  same('instructions', facts.instructions, agent.expected.instructions, 'passes instructions on');
+
+  facts.calls = seen.read?.some((text) => text.includes(MARK)) ?? false;
+  expect('calls', facts.calls, `the answer lacks the text: ${cut(seen.read)}`);
+  if (facts.calls) {
+    facts.read = measured(seen.read, place.text.content, tokens);
+    expect('once', facts.read.times === 1, `the model gets the text ${facts.read.times} times: ${cut(seen.read)}`);
+    // Some agents write every result as JSON, whatever the server sends.
+    const isText = facts.read.isText || agent.expected.encodes === true;
+    expect('as text', isText, `the model gets it escaped: ${cut(seen.read)}`);
+    same('encodes', !facts.read.isText, agent.expected.encodes === true, 'writes results as JSON', isText);
+  }
+
+  facts.roots = seen.roots?.some((text) => text.includes(place.project)) ?? false;
+  same('roots', facts.roots, agent.expected.roots, 'tells which folder is open');
+
+  facts.hears = seen.late !== undefined;
+  same('hears', facts.hears, agent.expected.hears, 'lists again when tools change');
+
+  facts.asks = asked.length > 0;
+  same('asks', facts.asks, agent.expected.asks, 'asks its person to approve');
+  if (facts.asks) {
+    const [message] = asked;
+    const names = ['write_file', place.written].every((part) => message.includes(part));
+    expect('approval', names, `the message does not name the tool and the file: ${message}`);
+    expect('approved', place.isWritten(), `nothing was written after a yes: ${cut(seen.write)}`);
+  } else {
+    expect('not approved', !place.isWritten(), 'the file was written without an approval');
+    const told = seen.write?.some((text) => text.includes('confirm')) ?? false;
+    expect('why not approved', told || agent.expected.asks, `the model is not told of the key: ${cut(seen.write)}`);
+  }
+
+  // A plugin that does not load, next to one that does: the instructions say so, if the agent passes them on.
+  const words = [first, last].flatMap(({ said }) => said).join('\n');
+  facts.half = /\bmast\b/.test(words);
+  expect('a plugin that fails', facts.half || !facts.instructions, 'the model is not told that `mast` did not load');
+  // A server without any plugin: the agent says that it did not start.
+  facts.wreck = agent.wreck?.test(output) ?? false;
+  expect('a server that fails', facts.wreck || !agent.wreck, `its output does not match ${agent.wreck}`);
+  return { findings, facts };
+
+  /** A fact about the agent that is no matter of wharf's, but of the table in the documents. */
+  function same(name, found, wanted, what, isAsked = true) {
+    if (isAsked) expect(name, found === (wanted ?? false), `it ${found ? 'now' : 'no longer'} ${what}; correct \`expected\` in known.mjs`);
+  }
+}
+
+export const cut = (texts, most = 400) => {
+  const whole = (texts ?? ['nothing']).join(' ¶ ');
+  return JSON.stringify(whole.length > most ? `${whole.slice(0, most)}…` : whole);
+};

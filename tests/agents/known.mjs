@@ -1,0 +1,166 @@
+// The agents: what each is called for `wharf install`, how it is told which model to use, and how it is run with one question.
+//
+// `program` is below the folder of its packages, `node` a Node.js of its own if it wants a newer one than the runner. `files` are its
+// settings, below its home: for a person, they are there before wharf is installed. Everything that would be sent to its makers is
+// turned off. `expected` is what it was seen to do with what is no matter of wharf's: a difference is told.
+
+import { PROMPT } from './script.mjs';
+
+const json = (value) => `${JSON.stringify(value, null, 2)}\n`;
+
+export const AGENTS = [
+  {
+    name: 'Claude Code',
+    client: 'claude-code',
+    package: '@anthropic-ai/claude-code',
+    program: `@anthropic-ai/claude-code-${process.platform}-${process.arch}/claude`,
+    brief: true,
+    deferred: { search: 'ToolSearch' },
+    files: () => ({}),
+    env: (url) => ({
+      ANTHROPIC_BASE_URL: url,
+      ANTHROPIC_API_KEY: 'sk-scripted',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      DISABLE_AUTOUPDATER: '1',
+    }),
+    expected: { instructions: true, roots: true, hears: true, asks: true },
+    args: () => ['--print', '--verbose', '--output-format', 'stream-json', '--allowedTools', 'mcp__wharf', 'mcp__half', '--', PROMPT],
+  },
+  {
+    name: 'Codex',
+    client: 'codex',
+    package: '@openai/codex',
+    program: '.bin/codex',
+    brief: true,
+    files: (url) => ({
+      '.codex/config.toml': [
+        'model = "gpt-5-codex"',
+        'model_provider = "scripted"',
+        'approval_policy = "never"',
+        'check_for_update_on_startup = false',
+        '',
+        '[analytics]',
+        'enabled = false',
+        '',
+        '[model_providers.scripted]',
+        'name = "Scripted"',
+        `base_url = "${url}/v1"`,
+        'wire_api = "responses"',
+        'env_key = "SCRIPTED_KEY"',
+        '',
+      ].join('\n'),
+    }),
+    env: () => ({ SCRIPTED_KEY: 'scripted' }),
+    expected: { instructions: true, roots: false, hears: false },
+    args: () => ['exec', '--skip-git-repo-check', '--json', '--dangerously-bypass-approvals-and-sandbox', PROMPT],
+  },
+  {
+    name: 'Gemini CLI',
+    client: 'gemini-cli',
+    package: '@google/gemini-cli',
+    program: '.bin/gemini',
+    files: () => ({
+      '.gemini/settings.json': json({
+        security: { auth: { selectedType: 'gemini-api-key' } },
+        general: { enableAutoUpdate: false, enableAutoUpdateNotification: false },
+        privacy: { usageStatisticsEnabled: false },
+        telemetry: { enabled: false },
+      }),
+    }),
+    env: (url) => ({ GEMINI_API_KEY: 'scripted', GOOGLE_GEMINI_BASE_URL: url }),
+    expected: { roots: true },
+    args: () => ['--model', 'gemini-2.5-flash', '--yolo', '--skip-trust', '--output-format', 'json', '--prompt', PROMPT],
+  },
+  {
+    name: 'Copilot CLI',
+    client: 'copilot-cli',
+    package: '@github/copilot',
+    program: '.bin/copilot',
+    files: () => ({}),
+    env: (url) => ({
+      COPILOT_OFFLINE: 'true',
+      COPILOT_AUTO_UPDATE: 'false',
+      COPILOT_PROVIDER_BASE_URL: `${url}/v1`,
+      COPILOT_MODEL: 'scripted',
+    }),
+    expected: {},
+    args: () => ['--allow-all-tools', '--disable-builtin-mcps', '--prompt', PROMPT],
+  },
+  {
+    name: 'opencode',
+    client: 'opencode',
+    package: 'opencode-ai',
+    program: `opencode-${process.platform}-${process.arch}/bin/opencode`,
+    files: (url) => ({
+      '.config/opencode/opencode.json': json({
+        $schema: 'https://opencode.ai/config.json',
+        autoupdate: false,
+        share: 'disabled',
+        provider: {
+          scripted: {
+            npm: '@ai-sdk/openai-compatible',
+            name: 'Scripted',
+            options: { baseURL: `${url}/v1`, apiKey: 'scripted' },
+            models: { scripted: { name: 'Scripted' } },
+          },
+        },
+      }),
+    }),
+    env: () => ({ OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1' }),
+    expected: {},
+    args: () => ['run', '--auto', '--model', 'scripted/scripted', PROMPT],
+  },
+  {
+    name: 'Qwen Code',
+    client: 'qwen-code',
+    package: '@qwen-code/qwen-code',
+    program: '.bin/qwen',
+    deferred: { search: 'tool_search', through: 'tool_call' },
+    files: () => ({
+      '.qwen/settings.json': json({
+        general: { enableAutoUpdate: false },
+        privacy: { usageStatisticsEnabled: false },
+        telemetry: { enabled: false },
+      }),
+    }),
+    env: (url) => ({ OPENAI_API_KEY: 'scripted', OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: 'scripted' }),
+    expected: { instructions: true, roots: true },
+    args: () => ['--auth-type', 'openai', '--model', 'scripted', '--yolo', '--output-format', 'json', PROMPT],
+  },
+  {
+    name: 'Cline',
+    client: 'cline',
+    package: 'cline',
+    program: '.bin/cline',
+    files: () => ({}),
+    env: () => ({ CLINE_NO_AUTO_UPDATE: '1' }),
+    before: (url) => [['auth', '--provider', 'openai', '--apikey', 'scripted', '--modelid', 'scripted', '--baseurl', `${url}/v1`]],
+    expected: { encodes: true },
+    args: () => ['--json', '--auto-approve', 'true', PROMPT],
+  },
+  {
+    name: 'Continue',
+    client: 'continue',
+    package: '@continuedev/cli',
+    program: '.bin/cn',
+    files: (url) => ({
+      '.continue/config.yaml': [
+        'name: Local',
+        'version: 1.0.0',
+        'schema: v1',
+        'models:',
+        '  - name: Scripted',
+        '    provider: openai',
+        '    model: scripted',
+        '    apiKey: scripted',
+        `    apiBase: ${url}/v1`,
+        '    capabilities: [tool_use]',
+        '    roles: [chat]',
+        '',
+      ].join('\n'),
+    }),
+    env: () => ({ CONTINUE_TELEMETRY_ENABLED: '0' }),
+    expected: { encodes: true },
+    args: (home) => ['--print', '--auto', '--config', `${home}/.continue/config.yaml`, PROMPT],
+  },
+];
