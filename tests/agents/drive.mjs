@@ -28,14 +28,29 @@ export async function drive(agent, { bin, plugins, target }) {
     }
     const program = join(modules, agent.program);
     for (const args of agent.before?.(model.url) ?? []) await run(program, args, within(RUN_MS));
-    for (const [name, args] of Object.entries(place.servers)) {
+    const install = async ([name, args]) => {
       const { code, stdout, stderr } = await run(bin, ['install', agent.client, '--name', name, ...args], within(INSTALL_MS));
-      if (code !== 0) return { place, install: [...stdout, ...stderr].join(' '), transcript: model.transcript, output: '' };
+      return code === 0 ? undefined : [...stdout, ...stderr].join(' ');
+    };
+    const ask = async () => {
+      const line = agent.person ? [process.execPath, agent.person, program] : [program];
+      const { code, stdout, stderr } = await run(line[0], [...line.slice(1), ...agent.args(place)], within(RUN_MS));
+      return { code, output: [...stdout, ...stderr].join('\n') };
+    };
+    const { wreck, ...servers } = Object.fromEntries(Object.entries(place.servers).map((server) => [server[0], server]));
+    // Some agents do not start if a server does not.
+    for (const server of [...Object.values(servers), ...(agent.stops ? [] : [wreck])]) {
+      const failed = await install(server);
+      if (failed) return { place, install: failed, transcript: model.transcript, output: '' };
     }
-    const end = await run(program, agent.args(place.home), within(RUN_MS));
-    const output = [...end.stdout, ...end.stderr].join('\n');
-    const asked = existsSync(place.asked) ? readFileSync(place.asked, 'utf8').split('\n').filter(Boolean) : [];
-    const result = { place, code: end.code, output, seen: talk.seen, asked, transcript: model.transcript };
+    const end = await ask();
+    if (agent.stops) {
+      await install(wreck);
+      end.output += (await ask()).output;
+    }
+    const { code, output } = end;
+    const asked = existsSync(place.asked) ? readFileSync(place.asked, 'utf8').trim().split('\n').map((line) => JSON.parse(line)) : [];
+    const result = { place, code, output, seen: talk.seen, asked, transcript: model.transcript };
     writeFileSync(join(place.folder, 'transcript.json'), JSON.stringify(model.transcript, null, 1));
     writeFileSync(join(place.folder, 'output.txt'), output);
     return result;

@@ -1,7 +1,8 @@
 // What was seen of one agent, held against what should be: one finding for each expectation.
 
+import { basename } from 'node:path';
 import { INSTRUCTIONS, MARK } from './place.mjs';
-import { find } from './script.mjs';
+import { LISTED, find } from './script.mjs';
 
 const count = (text, part) => text.split(part).length - 1;
 
@@ -28,7 +29,7 @@ export function judge(agent, { place, seen, output, asked }, tokens) {
   }
 
   const { first, last } = seen;
-  facts.lists = ['files_read_text_file', 'echo_echo'].every((name) => find(first, 'wharf', name));
+  facts.lists = LISTED.every((named) => find(first, named));
   expect('lists', facts.lists, 'the first request to the model does not name the tools');
 
   facts.instructions = [first, last].some(({ said }) => said.some((text) => text.includes(INSTRUCTIONS)));
@@ -54,23 +55,25 @@ export function judge(agent, { place, seen, output, asked }, tokens) {
   facts.asks = asked.length > 0;
   same('asks', facts.asks, agent.expected.asks, 'asks its person to approve');
   if (facts.asks) {
-    const [message] = asked;
-    const names = ['write_file', place.written].every((part) => message.includes(part));
-    expect('approval', names, `the message does not name the tool and the file: ${message}`);
+    // Some agents ask with words of their own before the server asks.
+    const [line] = (asked.find((message) => message.includes('wharf asks')) ?? asked[0]).split('\n');
+    const isNamed = ['write_file', basename(place.written)].every((part) => line.includes(part));
+    expect('approval', isNamed, `the first line of the question does not name the tool and the file: ${line}`);
     expect('approved', place.isWritten(), `nothing was written after a yes: ${cut(seen.write)}`);
   } else {
     expect('not approved', !place.isWritten(), 'the file was written without an approval');
-    const told = seen.write?.some((text) => text.includes('confirm')) ?? false;
-    expect('why not approved', told || agent.expected.asks, `the model is not told of the key: ${cut(seen.write)}`);
+    // Without anybody to ask, some agents answer no.
+    const told = seen.write?.some((text) => /`confirm`|answered no/.test(text)) ?? false;
+    expect('why not approved', told, `the model is told neither of the key nor of a no: ${cut(seen.write)}`);
   }
 
   // A plugin that does not load, next to one that does: the instructions say so, if the agent passes them on.
-  const words = [first, last].flatMap(({ said }) => said).join('\n');
-  facts.half = /\bmast\b/.test(words);
+  const told = [first, last].flatMap(({ said }) => said).join('\n');
+  facts.half = /\bmast\b/.test(told);
   expect('a plugin that fails', facts.half || !facts.instructions, 'the model is not told that `mast` did not load');
-  // A server without any plugin: the agent says that it did not start.
-  facts.wreck = agent.wreck?.test(output) ?? false;
-  expect('a server that fails', facts.wreck || !agent.wreck, `its output does not match ${agent.wreck}`);
+  // A server without any plugin: the reason reaches the model or the person.
+  facts.wreck = /\bkeel\b/.test(told) ? 'model' : output.includes('keel.wasm') ? 'person' : undefined;
+  expect('a server that fails', facts.wreck || !agent.expected.reasons, 'neither the model nor the person is told that `keel` did not load');
   return { findings, facts };
 
   /** A fact about the agent that is no matter of wharf's, but of the table in the documents. */

@@ -4,7 +4,11 @@
 // settings, below its home: for a person, they are there before wharf is installed. Everything that would be sent to its makers is
 // turned off. `expected` is what it was seen to do with what is no matter of wharf's: a difference is told.
 
+import { fileURLToPath } from 'node:url';
 import { PROMPT } from './script.mjs';
+
+const HOOK = fileURLToPath(new URL('people/hook.mjs', import.meta.url));
+const CODEX = fileURLToPath(new URL('people/codex.mjs', import.meta.url));
 
 const json = (value) => `${JSON.stringify(value, null, 2)}\n`;
 
@@ -16,15 +20,19 @@ export const AGENTS = [
     program: `@anthropic-ai/claude-code-${process.platform}-${process.arch}/claude`,
     brief: true,
     deferred: { search: 'ToolSearch' },
-    files: () => ({}),
+    files: (url, place) => ({
+      '.claude/settings.json': json({
+        hooks: { Elicitation: [{ hooks: [{ type: 'command', command: `"${process.execPath}" "${HOOK}" "${place.asked}"` }] }] },
+      }),
+    }),
     env: (url) => ({
       ANTHROPIC_BASE_URL: url,
       ANTHROPIC_API_KEY: 'sk-scripted',
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       DISABLE_AUTOUPDATER: '1',
     }),
-    expected: { instructions: true, roots: true, hears: true, asks: true },
-    args: () => ['--print', '--verbose', '--output-format', 'stream-json', '--allowedTools', 'mcp__wharf', 'mcp__half', '--', PROMPT],
+    expected: { instructions: true, roots: true, hears: true, asks: true, reasons: true },
+    args: () => ['--print', '--verbose', '--output-format', 'stream-json', '--allowedTools', 'mcp__wharf', 'mcp__opened', 'mcp__asked', '--', PROMPT],
   },
   {
     name: 'Codex',
@@ -36,7 +44,7 @@ export const AGENTS = [
       '.codex/config.toml': [
         'model = "gpt-5-codex"',
         'model_provider = "scripted"',
-        'approval_policy = "never"',
+        'approval_policy = "on-request"',
         'check_for_update_on_startup = false',
         '',
         '[analytics]',
@@ -51,8 +59,9 @@ export const AGENTS = [
       ].join('\n'),
     }),
     env: () => ({ SCRIPTED_KEY: 'scripted' }),
-    expected: { instructions: true, roots: false, hears: false },
-    args: () => ['exec', '--skip-git-repo-check', '--json', '--dangerously-bypass-approvals-and-sandbox', PROMPT],
+    expected: { instructions: true, asks: true, reasons: true },
+    person: CODEX,
+    args: (place) => [place.asked, PROMPT],
   },
   {
     name: 'Gemini CLI',
@@ -68,7 +77,7 @@ export const AGENTS = [
       }),
     }),
     env: (url) => ({ GEMINI_API_KEY: 'scripted', GOOGLE_GEMINI_BASE_URL: url }),
-    expected: { roots: true },
+    expected: { instructions: true, roots: true, hears: true },
     args: () => ['--model', 'gemini-2.5-flash', '--yolo', '--skip-trust', '--output-format', 'json', '--prompt', PROMPT],
   },
   {
@@ -83,7 +92,7 @@ export const AGENTS = [
       COPILOT_PROVIDER_BASE_URL: `${url}/v1`,
       COPILOT_MODEL: 'scripted',
     }),
-    expected: {},
+    expected: { hears: true },
     args: () => ['--allow-all-tools', '--disable-builtin-mcps', '--prompt', PROMPT],
   },
   {
@@ -107,7 +116,7 @@ export const AGENTS = [
       }),
     }),
     env: () => ({ OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1' }),
-    expected: {},
+    expected: { instructions: true, roots: true, hears: true },
     args: () => ['run', '--auto', '--model', 'scripted/scripted', PROMPT],
   },
   {
@@ -143,6 +152,7 @@ export const AGENTS = [
     client: 'continue',
     package: '@continuedev/cli',
     program: '.bin/cn',
+    stops: true,
     files: (url) => ({
       '.continue/config.yaml': [
         'name: Local',
@@ -160,7 +170,7 @@ export const AGENTS = [
       ].join('\n'),
     }),
     env: () => ({ CONTINUE_TELEMETRY_ENABLED: '0' }),
-    expected: { encodes: true },
-    args: (home) => ['--print', '--auto', '--config', `${home}/.continue/config.yaml`, PROMPT],
+    expected: { encodes: true, reasons: true },
+    args: ({ home }) => ['--print', '--auto', '--config', `${home}/.continue/config.yaml`, PROMPT],
   },
 ];

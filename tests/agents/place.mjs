@@ -1,4 +1,4 @@
-// What one agent finds: a home of its own with a project in it, wharf's config, a plugin that does not load, and one that comes late.
+// What one agent finds: a home of its own with a project in it, wharf's config, plugins that do not load, and one that comes late.
 
 import { copyFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,45 +21,39 @@ export function makePlace(folder, plugins) {
   for (const path of [project, dropped]) mkdirSync(path, { recursive: true });
   const text = { path: join(project, 'crane.jsonc'), content: TEXT };
   writeFileSync(text.path, TEXT);
-  const broken = join(folder, 'mast.wasm');
-  writeFileSync(broken, 'This is no component.');
+  const [mast, keel] = ['mast.wasm', 'keel.wasm'].map((name) => join(folder, name));
+  for (const path of [mast, keel]) writeFileSync(path, 'This is no component.');
   const late = { from: join(folder, 'late.wasm'), to: join(dropped, 'late.wasm') };
   copyFileSync(join(plugins, 'echo.wasm'), late.from);
 
-  const files = quoted(join(plugins, 'files.wasm'));
+  const files = `path = ${quoted(join(plugins, 'files.wasm'))}`;
+  const echo = `path = ${quoted(join(plugins, 'echo.wasm'))}`;
   const dirs = `dirs = [{ host = ${quoted(project)}, guest = ${quoted(project)}, access = "read-write" }]`;
-  const config = join(folder, 'wharf.toml');
-  const lines = [
-    `plugin_dir = ${quoted(dropped)}`,
-    '[server]',
-    `instructions = ${quoted(INSTRUCTIONS)}`,
-    '[plugins.files]',
-    `path = ${files}`,
-    '[plugins.files.grants]',
-    dirs,
-    // What is open here, only the agent can say.
-    '[plugins.opened]',
-    `path = ${files}`,
-    'tools = ["list_allowed_directories"]',
-    '[plugins.opened.grants]',
-    'roots = "read"',
-    '[plugins.asked]',
-    `path = ${files}`,
-    'tools = ["write_file"]',
-    'confirm = "writes"',
-    '[plugins.asked.grants]',
-    dirs,
-    '[plugins.echo]',
-    `path = ${quoted(join(plugins, 'echo.wasm'))}`,
-  ];
-  writeFileSync(config, `${lines.join('\n')}\n`);
+  const config = (name, lines) => {
+    const path = join(folder, `${name}.toml`);
+    writeFileSync(path, `${lines.join('\n')}\n`);
+    return ['-c', path];
+  };
   const servers = {
-    // All of the above.
-    wharf: ['-c', config],
+    wharf: config('wharf', [
+      `plugin_dir = ${quoted(dropped)}`,
+      '[server]',
+      `instructions = ${quoted(INSTRUCTIONS)}`,
+      '[plugins.files]',
+      files,
+      '[plugins.files.grants]',
+      dirs,
+      '[plugins.echo]',
+      echo,
+    ]),
+    // What is open here, only the agent can say.
+    opened: config('opened', ['[plugins.opened]', files, '[plugins.opened.grants]', 'roots = "read"']),
+    // A person approves of what writes.
+    asked: config('asked', ['[plugins.asked]', files, 'confirm = "writes"', '[plugins.asked.grants]', dirs]),
     // One plugin loads, the other one does not; nothing is tried out for arguments after `--`.
-    half: ['--', 'run', broken, join(plugins, 'echo.wasm')],
+    half: ['--', 'run', mast, join(plugins, 'echo.wasm')],
     // Nothing loads.
-    wreck: ['--', 'run', broken],
+    wreck: ['--', 'run', keel],
   };
   const written = join(project, 'written.txt');
   // An agent's person puts what it was asked here, a line for each question.

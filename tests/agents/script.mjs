@@ -9,12 +9,15 @@ export const PROMPT = 'Read the text about the crane.';
 const TURNS = 12;
 const TURN_MS = 400;
 
-/** The tools that the model calls. */
-const READ = 'files_read_text_file';
-const ROOTS = 'opened_list_allowed_directories';
-const ECHO = 'echo_echo';
-const WRITE = 'asked_write_file';
-const LATE = 'late_echo';
+/** The tools that the model calls, each with its server. */
+const READ = ['wharf', 'files_read_text_file'];
+const ROOTS = ['opened', 'opened_list_allowed_directories'];
+const ECHO = ['wharf', 'echo_echo'];
+const WRITE = ['asked', 'asked_write_file'];
+const LATE = ['wharf', 'late_echo'];
+
+/** The tools by which a list is recognised. */
+export const LISTED = [READ, ECHO];
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -22,7 +25,7 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
  * The tool of a server as an agent tells the model of it: each puts the two names together in its own way. Some tell only the name,
  * and the rest when the model asks for it (`isDeferred`).
  */
-export function find({ tools, said }, server, name) {
+export function find({ tools, said }, [server, name]) {
   const fits = (tool) => `${tool.namespace ?? ''}/${tool.name}`.includes(server) && tool.name.endsWith(name);
   const declared = tools.find(fits) ?? tools.find((tool) => tool.name === name);
   if (declared) return { ...declared, isDeferred: false };
@@ -65,11 +68,11 @@ export function conversation(place, deferred) {
 async function* play(place, deferred, seen) {
   let { asked, texts } = yield;
   let isReviewed = false;
-  async function* call(name, args) {
-    const tool = find(asked, 'wharf', name);
+  async function* call(named, args) {
+    const tool = find(asked, named);
     if (tool === undefined) return undefined;
     if (tool.isDeferred && !isReviewed) {
-      const all = [READ, ROOTS, ECHO, WRITE].map((name) => find(asked, 'wharf', name)?.name);
+      const all = [READ, ROOTS, ECHO, WRITE].map((named) => find(asked, named)?.name);
       ({ asked, texts } = yield { name: deferred.search, arguments: { query: `select:${all.join(',')}` } });
       isReviewed = true;
     }
@@ -85,7 +88,7 @@ async function* play(place, deferred, seen) {
   for (let turn = 0; turn < TURNS && !seen.late; turn += 1) {
     await sleep(TURN_MS);
     yield* call(ECHO, { message: `turn ${turn}` });
-    seen.late = find(asked, 'wharf', LATE)?.name;
+    seen.late = find(asked, LATE)?.name;
   }
   seen.write = yield* call(WRITE, { path: place.written, content: 'Written by the model.\n' });
 }

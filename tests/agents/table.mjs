@@ -1,6 +1,6 @@
 // What was seen, as Markdown.
 
-const HEAD = ['agent', 'version', '`wharf install`', 'lists', 'instructions', 'calls', 'hears', 'roots', 'asks for approvals', 'what the model gets', 'for a file of'];
+const HEAD = ['agent', 'version', '`wharf install`', 'lists', 'instructions', 'calls', 'hears', 'roots', 'asks for approvals', 'told that a plugin fails', 'told that all fail', 'what the model gets', 'for a file of'];
 
 const yes = (fact) => (fact ? 'yes' : 'no');
 
@@ -8,8 +8,8 @@ export function table(rows) {
   const lines = rows.map(({ agent, version, install, facts }) => {
     const start = [agent.name, version ?? '—', install];
     if (!facts || facts.lists === undefined) return [...start, ...HEAD.slice(start.length).map(() => '—')];
-    const { lists, instructions, calls, hears, roots, asks, read } = facts;
-    return [...start, ...[lists, instructions, calls, hears, roots, asks].map(yes), got(read), size(read)];
+    const { lists, instructions, calls, hears, roots, asks, half, wreck, read } = facts;
+    return [...start, ...[lists, instructions, calls, hears, roots, asks, half].map(yes), wreck ?? 'no', got(read), size(read)];
   });
   return [HEAD, HEAD.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
