@@ -97,7 +97,8 @@ function transcript({ place, transcript, output, code }) {
   for (const { what, path, url, error, asked, said } of transcript) {
     const { texts } = asked?.results.at(-1) ?? {};
     const result = texts ? `, result ${cut(texts, 200)}` : '';
-    const turn = what === 'turn' ? `: ${asked.tools.length} tools${result}; the model ${said.call ? `calls ${said.call.name}` : 'ends'}` : '';
+    const does = said?.call ? `calls ${said.call.name}` : 'ends';
+    const turn = what === 'turn' ? `: ${asked.tools.length} tools${result}; the model ${does}` : '';
     const line = `${what} ${path ?? url ?? error}${turn}`;
     // The turns in which it waits for a change.
     const isSame = said?.call !== undefined && said.call.name === last;

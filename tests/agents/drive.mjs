@@ -9,10 +9,12 @@ import { startModel } from './model.mjs';
 import { makePlace } from './place.mjs';
 import { conversation } from './script.mjs';
 
-const RUN_MS = 120_000;
+const RUN_MS = 180_000;
 const INSTALL_MS = 60_000;
 
-/** What it did: `install` says how that went, and the rest is missing if it went wrong. */
+class NotInstalled extends Error {}
+
+/** What was seen of an agent; only `install`, the reason, if wharf could not be installed. */
 export async function drive(agent, { bin, plugins, target }) {
   const modules = modulesOf(target, agent.client);
   const place = makePlace(join(target, 'run', agent.client), plugins);
@@ -28,35 +30,39 @@ export async function drive(agent, { bin, plugins, target }) {
     }
     const program = join(modules, agent.program);
     for (const args of agent.before?.(model.url) ?? []) await run(program, args, within(RUN_MS));
-    const install = async ([name, args]) => {
-      const { code, stdout, stderr } = await run(bin, ['install', agent.client, '--name', name, ...args], within(INSTALL_MS));
-      return code === 0 ? undefined : [...stdout, ...stderr].join(' ');
+    const install = async (name) => {
+      const args = ['install', agent.client, '--name', name, ...place.servers[name]];
+      const { code, stdout, stderr } = await run(bin, args, within(INSTALL_MS));
+      if (code !== 0) throw new NotInstalled([...stdout, ...stderr].join(' ') || `it took more than ${INSTALL_MS} ms`);
     };
     const ask = async () => {
       const line = agent.person ? [process.execPath, agent.person, program] : [program];
       const { code, stdout, stderr } = await run(line[0], [...line.slice(1), ...agent.args(place)], within(RUN_MS));
       return { code, output: [...stdout, ...stderr].join('\n') };
     };
-    const { wreck, ...servers } = Object.fromEntries(Object.entries(place.servers).map((server) => [server[0], server]));
-    // Some agents do not start if a server does not.
-    for (const server of [...Object.values(servers), ...(agent.stops ? [] : [wreck])]) {
-      const failed = await install(server);
-      if (failed) return { place, install: failed, transcript: model.transcript, output: '' };
-    }
+    const late = agent.stops ? ['wreck'] : [];
+    for (const name of Object.keys(place.servers)) if (!late.includes(name)) await install(name);
     const end = await ask();
-    if (agent.stops) {
-      await install(wreck);
+    for (const name of late) {
+      await install(name);
       end.output += (await ask()).output;
     }
-    const { code, output } = end;
-    const asked = existsSync(place.asked) ? readFileSync(place.asked, 'utf8').trim().split('\n').map((line) => JSON.parse(line)) : [];
-    const result = { place, code, output, seen: talk.seen, asked, transcript: model.transcript };
     writeFileSync(join(place.folder, 'transcript.json'), JSON.stringify(model.transcript, null, 1));
-    writeFileSync(join(place.folder, 'output.txt'), output);
-    return result;
+    writeFileSync(join(place.folder, 'output.txt'), end.output);
+    return { place, ...end, seen: talk.seen, asked: questions(place), transcript: model.transcript };
+  } catch (error) {
+    if (error instanceof NotInstalled) return { install: error.message };
+    throw error;
   } finally {
     model.stop();
   }
+}
+
+/** What the agent's person was asked. */
+function questions({ asked }) {
+  if (!existsSync(asked)) return [];
+  const lines = readFileSync(asked, 'utf8').trim().split('\n');
+  return lines.map((line) => JSON.parse(line));
 }
 
 /** The environment: nothing of the person's own, and no way to the network but the model, which refuses. */

@@ -63,7 +63,9 @@ export function judge(agent, { place, seen, output, asked }, tokens) {
   } else {
     expect('not approved', !place.isWritten(), 'the file was written without an approval');
     // Without anybody to ask, some agents answer no.
-    const told = seen.write?.some((text) => /`confirm`|answered no/.test(text)) ?? false;
+    const write = (seen.write ?? []).join('\n');
+    facts.declines = write.includes('answered no');
+    const told = facts.declines || write.includes('`confirm`');
     expect('why not approved', told, `the model is told neither of the key nor of a no: ${cut(seen.write)}`);
   }
 
@@ -73,12 +75,14 @@ export function judge(agent, { place, seen, output, asked }, tokens) {
   expect('a plugin that fails', facts.half || !facts.instructions, 'the model is not told that `mast` did not load');
   // A server without any plugin: the reason reaches the model or the person.
   facts.wreck = /\bkeel\b/.test(told) ? 'model' : output.includes('keel.wasm') ? 'person' : undefined;
-  expect('a server that fails', facts.wreck || !agent.expected.reasons, 'neither the model nor the person is told that `keel` did not load');
+  const isTold = facts.wreck || !agent.expected.reasons;
+  expect('a server that fails', isTold, 'neither the model nor the person is told that `keel` did not load');
   return { findings, facts };
 
-  /** A fact about the agent that is no matter of wharf's, but of the table in the documents. */
+  /** A fact about the agent, which is in the documents. */
   function same(name, found, wanted, what, isAsked = true) {
-    if (isAsked) expect(name, found === (wanted ?? false), `it ${found ? 'now' : 'no longer'} ${what}; correct \`expected\` in known.mjs`);
+    const change = `it ${found ? 'now' : 'no longer'} ${what}; correct \`expected\` in known.mjs`;
+    if (isAsked) expect(name, found === (wanted ?? false), change);
   }
 }
 

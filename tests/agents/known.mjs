@@ -1,14 +1,22 @@
-// The agents: what each is called for `wharf install`, how it is told which model to use, and how it is run with one question.
+// The agents: the name of each for `wharf install`, how it is told which model to use, and how it is run with one question.
 //
-// `program` is below the folder of its packages, `node` a Node.js of its own if it wants a newer one than the runner. `files` are its
-// settings, below its home: for a person, they are there before wharf is installed. Everything that would be sent to its makers is
-// turned off. `expected` is what it was seen to do with what is no matter of wharf's: a difference is told.
+// `program` is below the folder of its packages. `files` are its settings, below its home: they are there before wharf is installed.
+// What it would send to its makers is turned off. `before` are runs that set it up, `person` is a program that talks to it in place of
+// a person, `stops` says that it does not start if one of its servers does not.
+//
+// `deferred`: the tool with which a model asks for tools of which it knows only the names, and `through`, the tool that calls them.
+//
+// `expected` is what the agent was seen to do, which wharf cannot change; a difference is a failure, because the table in
+// docs/clients.md says so. `encodes`: it writes every result as JSON. `reasons`: it shows why a server does not start.
 
 import { fileURLToPath } from 'node:url';
 import { PROMPT } from './script.mjs';
 
 const HOOK = fileURLToPath(new URL('people/hook.mjs', import.meta.url));
 const CODEX = fileURLToPath(new URL('people/codex.mjs', import.meta.url));
+
+const answer = ({ asked }) => `"${process.execPath}" "${HOOK}" "${asked}"`;
+const CLAUDE = ['--print', '--verbose', '--output-format', 'stream-json'];
 
 const json = (value) => `${JSON.stringify(value, null, 2)}\n`;
 
@@ -21,18 +29,18 @@ export const AGENTS = [
     brief: true,
     deferred: { search: 'ToolSearch' },
     files: (url, place) => ({
-      '.claude/settings.json': json({
-        hooks: { Elicitation: [{ hooks: [{ type: 'command', command: `"${process.execPath}" "${HOOK}" "${place.asked}"` }] }] },
-      }),
+      '.claude/settings.json': json({ hooks: { Elicitation: [{ hooks: [{ type: 'command', command: answer(place) }] }] } }),
     }),
     env: (url) => ({
       ANTHROPIC_BASE_URL: url,
       ANTHROPIC_API_KEY: 'sk-scripted',
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       DISABLE_AUTOUPDATER: '1',
+      // On a busy machine it would begin without the servers.
+      CLAUDE_CODE_MCP_STARTUP_WAIT_MS: '60000',
     }),
     expected: { instructions: true, roots: true, hears: true, asks: true, reasons: true },
-    args: () => ['--print', '--verbose', '--output-format', 'stream-json', '--allowedTools', 'mcp__wharf', 'mcp__opened', 'mcp__asked', '--', PROMPT],
+    args: () => [...CLAUDE, '--allowedTools', 'mcp__wharf', 'mcp__opened', 'mcp__asked', '--', PROMPT],
   },
   {
     name: 'Codex',
@@ -115,7 +123,12 @@ export const AGENTS = [
         },
       }),
     }),
-    env: () => ({ OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1' }),
+    env: () => ({
+      OPENCODE_DISABLE_AUTOUPDATE: '1',
+      OPENCODE_DISABLE_MODELS_FETCH: '1',
+      OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
+      OPENCODE_DISABLE_DEFAULT_PLUGINS: '1',
+    }),
     expected: { instructions: true, roots: true, hears: true },
     args: () => ['run', '--auto', '--model', 'scripted/scripted', PROMPT],
   },
@@ -143,7 +156,9 @@ export const AGENTS = [
     program: '.bin/cline',
     files: () => ({}),
     env: () => ({ CLINE_NO_AUTO_UPDATE: '1' }),
-    before: (url) => [['auth', '--provider', 'openai', '--apikey', 'scripted', '--modelid', 'scripted', '--baseurl', `${url}/v1`]],
+    before: (url) => [
+      ['auth', '--provider', 'openai', '--apikey', 'scripted', '--modelid', 'scripted', '--baseurl', `${url}/v1`],
+    ],
     expected: { encodes: true },
     args: () => ['--json', '--auto-approve', 'true', PROMPT],
   },

@@ -66,7 +66,7 @@ async function handle(request, response, script, transcript) {
     return;
   }
   const body = JSON.parse(decoded(Buffer.concat(bytes), request.headers['content-encoding']));
-  const asked = { dialect: dialect.name, ...dialect.read(body, path) };
+  const asked = { dialect: dialect.name, ...dialect.read(body) };
   const entry = { what: 'turn', path, body, asked };
   transcript.push(entry);
   entry.said = script.isMine(asked) ? await script.turn(asked) : ASIDE;

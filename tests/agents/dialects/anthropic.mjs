@@ -14,11 +14,11 @@ export function other(method, path) {
 
 export function read(body) {
   const blocks = body.messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
+  const outputs = blocks.filter(({ type }) => type === 'tool_result');
   return {
-    tools: (body.tools ?? []).map(({ name, description, input_schema }) => ({ name, description, schema: input_schema })),
-    results: blocks.filter(({ type }) => type === 'tool_result').map(({ tool_use_id, content }) => ({ id: tool_use_id, texts: strings(content) })),
+    tools: (body.tools ?? []).map(({ name, description }) => ({ name, description })),
+    results: outputs.map(({ tool_use_id, content }) => ({ id: tool_use_id, texts: strings(content) })),
     said: [...strings(body.system), ...strings(body.messages)],
-    streams: body.stream === true,
   };
 }
 

@@ -13,13 +13,12 @@ export function other(method, path) {
 }
 
 export function read(body) {
-  const tools = (body.tools ?? []).map(({ function: { name, description, parameters } }) => ({ name, description, schema: parameters }));
+  const tools = (body.tools ?? []).map(({ function: { name, description } }) => ({ name, description }));
   const outputs = body.messages.filter(({ role }) => role === 'tool');
   return {
     tools,
     results: outputs.map(({ tool_call_id, content }) => ({ id: tool_call_id, texts: strings(content) })),
     said: strings(body.messages),
-    streams: body.stream === true,
   };
 }
 

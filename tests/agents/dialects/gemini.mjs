@@ -12,15 +12,14 @@ export function other(method, path) {
   return undefined;
 }
 
-export function read(body, path) {
+export function read(body) {
   const declared = (body.tools ?? []).flatMap(({ functionDeclarations }) => functionDeclarations ?? []);
   const parts = body.contents.flatMap(({ parts }) => parts ?? []);
   const answered = parts.flatMap(({ functionResponse }) => functionResponse ?? []);
   return {
-    tools: declared.map(({ name, description, parameters, parametersJsonSchema }) => ({ name, description, schema: parametersJsonSchema ?? parameters })),
+    tools: declared.map(({ name, description }) => ({ name, description })),
     results: answered.map(({ id, response }) => ({ id, texts: strings(response) })),
     said: [...strings(body.systemInstruction), ...strings(body.contents)],
-    streams: path.includes(':stream'),
   };
 }
 

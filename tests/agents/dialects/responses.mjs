@@ -13,8 +13,8 @@ export const other = () => undefined;
 function flat(tools, namespace) {
   return tools.flatMap((tool) => {
     if (tool.type === 'namespace') return flat(tool.tools, tool.name);
-    const { name = tool.type, description, parameters } = tool;
-    return [{ name, namespace, description, schema: parameters }];
+    const { name = tool.type, description } = tool;
+    return [{ name, namespace, description }];
   });
 }
 
@@ -25,7 +25,6 @@ export function read(body) {
     tools: flat(body.tools ?? []),
     results: outputs.map(({ call_id, output }) => ({ id: call_id, texts: strings(output) })),
     said: [...strings(body.instructions), ...strings(input), ...strings((body.tools ?? []).map(({ description }) => description))],
-    streams: body.stream === true,
   };
 }
 
@@ -55,7 +54,8 @@ export function answer(response, body, { text, call }) {
         status: 'completed',
         content: [{ type: 'output_text', text, annotations: [] }],
       };
-  const whole = { id: `resp_${Date.now()}`, object: 'response', created_at: 0, model: body.model, status: 'completed', output: [item], usage: USAGE };
+  const about = { id: `resp_${Date.now()}`, object: 'response', created_at: 0, model: body.model };
+  const whole = { ...about, status: 'completed', output: [item], usage: USAGE };
   if (body.stream !== true) return response.end(JSON.stringify(whole));
   open(response);
   let sequence_number = 0;
