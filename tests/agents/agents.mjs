@@ -7,8 +7,8 @@
 // name contains the text, `--brief` two. `--table` writes what was seen as Markdown, between the lines `<!-- agents -->` and
 // `<!-- end of agents -->` where the file has them.
 //
-// The packages are installed first. Then this program starts itself again where only loopback can be reached, if the machine can do
-// that. `--cut-off` says that this was done.
+// The packages are installed first. Then this program starts itself again where only loopback can be reached and nothing is left
+// running, if the machine can do that. `--cut-off` says that this was done.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -41,12 +41,13 @@ if (chosen.length === 0) complain(`no agent is called ${JSON.stringify(options.o
 if (!options['cut-off']) {
   for (const name of [TOKENIZER, ...chosen.map(({ client }) => client)]) await install(name, options.target);
   const [self, ...args] = [fileURLToPath(import.meta.url), ...process.argv.slice(2), '--cut-off'];
-  // A network namespace of its own has nothing but loopback.
-  const alone = ['--net', '--map-root-user', 'sh', '-c', 'ip link set lo up && "$0" "$@"', process.execPath];
+  // Namespaces of its own: there is no network but loopback, and what agents leave running ends with this program.
+  const kinds = ['--net', '--pid', '--fork', '--kill-child', '--mount-proc', '--map-root-user'];
+  const alone = [...kinds, 'sh', '-c', 'ip link set lo up && "$0" "$@"', process.execPath];
   if (spawnSync('unshare', [...alone, '--version'], { stdio: 'ignore' }).status === 0) {
     process.exit(spawnSync('unshare', [...alone, self, ...args], { stdio: 'inherit' }).status ?? 1);
   }
-  console.log('--    this machine makes no network namespaces; only a proxy keeps the agents from the network');
+  console.log('--    this machine makes no namespaces: only a proxy keeps agents from the network, and they may leave processes');
 }
 
 const { countTokens: tokens } = requireFrom(modulesOf(options.target, TOKENIZER))('gpt-tokenizer/encoding/o200k_base');
