@@ -10,7 +10,8 @@
 // The packages are installed first. Then this program starts itself again where only loopback can be reached and nothing is left
 // running, if the machine can do that. `--cut-off` says that this was done.
 
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -45,7 +46,10 @@ if (!options['cut-off']) {
   const kinds = ['--net', '--pid', '--fork', '--kill-child', '--mount-proc', '--map-root-user'];
   const alone = [...kinds, 'sh', '-c', 'ip link set lo up && "$0" "$@"', process.execPath];
   if (spawnSync('unshare', [...alone, '--version'], { stdio: 'ignore' }).status === 0) {
-    process.exit(spawnSync('unshare', [...alone, self, ...args], { stdio: 'inherit' }).status ?? 1);
+    const again = spawn('unshare', [...alone, self, ...args], { stdio: 'inherit' });
+    process.on('exit', () => again.kill('SIGKILL'));
+    const [code] = await once(again, 'exit');
+    process.exit(code ?? 1);
   }
   console.log('--    this machine makes no namespaces: only a proxy keeps agents from the network, and they may leave processes');
 }
