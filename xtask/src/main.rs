@@ -38,6 +38,7 @@ cargo xtask dropin       compares the answers of the plugins with those of the r
                          and Python 3
 cargo xtask adapted      serves third-party programs and components; --brief for one of each kind; needs Python 3
 cargo xtask clients      drives wharf with clients of many frameworks; --brief for a few; needs npm and Python 3
+cargo xtask agents       drives wharf with coding agents and a scripted model; --brief for two, --only NAME; needs npm
 cargo xtask languages    makes plugins in every SDK language as authors do, and tests them; --only LANG, --abilities; needs npm and Python 3
 cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3
 cargo xtask search       evaluates the tool search on the tools of hundreds of other servers; needs npm and Python 3
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         "dropin" => others::dropin(&root(), rest),
         "adapted" => adapted::check(&root(), rest),
         "clients" => others::clients(&root(), rest),
+        "agents" => others::agents(&root(), rest),
         "languages" => languages::check(&root(), rest),
         "login" => others::login(&root(), rest),
         "search" => search::check(&root()),

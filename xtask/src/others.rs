@@ -1,5 +1,5 @@
 //! Runs wharf with third-party software: compares its plugins with the reference servers that they replace, drives it with the frameworks
-//! that clients are written with, and logs in to it through an identity provider.
+//! that clients are written with and with agents, and logs in to it through an identity provider.
 
 use std::{path::Path, process::Command};
 
@@ -30,6 +30,15 @@ pub fn clients(root: &Path, rest: &[String]) -> Result<()> {
     command.arg(root.join("tests/clients/matrix.mjs")).arg("--bin").arg(root.join("target/release/wharf"));
     command.arg("--plugins").arg(root.join("target/plugins")).args(rest);
     run(&mut command).context("a client failed, or there is no Node.js 20 or newer, npm or Python 3")
+}
+
+/// Drives agents that people use, with a scripted model behind them.
+pub fn agents(root: &Path, rest: &[String]) -> Result<()> {
+    prepare(&[])?;
+    let mut command = Command::new("node");
+    command.arg(root.join("tests/agents/agents.mjs")).arg("--bin").arg(root.join("target/release/wharf"));
+    command.arg("--plugins").arg(root.join("target/plugins")).arg("--target").arg(root.join("target/agents")).args(rest);
+    run(&mut command).context("an agent failed, or there is no Node.js 20 or newer, or npm")
 }
 
 /// Logs in to wharf with official clients through a third-party identity provider.

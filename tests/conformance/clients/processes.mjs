@@ -24,8 +24,8 @@ function end(pid, signal) {
 }
 
 /** Starts a program in a process group of its own. */
-function start(command, args, env) {
-  const child = spawn(command, args, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+function start(command, args, env, cwd) {
+  const child = spawn(command, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   // Without a pid there was nothing to start; 'error' tells why.
   if (child.pid !== undefined) groups.add(child.pid);
   return child;
@@ -38,9 +38,9 @@ function reap(child) {
   groups.delete(child.pid);
 }
 
-/** Runs a program for at most `ms`: its exit code (undefined if it had to be ended) and the lines it wrote. */
-export async function run(command, args, { env, ms }) {
-  const child = start(command, args, env);
+/** Runs a program in the folder `cwd` for at most `ms`: its exit code (undefined if it had to be ended) and the lines it wrote. */
+export async function run(command, args, { env, ms, cwd }) {
+  const child = start(command, args, env, cwd);
   const told = { stdout: [], stderr: [] };
   for (const stream of ['stdout', 'stderr']) {
     createInterface({ input: child[stream] }).on('line', (line) => told[stream].push(line));
