@@ -160,7 +160,7 @@ async fn a_client_that_does_not_hear_of_changes_is_offered_the_search() {
     folder.write("home/docs/a.txt", "hello");
     let install = ["install", "codex", "--profile", "search", "--builtin", "files", "home/docs"];
     let output = folder.run(&install, &[]).await;
-    assert!(output.status.success() && !stdout(&output).contains("note:"), "{output:?}");
+    assert!(output.status.success() && !stdout(&output).contains("list tools again"), "{output:?}");
     let mut pipe = start(&folder, &named("codex", &folder.join("home/.codex/config.toml")));
     pipe.legacy("2025-06-18", json!({})).await;
     let found = pipe.call("find_tools", json!({ "query": "read a file" })).await;
