@@ -48,7 +48,7 @@ fn a_path_that_a_revision_does_not_have_is_said_in_the_words_of_git() {
     assert_eq!(failure(show(&repo, "main:nothing")), "path 'nothing' does not exist in 'main'");
     repo.write("new.txt", "new\n");
     assert_eq!(failure(show(&repo, "main:new.txt")), "path 'new.txt' exists on disk, but not in 'main'");
-    contains(&failure(show(&repo, "0123456789012345678901234567890123456789")), "is not in this repository");
+    contains(&failure(show(&repo, "0123456789012345678901234567890123456789")), "unknown revision");
 }
 
 #[test]
@@ -132,6 +132,5 @@ fn a_missing_object_is_said_and_not_left_out() {
     let commit = repo.git(&["rev-parse", "HEAD~1"]);
     let (folder, file) = commit.split_at(2);
     fs::remove_file(repo.at.join(".git/objects").join(folder).join(file)).unwrap();
-    assert!(crate::history::branches(&repo.place().repo, "local", Some("side"), None).is_err());
     assert!(crate::history::log(&repo.place().repo, -1, None, None).is_err());
 }

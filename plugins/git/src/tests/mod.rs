@@ -132,7 +132,7 @@ impl Repo {
     /// Checks that the status is what git says.
     #[track_caller]
     fn same_status(&self) {
-        assert_eq!(self.status(), self.git(&["status"]));
+        assert_eq!(self.status().trim_end(), self.git(&["status"]));
     }
 
     fn patch(&self, sides: [side::Side; 2], unknown: &Unknown) -> String {
