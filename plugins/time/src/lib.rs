@@ -6,7 +6,7 @@
 use jiff::{
     Timestamp, Zoned,
     civil::{DateTime, Time},
-    tz::{AmbiguousOffset, TimeZone},
+    tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase},
 };
 use wharf_sdk::prelude::*;
 
@@ -113,7 +113,12 @@ const USUAL_CHANGE: &str = ",M3.2.0,M11.1.0";
 fn of_machine(written: &str) -> Option<TimeZone> {
     let written = written.strip_prefix(':').unwrap_or(written);
     let rule = || TimeZone::posix(written).or_else(|_| TimeZone::posix(&format!("{written}{USUAL_CHANGE}")));
-    TimeZone::get(written).or_else(|_| rule()).ok()
+    by_name(written).or_else(|_| rule()).ok()
+}
+
+/// Looks a name up in the data of the plugin alone: a look into folders of the machine would be refused, and reported as such.
+fn by_name(name: &str) -> Result<TimeZone, jiff::Error> {
+    TimeZoneDatabase::bundled().get(name)
 }
 
 fn told(answer: &impl Serialize) -> Result<String> {
@@ -143,8 +148,7 @@ fn hours(seconds: i32) -> String {
 }
 
 fn zone(name: &str) -> Result<TimeZone> {
-    TimeZone::get(name)
-        .map_err(|_| Error::failed(format!("`{name}` is not an IANA time zone such as America/New_York")))
+    by_name(name).map_err(|_| Error::failed(format!("`{name}` is not an IANA time zone such as America/New_York")))
 }
 
 /// Returns the name of a zone, or the offset or rule of one that has no name.
