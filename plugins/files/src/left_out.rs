@@ -94,7 +94,11 @@ impl LeftOut {
             notes.push(format!("Could not be read: {}", self.unreadable.names()));
         }
         if self.large.count > 0 {
-            notes.push(format!("Not searched, because of more than {} MiB: {}", MAX_FILE_BYTES >> 20, self.large.names()));
+            notes.push(format!(
+                "Not searched, because of more than {} MiB: {}",
+                MAX_FILE_BYTES >> 20,
+                self.large.names()
+            ));
         }
         if self.binary > 0 {
             notes.push(format!("Not searched, because they are not text: {}", self.binary));

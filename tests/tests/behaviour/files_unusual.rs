@@ -238,7 +238,8 @@ async fn what_is_not_utf_8_inside_is_said() {
     let several = client.says("read_multiple_files", json!({ "paths": [latin, binary] })).await;
     assert!(several.contains("[This is not UTF-8") && several.contains("Error - "), "{several}");
     let found = client.says("search_content", json!({ "path": client.path(""), "pattern": "second|zweite" })).await;
-    for expected in ["latin.txt:2: second", "wide.txt:2: zweite ü", "because they are not text: 1", "more than 8 MiB: "] {
+    for expected in ["latin.txt:2: second", "wide.txt:2: zweite ü", "because they are not text: 1", "more than 8 MiB: "]
+    {
         assert!(found.contains(expected), "{expected}: {found}");
     }
     client.pipe.close().await;

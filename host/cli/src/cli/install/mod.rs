@@ -90,7 +90,9 @@ pub(super) async fn run(mut command: Install) -> Result<ExitCode> {
     if let Some(odd) = program.short_lived() {
         print(&format!("note: {} {odd}; install wharf permanently, and run this again", program.command))?;
     }
-    if let Some(remedy) = client.remedy().filter(|_| !is_raw && command.run.profile.is_none()) {
+    if let Some(remedy) =
+        client.remedy().filter(|_| command.arguments.is_empty() && command.given.run.profile.is_none())
+    {
         print(&format!("note: {remedy}"))?;
     }
     print(&format!("next: {}", client.next_step))?;
