@@ -153,7 +153,7 @@ pub fn show(repo: &Repository, text: &str) -> Result<String> {
     let new = side::of_tree(repo, Some(commit.tree_id()?.detach()))?;
     for change in changes::between(repo, &side::of_tree(repo, old)?, &new)? {
         let name = |prefix: &str, side: &Option<(gix::bstr::BString, side::File)>| match side {
-            Some((path, _)) => format!("{prefix}{}", plain(path.as_bstr())),
+            Some((path, _)) => plain([prefix.as_bytes(), path.as_slice()].concat().as_bstr()),
             None => "/dev/null".to_owned(),
         };
         text.push_str(&format!("\n--- {}\n+++ {}\n", name("a/", &change.old), name("b/", &change.new)));

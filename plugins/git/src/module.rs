@@ -88,11 +88,11 @@ impl<'a> Modules<'a> {
             untracked: !untracked(repo, &index, EmissionMode::CollapseDirectory, &mut unknown)?.is_empty(),
         };
         for change in changes::plain(&side::of_index_beside(&index, &work), &work) {
+            dirty.untracked |= change.new.as_ref().is_some_and(|(_, file)| file.dirty.untracked);
             match (change.old, change.new) {
                 // Of a submodule in it, what git does not know there counts as such here too.
                 (Some((_, old)), Some((_, new))) if old.id == new.id && !new.dirty.content => {
                     dirty.content |= old.mode != new.mode;
-                    dirty.untracked |= new.dirty.untracked;
                 }
                 _ => dirty.content = true,
             }

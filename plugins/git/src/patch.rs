@@ -52,11 +52,15 @@ fn one(repo: &Repository, change: &Change, context: u32, to: &mut Vec<u8>) -> Re
         line(to, format!("rename from {}", shown(old_path.as_bstr())));
         line(to, format!("rename to {}", shown(new_path.as_bstr())));
     }
-    if old.map(|file| file.id) == new.map(|file| file.id) {
+    let same = old.map(|file| file.id) == new.map(|file| file.id);
+    // A submodule with changes has the same commit, and the patch says that it differs.
+    if same && old.map(|file| file.dirty) == new.map(|file| file.dirty) {
         return Ok(());
     }
     let id = |file: Option<&File>| short(repo, file.map_or_else(|| repo.object_hash().null(), |file| file.id));
-    line(to, format!("index {}..{}{}", id(old), id(new), mode.unwrap_or_default()));
+    if !same {
+        line(to, format!("index {}..{}{}", id(old), id(new), mode.unwrap_or_default()));
+    }
     let missing =
         |file: Option<&File>, name: &str| if file.is_some() { name.to_owned() } else { "/dev/null".to_owned() };
     let names = [missing(old, &old_name), missing(new, &new_name)];

@@ -31,7 +31,7 @@ fn a_tracked_name_that_is_not_utf8_is_named_as_not_compared() {
     }
     // What git has stored can be compared whatever its name is.
     assert_eq!(repo.diff("HEAD~1..HEAD").unwrap().trim_end(), repo.git(&["diff", "HEAD~1..HEAD"]));
-    contains(&crate::history::show(&repo.place().repo, "HEAD").unwrap(), "+++ \"caf\\351.txt\"\n");
+    contains(&crate::history::show(&repo.place().repo, "HEAD").unwrap(), "+++ \"b/caf\\351.txt\"\n");
     contains(&crate::history::show(&repo.place().repo, "HEAD:").unwrap(), "\"caf\\351.txt\"");
 }
 
@@ -68,14 +68,14 @@ fn an_untracked_name_that_is_not_utf8_is_said() {
     let home = Home::new();
     let repo = home.repository("r", &[]);
     latin(&repo, "coffee\n");
-    contains(&repo.status(), "Not compared:\n\t\"caf\u{fffd}.txt\": it is untracked; its name is not UTF-8");
-    contains(&repo.add(&["."]).unwrap(), "Not staged, even if changed:\n\t\"caf\u{fffd}.txt\": ");
+    contains(&repo.status(), "Not compared:\n\t\"caf\\351.txt\": it is untracked; its name is not UTF-8");
+    contains(&repo.add(&["."]).unwrap(), "Not staged, even if changed:\n\t\"caf\\351.txt\": ");
     // A second one that reads the same as a tracked one is not taken for that.
     repo.git(&["add", "-A"]);
     fs::write(repo.at.join(OsStr::from_bytes(b"caf\xe8.txt")), "").unwrap();
     let status = repo.status();
     contains(&status, "\t\"caf\\351.txt\": its name is not UTF-8");
-    contains(&status, "\t\"caf\u{fffd}.txt\": it is untracked");
+    contains(&status, "\t\"caf\\350.txt\": it is untracked");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_folder_whose_name_is_not_utf8_is_said() {
     let folder = repo.at.join(OsStr::from_bytes(b"d\xe9"));
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("x"), "x\n").unwrap();
-    contains(&repo.status(), "\t\"d\u{fffd}\": ");
+    contains(&repo.status(), "\t\"d\\351\": ");
     repo.git(&["add", "-A"]);
     let status = repo.status();
     contains(&status, "new file:   \"d\\351/x\"");
