@@ -17,7 +17,7 @@ use gix::{
 use wharf_sdk::{Error, Result};
 
 use crate::{
-    edit::{Locked, UNMERGED, reflog_author, stat},
+    edit::{Author, Locked, UNMERGED, reflog_author, stat},
     names,
     open::Place,
     refs::{self, Entry},
@@ -27,7 +27,7 @@ use crate::{
     work::Work,
 };
 
-pub fn checkout(place: &Place, name: &str) -> Result<String> {
+pub fn checkout(place: &Place, name: &str, author: &Author) -> Result<String> {
     let repo = &place.repo;
     let full = format!("refs/heads/{name}");
     let found = if names::is_branch(name) { repo.try_find_reference(full.as_str()).ok().flatten() } else { None };
@@ -82,7 +82,7 @@ pub fn checkout(place: &Place, name: &str) -> Result<String> {
         None => id.to_string(),
     };
     let message = format!("checkout: moving from {from} to {name}");
-    refs::set_head(repo, &to, &Entry { old: head, new: id, who: &reflog_author(repo), message: &message })?;
+    refs::set_head(repo, &to, &Entry { old: head, new: id, who: &reflog_author(author), message: &message })?;
     let text = match branch {
         Some(branch) => format!("Switched to branch '{}'", branch.shorten()),
         None => format!("HEAD is now detached at {}", id.to_hex_with_len(7)),

@@ -12,7 +12,7 @@ use gix::{
 use wharf_sdk::{Error, Result};
 
 use crate::{
-    changes, identity, names,
+    changes, names,
     open::Place,
     refs::{self, Entry, Lock},
     revision,
@@ -22,8 +22,7 @@ use crate::{
     work::{Found, Unknown, Work},
 };
 
-/// The author of commits. Members that are not set come from the repository's config.
-#[derive(Default)]
+/// The author of commits, as far as it is known.
 pub struct Author {
     pub name: Option<String>,
     pub email: Option<String>,
@@ -271,7 +270,7 @@ pub fn commit(repo: &Repository, message: &str, author: &Author) -> Result<Strin
         .map(Ok)
         .chain(merging.iter().flat_map(|text| text.split_whitespace()).map(|id| Ok(ObjectId::from_hex(id.as_bytes())?)))
         .collect::<Result<_>>()?;
-    let signature = signature(repo, author)?;
+    let signature = signature(author)?;
     let mut buffer = gix::date::parse::TimeBuf::default();
     let by = signature.to_ref(&mut buffer);
     let tree = tree(repo, &side)?;
@@ -300,18 +299,11 @@ pub fn commit(repo: &Repository, message: &str, author: &Author) -> Result<Strin
     Ok(format!("Changes committed successfully with hash {id}{note}"))
 }
 
-fn signature(repo: &Repository, author: &Author) -> Result<gix::actor::Signature> {
-    let config = repo.config_snapshot();
-    let of = |given: &Option<String>, key: &str| {
-        given
-            .clone()
-            .or_else(|| config.string(key).map(|value| value.to_string()))
-            .filter(|value| !value.trim().is_empty())
-    };
-    match (of(&author.name, "user.name"), of(&author.email, "user.email")) {
+fn signature(author: &Author) -> Result<gix::actor::Signature> {
+    match (&author.name, &author.email) {
         (Some(name), Some(email)) => Ok(gix::actor::Signature {
-            name: name.into(),
-            email: email.into(),
+            name: name.as_str().into(),
+            email: email.as_str().into(),
             time: gix::date::Time::now_local_or_utc(),
         }),
         _ => {
@@ -325,8 +317,8 @@ fn signature(repo: &Repository, author: &Author) -> Result<gix::actor::Signature
 }
 
 /// Returns the author for reflogs, or a placeholder if no author is configured.
-pub fn reflog_author(repo: &Repository) -> gix::actor::Signature {
-    identity::author(repo).and_then(|author| signature(repo, &author)).unwrap_or_else(|_| gix::actor::Signature {
+pub fn reflog_author(author: &Author) -> gix::actor::Signature {
+    signature(author).unwrap_or_else(|_| gix::actor::Signature {
         name: "wharf".into(),
         email: "wharf@localhost".into(),
         time: gix::date::Time::now_local_or_utc(),
@@ -349,7 +341,7 @@ fn tree(repo: &Repository, side: &Side) -> Result<ObjectId> {
 }
 
 /// Creates a branch at another branch or tag, or at the commit that is checked out.
-pub fn create_branch(repo: &Repository, name: &str, base: Option<&str>) -> Result<String> {
+pub fn create_branch(repo: &Repository, name: &str, base: Option<&str>, author: &Author) -> Result<String> {
     if name.starts_with('-') || base.is_some_and(|base| base.starts_with('-')) {
         return Err(Error::failed(format!("Invalid branch name: '{name}' - names cannot start with '-'")));
     }
@@ -379,6 +371,6 @@ pub fn create_branch(repo: &Repository, name: &str, base: Option<&str>) -> Resul
         return Err(Error::failed(format!("Cannot create branch '{name}': {full} already exists")));
     }
     let message = format!("branch: Created from {shown}");
-    refs::update(repo, &full, &Entry { old: None, new: id, who: &reflog_author(repo), message: &message })?;
+    refs::update(repo, &full, &Entry { old: None, new: id, who: &reflog_author(author), message: &message })?;
     Ok(format!("Created branch '{name}' from '{shown}'"))
 }

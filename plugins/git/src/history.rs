@@ -13,6 +13,7 @@ use gix::{
 use wharf_sdk::{Error, Result};
 
 use crate::{
+    ancestry::Ancestry,
     changes,
     decode::told,
     open::reasons,
@@ -186,16 +187,15 @@ pub fn branches(repo: &Repository, kind: &str, contains: Option<&str>, without: 
         text.filter(|text| !text.is_empty()).map(|text| revision::commit(repo, text)).transpose()
     };
     let (contains, without) = (commit(contains)?, commit(without)?);
-    let wanted = |tip: ObjectId| -> Result<bool> {
-        let has = |commit: ObjectId| -> Result<bool> {
-            Ok(tip == commit || repo.merge_base(tip, commit)?.is_some_and(|base| base == commit))
-        };
-        Ok(contains.map_or(Ok(true), has)? && !without.map_or(Ok(false), has)?)
+    let mut ancestry = Ancestry::new(repo);
+    let mut wanted = |tip: ObjectId| -> Result<bool> {
+        let mut has = |commit: ObjectId| ancestry.contains(tip, commit);
+        Ok(contains.map_or(Ok(true), &mut has)? && !without.map_or(Ok(false), has)?)
     };
     let current = repo.head_name()?;
     let elsewhere = refs::checked_out_elsewhere(repo)?;
     let (mut lines, mut broken) = (Vec::new(), Vec::new());
-    if local && current.is_none() && side::head(repo)?.map_or(Ok(false), wanted)? {
+    if local && current.is_none() && side::head(repo)?.map_or(Ok(false), &mut wanted)? {
         lines.push(format!("* {}", State::of(repo)?.no_branch(repo)?));
     }
     let mut sorted = BTreeMap::new();

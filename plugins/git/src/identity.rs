@@ -6,7 +6,7 @@ use gix::{
     bstr::{BStr, ByteSlice},
     glob::wildmatch::Mode,
 };
-use wharf_sdk::{Error, Result, host, serde, serde::Deserialize};
+use wharf_sdk::{Error, Result, serde, serde::Deserialize};
 
 use crate::edit::Author;
 
@@ -38,9 +38,9 @@ struct Entry {
     when: Vec<String>,
 }
 
-/// Returns the author of commits to a repository, with a name and an address as far as they are known.
-pub fn author(repo: &Repository) -> Result<Author> {
-    let config: Config = wharf_sdk::serde_json::from_str(&host::config())
+/// Returns the author of commits to a repository, with a name and an address as far as they are known, from the plugin's config as JSON.
+pub fn author(repo: &Repository, config: &str) -> Result<Author> {
+    let config: Config = wharf_sdk::serde_json::from_str(config)
         .map_err(|error| Error::failed(format!("the config of the plugin git is wrong: {error}")))?;
     Ok(config.author(repo))
 }

@@ -8,6 +8,7 @@
 use gix::Repository;
 use wharf_sdk::{prelude::*, schemars, serde};
 
+mod ancestry;
 mod changes;
 mod checkout;
 mod decode;
@@ -208,7 +209,7 @@ impl Git {
     #[tool(read_only = false, destructive = false, idempotent = false, open_world = false)]
     fn git_commit(args: Commit) -> Result<String> {
         let repo = place(&args.repo_path)?.repo;
-        edit::commit(&repo, &args.message, &identity::author(&repo)?)
+        edit::commit(&repo, &args.message, &identity::author(&repo, &host::config())?)
     }
 
     /// Adds file contents to the staging area
@@ -233,13 +234,16 @@ impl Git {
     /// Creates a new branch from an optional base branch
     #[tool(read_only = false, destructive = false, idempotent = false, open_world = false)]
     fn git_create_branch(args: CreateBranch) -> Result<String> {
-        edit::create_branch(&place(&args.repo_path)?.repo, &args.branch_name, args.base_branch.as_deref())
+        let repo = place(&args.repo_path)?.repo;
+        let author = identity::author(&repo, &host::config())?;
+        edit::create_branch(&repo, &args.branch_name, args.base_branch.as_deref(), &author)
     }
 
     /// Switches branches
     #[tool(read_only = false, destructive = false, idempotent = false, open_world = false)]
     fn git_checkout(args: Checkout) -> Result<String> {
-        checkout::checkout(&place(&args.repo_path)?, &args.branch_name)
+        let place = place(&args.repo_path)?;
+        checkout::checkout(&place, &args.branch_name, &identity::author(&place.repo, &host::config())?)
     }
 
     /// Shows the contents of a commit, or of a file or directory given as <revision>:<path>

@@ -9,6 +9,7 @@ use gix::{
 use wharf_sdk::{Error, Result};
 
 use crate::{
+    ancestry::Ancestry,
     open,
     side::{self, MODULE, object, shown},
 };
@@ -81,10 +82,8 @@ pub fn compared(repo: &Repository, text: &str) -> Result<Compared> {
         Spec::Range { from, to } => Compared::Trees(Some(tree(from)?), tree(to)?),
         Spec::Merge { theirs, ours } => {
             let commit = |id| peeled(repo, id, Kind::Commit);
-            let base = repo
-                .merge_base(commit(theirs)?, commit(ours)?)?
-                .ok_or_else(|| Error::failed(format!("{text}: no merge base")))?
-                .detach();
+            let meeting = Ancestry::new(repo).meeting(commit(theirs)?, commit(ours)?)?;
+            let base = *meeting.bases.first().ok_or_else(|| Error::failed(format!("{text}: no merge base")))?;
             Compared::Trees(Some(tree(base)?), tree(ours)?)
         }
         Spec::ExcludeParents(id) => {

@@ -10,6 +10,7 @@ use gix::{
 use wharf_sdk::Result;
 
 use crate::{
+    ancestry::Ancestry,
     changes::{self, Change},
     module::Dirty,
     open::Place,
@@ -215,9 +216,8 @@ fn upstream(repo: &Repository, name: &gix::refs::FullName) -> Result<String> {
         ));
     };
     let theirs = theirs.peel_to_id()?.detach();
-    let counted = count(repo, own, theirs).and_then(|ahead| Ok((ahead, count(repo, theirs, own)?)));
-    let (ahead, behind) = match counted {
-        Ok(counted) => counted,
+    let (ahead, behind) = match Ancestry::new(repo).meeting(own, theirs) {
+        Ok(meeting) => (meeting.ahead, meeting.behind),
         // The rest of the status is known.
         Err(error) => return Ok(format!("Not compared with '{other}': {}\n\n", crate::open::words(error))),
     };
@@ -237,14 +237,4 @@ fn upstream(repo: &Repository, name: &gix::refs::FullName) -> Result<String> {
              (use \"git pull\" if you want to integrate the remote branch with yours)\n\n"
         ),
     })
-}
-
-/// Returns the number of commits that lead to one commit and not to another.
-fn count(repo: &Repository, from: gix::ObjectId, without: gix::ObjectId) -> Result<usize> {
-    let mut count = 0;
-    for commit in repo.rev_walk([from]).with_hidden([without]).all()? {
-        commit?;
-        count += 1;
-    }
-    Ok(count)
 }

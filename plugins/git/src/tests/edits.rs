@@ -39,7 +39,7 @@ fn a_checkout_names_its_hook() {
     let repo = home.repository("r", &[]);
     repo.git(&["branch", "other"]);
     repo.write(".git/hooks/post-checkout", "#!/bin/sh\n");
-    let said = crate::checkout::checkout(&repo.place(), "other").unwrap();
+    let said = repo.checkout("other").unwrap();
     assert_eq!(said, "Switched to branch 'other'\nHooks of the repository were not run: post-checkout");
 }
 
@@ -64,7 +64,7 @@ fn a_commit_that_should_be_signed_says_that_it_is_not() {
 fn a_branch_and_a_folder_of_branches_cannot_have_one_name() {
     let home = Home::new();
     let repo = home.repository("r", &[]);
-    let create = |name: &str| crate::edit::create_branch(&repo.place().repo, name, None);
+    let create = |name: &str| repo.create_branch(name, None);
     create("docs").unwrap();
     let refused = "cannot lock ref 'refs/heads/docs/x': 'refs/heads/docs' exists; cannot create 'refs/heads/docs/x'";
     assert_eq!(failure(create("docs/x")), refused);
@@ -95,7 +95,7 @@ fn a_commit_and_a_checkout_with_conflicts_are_refused() {
     repo.commit("main");
     repo.stops(&["merge", "side"]);
     contains(&failure(repo.committed("early")), "because you have unmerged files");
-    contains(&failure(crate::checkout::checkout(&repo.place(), "side")), "because you have unmerged files");
+    contains(&failure(repo.checkout("side")), "because you have unmerged files");
     repo.write("a.txt", "both\n");
     repo.add(&["."]).unwrap();
     repo.same_status();
@@ -115,11 +115,11 @@ fn a_checkout_loses_no_file_of_a_folder_in_the_way() {
     repo.git(&["branch", "after"]);
     repo.git(&["checkout", "-q", "before"]);
     repo.write("x/mine", "mine\n");
-    let refused = failure(crate::checkout::checkout(&repo.place(), "after"));
+    let refused = failure(repo.checkout("after"));
     contains(&refused, "Updating the following directories would lose untracked files in them:\n\tx");
     assert!(!repo.at.join("b.txt").exists());
     fs::remove_file(repo.at.join("x/mine")).unwrap();
-    crate::checkout::checkout(&repo.place(), "after").unwrap();
+    repo.checkout("after").unwrap();
     assert_eq!(fs::read(repo.at.join("x")).unwrap(), b"a file\n");
     repo.same_status();
 }

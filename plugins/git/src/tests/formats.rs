@@ -17,8 +17,8 @@ fn a_repository_with_sha256_ids_is_served() {
     assert_eq!(repo.diff("HEAD~1..HEAD").unwrap().trim_end(), repo.git(&["diff", "HEAD~1..HEAD"]));
     contains(&crate::history::show(&repo.place().repo, "HEAD").unwrap(), "+two\n");
     contains(&crate::history::log(&repo.place().repo, 10, None, None).unwrap(), "Message: first");
-    crate::edit::create_branch(&repo.place().repo, "other", Some("main")).unwrap();
-    crate::checkout::checkout(&repo.place(), "other").unwrap();
+    repo.create_branch("other", Some("main")).unwrap();
+    repo.checkout("other").unwrap();
     repo.same_status();
     repo.git(&["gc", "-q"]);
     assert_eq!(repo.git(&["fsck", "--strict"]), "");

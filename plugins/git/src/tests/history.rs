@@ -10,6 +10,10 @@ fn log(repo: &Repo) -> String {
     crate::history::log(&repo.place().repo, -1, None, None).unwrap()
 }
 
+fn branches(repo: &Repo, contains: Option<&str>, without: Option<&str>) -> Result<String> {
+    crate::history::branches(&repo.place().repo, "all", contains, without)
+}
+
 /// Two branches that differ from their common commit.
 fn branched(home: &Home) -> Repo {
     let repo = home.repository("r", &[]);
@@ -62,10 +66,10 @@ fn a_branch_with_the_name_of_a_folder_or_file_is_a_branch() {
     for name in ["docs", "a.txt"] {
         assert_eq!(repo.diff(name).unwrap().trim_end(), repo.git(&["diff", name, "--"]), "{name}");
         assert_eq!(show(&repo, name).unwrap(), show(&repo, "side").unwrap());
-        let said = crate::checkout::checkout(&repo.place(), name).unwrap();
+        let said = repo.checkout(name).unwrap();
         assert_eq!(said, format!("Switched to branch '{name}'"));
         assert_eq!(repo.git(&["symbolic-ref", "HEAD"]), format!("refs/heads/{name}"));
-        crate::checkout::checkout(&repo.place(), "main").unwrap();
+        repo.checkout("main").unwrap();
         repo.same_status();
     }
 }
@@ -75,7 +79,7 @@ fn a_branch_of_a_remote_is_named_when_it_is_asked_for() {
     let home = Home::new();
     let repo = branched(&home);
     repo.git(&["update-ref", "refs/remotes/origin/feature", "side"]);
-    let refused = failure(crate::checkout::checkout(&repo.place(), "feature"));
+    let refused = failure(repo.checkout("feature"));
     contains(&refused, "origin/feature is a branch of a remote: git_create_branch with base_branch 'origin/feature'");
 }
 
@@ -133,4 +137,8 @@ fn a_missing_object_is_said_and_not_left_out() {
     let (folder, file) = commit.split_at(2);
     fs::remove_file(repo.at.join(".git/objects").join(folder).join(file)).unwrap();
     assert!(crate::history::log(&repo.place().repo, -1, None, None).is_err());
+    let missing = format!("the object {commit} is not in this repository");
+    contains(&failure(branches(&repo, Some("side"), None)), &missing);
+    contains(&failure(branches(&repo, None, Some("side"))), &missing);
+    contains(&failure(repo.diff("main...side")), &missing);
 }

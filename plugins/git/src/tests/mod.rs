@@ -1,5 +1,6 @@
 //! Tests of the tools in repositories that git made, and with what git says about them.
 
+mod ancestry;
 mod edits;
 mod formats;
 mod history;
@@ -17,7 +18,7 @@ use std::{
 use wharf_sdk::{Directory, Error, Result};
 
 use crate::{
-    changes, edit,
+    changes, checkout, edit, identity,
     open::{self, Place},
     patch,
     revision::{Compared, compared as parsed},
@@ -172,7 +173,18 @@ impl Repo {
     }
 
     fn committed(&self, message: &str) -> Result<String> {
-        edit::commit(&self.place().repo, message, &edit::Author::default())
+        let repo = self.place().repo;
+        edit::commit(&repo, message, &identity::author(&repo, "{}")?)
+    }
+
+    fn checkout(&self, name: &str) -> Result<String> {
+        let place = self.place();
+        checkout::checkout(&place, name, &identity::author(&place.repo, "{}")?)
+    }
+
+    fn create_branch(&self, name: &str, base: Option<&str>) -> Result<String> {
+        let repo = self.place().repo;
+        edit::create_branch(&repo, name, base, &identity::author(&repo, "{}")?)
     }
 }
 

@@ -184,11 +184,11 @@ fn a_checkout_says_that_a_submodule_keeps_its_files() {
     outer.git(&["branch", "with"]);
     outer.git(&["checkout", "-q", "before"]);
     fs::remove_dir_all(outer.at.join("lib")).unwrap();
-    contains(&crate::checkout::checkout(&outer.place(), "with").unwrap(), "lib is a submodule");
+    contains(&outer.checkout("with").unwrap(), "lib is a submodule");
     outer.same_status();
     outer.git(&["checkout", "-q", "before"]);
     outer.write("lib", "mine\n");
-    let refused = failure(crate::checkout::checkout(&outer.place(), "with"));
+    let refused = failure(outer.checkout("with"));
     contains(&refused, "would be overwritten by checkout:\n\tlib");
     assert_eq!(fs::read(outer.at.join("lib")).unwrap(), b"mine\n");
 }

@@ -113,7 +113,7 @@ fn a_checkout_that_would_write_a_name_that_is_not_utf8_changes_nothing() {
     repo.commit("latin");
     repo.git(&["branch", "after"]);
     repo.git(&["checkout", "-q", "before"]);
-    contains(&failure(crate::checkout::checkout(&repo.place(), "after")), "\"caf\\351.txt\": its name is not UTF-8");
+    contains(&failure(repo.checkout("after")), "\"caf\\351.txt\": its name is not UTF-8");
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
 }
 

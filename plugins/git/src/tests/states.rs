@@ -184,11 +184,11 @@ fn a_branch_of_another_work_tree_is_marked_and_not_checked_out() {
     let repo = history(&home);
     repo.git(&["worktree", "add", "-q", "../second", "main"]);
     assert_eq!(branches(&repo), repo.git(&["branch"]));
-    let refused = failure(crate::checkout::checkout(&repo.place(), "main"));
+    let refused = failure(repo.checkout("main"));
     assert_eq!(refused, format!("'main' is already used by worktree at '{}'", home.0.join("second").display()));
     let second = repo.at("../second");
     assert_eq!(branches(&second), second.git(&["branch"]));
-    contains(&failure(crate::checkout::checkout(&second.place(), "topic")), "is already used by worktree at '");
+    contains(&failure(second.checkout("topic")), "is already used by worktree at '");
     second.same_status();
 }
 
