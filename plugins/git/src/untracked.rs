@@ -39,8 +39,8 @@ pub fn untracked(
         if name.contains(REPLACED) && fs::symlink_metadata(root.join(&name)).is_err() {
             closed.remove(&path);
             match known.get_mut(&name) {
-                // It is already named as a tracked file that cannot be looked at.
-                Some(files) if *files > 0 => *files -= 1,
+                // It is already named as a tracked file that cannot be looked at. A system that lists the bytes of names tells them apart.
+                Some(files) if *files > 0 && path.to_str().is_ok() => *files -= 1,
                 _ => unknown.add(
                     path.as_bstr(),
                     format!("it is untracked; its name is not UTF-8 ({REPLACED} stands for what is not)"),

@@ -100,10 +100,11 @@ fn a_cherry_pick_and_a_revert_are_told() {
     same(&repo, "(all conflicts fixed: run \"git cherry-pick --continue\")");
     repo.git(&["commit", "-q", "-m", "picked"]);
     same(&repo, "Cherry-pick currently in progress.");
+    // HEAD has moved, so git does not take the commit back.
     repo.git(&["cherry-pick", "--abort"]);
     repo.write("f2", "again\n");
     repo.commit("again");
-    repo.stops(&["revert", "--no-edit", "HEAD~2"]);
+    repo.stops(&["revert", "--no-edit", "HEAD~3"]);
     same(&repo, "You are currently reverting commit ");
     contains(&repo.status(), "(use \"git add/rm <file>...\" as appropriate to mark resolution)");
     repo.git(&["add", "f2"]);
