@@ -20,6 +20,9 @@ const RUNNERS: [(&str, &[&str]); 11] = [
     ("pipx", &["run"]),
 ];
 
+/// The options of package runners that take no value.
+const ALONE: [&str; 6] = ["-y", "--yes", "-q", "--quiet", "--silent", "--offline"];
+
 /// An MCP server, in the members that all clients have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
@@ -69,7 +72,7 @@ impl Server {
             if !word.starts_with('-') && !is_value {
                 return None;
             }
-            is_value = word.starts_with('-');
+            is_value = word.starts_with('-') && !word.contains('=') && !ALONE.contains(&word.as_str());
         }
         let rest = rest.get(1..)?;
         let rest = after(rest, &["--"]).unwrap_or(rest);

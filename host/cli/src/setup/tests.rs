@@ -92,14 +92,14 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     (
         "opencode",
-        "{\n  \"mcp\": {}\n}\n",
-        "{\n  \"mcp\": {\n    \"files\": {\n      \"type\": \"local\",\n      \"command\": [\"/opt/wharf\", \"run\", \"--builtin\", \
+        "{\n  \"a\": 1,\n  \"mcp\": {}\n}\n",
+        "{\n  \"a\": 1,\n  \"mcp\": {\n    \"files\": {\n      \"type\": \"local\",\n      \"command\": [\"/opt/wharf\", \"run\", \"--builtin\", \
          \"files\", \"/home/ada/My \\\"Docs\\\"\"],\n      \"enabled\": true\n    }\n  }\n}\n",
     ),
     (
         "copilot-cli",
-        "{\n  \"mcpServers\": {}\n}\n",
-        "{\n  \"mcpServers\": {\n    \"files\": {\n      \"type\": \"local\",\n      \"command\": \"/opt/wharf\",\n      \
+        "{\n  \"a\": 1,\n  \"mcpServers\": {}\n}\n",
+        "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"files\": {\n      \"type\": \"local\",\n      \"command\": \"/opt/wharf\",\n      \
          \"args\": [\"run\", \"--builtin\", \"files\", \"/home/ada/My \\\"Docs\\\"\"],\n      \"tools\": [\"*\"]\n    }\n  }\n}\n",
     ),
     (

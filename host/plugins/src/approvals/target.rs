@@ -121,7 +121,7 @@ mod tests {
             (
                 &["url"],
                 json!({ "url": "https://good.example\\@evil.example/" }),
-                " on `https://good.example\\\\@evil.example/`",
+                " on `https://good.example\\@evil.example/`",
             ),
             (
                 &["repoPath", "outputURLs"],
