@@ -30,7 +30,7 @@ use crate::{
 pub fn checkout(place: &Place, name: &str, author: &Author) -> Result<String> {
     let repo = &place.repo;
     let full = format!("refs/heads/{name}");
-    let found = if names::is_branch(name) { repo.try_find_reference(full.as_str()).ok().flatten() } else { None };
+    let found = if names::is_branch(name) { refs::find(repo, &full)? } else { None };
     // A tag may have the name of a branch. HEAD follows the branch, so the files have to be those of the branch too.
     let (id, branch) = match found {
         Some(mut found) => {

@@ -17,7 +17,7 @@ use crate::{
     refs::{self, Entry, Lock},
     revision,
     side::{self, File, LINK, MODULE, Side},
-    unrun,
+    state, unrun,
     untracked::untracked,
     work::{Found, Unknown, Work},
 };
@@ -252,7 +252,7 @@ pub fn commit(repo: &Repository, message: &str, author: &Author) -> Result<Strin
         return Err(Error::failed(UNMERGED));
     }
     let (head, side) = (side::head(repo)?, side::of_index(&index));
-    let merging = fs::read_to_string(repo.git_dir().join("MERGE_HEAD")).ok();
+    let merging = state::text(&repo.git_dir().join("MERGE_HEAD"))?;
     let same = match head {
         Some(_) => changes::between(repo, &side::of_head(repo)?, &side)?.is_empty(),
         None => side.is_empty(),
@@ -262,7 +262,7 @@ pub fn commit(repo: &Repository, message: &str, author: &Author) -> Result<Strin
             "No changes staged for commit. Use git_add to stage changes first; git_status shows what is currently staged.",
         ));
     }
-    if repo.git_dir().join("MERGE_AUTOSTASH").exists() {
+    if state::exists(&repo.git_dir().join("MERGE_AUTOSTASH"))? {
         return Err(Error::failed("this merge has an autostash, which this server cannot apply; run git commit"));
     }
     let parents: Vec<ObjectId> = head
@@ -350,9 +350,12 @@ pub fn create_branch(repo: &Repository, name: &str, base: Option<&str>, author: 
     }
     let (id, shown) = match base.filter(|base| !base.is_empty()) {
         Some(base) => {
-            let found = ["refs/heads/", "refs/tags/", "refs/remotes/"]
-                .iter()
-                .find_map(|prefix| repo.try_find_reference(format!("{prefix}{base}").as_str()).ok().flatten());
+            let mut found = None;
+            for folder in ["refs/heads/", "refs/tags/", "refs/remotes/"] {
+                if found.is_none() {
+                    found = refs::find(repo, &format!("{folder}{base}"))?;
+                }
+            }
             let mut found = found.ok_or_else(|| {
                 Error::failed(format!("not a valid object name: '{base}'; it is neither a branch nor a tag"))
             })?;
@@ -367,7 +370,7 @@ pub fn create_branch(repo: &Repository, name: &str, base: Option<&str>, author: 
         }
     };
     let full = format!("refs/heads/{name}");
-    if repo.try_find_reference(full.as_str())?.is_some() {
+    if refs::find(repo, &full)?.is_some() {
         return Err(Error::failed(format!("Cannot create branch '{name}': {full} already exists")));
     }
     let message = format!("branch: Created from {shown}");

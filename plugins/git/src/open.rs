@@ -11,6 +11,8 @@ use gix::{
 };
 use wharf_sdk::{Directory, Error, Result};
 
+use crate::state;
+
 /// A repository, and the folder of it that was named.
 pub struct Place {
     pub repo: Repository,
@@ -86,9 +88,9 @@ pub fn at(path: &Path, open: &[Directory]) -> Result<Repository> {
         }
     }
     let alternates = repo.common_dir().join("objects/info/alternates");
-    for line in fs::read(&alternates).unwrap_or_default().lines() {
-        if !line.is_empty() && !line.starts_with(b"#") {
-            held("a part of its objects", &repo.common_dir().join("objects").join(line.to_str_lossy().as_ref()), open)?;
+    for line in state::text(&alternates)?.unwrap_or_default().lines() {
+        if !line.is_empty() && !line.starts_with('#') {
+            held("a part of its objects", &repo.common_dir().join("objects").join(line), open)?;
         }
     }
     repo.object_cache_size_if_unset(4 << 20);

@@ -111,22 +111,31 @@ pub fn checked_out_elsewhere(repo: &Repository) -> Result<BTreeMap<BString, Stri
     Ok(found)
 }
 
+/// Returns the reference with a full name; `None` if there is none, or can be none, of this name.
+pub fn find<'a>(repo: &'a Repository, full: &str) -> Result<Option<gix::Reference<'a>>> {
+    let Ok(name) = gix::refs::FullName::try_from(full) else { return Ok(None) };
+    repo.try_find_reference(name.as_ref())
+        .map_err(|error| Error::failed(format!("{full} cannot be read: {}", open::reasons(&error))))
+}
+
 /// Fails if a branch cannot be created because its name is that of a folder of branches, or has the name of a branch as a folder.
 fn check_room(repo: &Repository, name: &str) -> Result<()> {
     let taken =
         |other: &str| Err(Error::failed(format!("cannot lock ref '{name}': '{other}' exists; cannot create '{name}'")));
     for (at, _) in name.match_indices('/').skip(2) {
         let above = name.get(..at).unwrap_or_default();
-        if repo.try_find_reference(above)?.is_some() {
+        if find(repo, above)?.is_some() {
             return taken(above);
         }
     }
     let folder = format!("{name}/");
-    for below in repo.references()?.prefixed(folder.as_str())? {
-        let below = below.map_err(|error| Error::failed(error.to_string()))?;
-        return taken(&below.name().as_bstr().to_string());
+    match repo.references()?.prefixed(folder.as_str())?.next() {
+        None => Ok(()),
+        Some(Ok(below)) => taken(&below.name().as_bstr().to_string()),
+        Some(Err(error)) => {
+            Err(Error::failed(format!("a branch in {folder} cannot be read: {}", open::reasons(&error))))
+        }
     }
-    Ok(())
 }
 
 /// Removes folders that branches of the past left behind at the place of a file.
@@ -146,7 +155,7 @@ pub fn update(repo: &Repository, name: &str, entry: &Entry<'_>) -> Result<()> {
         check_room(repo, name)?;
     }
     let lock = Lock::take(&repo.common_dir().join(name))?;
-    let now = match repo.try_find_reference(name)? {
+    let now = match find(repo, name)? {
         Some(mut found) => Some(found.peel_to_id()?.detach()),
         None => None,
     };

@@ -281,7 +281,7 @@ fn branch(repo: &Repository, file: &Path) -> Result<Option<String>> {
     })
 }
 
-fn exists(file: &Path) -> Result<bool> {
+pub fn exists(file: &Path) -> Result<bool> {
     file.try_exists().map_err(|error| Error::failed(format!("{} cannot be looked at: {error}", file.display())))
 }
 

@@ -79,8 +79,13 @@ pub fn includes(repo: &Repository) -> &'static str {
     }
 }
 
+/// Returns the hooks that are in a folder, or may be.
 fn present(folder: &Path, hooks: &[&str]) -> Vec<String> {
-    hooks.iter().filter(|hook| folder.join(hook).exists()).map(|hook| (*hook).to_owned()).collect()
+    hooks
+        .iter()
+        .filter(|hook| !matches!(folder.join(hook).try_exists(), Ok(false)))
+        .map(|hook| (*hook).to_owned())
+        .collect()
 }
 
 fn is_inside(repo: &Repository, folder: Option<&Path>) -> bool {

@@ -147,3 +147,14 @@ fn a_reset_forgets_what_was_only_announced() {
     assert_eq!(repo.git(&["status", "--porcelain"]), "M a.txt\n?? announced".replacen("M", " M", 1));
     repo.same_status();
 }
+
+#[test]
+fn a_merge_that_cannot_be_read_is_not_committed_without_it() {
+    let home = Home::new();
+    let repo = home.repository("r", &[]);
+    repo.write("a.txt", "two\n");
+    repo.git(&["add", "-A"]);
+    fs::create_dir(repo.at.join(".git/MERGE_HEAD")).unwrap();
+    contains(&failure(repo.committed("two")), "MERGE_HEAD cannot be read: ");
+    assert_eq!(repo.git(&["log", "--format=%s"]), "first");
+}

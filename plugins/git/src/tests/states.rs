@@ -202,4 +202,7 @@ fn a_broken_branch_is_said() {
     contains(&said, "* topic");
     contains(&said, "Not shown, because they are broken:\n\t");
     contains(&said, "odd");
+    contains(&failure(repo.checkout("odd")), "refs/heads/odd cannot be read: ");
+    contains(&failure(repo.create_branch("new", Some("odd"))), "refs/heads/odd cannot be read: ");
+    contains(&failure(repo.create_branch("new", Some("HEAD~1"))), "it is neither a branch nor a tag");
 }
