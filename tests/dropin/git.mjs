@@ -95,7 +95,7 @@ class Repository {
     this.git('commit', '-q', '-m', message);
   }
 
-  /** Adds a submodule, whose repository is made beside this one. */
+  /** Adds a submodule, whose repository is made next to this one. */
   module() {
     const inner = new Repository(`${this.at}-inner`, this.env.HOME);
     inner.commit('inner', { 'a.txt': 'inner\n', 'b.txt': 'b\n' });

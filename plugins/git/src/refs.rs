@@ -111,7 +111,7 @@ pub fn checked_out_elsewhere(repo: &Repository) -> Result<BTreeMap<BString, Stri
     Ok(found)
 }
 
-/// Returns the reference with a full name; `None` if there is none, or can be none, of this name.
+/// Returns the reference with a full name; `None` if there is no such reference, or a reference cannot have this name.
 pub fn find<'a>(repo: &'a Repository, full: &str) -> Result<Option<gix::Reference<'a>>> {
     let Ok(name) = gix::refs::FullName::try_from(full) else { return Ok(None) };
     repo.try_find_reference(name.as_ref())

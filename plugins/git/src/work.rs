@@ -49,7 +49,7 @@ impl Unknown {
         self.0.keys()
     }
 
-    /// Returns a section that names the paths; it is empty if there are none. Each line ends in a line break.
+    /// Returns a section that names the paths; it is empty if every path was compared. Each line ends in a line break.
     pub fn section(&self, title: &str, folder: &BStr) -> String {
         if self.0.is_empty() {
             return String::new();
@@ -82,7 +82,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// Returns the file, or `None` if there is none. What cannot be told is an error.
+    /// Returns the file, or `None` if the path is free. What cannot be told is an error.
     pub fn known(self, path: &BStr) -> Result<Option<File>> {
         match self {
             Self::File(file) => Ok(Some(file)),
