@@ -158,3 +158,34 @@ fn a_merge_that_cannot_be_read_is_not_committed_without_it() {
     contains(&failure(repo.committed("two")), "MERGE_HEAD cannot be read: ");
     assert_eq!(repo.git(&["log", "--format=%s"]), "first");
 }
+
+#[test]
+fn the_author_is_the_first_who_is_named() {
+    let home = Home::new();
+    let repo = home.repository("r", &[]);
+    let author = |config: &str| {
+        let author = identity::author(&repo.place().repo, config).unwrap();
+        [author.name, author.email].map(Option::unwrap_or_default).join(" ")
+    };
+    let entries = format!(
+        r#""entries": [{{"name": "Cat", "email": "cat@example.org"}}, {{"email": "work@example.org", "when": ["gitdir:{}/**"]}},
+        {{"email": "topic@example.org", "when": ["onbranch:topic"]}}, {{"name": "Nobody", "when": ["of a kind:that is not known"]}}]"#,
+        repo.open.display()
+    );
+    assert_eq!(author(&format!(r#"{{"person": {{{entries}}}}}"#)), "Ann ann@example.org");
+    let environment = r#""environment": {"name": "Ben"}"#;
+    assert_eq!(author(&format!(r#"{{"person": {{{environment}, {entries}}}}}"#)), "Ben ann@example.org");
+    assert_eq!(author(&format!(r#"{{"name": "Dan", "person": {{{environment}}}}}"#)), "Dan ann@example.org");
+    repo.git(&["config", "--unset", "user.email"]);
+    assert_eq!(author(&format!(r#"{{"person": {{{entries}}}}}"#)), "Ann work@example.org");
+    repo.git(&["checkout", "-q", "-b", "topic"]);
+    assert_eq!(author(&format!(r#"{{"person": {{{entries}}}}}"#)), "Ann topic@example.org");
+    contains(&failure(repo.committed("second")), "No changes staged for commit");
+    repo.write("a.txt", "two\n");
+    repo.git(&["add", "-A"]);
+    contains(&failure(repo.committed("second")), "no author is configured");
+    contains(
+        &failure(identity::author(&repo.place().repo, r#"{"nam": "Dan"}"#)),
+        "the config of the plugin git is wrong: ",
+    );
+}
