@@ -23,10 +23,7 @@ use crate::{
 };
 use wharf_base::ledger::Ledger;
 use wharf_config::config::{self, Config};
-use wharf_plugins::{
-    plugins::status::{Status, Subject},
-    telemetry::metrics::CONTENT_TYPE,
-};
+use wharf_plugins::telemetry::metrics::CONTENT_TYPE;
 use wharf_serve::transport::http::admin::{self, AdminMetrics};
 
 pub use crate::{
@@ -66,29 +63,26 @@ impl Operator {
         server.draining.run_until_cancelled(server.published.wait(limit)).await.is_some()
     }
 
-    /// Waits until each plugin is served or has failed, and then returns why none of these plugins loads. None: one of them does.
-    pub async fn none_loads(&self, ids: &[String]) -> Option<String> {
-        self.inner().settled(1).await;
-        self.none_loads_now(ids)
+    /// Sets the plugins of which one has to load: if none does, the client at stdin is told so in the answer to its handshake. To be called
+    /// before clients are served.
+    pub fn require_one_of(&self, ids: Vec<String>) {
+        self.inner().server.required.set(ids).ok();
     }
 
-    /// Returns why none of these plugins loads, if that is known already.
-    pub fn none_loads_now(&self, ids: &[String]) -> Option<String> {
-        let status = self.inner().server.published.status();
-        let problems: Option<Vec<String>> = ids
-            .iter()
-            .map(|id| match status.get(&Subject::plugin(id))? {
-                Status::Failed { problem, last_good: false, .. } => {
-                    Some(format!("plugin {id} did not load: {}", problem.text))
-                }
-                _ => None,
-            })
-            .collect();
-        match problems?.as_slice() {
-            [] => None,
-            [one] => Some(one.clone()),
-            all => Some(format!("no plugin on the command line loads:\n  {}", all.join("\n  "))),
-        }
+    /// Waits until each plugin is served or has failed, and then returns why no required plugin loads. None: one of them does.
+    pub async fn none_loads(&self) -> Option<String> {
+        self.inner().settled(1).await;
+        self.none_loads_now()
+    }
+
+    /// Returns why no required plugin loads, if that is known already.
+    pub fn none_loads_now(&self) -> Option<String> {
+        self.inner().server.none_loads()
+    }
+
+    /// Resolves when the client at stdin has been told that no required plugin loads.
+    pub async fn told(&self) {
+        self.inner().server.told.cancelled().await;
     }
 
     /// Returns for each plugin the secrets that it cannot get, with the reasons.

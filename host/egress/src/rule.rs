@@ -583,7 +583,7 @@ mod tests {
             (r#""https://a.example/x%2fy""#, "has an encoded slash"),
             (r#"{ url = "https://a.example", headers = { a = 1 } }"#, "must be a string"),
             (r#"{ url = "https://a.example", method = "GET" }"#, "unknown field `method`"),
-            ("7", "a URL, or a table"),
+            ("7", "a URL, `any`, or a table"),
         ] {
             let error = format!("{:#}", rules(text).unwrap_err());
             assert!(error.contains(expected), "{text}: {error}");

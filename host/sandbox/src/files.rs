@@ -431,9 +431,26 @@ async fn rename_at(state: &mut State, (from, old, to, new): RenameAt) -> Answer<
         let (source, target) = (Arc::clone(&source.dir), Arc::clone(&target.dir));
         let (old, new) = (old.clone(), new.clone());
         // If this fails, the new file keeps its own mode or owner. The rename itself checks whether the file may be renamed.
-        blocking(move || keep_mode(&source, old.as_ref(), &target, new.as_ref()).ok()).await;
+        let crosses = blocking(move || {
+            keep_mode(&source, old.as_ref(), &target, new.as_ref()).ok();
+            are_on_two_devices(&source, old.as_ref(), &target, new.as_ref()).unwrap_or_default()
+        });
+        // WASI's own function calls this an I/O error.
+        if crosses.await {
+            return Ok((Err(ErrorCode::CrossDevice),));
+        }
     }
     answer(state.filesystem().rename_at(from, old, to, new).await)
+}
+
+/// Whether a file and the folder that it is to be moved to are on different file systems.
+fn are_on_two_devices(source: &fs::File, old: &Path, target: &fs::File, new: &Path) -> io::Result<bool> {
+    let folder = match new.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let moved = cap_primitives::fs::stat(source, old, FollowSymlinks::No)?;
+    Ok(moved.dev() != cap_primitives::fs::stat(target, folder, FollowSymlinks::Yes)?.dev())
 }
 
 /// Gives a file the mode and the owner of the one that it is to replace, if both are files.

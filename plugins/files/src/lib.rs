@@ -210,7 +210,8 @@ impl Files {
     fn list_allowed_directories() -> Result<Said> {
         let directories = host::directories();
         if directories.is_empty() {
-            return Ok(Said::from("No directory is open to this server.".to_owned()));
+            // As an error, because wharf then adds why, and what opens one.
+            return Err(Error::failed("No directory is open to this server."));
         }
         let line = |directory: &wharf_sdk::Directory| {
             format!("{}{}", directory.path, if directory.writable { "" } else { " (read only)" })

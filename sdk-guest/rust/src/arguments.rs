@@ -189,7 +189,7 @@ mod tests {
         }
         assert_eq!(
             said(r#"{"path":"x","verbose":1}"#),
-            "there is no argument `verbose`; the arguments are path, dir, maxResults, inner"
+            "there is no argument `verbose`; the arguments are dir, path, maxResults, inner"
         );
         assert!(said(&format!(r#"{{"{}":1}}"#, "x".repeat(1000))).len() < 200);
         assert_eq!(said("{}"), "missing field `path`");

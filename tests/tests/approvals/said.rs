@@ -232,7 +232,7 @@ async fn what_the_program_started_ends_with_it() {
                 Some(pipe)
             }
             "the client goes" => {
-                pipe.close().await;
+                pipe.leave().await;
                 None
             }
             "wharf is ended" => {

@@ -216,7 +216,7 @@ async fn what_is_not_utf_8_inside_is_said() {
     let latin = client.write("latin.txt", b"caf\xe9\nsecond\n");
     let wide: Vec<u8> = "\u{feff}first\nzweite ü\nthird\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let wide = client.write("wide.txt", wide);
-    let binary = client.write("binary", b"\x7fELF\0\0\0");
+    let binary = client.write("binary", b"\x7fELF\0\xff\0");
     client.write("large.txt", "x".repeat(9 << 20));
     let said = client.says("read_text_file", json!({ "path": latin })).await;
     assert!(

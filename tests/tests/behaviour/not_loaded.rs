@@ -43,7 +43,7 @@ async fn if_no_named_plugin_loads_wharf_exits_and_says_why() {
     for command in [&["run", "plugins/hello.wasm"][..], &["run", "plugins/one.wasm", "plugins/hello.wasm"]] {
         let output = folder.run(command, &[]).await;
         assert_eq!(output.status.code(), Some(0), "{command:?}: {}", stderr(&output));
-        assert_eq!(stderr(&output).contains(NOT_WASM), command.len() == 3, "{command:?}: {}", stderr(&output));
+        assert_eq!(stderr(&output).contains("not WebAssembly"), command.len() == 3, "{command:?}: {}", stderr(&output));
     }
 }
 
@@ -219,7 +219,9 @@ async fn a_list_waits_for_plugins_of_which_nothing_is_known() {
     pipe.legacy("2025-11-25", json!({})).await;
     let id = pipe.begin("tools/list", with_progress(json!({}))).await;
     let progress = pipe.notification("notifications/progress").await;
-    assert_eq!(progress["params"]["message"], "the plugin large is still being compiled");
+    // The other plugin comes in the same first list.
+    let message = progress["params"]["message"].as_str().unwrap();
+    assert!(message.contains("large") && message.contains("still being compiled"), "{message}");
     halted.go_on();
     let listed = names(&pipe.answer(&id).await.unwrap(), "tools");
     assert!(listed[0] == "hello_greet" && listed.iter().any(|name| name == NOW), "{listed:?}");

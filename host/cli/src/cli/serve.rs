@@ -1,6 +1,7 @@
 //! `wharf run` and `wharf serve`: serve clients over stdin and stdout, over HTTP, or both.
 
 use std::{
+    io::IsTerminal,
     net::SocketAddr,
     path::{Path, PathBuf},
     pin::pin,
@@ -30,6 +31,9 @@ use wharf_config::config::{self, CommandLine, Named};
 
 /// The longest time that the first load delays the ready notification to the service manager. Slower plugins load while clients are served.
 const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long wharf waits for the client's handshake, to answer it with the reason for which no plugin of the command line loads.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The transports to serve, and what ends the process.
 pub(super) struct Transports {
@@ -111,6 +115,7 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
     let mut ends = Ends::new()?;
     let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
     let operator = Operator::start(setup)?;
+    operator.require_one_of(named);
     let http = match http {
         None => None,
         Some(passed) => match listen(&operator, passed).await {
@@ -202,7 +207,7 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
             };
             if silent {
                 // A person who starts wharf without any input wants to see whether it starts, so what did not load must be said.
-                stop.run_until_cancelled(operator.none_loads(&named)).await;
+                stop.run_until_cancelled(operator.none_loads()).await;
             }
             let pipe = Pipe { alone, profile: profile.map(Into::into), ..Pipe::default() };
             let served = operator.serve_pipe(input, tokio::io::stdout(), pipe).await;
@@ -224,8 +229,12 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
         }
     };
     let refused = async {
-        let refused = operator.none_loads(&named).await;
+        let refused = operator.none_loads().await;
         if refused.is_some() {
+            // A person at a terminal sees the reason when wharf exits.
+            if stdio && !std::io::stdin().is_terminal() {
+                tokio::time::timeout(HANDSHAKE_TIMEOUT, stop.run_until_cancelled(operator.told())).await.ok();
+            }
             stop.cancel();
         }
         refused
@@ -241,7 +250,7 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
         tokio::select! {
             biased;
             refused = &mut refused => (refused, served.await),
-            served = &mut served => (operator.none_loads_now(&named), served),
+            served = &mut served => (operator.none_loads_now(), served),
         }
     };
     tokio::select! {

@@ -39,7 +39,9 @@ impl Sought<'_> {
             EntryKind::Resource => true,
             EntryKind::Tool | EntryKind::Prompt => {
                 let own = self.name.strip_prefix(config.prefix.as_str());
-                own.is_some_and(|own| allows(own) || allows(self.name))
+                // A built-in plugin with one tool gives it its own name, without a prefix.
+                let is_plugins_name = config.source.is_built_in() && self.name == config.id;
+                own.is_some_and(allows) || (own.is_some() || is_plugins_name) && allows(self.name)
             }
         }
     }
@@ -81,7 +83,7 @@ impl Expected {
     /// Returns the plugins that are being loaded, of which no version is served yet, and of which this client could see something.
     /// `all`: whether files of the plugin folder count too, in which anybody who may write there can put what takes long.
     pub fn coming<'a>(&'a self, catalog: &Catalog, filter: &Filter, all: bool) -> Vec<&'a PluginConfig> {
-        let known = |config: &PluginConfig| all || config.origin == Origin::Configured;
+        let known = |config: &PluginConfig| all || config.origin != Origin::DroppedIn;
         let served = |config: &PluginConfig| catalog.served().iter().any(|served| served.config.id == config.id);
         let loading = self.loading.iter().map(|config| &**config);
         loading.filter(|config| known(config) && !served(config) && filter.could_see(&config.id)).collect()

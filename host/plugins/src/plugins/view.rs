@@ -42,10 +42,19 @@ impl View {
     /// are then unknown.
     pub fn tool(&self, name: &str, by_model: bool) -> Result<(&Arc<Served>, &Arc<OfferedTool>), RpcError> {
         let unknown = || RpcError::invalid_params(format!("unknown tool: {}", clip(name)));
-        let found = self.catalog.tool(name).filter(|(_, tool)| tool.for_models || !by_model);
-        let (served, tool) = found.ok_or_else(unknown)?;
-        self.check(&Entry::new(EntryKind::Tool, &served.config.id, name), unknown)?;
+        let found = self.catalog.tool(name).or_else(|| self.catalog.tool(self.with_one_prefix(name)?));
+        let (served, tool) = found.filter(|(_, tool)| tool.for_models || !by_model).ok_or_else(unknown)?;
+        self.check(&Entry::new(EntryKind::Tool, &served.config.id, &tool.published.name), unknown)?;
         Ok((served, tool))
+    }
+
+    /// Returns the name without the prefix that precedes the plugin's own name for a tool, if that name begins with the prefix itself: the
+    /// permissions of a client may name `git_git_status`, and the tool is published as `git_status`.
+    fn with_one_prefix<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let prefixes = self.catalog.served().iter().map(|served| served.config.prefix.as_str());
+        prefixes
+            .filter(|prefix| !prefix.is_empty())
+            .find_map(|prefix| name.strip_prefix(prefix).filter(|rest| rest.starts_with(prefix)))
     }
 
     pub fn prompt(&self, name: &str) -> Result<(&Served, &OfferedPrompt), RpcError> {

@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -40,7 +40,13 @@ use wharf_egress::outgoing::Outgoing;
 use wharf_plugins::{
     approvals::Approvals,
     observe::observers::Observers,
-    plugins::{filter::Filter, inbox::Inbox, published::Published, view::View},
+    plugins::{
+        filter::Filter,
+        inbox::Inbox,
+        published::Published,
+        status::{Status, Subject},
+        view::View,
+    },
     tasks::{Memory, Tasks},
 };
 
@@ -104,6 +110,10 @@ pub struct Server {
     /// All tasks that work for clients; shutdown waits for them.
     pub tracker: TaskTracker,
     encoders: [Arc<Encoder>; Revision::ALL.len()],
+    /// The plugins of which one has to load, if the operator named any.
+    pub required: OnceLock<Vec<String>>,
+    /// Cancelled when the client at stdin has been told that none of them loads.
+    pub told: CancellationToken,
     incidents: AtomicU64,
     /// The hints that the operator already got, by plugin.
     hinted: Mutex<HashMap<String, HashSet<String>>>,
@@ -166,6 +176,8 @@ impl Server {
             file: config.file.clone(),
             config: current,
             startup,
+            required: OnceLock::new(),
+            told: CancellationToken::new(),
             incidents: AtomicU64::new(0),
             hinted: Mutex::default(),
             quotas: Arc::default(),
@@ -240,6 +252,32 @@ impl Server {
     pub async fn ready_to_introduce(&self) {
         // If loading takes longer, the client gets what is loaded by then.
         self.published.wait(INTRODUCTION_TIMEOUT).await;
+    }
+
+    /// Returns why none of the required plugins loads, if that is known. None: one of them does, or none is required.
+    pub fn none_loads(&self) -> Option<String> {
+        let status = self.published.status();
+        let problem = |id: &String| match status.get(&Subject::plugin(id))? {
+            Status::Failed { problem, last_good: false, .. } => {
+                Some(format!("plugin {id} did not load: {}", problem.text))
+            }
+            _ => None,
+        };
+        let problems: Vec<String> = self.required.get()?.iter().map(problem).collect::<Option<_>>()?;
+        match problems.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            all => Some(format!("no plugin on the command line loads:\n  {}", all.join("\n  "))),
+        }
+    }
+
+    /// Refuses the handshake of the user who started this process if no required plugin loads: many clients show only the errors of a
+    /// handshake to a person, and no output of a process that ends.
+    pub fn admit_introduction(&self, caller: &Caller) -> Result<(), RpcError> {
+        match self.none_loads().filter(|_| is_operator(caller)) {
+            Some(problem) => Err(RpcError::internal(problem)),
+            None => Ok(()),
+        }
     }
 
     /// Logs a defect of wharf itself, and returns the error for the client, with a number that the operator finds in the log.

@@ -194,6 +194,11 @@ impl Pipe {
     async fn request(self: &Arc<Self>, request: Request, charge: Arc<Charge>, party: Party, place: Option<Taken>) {
         if request.known() == Some(Method::Initialize) {
             self.server.ready_to_introduce().await;
+            let admitted = self.server.admit_introduction(&self.caller.lock());
+            if let Err(error) = admitted {
+                self.refuse(Malformed { id: Some(request.id), error }).await;
+                return self.server.told.cancel();
+            }
         }
         let arrival = Arrival {
             transport: Some(self.client.transport),

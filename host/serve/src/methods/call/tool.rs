@@ -81,6 +81,7 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, F
             late.insert(view).tool(&name, by_model).map_err(Failed::unknown)?
         }
     };
+    let name = if tool.published.name == name { name } else { tool.published.name.clone() };
     let arguments = bridge::arguments(written)?;
     if let Some(headers) = &ctx.headers {
         for mirrored in &tool.mirrored {
