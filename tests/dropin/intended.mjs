@@ -14,7 +14,7 @@ export const INTENDED = {
       applies: (_, __, ours) => text(ours).includes('With includeIgnored'),
     },
     {
-      id: 'what is no text',
+      id: 'what is not text',
       reason: 'binary data is refused, and bytes that are not UTF-8 are said to be such',
       applies: (_, __, ours) => ['it is binary data', 'This is not UTF-8'].some((said) => text(ours).includes(said)),
     },

@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        rule::{RawRule, Rule, find},
+        rule::{RawRule, Rule, choice::find},
         target::Target,
     };
 

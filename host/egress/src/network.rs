@@ -41,7 +41,7 @@ use super::{
     mask::Masks,
     masking::{Masking, mask_headers},
     route::{Proxy, Route, Unconnected},
-    rule::{self, HostPattern, Part, Rule, Template},
+    rule::{HostPattern, Part, Rule, Template, choice},
     secrets::{Secret, Vault},
     target::{Host, Scheme, Target},
     tls::{Roots, Tls},
@@ -224,7 +224,7 @@ impl Inner {
     /// Makes every decision about a request before anything is sent.
     fn judge(&self, parts: &request::Parts) -> Result<(&Rule, Target), HttpRefusal> {
         let target = Target::of(&parts.uri).map_err(HttpRefusal::Malformed)?;
-        let rule = rule::find(&self.allowance.rules, &parts.method, &target)?;
+        let rule = choice::find(&self.allowance.rules, &parts.method, &target)?;
         // A proxy looks names up, so wharf does not see their addresses; what is private by its name alone is refused here.
         if rule.host == HostPattern::Any && self.connector.route.proxy.is_some() && target.host.is_private_by_name() {
             return Err(HttpRefusal::Address(target.host.to_string()));

@@ -1,12 +1,13 @@
 //! Rules of `http = […]` in a plugin's grants: an allowlist of requests. A request is checked before its host is looked up.
 
+pub mod choice;
 mod raw;
 
 use std::fmt;
 
 use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderName, Method};
-use wharf_sandbox::{braces, network::HttpRefusal};
+use wharf_sandbox::braces;
 
 use self::raw::Table;
 pub use self::raw::{RawRule, WrittenMethods};
@@ -14,7 +15,7 @@ use super::{
     header::same_header,
     target::{self, Host, Scheme, Target},
 };
-use wharf_base::reading::{Doubt, doubt_of_path};
+use wharf_base::reading::doubt_of_path;
 
 /// A rule: the requests that it allows, and what it adds to them.
 #[derive(Debug, Clone, PartialEq)]
@@ -340,39 +341,6 @@ fn header(name: &str, value: &toml::Value) -> Result<(HeaderName, Template)> {
     Ok((parsed, Template::parse(value)?))
 }
 
-/// Returns the rule that takes precedence among those that include `other`.
-pub fn strongest<'a>(rules: &'a [Rule], other: &Rule) -> Option<&'a Rule> {
-    most_specific(rules.iter().filter(|rule| rule.includes(other)))
-}
-
-/// Returns the most specific rule; of several, the first.
-fn most_specific<'a>(rules: impl Iterator<Item = &'a Rule>) -> Option<&'a Rule> {
-    rules.reduce(|best, rule| if rule.is_more_specific(best) { rule } else { best })
-}
-
-/// Returns the rule for a request. If several allow it, the one with the longest path wins, then one with a host rather than a pattern,
-/// then the first. The error says why no rule allows it.
-pub fn find<'a>(rules: &'a [Rule], method: &Method, target: &Target) -> Result<&'a Rule, HttpRefusal> {
-    if is_never(method) {
-        return Err(HttpRefusal::Malformed("the methods CONNECT and TRACE are never allowed"));
-    }
-    let best = most_specific(rules.iter().filter(|rule| rule.methods.allow(method) && rule.covers(target)));
-    let doubt = || target.doubt.filter(|_| rules.iter().any(|rule| !rule.segments.is_empty()));
-    best.ok_or_else(|| doubt().map_or(HttpRefusal::NoRule, |doubt| HttpRefusal::Malformed(doubt_message(doubt))))
-}
-
-/// Explains why no rule with a path allows a request.
-fn doubt_message(doubt: Doubt) -> &'static str {
-    match doubt {
-        Doubt::Dots => "the path has a segment of dots or an encoded dot, so no rule with a path allows it",
-        Doubt::Slash => "the path has an encoded slash, so no rule with a path allows it",
-        Doubt::Backslash => "the path has a backslash, so no rule with a path allows it",
-        Doubt::Unseen => "the path has invisible characters, so no rule with a path allows it",
-        Doubt::NotUtf8 => "the path is not UTF-8, so no rule with a path allows it",
-        Doubt::TooDeep => "the path is encoded more than three times over, so no rule with a path allows it",
-    }
-}
-
 /// Formats the rule for messages, in terms of the config.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -402,7 +370,7 @@ impl fmt::Display for Rule {
 mod tests {
     use serde::Deserialize;
 
-    use super::*;
+    use super::{choice::find, *};
     use wharf_testing::paths::{PLAIN, leaving};
 
     #[derive(Deserialize)]

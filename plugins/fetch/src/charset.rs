@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_mark_counts_before_the_header_and_the_header_before_the_page() {
-        let table: [(&[u8], &str, &str); 20] = [
+        let table: [(&[u8], &str, &str); 21] = [
             (b"caf\xc3\xa9", "text/plain", "café"),
             (b"caf\xe9", "text/plain; charset=ISO-8859-1", "café"),
             (b"caf\xe9", "text/plain; boundary=x; Charset = \"latin1\"", "café"),

@@ -50,7 +50,7 @@ pub fn utf16(path: &Path, order: ByteOrder, bytes: &[u8]) -> Result<Said> {
     Ok(Said { text, notes: vec![format!("Decoded from {}", order.as_str())] })
 }
 
-/// Decodes text, or a part of one. It is an error if the bytes are no text.
+/// Decodes text, or a part of one. It is an error if the bytes are not text.
 pub fn decode(path: &Path, bytes: Vec<u8>) -> Result<Said> {
     if is_binary(&bytes) {
         return Err(binary(path));
@@ -68,7 +68,7 @@ pub fn decode(path: &Path, bytes: Vec<u8>) -> Result<Said> {
     })
 }
 
-/// Decodes the text of a file that is searched. Returns `None` if it is no text.
+/// Decodes the text of a file that is searched. Returns `None` if it is not text.
 pub fn searched(path: &Path, bytes: Vec<u8>) -> Option<String> {
     let said = match ByteOrder::of(&bytes) {
         Some(order) => utf16(path, order, &bytes),
@@ -92,7 +92,7 @@ fn binary(path: &Path) -> Error {
     Error::failed(format!("{path}: it is binary data and not text; read_media_file gives the data as it is"))
 }
 
-/// Whether bytes are no text in any encoding that extends ASCII: they have a NUL, or control characters and are not UTF-8 besides.
+/// Whether bytes are not text in any encoding that extends ASCII: they have a NUL, or control characters and are not UTF-8 besides.
 fn is_binary(bytes: &[u8]) -> bool {
     let examined = bytes.get(..EXAMINED).unwrap_or(bytes);
     if examined.contains(&0) {

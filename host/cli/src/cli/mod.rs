@@ -61,7 +61,7 @@ fn raise_file_limit() {
 
 /// Runs a command, and returns the exit code of the process.
 pub fn run(arguments: Arguments) -> ExitCode {
-    let log = log::start(arguments.log_format, default_filter(&arguments.command));
+    let log = log::start(arguments.log.log_format, default_filter(&arguments.command));
     let passed = if matches!(arguments.command, Command::Serve(_)) { manager::passed() } else { Ok(Vec::new()) };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

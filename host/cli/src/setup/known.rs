@@ -84,7 +84,7 @@ pub const ALL: &[Client] = &[
         next_step: "start Gemini CLI again, in a folder that it trusts",
         ..PLAIN
     },
-    // `tools` names the tools that the agent may use; without it, there are none.
+    // `tools` names the tools that the agent may use; without it, the agent may use no tool.
     Client {
         id: "copilot-cli",
         names: &["copilot", "github-copilot-cli"],

@@ -15,7 +15,7 @@ pub struct CallRoots {
     pub all: Vec<Arc<OpenRoot>>,
     /// The folders to which the roots are narrowed by the caller's roles. `None`: the roots are not narrowed.
     pub within: Option<Arc<[Within]>>,
-    /// Why there are none, if there are none.
+    /// Why `all` is empty, if it is.
     pub closed: Closed,
 }
 

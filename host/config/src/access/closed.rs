@@ -66,7 +66,7 @@ impl Nothing {
                  `within` in [roots]"
             }
             Self::NotAsked => {
-                "this server uses only folders that its operator opened, and there are none; the operator can open one with \
+                "this server uses only folders that its operator opened, and it has opened no folder; it can open one with \
                  `--root DIR` or `fixed` in [roots]"
             }
             Self::Failed => {

@@ -173,7 +173,7 @@ impl Reader {
     }
 }
 
-/// Returns the text of a file, or `None` if there is none.
+/// Returns the text of a file, or `None` if the file does not exist.
 fn contents(path: &Path) -> Result<Option<String>, String> {
     let file = match File::open(path) {
         Ok(file) => file,

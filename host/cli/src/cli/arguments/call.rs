@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use super::{ConfigFile, Granted, Plugins, known::Known};
+use super::{
+    known::Known,
+    run::{ConfigFile, Granted, Plugins},
+};
 use wharf_config::config::{Named, Positional};
 
 #[derive(Debug, Args)]

@@ -3,9 +3,12 @@
 use std::{any::TypeId, ffi::OsString, path::PathBuf};
 
 use anyhow::{Context, Result};
-use clap::{ArgMatches, Args, Command, CommandFactory, Error, FromArgMatches, parser::ValueSource};
+use clap::{ArgMatches, Args, Command, Error, FromArgMatches, parser::ValueSource};
 
-use super::{Arguments, Run, known::Known};
+use super::{
+    known::Known,
+    run::{Log, Run},
+};
 use crate::setup::{clients::Client, known};
 
 /// Adds wharf to the config of an MCP client: the absolute path of this binary and the arguments for `wharf run`. Everything else in
@@ -101,8 +104,8 @@ impl Args for AsGiven {
 
 /// Returns the options of `wharf run` that were given.
 fn options(matches: &ArgMatches) -> Vec<Given> {
-    let (own, whole) = (Run::augment_args(Command::new("run")), Arguments::command());
-    let all = own.get_arguments().chain(whole.get_arguments().filter(|option| option.is_global_set()));
+    let (own, every) = (Run::augment_args(Command::new("run")), Log::augment_args(Command::new("wharf")));
+    let all = own.get_arguments().chain(every.get_arguments());
     let mut given = Vec::new();
     for option in all.filter(|option| !option.is_positional()) {
         let id = option.get_id().as_str();
@@ -128,7 +131,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::arguments::Command as Subcommand;
+    use crate::cli::arguments::{Arguments, Command as Subcommand};
 
     fn install(line: &str) -> Install {
         let words = ["wharf", "install"].into_iter().chain(line.split(' '));

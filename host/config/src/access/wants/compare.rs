@@ -4,7 +4,7 @@
 use super::want::{HttpWant, WantedGrant, Wants};
 use crate::access::grants::{Grants, could_use};
 use wharf_base::text;
-use wharf_egress::rule::{Rule, strongest};
+use wharf_egress::rule::{Rule, choice::strongest};
 
 impl WantedGrant {
     /// Whether the grants allow what is wanted.

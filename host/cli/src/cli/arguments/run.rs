@@ -1,0 +1,169 @@
+//! The arguments of `wharf run`, and those that other commands share with it.
+
+use std::{fmt, path::PathBuf};
+
+use anyhow::{Result, bail, ensure};
+use clap::{Args, ValueEnum};
+
+use super::known::Known;
+use wharf_config::{
+    access::capability::Access,
+    config::{self, CommandLine, Named, Positional},
+};
+use wharf_egress::rule::RawRule;
+
+/// The options of every command.
+#[derive(Debug, Args)]
+pub struct Log {
+    /// The format of the log on stderr. RUST_LOG sets what is logged, up to level debug (default: wharf=info)
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub struct ConfigFile {
+    /// The config file
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct Granted {
+    /// A folder to open as a root, in addition to those that the client opens
+    #[arg(long = "root", value_name = "DIR")]
+    pub roots: Vec<PathBuf>,
+    /// Accept folders that the client opens only if they lie in DIR; without this option, only if they lie in the home directory
+    #[arg(long, value_name = "DIR")]
+    pub within: Vec<PathBuf>,
+    /// Grant the plugins on the command line access to the roots (roots=read, roots=read-write), to everything below a URL
+    /// (http=https://example.com/), to every public address (http=any), or to a host of this machine or its network
+    /// (http-private=http://localhost:8080/); may be given more than once
+    #[arg(long, value_name = "GRANT", value_parser = parse_allow)]
+    pub allow: Vec<Allowed>,
+}
+
+/// One grant of `--allow`.
+#[derive(Debug, Clone)]
+pub enum Allowed {
+    Roots(Access),
+    Http(String),
+    HttpPrivate(String),
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Roots(access) => write!(f, "roots={}", access.as_str()),
+            Self::Http(url) => write!(f, "http={url}"),
+            Self::HttpPrivate(url) => write!(f, "http-private={url}"),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct Run {
+    #[command(flatten)]
+    pub config: ConfigFile,
+    #[command(flatten)]
+    pub granted: Granted,
+    /// The profile for the client at stdin and stdout: one from the config, or the built-in `search`, which offers three tools that
+    /// find the others, call them, and read resources. HTTP clients choose theirs with the URL: /mcp/NAME
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+    #[command(flatten)]
+    pub named: Plugins,
+}
+
+/// The plugins that a command line names, and the folders that it opens to them.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Plugins {
+    /// A built-in plugin: fetch, files, git, memory, sequentialthinking or time; may be given more than once
+    #[arg(long = "builtin", value_name = "NAME", value_parser = Known::builtins(), hide_possible_values = true)]
+    pub builtins: Vec<String>,
+    /// The prefix of these plugins' tool names, in place of the plugin's id; "" for no prefix
+    #[arg(long, value_name = "TEXT")]
+    pub prefix: Option<String>,
+    /// Open the folders for reading only
+    #[arg(long)]
+    pub read_only: bool,
+    /// Plugins to serve in addition to those of the config, and folders. The plugins on the command line may read and write in these
+    /// folders and in no others: if a folder is given, they have no access to the folders that the client opens, and the default
+    /// config is not read
+    #[arg(value_name = "PLUGIN.wasm | DIR")]
+    pub paths: Vec<PathBuf>,
+}
+
+fn parse_allow(text: &str) -> Result<Allowed> {
+    match text.split_once('=') {
+        Some(("roots", access)) => Access::parse(access).map(Allowed::Roots),
+        Some(("http", url)) => Ok(Allowed::Http(url.to_owned())),
+        Some(("http-private", url)) => Ok(Allowed::HttpPrivate(url.to_owned())),
+        _ => bail!("expected roots=read, roots=read-write, http=URL, http=any or http-private=URL"),
+    }
+}
+
+impl Plugins {
+    /// Whether the command line names neither plugins nor folders.
+    pub fn is_empty(&self) -> bool {
+        self.builtins.is_empty() && self.paths.is_empty()
+    }
+}
+
+impl Run {
+    /// Returns the config file to use. If the command line names folders, the default config is not read: its grants were not meant
+    /// for these folders.
+    pub fn file(&self, command_line: &CommandLine) -> Result<Option<PathBuf>> {
+        match &self.config.config {
+            None if !command_line.folders.is_empty() => Ok(None),
+            named => config::find(named.as_deref()),
+        }
+    }
+}
+
+impl Granted {
+    /// Reads the grants, plugins and folders of the command line.
+    pub fn command_line(&self, named: &Plugins) -> Result<CommandLine> {
+        let mut plugins: Vec<Named> = named.builtins.iter().cloned().map(Named::BuiltIn).collect();
+        let mut folders = Vec::new();
+        for path in &named.paths {
+            match Positional::tell(path)? {
+                Positional::Plugin(path) => plugins.push(Named::File(path)),
+                Positional::Folder(path) => folders.push(path),
+            }
+        }
+        ensure!(
+            !plugins.is_empty() || folders.is_empty(),
+            "a folder on the command line is open only to plugins on the command line, and there are no such plugins: add \
+             `--builtin files`, or open the folder to the plugins of the config with --root"
+        );
+        ensure!(
+            folders.is_empty() || self.roots.is_empty(),
+            "--root adds a folder to those that the client opens, and a folder without an option replaces them: use one of the two"
+        );
+        ensure!(
+            folders.is_empty() || self.within.is_empty(),
+            "--within says which folders of the client are accepted, and a folder without an option replaces those of the client: \
+             use one of the two"
+        );
+        let mut allow_roots = (!folders.is_empty()).then_some(Access::ReadWrite);
+        let mut allow_http = Vec::new();
+        for allowed in &self.allow {
+            match allowed {
+                Allowed::Roots(access) => allow_roots = Some(*access),
+                Allowed::Http(url) => allow_http.push(RawRule::url(url)),
+                Allowed::HttpPrivate(url) => allow_http.push(RawRule::private(url)),
+            }
+        }
+        if named.read_only {
+            allow_roots = allow_roots.map(|_| Access::Read);
+        }
+        let (prefix, roots, within) = (named.prefix.clone(), self.roots.clone(), self.within.clone());
+        Ok(CommandLine { plugins, prefix, roots, within, folders, allow_roots, allow_http, listen: None })
+    }
+}
