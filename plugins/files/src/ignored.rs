@@ -37,7 +37,7 @@ impl Ignored {
     /// Reads the `.gitignore` files above a folder: those of its repository or, if it is in no repository, of the open folder.
     pub fn above(folder: &Path, left: &mut LeftOut) -> Self {
         let base = paths::base(folder);
-        let within = |path: &&Path| base.as_deref().is_some_and(|base| path.starts_with(base));
+        let within = |path: &&Path| base.is_some_and(|base| path.starts_with(base));
         let mut above: Vec<&Path> = Vec::new();
         for path in folder.ancestors().take_while(within) {
             above.push(path);

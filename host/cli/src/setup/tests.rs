@@ -1,5 +1,7 @@
 //! Tests of edits: for each client, the config before and after adding a server, and that removing it restores the original text.
 
+#![expect(clippy::disallowed_methods, reason = "writes configs of clients into a folder of the test")]
+
 use super::{
     clients::{Client, Undone},
     format::Format,
