@@ -2,7 +2,10 @@
 
 use wharf_sandbox::network::{HttpDenial, HttpRefusal};
 
-use crate::address::{AddressKind, judge};
+use crate::{
+    address::{AddressKind, judge},
+    target::{Host, Target},
+};
 
 /// How the operator grants a plugin something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +49,7 @@ pub fn flag(denial: &HttpDenial, clear: fn(&str) -> String) -> Option<String> {
     let base = clear(origin(&denial.url));
     let reads = matches!(denial.method.as_str(), "GET" | "HEAD");
     match &denial.why {
+        HttpRefusal::NoRule if reads && is_private(&denial.url) => Some(format!("`--allow http-private={base}`")),
         HttpRefusal::NoRule if reads => Some(format!("`--allow http={base}`")),
         HttpRefusal::Address(address) if reads => {
             let private = address.parse().is_ok_and(|address| judge(address) == AddressKind::Private);
@@ -72,6 +76,15 @@ pub fn entry(denial: &HttpDenial, clear: fn(&str) -> String) -> Option<String> {
     }
 }
 
+/// Whether the host of a URL is on this machine or its network, as far as the URL shows.
+pub fn is_private(url: &str) -> bool {
+    let target = url.parse().ok().and_then(|url| Target::of(&url).ok());
+    target.is_some_and(|target| match target.host {
+        Host::Address(address) => judge(address) == AddressKind::Private,
+        Host::Name(_) => target.host.is_private_by_name(),
+    })
+}
+
 /// Returns the scheme, host and port of a URL.
 fn origin(url: &str) -> &str {
     url.split_once("://")
@@ -93,10 +106,7 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::{
-        rule::{RawRule, Rule, choice::find},
-        target::Target,
-    };
+    use crate::rule::{RawRule, Rule, choice::find};
 
     #[derive(Deserialize)]
     struct File {
@@ -128,6 +138,8 @@ mod tests {
         let address = |text: &str| HttpRefusal::Address(text.into());
         for (method, url, why, expected) in [
             ("GET", "https://a.example/x", HttpRefusal::NoRule, Some("`--allow http=https://a.example`")),
+            ("GET", "http://127.0.0.1:81/x", HttpRefusal::NoRule, Some("`--allow http-private=http://127.0.0.1:81`")),
+            ("GET", "http://localhost/x", HttpRefusal::NoRule, Some("`--allow http-private=http://localhost`")),
             ("POST", "https://a.example/x", HttpRefusal::NoRule, None),
             ("GET", "http://a.example:81/x", address("10.0.0.1"), Some("`--allow http-private=http://a.example:81`")),
             ("GET", "http://a.example/", address("169.254.169.254"), None),

@@ -558,7 +558,8 @@ mod tests {
                 (serde_json::json!({ "n": 1.5 }), None),
             ] {
                 let fits = schema.check_within(value.clone(), 100, limit, turns).await.ok();
-                let expected = expected.map(|text| (text.to_owned(), serde_json::from_str::<serde_json::Value>(text).unwrap() != value));
+                let expected = expected
+                    .map(|text| (text.to_owned(), serde_json::from_str::<serde_json::Value>(text).unwrap() != value));
                 assert_eq!(fits.map(|fits| (fits.value.to_string(), fits.rewritten)), expected, "{dialect} {value}");
             }
         }

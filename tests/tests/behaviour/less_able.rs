@@ -70,7 +70,11 @@ async fn the_answer_says_why_no_folder_is_open_and_what_opens_one() {
         (&granted, root(&outside), vec!["outside\" was not opened", "outside the home directory", "`--within DIR`"]),
         // The same as for a folder that exists, so that a client cannot find out what exists.
         (&granted, root(&folder.join("missing")), vec!["it does not exist, or lies outside the home directory"]),
-        (&["run", "--prefix", "", &files], root(&outside), vec!["was not granted", "`--allow roots=read`"]),
+        (
+            &["run", "--prefix", "", &files],
+            root(&outside),
+            vec!["was not granted any", "at the end of the command", "`--allow roots=read-write`"],
+        ),
     ] {
         let mut pipe = Pipe::start(&folder, arguments);
         let capabilities = if roots.is_some() { json!({ "roots": {} }) } else { json!({}) };

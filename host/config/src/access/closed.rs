@@ -20,11 +20,10 @@ pub enum Closed {
 impl Closed {
     pub(super) fn explained(&self) -> String {
         match self {
-            Self::NotGranted => {
-                "the plugin was not granted the folders that clients open; the operator of this server can \
-                                 grant them with `--allow roots=read`, or `roots = \"read\"` in the plugin's grants"
-                    .into()
-            }
+            Self::NotGranted => "the plugin was not granted any; start wharf with the folder at the end of the command, or add \
+                                 `--allow roots=read-write` (in a config, `roots = \"read-write\"` in the plugin's grants) for \
+                                 the folders of `--root` and those that the client opens"
+                .into(),
             Self::Nothing(why) => why.explained().into(),
             Self::Refused { root, why } => format!("the client's root {root} was not opened: {why}"),
         }
@@ -58,7 +57,7 @@ impl Nothing {
     fn explained(self) -> &'static str {
         match self {
             Self::NotDeclared => {
-                "this client does not tell servers which folders are open (it has no roots); start wharf with `--root DIR`, \
+                "this client does not tell servers which folders are open (it has no roots); start wharf with the folder at the end of the command or with `--root DIR`, \
                  or name folders in `fixed` in [roots]"
             }
             Self::NotAccepted => {

@@ -143,7 +143,8 @@ impl Ceilings {
             "it does not exist, or lies outside the home directory; start wharf with `--within DIR`, or set `within` in \
              [roots], to accept folders in DIR"
         } else {
-            "it does not exist, or lies outside the folders that `--within` and `within` in [roots] name"
+            "it does not exist, or lies outside the folders that `--within` and `within` in [roots] name; start wharf with another \
+             `--within DIR`, or add the folder there"
         };
         RootRefused { logged, told: told.to_owned() }
     }

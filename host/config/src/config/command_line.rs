@@ -1,6 +1,9 @@
 //! Settings from the command line.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::{ErrorKind, Read},
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Result, ensure};
 
@@ -58,8 +61,13 @@ impl Positional {
         if path.is_dir() {
             return Ok(Self::Folder(path.to_owned()));
         }
-        let is_plugin = path.is_file() || path.extension().is_some_and(|extension| extension == "wasm");
-        ensure!(is_plugin, Self::missing(path));
+        let is_named_as_plugin = path.extension().is_some_and(|extension| extension == "wasm");
+        ensure!(is_named_as_plugin || path.exists(), Self::missing(path));
+        ensure!(
+            is_named_as_plugin || is_wasm(path),
+            "{} is neither a folder nor a WebAssembly component; to open a file to plugins, name the folder that contains it",
+            text::path(path)
+        );
         Ok(Self::Plugin(path.to_owned()))
     }
 
@@ -89,6 +97,15 @@ fn similar(path: &Path) -> Option<PathBuf> {
     let similar = parent.join(explain::nearest(known, wanted)?);
     let similar: PathBuf = similar.iter().chain(path.strip_prefix(missing).ok()?.iter()).collect();
     similar.is_dir().then_some(similar)
+}
+
+/// Whether a file begins as WebAssembly does. A file that cannot be read is left to the loader, which says why.
+fn is_wasm(path: &Path) -> bool {
+    let mut start = [0; 4];
+    match std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)) {
+        Ok(()) => start == *b"\0asm",
+        Err(error) => error.kind() != ErrorKind::UnexpectedEof,
+    }
 }
 
 #[cfg(test)]

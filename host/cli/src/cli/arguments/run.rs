@@ -35,7 +35,8 @@ pub struct ConfigFile {
 
 #[derive(Debug, Clone, Args)]
 pub struct Granted {
-    /// A folder to open as a root, in addition to those that the client opens
+    /// A folder to open as a root, in addition to those that the client opens; only to plugins that are granted roots, such as with
+    /// --allow roots=read
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
     /// Accept folders that the client opens only if they lie in DIR; without this option, only if they lie in the home directory

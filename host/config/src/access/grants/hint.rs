@@ -81,7 +81,9 @@ fn way(denial: &Denial, id: &str, by: By, clear: fn(&str) -> String) -> Option<S
             let flag = http::flag(denial, clear).filter(|_| by == By::Flag);
             if let Some(flag) = flag {
                 let any = match denial.why {
-                    HttpRefusal::NoRule => ", or with `--allow http=any` for every public address",
+                    HttpRefusal::NoRule if !http::is_private(&denial.url) => {
+                        ", or with `--allow http=any` for every public address"
+                    }
                     _ => "",
                 };
                 return Some(format!("{flag}{any}"));
