@@ -424,23 +424,25 @@ fn open_file(
 async fn rename_at(state: &mut State, (from, old, to, new): RenameAt) -> Answer<()> {
     state.listed = None;
     let table = state.filesystem().table;
+    let mut places = None;
     if let (Descriptor::Dir(source), Descriptor::Dir(target)) = (table.get(&from)?, table.get(&to)?)
         && !source.perms.write_not_permitted()
         && !target.perms.write_not_permitted()
     {
-        let (source, target) = (Arc::clone(&source.dir), Arc::clone(&target.dir));
-        let (old, new) = (old.clone(), new.clone());
+        let both = (Arc::clone(&source.dir), Arc::clone(&target.dir), old.clone(), new.clone());
+        places = Some(both.clone());
+        let (source, target, old, new) = both;
         // If this fails, the new file keeps its own mode or owner. The rename itself checks whether the file may be renamed.
-        let crosses = blocking(move || {
-            keep_mode(&source, old.as_ref(), &target, new.as_ref()).ok();
-            are_on_two_devices(&source, old.as_ref(), &target, new.as_ref()).unwrap_or_default()
-        });
-        // WASI's own function calls this an I/O error.
-        if crosses.await {
-            return Ok((Err(ErrorCode::CrossDevice),));
-        }
+        blocking(move || keep_mode(&source, old.as_ref(), &target, new.as_ref()).ok()).await;
     }
-    answer(state.filesystem().rename_at(from, old, to, new).await)
+    let renamed = answer(state.filesystem().rename_at(from, old, to, new).await)?;
+    // WASI's own function calls a move to another file system an I/O error.
+    if let ((Err(ErrorCode::Io),), Some((source, target, old, new))) = (&renamed, places)
+        && blocking(move || are_on_two_devices(&source, old.as_ref(), &target, new.as_ref()).unwrap_or_default()).await
+    {
+        return Ok((Err(ErrorCode::CrossDevice),));
+    }
+    Ok(renamed)
 }
 
 /// Whether a file and the folder that it is to be moved to are on different file systems.

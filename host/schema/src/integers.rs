@@ -44,10 +44,12 @@ fn walk(root: &Value, schemas: &[&Value], value: &mut Value) -> bool {
             }
         }
         Value::Object(members) => members.iter_mut().fold(false, |changed, (name, member)| {
+            pay(all.len() as u64);
             let inner: Vec<&Value> = all.iter().copied().filter_map(|schema| of_member(schema, name)).collect();
             (!inner.is_empty() && walk(root, &inner, member)) | changed
         }),
         Value::Array(items) => items.iter_mut().enumerate().fold(false, |changed, (at, item)| {
+            pay(all.len() as u64);
             let inner: Vec<&Value> = all.iter().copied().filter_map(|schema| of_item(schema, at)).collect();
             (!inner.is_empty() && walk(root, &inner, item)) | changed
         }),

@@ -64,6 +64,7 @@ fn locate(path: &str) -> Result<PathBuf> {
     let Some(first) = directories.first() else {
         return Err(Error::failed("Access denied - no directory is open to this server"));
     };
+    let written = path;
     let path = &*in_home(path)?;
     let windows = path.as_bytes();
     if matches!(windows, [drive, b':', rest @ ..] if drive.is_ascii_alphabetic() && matches!(rest.first(), None | Some(b'\\' | b'/')))
@@ -76,7 +77,9 @@ fn locate(path: &str) -> Result<PathBuf> {
     }
     let open: Vec<&str> = directories.iter().map(|directory| directory.path.as_str()).collect();
     let open = open.join(", ");
-    Err(Error::failed(format!("Access denied - path outside allowed directories: {} not in {open}", normal.display())))
+    // The home directory is not told to a model that only wrote `~`.
+    let shown = if written.starts_with('~') { written.into() } else { normal.display().to_string() };
+    Err(Error::failed(format!("Access denied - path outside allowed directories: {shown} not in {open}")))
 }
 
 /// Returns a path in which `~` at the beginning stands for the home directory, which the operator may tell.

@@ -26,8 +26,6 @@ use crate::{
 pub struct Author {
     pub name: Option<String>,
     pub email: Option<String>,
-    /// Why the person's own git config could not be read.
-    pub problem: Option<String>,
 }
 
 /// The lock of the index, which every git respects, and the index as read under the lock.
@@ -306,13 +304,10 @@ fn signature(author: &Author) -> Result<gix::actor::Signature> {
             email: email.as_str().into(),
             time: gix::date::Time::now_local_or_utc(),
         }),
-        _ => {
-            let problem = author.problem.as_ref().map(|problem| format!(" ({problem})")).unwrap_or_default();
-            Err(Error::failed(format!(
-                "no author is configured{problem}: set user.name and user.email, in the repository or with `git config --global`, and \
-                 start this server again"
-            )))
-        }
+        _ => Err(Error::failed(
+            "no author is configured: set user.name and user.email, in the repository or with `git config --global`, and start this \
+             server again; if they are set, its log says why they were not read",
+        )),
     }
 }
 

@@ -25,8 +25,6 @@ struct Person {
     environment: Entry,
     /// Of several that hold, the last one counts.
     entries: Vec<Entry>,
-    /// The file of the person's config that could not be read, and why.
-    problem: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -47,7 +45,7 @@ pub fn author(repo: &Repository, config: &str) -> Result<Author> {
 
 impl Config {
     fn author(self, repo: &Repository) -> Author {
-        let Self { name, email, person: Person { environment, entries, problem } } = self;
+        let Self { name, email, person: Person { environment, entries } } = self;
         let own = repo.config_snapshot();
         let of_repository = |key: &str| own.string(key).map(|value| value.to_string());
         let held: Vec<Entry> =
@@ -58,7 +56,6 @@ impl Config {
         Author {
             name: first([name, environment.name, of_repository("user.name"), last(|entry| &entry.name)]),
             email: first([email, environment.email, of_repository("user.email"), last(|entry| &entry.email)]),
-            problem,
         }
     }
 }

@@ -7,8 +7,11 @@
 use std::{
     fs::File,
     io::Read,
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
+
+use rustix::fs::OFlags;
 
 use super::{default_paths::base_dirs, git_config};
 use wharf_base::text;
@@ -16,6 +19,8 @@ use wharf_base::text;
 /// The most bytes of a git config, and how deep includes are followed, as in git.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 const MAX_DEPTH: usize = 10;
+/// The maximum number of files that are read.
+const MAX_FILES: usize = 64;
 /// The most entries that are passed on.
 const MAX_ENTRIES: usize = 256;
 
@@ -69,11 +74,14 @@ impl Identity {
     /// Writes it as settings of the plugin `git`.
     pub fn write(self, settings: &mut toml::Table) {
         let Self { environment, entries, problem } = self;
+        // The plugin is not told: a config may include a file that a plugin can write, which would then learn which files exist.
+        if let Some(problem) = problem {
+            tracing::warn!("this user's git config was not read completely: {problem}");
+        }
         let entries: Vec<toml::Value> = entries.into_iter().map(Entry::table).collect();
         let mut person = toml::Table::new();
         person.insert("environment".into(), environment.table());
         person.insert("entries".into(), entries.into());
-        person.extend(problem.map(|problem| ("problem".to_owned(), problem.into())));
         settings.insert("person".into(), person.into());
     }
 }
@@ -99,11 +107,14 @@ struct Reader {
     /// The entries of `[author]`, which count before those of `[user]`.
     authors: Vec<Entry>,
     problem: Option<String>,
+    /// How many files were read.
+    files: usize,
 }
 
 impl Reader {
     /// Reads a file that holds under these conditions. A file that does not exist says nothing, as in git.
     fn read(&mut self, path: &Path, when: &[String], depth: usize) {
+        self.files += 1;
         let text = match contents(path) {
             Ok(Some(text)) => text,
             Ok(None) => return,
@@ -131,7 +142,8 @@ impl Reader {
     }
 
     fn include(&mut self, from: &Path, written: &str, when: &[String], depth: usize) {
-        if depth >= MAX_DEPTH || self.users.len() + self.authors.len() >= MAX_ENTRIES {
+        // A file that includes itself several times would be read without end otherwise.
+        if depth >= MAX_DEPTH || self.files >= MAX_FILES || self.users.len() + self.authors.len() >= MAX_ENTRIES {
             return self.fail(from, "it includes too much");
         }
         let path = self.expanded(written).unwrap_or_else(|| from.parent().unwrap_or(Path::new("/")).join(written));
@@ -166,7 +178,7 @@ impl Reader {
     }
 
     fn identity(self, environment: Entry) -> Identity {
-        let Self { home: _, users, authors, problem } = self;
+        let Self { home: _, users, authors, problem, files: _ } = self;
         let mut entries = [users, authors].concat();
         entries.truncate(MAX_ENTRIES);
         Identity { environment, entries, problem }
@@ -175,7 +187,8 @@ impl Reader {
 
 /// Returns the text of a file, or `None` if the file does not exist.
 fn contents(path: &Path) -> Result<Option<String>, String> {
-    let file = match File::open(path) {
+    // A pipe, which would block, is opened too.
+    let file = match File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("it cannot be read: {error}")),
@@ -257,6 +270,10 @@ mod tests {
         for (contents, expected) in [
             ("[user\nname = Ann\n", ".gitconfig: line 1 is not a line of a git config"),
             ("[include]\npath = .gitconfig\n", ".gitconfig: it includes too much"),
+            (
+                "[include]\npath = .gitconfig\npath = .gitconfig\npath = .gitconfig\npath = .gitconfig\n",
+                ".gitconfig: it includes too much",
+            ),
         ] {
             let held = tempfile::tempdir().unwrap();
             let problem = read(held.path(), &[(".gitconfig", contents)]).problem;

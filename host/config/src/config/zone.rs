@@ -8,8 +8,11 @@ use std::{
     ffi::OsString,
     fs::{self, File},
     io::Read,
+    os::unix::fs::OpenOptionsExt,
     path::{Component, Path, PathBuf},
 };
+
+use rustix::fs::OFlags;
 
 use wharf_base::text;
 
@@ -168,7 +171,7 @@ fn rule(bytes: &[u8]) -> Option<String> {
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // A path can lead to a device or a pipe, which never ends.
-    let file = File::open(path)?;
+    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(std::io::Error::other("it is not a file"));
     }

@@ -86,19 +86,21 @@ pub async fn wait_for(
             Some(coming) => match coming.iter().map(|config| config.limits.timeout).max() {
                 Some(limit) => limit,
                 None => {
-                    if let Some(why) = ctx.server.published.lost(&sought, &view.filter, ctx.is_operator()) {
+                    if let Some(why) = ctx.server.published.lost(&sought, &view, ctx.is_operator()) {
                         error.message += &format!("; {why}");
                     }
                     return Err(Failed::unknown(error));
                 }
             },
         };
-        if !waiting.change(limit, coming.as_deref().unwrap_or_default()).await {
-            return Err(match coming {
-                Some(coming) => {
-                    Failed::new(Why::Busy, format!("{}; try again in a moment.", being_compiled(&coming, "The ")))
-                }
-                None => Failed::unknown(error),
+        let is_coming = coming.is_some();
+        let mut named = coming.unwrap_or_default();
+        named.retain(|config| view.may_know(&config.id));
+        if !waiting.change(limit, &named).await {
+            return Err(if is_coming {
+                Failed::new(Why::Busy, format!("{}; try again in a moment.", being_compiled(&named, "The ")))
+            } else {
+                Failed::unknown(error)
             });
         }
     }
@@ -115,10 +117,12 @@ pub fn still_coming(ctx: &Context, view: &View) -> Option<String> {
 /// The maximum number of plugins that a sentence names.
 const MAX_NAMED: usize = 5;
 
+/// `plugins`: those that the client may know of.
 fn being_compiled(plugins: &[&PluginConfig], the: &str) -> String {
     let named: Vec<&str> = plugins.iter().take(MAX_NAMED).map(|config| config.id.as_str()).collect();
     let more = if plugins.len() > MAX_NAMED { " and others" } else { "" };
     match &named[..] {
+        [] => format!("{}plugin is still being compiled", if the == "The " { "A " } else { "a " }),
         [one] => format!("{the}plugin {one} is still being compiled"),
         all => format!("{the}plugins {}{more} are still being compiled", all.join(", ")),
     }
