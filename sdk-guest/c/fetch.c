@@ -57,7 +57,7 @@ static bool target_of(const char *url, target *to) {
 static const char *problem_of(const wasi_http_types_error_code_t *code, const fetch *one) {
     switch (code->tag) {
     case WASI_HTTP_TYPES_ERROR_CODE_HTTP_REQUEST_DENIED:
-        return wharf_format("The operator of this server does not allow this request to %s. Only the operator can change that.", one->host);
+        return wharf_format("The operator of this server does not allow this request to %s.", one->host);
     case WASI_HTTP_TYPES_ERROR_CODE_DESTINATION_IP_PROHIBITED:
         return wharf_format("The operator of this server does not allow requests to addresses of a private network, such as that of %s.",
                             one->host);
@@ -84,9 +84,22 @@ static const char *problem_of(const wasi_http_types_error_code_t *code, const fe
     case WASI_HTTP_TYPES_ERROR_CODE_TLS_ALERT_RECEIVED:
         return unreachable(one->host, "the TLS handshake failed, or its certificate is not trusted");
     case WASI_HTTP_TYPES_ERROR_CODE_HTTP_PROTOCOL_ERROR:
-        return unreachable(one->host, "it does not speak HTTP");
+        return unreachable(one->host, "its answer is not HTTP");
+    case WASI_HTTP_TYPES_ERROR_CODE_CONNECTION_LIMIT_REACHED:
+    case WASI_HTTP_TYPES_ERROR_CODE_HTTP_REQUEST_BODY_SIZE:
+    case WASI_HTTP_TYPES_ERROR_CODE_HTTP_RESPONSE_BODY_SIZE:
+        return wharf_format("The request to %s is more than the operator of this server allows one call, in requests or in bytes.",
+                            one->host);
+    case WASI_HTTP_TYPES_ERROR_CODE_HTTP_RESPONSE_HEADER_SECTION_SIZE:
+    case WASI_HTTP_TYPES_ERROR_CODE_HTTP_RESPONSE_HEADER_SIZE:
+        return wharf_format("The answer of %s cannot be used: its headers are more, or longer, than this server reads.", one->host);
+    case WASI_HTTP_TYPES_ERROR_CODE_HTTP_RESPONSE_TRANSFER_CODING:
+    case WASI_HTTP_TYPES_ERROR_CODE_HTTP_RESPONSE_CONTENT_CODING:
+        return wharf_format("The answer of %s cannot be used: it is encoded in a way that was not requested.", one->host);
+    case WASI_HTTP_TYPES_ERROR_CODE_CONFIGURATION_ERROR:
+        return "The request cannot be sent: the operator's settings for it are wrong; the server's log says how.";
     default:
-        return unreachable(one->host, wharf_format("the host gives the error %d of wasi:http", code->tag));
+        return wharf_format("The request to %s is not one that this server can send, or its answer not one that it can read.", one->host);
     }
 }
 

@@ -223,7 +223,7 @@ func (w *wait) read(incoming *http.IncomingResponse, request Request) (*Response
 func (w *wait) failed(code http.ErrorCode, request Request) error {
 	switch code.Tag() {
 	case http.ErrorCodeHttpRequestDenied:
-		return fmt.Errorf("The operator of this server does not allow this request to %s. Only the operator can change that.", w.host)
+		return fmt.Errorf("The operator of this server does not allow this request to %s.", w.host)
 	case http.ErrorCodeDestinationIpProhibited:
 		return fmt.Errorf("The operator of this server does not allow requests to addresses of a private network, such as that of %s.",
 			w.host)
@@ -241,9 +241,19 @@ func (w *wait) failed(code http.ErrorCode, request Request) error {
 	case http.ErrorCodeTlsProtocolError, http.ErrorCodeTlsCertificateError, http.ErrorCodeTlsAlertReceived:
 		return unreachable(w.host, "the TLS handshake failed, or its certificate is not trusted")
 	case http.ErrorCodeHttpProtocolError:
-		return unreachable(w.host, "it does not speak HTTP")
+		return unreachable(w.host, "its answer is not HTTP")
+	case http.ErrorCodeConnectionLimitReached, http.ErrorCodeHttpRequestBodySize, http.ErrorCodeHttpResponseBodySize:
+		return fmt.Errorf("The request to %s is more than the operator of this server allows one call, in requests or in bytes.", w.host)
+	case http.ErrorCodeHttpResponseHeaderSectionSize, http.ErrorCodeHttpResponseHeaderSize:
+		return fmt.Errorf("The answer of %s cannot be used: its headers are more, or longer, than this server reads.", w.host)
+	case http.ErrorCodeHttpResponseTransferCoding, http.ErrorCodeHttpResponseContentCoding:
+		return fmt.Errorf("The answer of %s cannot be used: it is encoded in a way that was not requested.", w.host)
+	case http.ErrorCodeConfigurationError:
+		return fmt.Errorf("The request cannot be sent: the operator's settings for it are wrong; the server's log says how.")
 	case http.ErrorCodeInternalError:
-		return unreachable(w.host, code.InternalError().Some())
+		if problem := code.InternalError(); problem.Tag() == wit.OptionSome {
+			return unreachable(w.host, problem.Some())
+		}
 	}
-	return unreachable(w.host, fmt.Sprintf("the host gives the error %d of wasi:http", code.Tag()))
+	return fmt.Errorf("The request to %s is not one that this server can send, or its answer not one that it can read.", w.host)
 }

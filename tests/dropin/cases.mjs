@@ -10,7 +10,8 @@ export function cases({ P, Q }) {
   const ask = (tool, args, files) => all.push({ number: all.length, tool, args, files });
   const r = `${P}/r`;
 
-  const names = [...Object.keys(READ).map((name) => name.replace(/\/$/, '')), 'dir', 'dir/sub', 'node_modules'];
+  const read = Object.keys(READ).filter((name) => !name.startsWith('order/'));
+  const names = [...read.map((name) => name.replace(/\/$/, '')), 'dir', 'dir/sub', 'node_modules'];
   const links = ['link-file', 'link-dir', 'link-up', 'link-absolute', 'link-absolute-dir', 'link-root', 'link-dangling'];
   const odd = ['link-outside', 'link-round', 'link-dir/one.rs', 'link-absolute-dir/sub/deep.rs', 'nothing', 'nothing/here'];
   const more = ['a.txt/x', 'dir/', 'dir//one.rs', './dir/one.rs', 'dir/../a.txt', '', '.', 'caf\u00e9.txt', 'A.TXT'];
@@ -20,8 +21,11 @@ export function cases({ P, Q }) {
   for (const path of paths) {
     for (const tool of ['read_text_file', 'list_directory', 'list_directory_with_sizes', 'read_media_file']) ask(tool, { path });
   }
-  for (const path of [`${r}/dir`, r, `${r}/empty dir`, `${r}/a.txt`, `${r}/link-dir`, `${r}/nothing`, Q]) {
-    ask('directory_tree', { path });
+  // What is left out unless it is asked for is not compared, but for one case.
+  const includeIgnored = true;
+  ask('directory_tree', { path: r });
+  for (const path of [`${r}/dir`, r, `${r}/empty dir`, `${r}/order`, `${r}/a.txt`, `${r}/link-dir`, `${r}/nothing`, Q]) {
+    ask('directory_tree', { path, includeIgnored });
     ask('read_file', { path });
     for (const sortBy of ['name', 'size']) ask('list_directory_with_sizes', { path, sortBy });
   }
@@ -37,7 +41,7 @@ export function cases({ P, Q }) {
     ask('read_text_file', { path: `${r}/${name}`, head: 1, tail: 1 });
     ask('read_file', { path: `${r}/${name}`, head: 2 });
   }
-  for (const name of names) ask('read_text_file', { path: `${r}/${name}`, head: 3 });
+  for (const name of names) if (!/\.(png|bin)$/.test(name)) ask('read_text_file', { path: `${r}/${name}`, head: 3 });
   for (const lines of [1, 2, 3]) {
     for (const name of ['a.txt', 'nonl.txt']) ask('read_text_file', { path: `${r}/${name}`, tail: lines });
   }
@@ -60,15 +64,18 @@ export function cases({ P, Q }) {
     ...['*.TXT', '**/*.test.js', 'dir/{one,two}.{rs,js}', 'dir/{sub/,}*.rs', '{dir,node_modules}/**/*.js', '\\*', '!bang.txt', '\\!bang.txt'],
   ];
   for (const pattern of globs) {
-    ask('search_files', { path: r, pattern });
-    ask('search_files', { path: `${r}/dir`, pattern });
-    ask('search_files', { path: r, pattern: '**/*', excludePatterns: [pattern] });
-    ask('directory_tree', { path: r, excludePatterns: [pattern] });
-    ask('directory_tree', { path: `${r}/dir`, excludePatterns: [pattern, '*.js'] });
+    ask('search_files', { path: r, pattern, includeIgnored });
+    ask('search_files', { path: `${r}/dir`, pattern, includeIgnored });
+    ask('search_files', { path: r, pattern: '**/*', excludePatterns: [pattern], includeIgnored });
+    ask('directory_tree', { path: r, excludePatterns: [pattern], includeIgnored });
+    ask('directory_tree', { path: `${r}/dir`, excludePatterns: [pattern, '*.js'], includeIgnored });
+    ask('search_files', { path: `${r}/order`, pattern, includeIgnored });
+    ask('search_files', { path: `${r}/order`, pattern: '**/*', excludePatterns: [pattern], includeIgnored });
+    ask('directory_tree', { path: `${r}/order`, excludePatterns: [pattern], includeIgnored });
   }
   for (const path of [`${r}/dir`, `${r}/a.txt`, `${r}/nothing`, `${r}/link-dir`, '/etc', 'r']) {
-    ask('search_files', { path, pattern: '**/*.rs' });
-    ask('search_files', { path, pattern: '*', excludePatterns: ['sub', '*.js'] });
+    ask('search_files', { path, pattern: '**/*.rs', includeIgnored });
+    ask('search_files', { path, pattern: '*', excludePatterns: ['sub', '*.js'], includeIgnored });
   }
   ask('list_allowed_directories', {});
   ask('list_allowed_directories', { random_string: '' });

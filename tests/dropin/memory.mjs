@@ -2,13 +2,17 @@
 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { judge, lists, random } from './judge.mjs';
+import { UNKNOWN, judge, lists, random } from './judge.mjs';
 import { Server } from './server.mjs';
 
 const URI = 'memory://knowledge-graph';
 
+/** The text goes out once, and not a second time as structured content. */
+const LISTED = [{ applies: (_, part) => part === 'outputSchema' }];
+
 /** Where they differ on purpose. */
 const INTENDED = [
+  UNKNOWN,
   {
     id: 'lines of other kinds',
     reason: 'what another program keeps in the file stays there: the reference server drops it',
@@ -107,7 +111,8 @@ async function answers(server, file, asked) {
   for (const { tool, args, before } of asked) {
     if (before !== undefined) writeFileSync(file, before);
     const result = await server.call(tool, args);
-    told.push({ result, left: existsSync(file) ? readFileSync(file, 'latin1') : '' });
+    // Ours ends with the end of a line, so that others can append to it.
+    told.push({ result, left: existsSync(file) ? readFileSync(file, 'latin1').replace(/\n$/, '') : '' });
   }
   return told;
 }
@@ -123,7 +128,7 @@ export async function memory({ start, modules, home, env, complain, show }) {
     env: { ...env, MEMORY_FILE_PATH: file },
   });
   const ours = await start('memory', `dirs = [{ host = ${JSON.stringify(folders.ours)}, guest = "/memory", access = "read-write" }]`);
-  await lists('memory', theirs, ours, [], complain);
+  await lists('memory', theirs, ours, LISTED, complain);
   const [resource, listed] = [await theirs.request('resources/list', {}), await ours.request('resources/list', {})];
   if (JSON.stringify(told(resource)) !== JSON.stringify(told(listed))) complain(`memory: resources are listed as ${JSON.stringify(listed)}`);
   const asked = cases();

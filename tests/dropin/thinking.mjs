@@ -1,11 +1,12 @@
 // The sequentialthinking plugin compared with the reference sequential thinking server.
 
 import { join } from 'node:path';
-import { judge, lists } from './judge.mjs';
+import { UNKNOWN, judge, lists } from './judge.mjs';
 import { Server } from './server.mjs';
 
 /** Where they differ on purpose. */
 const INTENDED = [
+  UNKNOWN,
   {
     id: 'null',
     reason: 'null stands for what may be left out, since many clients write it',
@@ -24,10 +25,16 @@ const INTENDED = [
   },
 ];
 
-const unordered = ({ result: { structuredContent } }) => JSON.stringify({ ...structuredContent, branches: [...structuredContent.branches].sort() }, Object.keys(structuredContent).sort());
+const unordered = ({ result: { content } }) => {
+  const told = JSON.parse(content[0].text);
+  return JSON.stringify({ ...told, branches: [...told.branches].sort() }, Object.keys(told).sort());
+};
 
-/** What both say of a tool: descriptions of tools are our own, and strings are taken, so the schema says so. */
-const LISTED = [{ applies: (tool, part) => ['description', 'inputSchema'].includes(part) }];
+/**
+ * What both say of a tool: descriptions of tools are our own, strings are taken, so the schema says so, and there is no structured content,
+ * which would say the same as the text.
+ */
+const LISTED = [{ applies: (tool, part) => ['description', 'inputSchema', 'outputSchema'].includes(part) }];
 
 function cases() {
   const all = [];
@@ -46,7 +53,6 @@ function cases() {
     think({ branchFromThought, branchId });
   }
   for (const thought of ['', 'ünï\n日本\u0001', 'x'.repeat(10_000), 5, undefined]) think({ thought });
-  think({ more: 'than there is' });
   for (let number = 1; number <= 100; number++) {
     think({ thoughtNumber: String(number), totalThoughts: String(1 + (number % 9)), nextThoughtNeeded: String(number < 100), branchFromThought: number, branchId: `branch ${number % 11}` });
   }
@@ -54,6 +60,7 @@ function cases() {
   // From here on, the two do not count the same thoughts.
   for (const thoughtNumber of ['0x10', true, [3]]) think({ thoughtNumber });
   think({ revisesThought: null });
+  think({ more: 'than there is' });
   return all;
 }
 

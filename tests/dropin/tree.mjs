@@ -38,6 +38,13 @@ export const READ = {
   'empty dir/': '',
 };
 
+/** Names whose order is not that of their bytes. */
+export const ORDER = [
+  ...['_x', '-x', '!bang.txt', '.hidden', '[z].txt', '{y}.txt', '~', '$', '😀', '1', '10', '2', 'a', 'A', 'a b', 'a_b', 'a-b', 'a.txt', 'A.txt'],
+  ...['a+b', 'a1', 'ab', 'cafe', 'Cafe', 'caf\u00e9', 'Caf\u00e9', 'cafes', 'caf\u00e9s', 'in/b.rs', 'In/a.rs', 'in.rs', 'n\u00f6.txt', 'zone', '日本'],
+];
+for (const name of ORDER) READ[`order/${name}`] = 'x'.repeat(name.length % 5);
+
 /** Where links lead, below the first folder or with `Q/` the second. */
 const LINKS = {
   'link-file': 'a.txt',

@@ -18,6 +18,7 @@ use std::{
 };
 
 pub mod client;
+pub mod compiler;
 pub mod exchange;
 pub mod folder;
 pub mod held;

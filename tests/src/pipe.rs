@@ -25,6 +25,8 @@ pub struct Pipe {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: mpsc::UnboundedReceiver<Vec<u8>>,
+    /// Reads stdout, and owns it.
+    reader: tokio::task::JoinHandle<()>,
     /// The beginning of an incomplete line.
     unfinished: Vec<u8>,
     log: Log,
@@ -79,7 +81,7 @@ impl Pipe {
         let received = transcript.recorder();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
+        let reader = tokio::spawn(async move {
             loop {
                 let mut line = Vec::new();
                 let read = stdout.read_until(b'\n', &mut line).await;
@@ -94,6 +96,7 @@ impl Pipe {
             child,
             stdin,
             lines,
+            reader,
             unfinished: Vec::new(),
             log,
             asked: HashMap::new(),
@@ -379,6 +382,13 @@ impl Pipe {
         }
         drop(self.stdin.take());
         self.wait().await
+    }
+
+    /// Closes stdin and stdout, as the end of a client does, and waits until wharf exits.
+    pub async fn leave(mut self) -> ExitStatus {
+        self.reader.abort();
+        drop(self.stdin.take());
+        timeout(PATIENCE, self.child.wait()).await.expect("wharf does not end").unwrap()
     }
 
     /// Sends SIGTERM and waits until wharf exits.

@@ -26,12 +26,17 @@ pub struct Terminal {
 impl Terminal {
     /// Starts `wharf` with these arguments in the folder.
     pub fn start(folder: &Folder, arguments: &[&str]) -> Self {
+        Self::start_with(folder, arguments, &[])
+    }
+
+    /// Starts it with these environment variables as well.
+    pub fn start_with(folder: &Folder, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
         let side = || Stdio::from(open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
-        let mut command = folder.command(arguments, &[]);
+        let mut command = folder.command(arguments, environment);
         let child = command.stdin(side()).stderr(side()).stdout(Stdio::piped()).spawn().unwrap();
         // The command also holds the other side of the terminal, which has to be closed with the child.
         drop(command);

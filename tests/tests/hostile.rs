@@ -243,8 +243,8 @@ async fn a_log_that_nobody_reads_stops_no_one() {
         });
         assert_eq!(answered.await, Ok(true), "ping {round} is not answered while the log is full");
     }
-    drop(stdin);
+    drop((stdin, lines));
     let ended = timeout(prompt(), child.wait()).await;
-    assert!(ended.is_ok(), "wharf does not end with its input while the log is full");
+    assert!(ended.is_ok(), "wharf does not end with its client while the log is full");
     drop(stderr);
 }

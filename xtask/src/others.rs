@@ -37,7 +37,12 @@ pub fn agents(root: &Path, rest: &[String]) -> Result<()> {
     prepare(&[])?;
     let mut command = Command::new("node");
     command.arg(root.join("tests/agents/agents.mjs")).arg("--bin").arg(root.join("target/release/wharf"));
-    command.arg("--plugins").arg(root.join("target/plugins")).arg("--target").arg(root.join("target/agents")).args(rest);
+    command
+        .arg("--plugins")
+        .arg(root.join("target/plugins"))
+        .arg("--target")
+        .arg(root.join("target/agents"))
+        .args(rest);
     run(&mut command).context("an agent failed, or there is no Node.js 20 or newer, or npm")
 }
 

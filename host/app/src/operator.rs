@@ -63,6 +63,28 @@ impl Operator {
         server.draining.run_until_cancelled(server.published.wait(limit)).await.is_some()
     }
 
+    /// Sets the plugins of which one has to load: if none does, the client at stdin is told so in the answer to its handshake. To be called
+    /// before clients are served.
+    pub fn require_one_of(&self, ids: Vec<String>) {
+        self.inner().server.required.set(ids).ok();
+    }
+
+    /// Waits until each plugin is served or has failed, and then returns why no required plugin loads. None: one of them does.
+    pub async fn none_loads(&self) -> Option<String> {
+        self.inner().settled(1).await;
+        self.none_loads_now()
+    }
+
+    /// Returns why no required plugin loads, if that is known already.
+    pub fn none_loads_now(&self) -> Option<String> {
+        self.inner().server.none_loads()
+    }
+
+    /// Resolves when the client at stdin has been told that no required plugin loads.
+    pub async fn told(&self) {
+        self.inner().server.told.cancelled().await;
+    }
+
     /// Returns for each plugin the secrets that it cannot get, with the reasons.
     pub async fn missing_secrets(&self) -> Vec<(String, Vec<String>)> {
         let server = &self.inner().server;

@@ -94,8 +94,8 @@ where
         self
     }
 
-    /// Serves the client until its input ends, its output breaks or wharf stops. Requests that are under way then have a second
-    /// to finish.
+    /// Serves the client until its input ends, its output breaks or wharf stops. When its input ends, the requests under way are
+    /// answered first, each within its own limit; in the other cases they have a second to finish.
     ///
     /// # Errors
     /// If one of the folders cannot be opened, or there is no such profile. Nothing has been served then.

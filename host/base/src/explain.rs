@@ -3,6 +3,9 @@
 
 use serde::de::DeserializeOwned;
 
+/// The maximum number of changes that make one name of another if the other is probably meant.
+const MAX_DISTANCE: usize = 3;
+
 /// Reads TOML; the error reads `line: what is wrong`.
 pub fn toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     toml::from_str(text).map_err(|error| {
@@ -25,18 +28,26 @@ pub fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     })
 }
 
+/// Returns the known name that was probably meant by an unknown one, if there is a similar one.
+pub fn nearest<'a>(known: impl Iterator<Item = &'a str>, unknown: &str) -> Option<&'a str> {
+    // Styles of writing names, such as `max_results` and `maxResults`, do not count as differences.
+    let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
+    let distances = known.map(|name| (strsim::damerau_levenshtein(&plain(name), &plain(unknown)), name));
+    distances
+        .filter(|(distance, _)| *distance <= MAX_DISTANCE)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
 fn explain(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     if message.starts_with("unknown field")
         && let Some(unknown) = quoted.next()
     {
         let known: Vec<&str> = quoted.collect();
-        let nearest = known.iter().min_by_key(|key| strsim::damerau_levenshtein(key, unknown));
-        return match nearest {
-            Some(nearest) if strsim::damerau_levenshtein(nearest, unknown) <= 3 => {
-                format!("unknown key `{unknown}`; did you mean `{nearest}`?")
-            }
-            _ => format!("unknown key `{unknown}`; there are: {}", known.join(", ")),
+        return match nearest(known.iter().copied(), unknown) {
+            Some(nearest) => format!("unknown key `{unknown}`; did you mean `{nearest}`?"),
+            None => format!("unknown key `{unknown}`; there are: {}", known.join(", ")),
         };
     }
     // Type errors repeat the value, which may be a secret; what was expected is enough.

@@ -57,6 +57,8 @@ const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_IDLE_CONNECTIONS: usize = 64;
 /// The most bytes that are read from a connection ahead of the guest.
 const BUFFER_BYTES: usize = 64 << 10;
+/// The most header lines of a response. Sites that set a cookie for each of their partners send more than a hundred.
+pub(crate) const MAX_HEADER_LINES: usize = 1024;
 
 /// Headers that belong to the connection and that a guest may not set. They are removed rather than refused, because the runtimes of some
 /// languages always set them.
@@ -210,6 +212,9 @@ impl Inner {
                 .pool_idle_timeout(IDLE_TIMEOUT)
                 .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
                 .http1_max_buf_size(BUFFER_BYTES)
+                .http1_max_headers(MAX_HEADER_LINES)
+                // Old servers continue a header on the next line.
+                .http1_allow_obsolete_multiline_headers_in_responses(true)
                 .build(Connector { allowed, ..self.connector.clone() })
         };
         let mut senders = self.senders.lock();
@@ -220,6 +225,10 @@ impl Inner {
     fn judge(&self, parts: &request::Parts) -> Result<(&Rule, Target), HttpRefusal> {
         let target = Target::of(&parts.uri).map_err(HttpRefusal::Malformed)?;
         let rule = rule::find(&self.allowance.rules, &parts.method, &target)?;
+        // A proxy looks names up, so wharf does not see their addresses; what is private by its name alone is refused here.
+        if rule.host == HostPattern::Any && self.connector.route.proxy.is_some() && target.host.is_private_by_name() {
+            return Err(HttpRefusal::Address(target.host.to_string()));
+        }
         for placeholder in &*self.placeholders {
             let belongs = rule.secrets.contains(&placeholder.secret);
             let found = |bytes: &[u8]| placeholder.finder.find(bytes).is_some();

@@ -20,6 +20,7 @@ use tokio::{
 
 use super::{
     EgressSettings,
+    network::MAX_HEADER_LINES,
     route::{Route, Stream, Unconnected},
     target::{Host, Target},
     tls::{Roots, Tls},
@@ -100,7 +101,9 @@ async fn exchange(
     body_bytes: usize,
     deadline: Deadline,
 ) -> Result<Response<Result<Bytes>>> {
-    let (mut sender, connection) = http1::Builder::new().max_buf_size(BUFFER_BYTES).handshake(stream).await?;
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(BUFFER_BYTES).max_headers(MAX_HEADER_LINES);
+    let (mut sender, connection) = builder.handshake(stream).await?;
     let exchange = async {
         let (parts, body) = deadline.limit(sender.send_request(request)).await??.into_parts();
         let body = deadline.limit(Limited::new(body, body_bytes).collect()).await.and_then(|body| {

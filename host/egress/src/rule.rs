@@ -38,13 +38,19 @@ pub enum HostPattern {
     Is(Host),
     /// Any name below this domain.
     Below(String),
+    /// Any host, over any scheme and at any port, if its address is public.
+    Any,
 }
+
+/// The rule for any public address, as it is written instead of a URL.
+const ANY: &str = "any";
 
 impl HostPattern {
     /// Whether this pattern matches every host that `other` matches.
     fn includes(&self, other: &Self) -> bool {
         let below = |name: &str, domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
         match (self, other) {
+            (Self::Any, _) => true,
             (Self::Is(host), Self::Is(other)) => host == other,
             (Self::Below(domain), Self::Is(Host::Name(name))) => below(name, domain),
             (Self::Below(domain), Self::Below(other)) => other == domain || below(other, domain),
@@ -136,6 +142,25 @@ impl Rule {
     pub fn parse(written: RawRule) -> Result<Self> {
         let Table { url, methods, headers, private, secrets } = written.0;
         let within = |error: &str| format!("`http`: `{url}`: {error}");
+        if url == ANY {
+            ensure!(!private, within("it stands for public addresses; a private one needs a rule with its URL"));
+            ensure!(
+                headers.is_empty() && secrets.is_empty(),
+                within("headers and secrets would be sent to every host; write a rule with the URL that they are for")
+            );
+            let (host, methods) = (HostPattern::Any, Methods::read(methods).with_context(|| within("methods"))?);
+            let (scheme, headers) = (Scheme::Https, Vec::new());
+            return Ok(Self {
+                scheme,
+                host,
+                port: scheme.port(),
+                segments: Vec::new(),
+                methods,
+                private,
+                headers,
+                secrets,
+            });
+        }
         let (scheme, rest) = url.split_once("://").with_context(|| within("it must begin with https:// or http://"))?;
         let scheme = Scheme::parse(scheme).with_context(|| within("it must begin with https:// or http://"))?;
         let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
@@ -193,6 +218,7 @@ impl Rule {
                 name.strip_suffix(domain.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
             }
             (HostPattern::Below(_), Host::Address(_)) => false,
+            (HostPattern::Any, _) => return true,
         };
         let path = || {
             let mut segments = target.path.split('/').skip(1);
@@ -234,14 +260,17 @@ impl Rule {
     }
 
     fn meets_origin(&self, other: &Self, host: impl Fn(&HostPattern, &HostPattern) -> bool) -> bool {
-        self.scheme == other.scheme && self.port == other.port && host(&self.host, &other.host)
+        let is_any = |rule: &Self| rule.host == HostPattern::Any;
+        let same = self.scheme == other.scheme && self.port == other.port;
+        (same || is_any(self) || is_any(other)) && host(&self.host, &other.host)
     }
 
-    /// Returns the scheme, host and port as the beginning of a URL.
+    /// Returns the scheme, host and port as the beginning of a URL; for the rule `any`, this word.
     pub fn origin(&self) -> String {
         let host = match &self.host {
             HostPattern::Is(host) => host.to_string(),
             HostPattern::Below(domain) => format!("*.{domain}"),
+            HostPattern::Any => return ANY.to_owned(),
         };
         let port = if self.port == self.scheme.port() { String::new() } else { format!(":{}", self.port) };
         format!("{}://{host}{port}", self.scheme.as_str())
@@ -291,8 +320,13 @@ impl Rule {
     }
 
     /// Returns how specific the rule is; the more specific rule takes precedence.
-    fn specificity(&self) -> (usize, bool) {
-        (self.segments.len(), matches!(self.host, HostPattern::Is(_)))
+    fn specificity(&self) -> (usize, u8) {
+        let host = match self.host {
+            HostPattern::Any => 0,
+            HostPattern::Below(_) => 1,
+            HostPattern::Is(_) => 2,
+        };
+        (self.segments.len(), host)
     }
 }
 
@@ -348,7 +382,10 @@ impl fmt::Display for Rule {
                 f.write_str(&methods.iter().map(Method::as_str).collect::<Vec<_>>().join(" "))?;
             }
         }
-        write!(f, " {}/{}", self.origin(), self.segments.join("/"))?;
+        match self.host {
+            HostPattern::Any => f.write_str(" any public address")?,
+            _ => write!(f, " {}/{}", self.origin(), self.segments.join("/"))?,
+        }
         let mut more = Vec::new();
         if self.private {
             more.push("private addresses too".to_owned());
@@ -449,6 +486,37 @@ mod tests {
     }
 
     #[test]
+    fn the_rule_any_allows_every_host_and_gives_way_to_all_others() {
+        let all =
+            rules(r#""any", "https://*.wild.example", { url = "https://api.example.com", headers = { x-a = "b" } }"#);
+        let all = all.unwrap();
+        for (method, url, expected) in [
+            ("GET", "https://a.example/x", Some(0)),
+            ("HEAD", "http://a.example:8080/../x", Some(0)),
+            ("GET", "http://93.184.216.34/", Some(0)),
+            ("GET", "https://a.wild.example/", Some(1)),
+            ("GET", "https://api.example.com/", Some(2)),
+            ("GET", "http://api.example.com/", Some(0)),
+            ("POST", "https://a.example/x", None),
+        ] {
+            assert_eq!(found(&all, method, url), expected, "{method} {url}");
+        }
+        assert_eq!(all[0].to_string(), "GET HEAD any public address");
+        assert!(all[0].includes(&all[1]) && !all[1].includes(&all[0]) && all[1].meets(&all[0]));
+        let writing = rules(r#"{ url = "any", methods = ["POST"] }"#).unwrap();
+        assert_eq!(found(&writing, "POST", "http://a.example/"), Some(0));
+        for (text, expected) in [
+            (r#"{ url = "any", private = true }"#, "public addresses"),
+            (r#"{ url = "any", secrets = ["t"] }"#, "sent to every host"),
+            (r#"{ url = "any", headers = { x-a = "b" } }"#, "sent to every host"),
+            (r#""any/x""#, "must begin with https://"),
+        ] {
+            let error = format!("{:#}", rules(text).unwrap_err());
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
     fn what_a_rule_includes() {
         for (wider, narrower, expected) in [
             (r#""https://a.example""#, r#""https://A.example./x/y""#, true),
@@ -515,7 +583,7 @@ mod tests {
             (r#""https://a.example/x%2fy""#, "has an encoded slash"),
             (r#"{ url = "https://a.example", headers = { a = 1 } }"#, "must be a string"),
             (r#"{ url = "https://a.example", method = "GET" }"#, "unknown field `method`"),
-            ("7", "a URL, or a table"),
+            ("7", "a URL, `any`, or a table"),
         ] {
             let error = format!("{:#}", rules(text).unwrap_err());
             assert!(error.contains(expected), "{text}: {error}");

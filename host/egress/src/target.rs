@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use http::{Uri, uri::PathAndQuery};
 
+use super::address::{AddressKind, judge};
 use wharf_base::reading::{Doubt, doubt_of_path};
 
 /// A host, in canonical form.
@@ -14,6 +15,21 @@ pub enum Host {
     Name(String),
     Address(IpAddr),
 }
+
+impl Host {
+    /// Whether a host is private whatever a look-up of its name answers: an address that is not public, or a name that is not one of the
+    /// public DNS.
+    pub fn is_private_by_name(&self) -> bool {
+        let below = |name: &str, domain: &str| name == domain || name.ends_with(&format!(".{domain}"));
+        match self {
+            Self::Address(address) => judge(*address) != AddressKind::Public,
+            Self::Name(name) => !name.contains('.') || PRIVATE_DOMAINS.iter().any(|domain| below(name, domain)),
+        }
+    }
+}
+
+/// Domains that the public DNS never has.
+const PRIVATE_DOMAINS: [&str; 4] = ["localhost", "local", "internal", "home.arpa"];
 
 impl std::fmt::Display for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -165,6 +181,26 @@ mod tests {
         ] {
             let target = target(url).unwrap();
             assert_eq!((&*target.authority(), target.port, &*target.path), (authority, port, path), "{url}");
+        }
+    }
+
+    #[test]
+    fn some_hosts_are_private_by_their_name_alone() {
+        for (name, private) in [
+            ("a.example", false),
+            ("93.184.216.34", false),
+            ("[2606:4700::1111]", false),
+            ("localhost.example", false),
+            ("127.0.0.1", true),
+            ("[::1]", true),
+            ("169.254.169.254", true),
+            ("localhost", true),
+            ("a.localhost", true),
+            ("router", true),
+            ("printer.local", true),
+            ("metadata.google.internal", true),
+        ] {
+            assert_eq!(host(name).unwrap().is_private_by_name(), private, "{name}");
         }
     }
 

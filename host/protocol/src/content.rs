@@ -1,5 +1,7 @@
 //! Blocks of content. Their texts may have hidden characters until `shown` has removed them.
 
+use serde_json::Value;
+
 use crate::object::Object;
 
 /// A block of content, in a message or in the result of a tool.
@@ -27,6 +29,17 @@ pub enum Content {
     Embedded(ResourceContents),
     /// A whole block that the plugin provided as JSON: an object whose `type` is a string.
     Raw(Object),
+}
+
+impl Content {
+    /// Whether the block is text that clients show to a model.
+    pub(crate) fn is_text(&self) -> bool {
+        match self {
+            Self::Text(_) => true,
+            Self::Raw(block) => block.get("type").and_then(Value::as_str) == Some("text"),
+            Self::Image { .. } | Self::Audio { .. } | Self::Link(_) | Self::Embedded(_) => false,
+        }
+    }
 }
 
 /// A link to a resource, without its contents.

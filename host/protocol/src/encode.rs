@@ -227,20 +227,24 @@ impl Encoder {
         Value::Object(object)
     }
 
-    /// Writes the answer to `tools/call`. Structured content is also written as text if the revision does not support it, or if there is no
-    /// other content for clients that ignore it.
+    /// Writes the answer to `tools/call`. Structured content that the client does not see is written as text, unless the plugin wrote a text
+    /// itself: models are then given the same twice.
     pub fn tool_result(&self, result: ToolResult) -> String {
         let mut object = Object::new();
+        let structured_is_shown = result
+            .structured
+            .as_ref()
+            .is_some_and(|value| self.since(Revision::V2025_06_18) && (self.modern() || value.is_object()));
+        // Clients that know structured content may ignore it, so a result that consists of nothing else has a text too.
+        let needs_text =
+            if structured_is_shown { result.content.is_empty() } else { !result.content.iter().any(Content::is_text) };
         let mut content: Vec<Value> = Vec::with_capacity(result.content.len() + 1);
-        let shown = |structured: &Value| self.since(Revision::V2025_06_18) && (self.modern() || structured.is_object());
-        let nothing_else = result.content.is_empty();
         content.extend(result.content.into_iter().map(|block| self.content(block)));
         if let Some(structured) = result.structured {
-            // Clients that ignore structured content, or whose revision does not support it, get the same in a block of text.
-            if nothing_else || !shown(&structured) {
+            if needs_text {
                 content.push(text_block(structured.to_string()));
             }
-            if shown(&structured) {
+            if structured_is_shown {
                 object.insert("structuredContent".into(), structured);
             }
         }

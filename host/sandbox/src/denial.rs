@@ -6,7 +6,10 @@ pub enum Denial {
     /// The guest made an HTTP request that was refused.
     Http(HttpDenial),
     /// The guest asked for its directories, but has no access to any.
-    NoDirectory,
+    NoDirectory {
+        /// Whether the plugin asked through its contract. Otherwise the runtime of its language did, which many do at their start.
+        asked: bool,
+    },
 }
 
 /// An HTTP request that was refused.

@@ -6,6 +6,9 @@
 //! if the file is replaced by a pipe in between (TOCTOU), nothing blocks. A directory is read a few entries at a time, as the guest asks
 //! for them, so that the host never holds all of its entries.
 //!
+//! A name that is not UTF-8 is listed with U+FFFD in place of its other bytes. A guest cannot open such a file; the error says that the
+//! name is the reason.
+//!
 //! After each entry of a directory, a guest's C library asks for the identity of that file. It is known from reading the directory, so it
 //! is answered without another system call. A guest may read an absolute symbolic link only if it leads into a directory that is open to
 //! the guest, because other links would reveal paths of the host.
@@ -217,8 +220,7 @@ fn more(own: &mut rustix::fs::Dir, most: usize) -> VecDeque<Result<Entry, ErrorC
             Some(Ok(entry)) => entry,
         };
         let name = entry.file_name();
-        // WASI cannot express a name that is not UTF-8. It is left out: an error in its place would hide the rest of the directory.
-        if name != c"." && name != c".." && name.to_str().is_ok() {
+        if name != c"." && name != c".." {
             read.push_back(match device {
                 Ok(device) => describe(own, name, entry.file_type(), (device, entry.ino()), &mut has_stat_numbers),
                 Err(error) => Err(io::Error::from(error).into()),
@@ -261,7 +263,8 @@ fn describe(
         // WASI's own function reports pipes and sockets as unknown too.
         _ => DescriptorType::Unknown,
     };
-    let name = name.to_str().map_err(|_| ErrorCode::IllegalByteSequence)?.to_owned();
+    // WASI cannot express a name that is not UTF-8. An error in its place would hide the rest of the directory.
+    let name = name.to_string_lossy().into_owned();
     Ok(Entry { entry: DirectoryEntry { type_, name }, identity })
 }
 
@@ -303,7 +306,7 @@ async fn readlink_at(state: &mut State, (directory, path): ReadlinkAt) -> Answer
     if let Ok(target) = target
         && target.is_absolute()
         && !target.components().any(|part| part == Component::ParentDir)
-        && state.directories().iter().any(|open| open.under_own_name && target.starts_with(&open.guest_path))
+        && state.directories().iter().any(|open| open.is_above(&target))
         && let Some(target) = target.to_str()
     {
         return Ok((Ok(target.to_owned()),));
@@ -328,10 +331,13 @@ async fn open_at(
         Err(code) => return Ok((Err(code),)),
     };
     let directory = open.contains(OpenFlags::DIRECTORY);
+    let is_replaced = path.contains(char::REPLACEMENT_CHARACTER);
     let opened = blocking(move || open_file(&base.dir, path.as_ref(), follow, &options, directory)).await;
     let descriptor = match opened {
         Ok((file, true)) => Descriptor::Dir(Dir::new(file, perms, mode, false)),
         Ok((file, false)) => Descriptor::File(File::new(file, perms, mode, false)),
+        // The guest has the name from a list.
+        Err(ErrorCode::NoEntry) if is_replaced => return Ok((Err(ErrorCode::IllegalByteSequence),)),
         Err(code) => return Ok((Err(code),)),
     };
     Ok((Ok(table.push(descriptor)?),))
@@ -425,9 +431,26 @@ async fn rename_at(state: &mut State, (from, old, to, new): RenameAt) -> Answer<
         let (source, target) = (Arc::clone(&source.dir), Arc::clone(&target.dir));
         let (old, new) = (old.clone(), new.clone());
         // If this fails, the new file keeps its own mode or owner. The rename itself checks whether the file may be renamed.
-        blocking(move || keep_mode(&source, old.as_ref(), &target, new.as_ref()).ok()).await;
+        let crosses = blocking(move || {
+            keep_mode(&source, old.as_ref(), &target, new.as_ref()).ok();
+            are_on_two_devices(&source, old.as_ref(), &target, new.as_ref()).unwrap_or_default()
+        });
+        // WASI's own function calls this an I/O error.
+        if crosses.await {
+            return Ok((Err(ErrorCode::CrossDevice),));
+        }
     }
     answer(state.filesystem().rename_at(from, old, to, new).await)
+}
+
+/// Whether a file and the folder that it is to be moved to are on different file systems.
+fn are_on_two_devices(source: &fs::File, old: &Path, target: &fs::File, new: &Path) -> io::Result<bool> {
+    let folder = match new.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let moved = cap_primitives::fs::stat(source, old, FollowSymlinks::No)?;
+    Ok(moved.dev() != cap_primitives::fs::stat(target, folder, FollowSymlinks::Yes)?.dev())
 }
 
 /// Gives a file the mode and the owner of the one that it is to replace, if both are files.

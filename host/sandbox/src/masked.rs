@@ -134,7 +134,7 @@ impl Masked for Denial {
     fn mask(&mut self, hide: Hide<'_>) {
         match self {
             Self::Http(denial) => denial.mask(hide),
-            Self::NoDirectory => {}
+            Self::NoDirectory { .. } => {}
         }
     }
 }

@@ -170,7 +170,7 @@ pub enum CallError {
     #[error("the memory of all running calls together is used up")]
     TotalMemory,
     /// It answered more than this many bytes.
-    #[error("its result is larger than its limit of {} KiB", .0 >> 10)]
+    #[error("its result is larger than its limit of {} KiB; the operator can raise `output_kib`", .0 >> 10)]
     Output(usize),
     /// The component does not export what the operation needs.
     #[error("it has no `{0}` interface")]

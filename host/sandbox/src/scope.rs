@@ -30,8 +30,8 @@ pub struct Scope {
 /// A scope in a form that can be compared. Directories are compared by their identity on disk, not by their path on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reach {
-    /// For each directory: the guest's path, its identity, and whether the guest may write.
-    pub(crate) directories: Vec<(String, Identity, bool)>,
+    /// For each directory: the guest's paths, its identity, and whether the guest may write.
+    pub(crate) directories: Vec<(String, Option<String>, Identity, bool)>,
     pub(crate) environment: Vec<(String, String)>,
     /// The number of its network.
     pub(crate) network: Option<u64>,
@@ -46,7 +46,7 @@ impl Scope {
         }
         let directories = self.directories.iter().map(|directory| {
             let identity = directory.identity?;
-            Some((directory.guest_path.clone(), identity, directory.writable))
+            Some((directory.guest_path.clone(), directory.real_path.clone(), identity, directory.writable))
         });
         Some(Reach {
             directories: directories.collect::<Option<_>>()?,
@@ -76,9 +76,11 @@ pub struct Directory {
     pub guest_path: String,
     /// Whether files in it can be changed, added and removed.
     pub writable: bool,
+    /// Its path on the host, if the guest can open it by that one too.
+    pub(crate) real_path: Option<String>,
     identity: Option<Identity>,
     /// Whether the directory has the same path on the host.
-    pub(crate) under_own_name: bool,
+    under_own_name: bool,
     pub(crate) handle: wasmtime_wasi::filesystem::Dir,
 }
 
@@ -97,7 +99,25 @@ impl Directory {
         let named = rustix::fs::stat(&guest_path).ok().map(|stat| identity_of(&stat));
         let under_own_name = identity.is_some() && named == identity;
         let handle = wasmtime_wasi::filesystem::Dir::new(handle, permissions, mode, false);
-        Self { guest_path, writable, identity, under_own_name, handle }
+        Self { guest_path, writable, real_path: None, identity, under_own_name, handle }
+    }
+
+    /// Lets the guest open the directory by its path on the host as well, because `guest_path` leads to it through a symbolic link. Lists of
+    /// the guest's directories have only `guest_path`. Ignored if another directory is at this path by now.
+    #[must_use]
+    pub fn also_at(mut self, path: Option<String>) -> Self {
+        let is_same = |path: &String| {
+            let found = rustix::fs::stat(path).ok().map(|stat| identity_of(&stat));
+            found.is_some() && found == self.identity
+        };
+        self.real_path = path.filter(is_same);
+        self
+    }
+
+    /// Whether a path on the host lies in the directory, and the guest can open it by that path.
+    pub(crate) fn is_above(&self, target: &std::path::Path) -> bool {
+        let own = self.under_own_name.then_some(&self.guest_path);
+        own.into_iter().chain(&self.real_path).any(|path| target.starts_with(path))
     }
 }
 

@@ -281,12 +281,14 @@ impl WasiHttpView for State {
 impl preopens::Host for State {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         if self.directories.is_empty() {
-            self.call.traces.deny(Denial::NoDirectory);
+            self.call.traces.deny(Denial::NoDirectory { asked: false });
         }
         let mut open = Vec::with_capacity(self.directories.len());
         for directory in &self.directories {
-            let descriptor = self.table.push(Descriptor::Dir(directory.handle.clone()))?;
-            open.push((descriptor, directory.guest_path.clone()));
+            for path in std::iter::once(&directory.guest_path).chain(&directory.real_path) {
+                let descriptor = self.table.push(Descriptor::Dir(directory.handle.clone()))?;
+                open.push((descriptor, path.clone()));
+            }
         }
         // The paths in a command's arguments may be relative, as in a shell.
         if let Some(first) = self.directories.first().filter(|_| self.output.is_some()) {
@@ -403,6 +405,9 @@ impl environment::Host for State {
     }
 
     fn directories(&mut self) -> wasmtime::Result<Vec<environment::Directory>> {
+        if self.directories.is_empty() {
+            self.call.traces.deny(Denial::NoDirectory { asked: true });
+        }
         let directory = |directory: &Directory| environment::Directory {
             path: directory.guest_path.clone(),
             writable: directory.writable,

@@ -8,7 +8,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use jsonschema::{Draft, PatternOptions, Validator};
+use jsonschema::{Draft, PatternOptions, Validator, error::ValidationErrorKind};
 use serde_json::{Value, json, value::RawValue};
 use wharf_sandbox::places::{Places, PoolRule};
 
@@ -17,10 +17,11 @@ use self::{
     cost::Cost,
     metered::{At, Metered},
 };
-use wharf_base::{party::Party, text::clip};
+use wharf_base::{explain::nearest, party::Party, text::clip};
 
 pub mod budget;
 mod cost;
+mod integers;
 mod metered;
 mod nulls;
 pub mod readable;
@@ -69,6 +70,8 @@ pub struct Schema {
     /// The number of subschemas.
     parts: usize,
     lengths: Lengths,
+    /// Whether it may call numbers integers.
+    names_integers: bool,
 }
 
 /// A schema that has been examined but not compiled.
@@ -127,7 +130,9 @@ impl Plan {
     pub fn compile(self) -> Result<Schema, String> {
         let most = PATTERN_KINDS.last().map_or(0, |(size, _)| *size);
         let validator = build(&self.value, most).map_err(|error| format!("the schema is not valid: {error}"))?;
-        Ok(Schema { text: self.text, validator: Arc::new(validator), parts: self.parts, lengths: self.lengths })
+        let names_integers = self.text.get().contains("\"integer\"");
+        let Self { text, parts, lengths, .. } = self;
+        Ok(Schema { text, validator: Arc::new(validator), parts, lengths, names_integers })
     }
 }
 
@@ -166,9 +171,9 @@ impl Schema {
         compiled.unwrap_or_else(|exhausted| Err(exhausted.to_string()))
     }
 
-    /// Checks a value of `bytes` bytes. Removes nulls for optional members if that makes the value valid. A check that takes long or goes
-    /// deep runs on a checking thread, within `limit`. It waits for a place of `turns`, so that a plugin with a costly schema and large
-    /// values delays only itself.
+    /// Checks a value of `bytes` bytes. Removes nulls for optional members if that makes the value valid, and writes whole numbers as
+    /// integers where the schema says so. A check that takes long or goes deep runs on a checking thread, within `limit`. It waits for a
+    /// place of `turns`, so that a plugin with a costly schema and large values delays only itself.
     pub async fn check_within(
         &self,
         value: Value,
@@ -177,10 +182,10 @@ impl Schema {
         (turns, party): (&Arc<Places>, Party),
     ) -> Result<Fits, Misfit> {
         if bytes.saturating_mul(self.parts) <= MAX_WORK_HERE {
-            match budget::here(self.lengths, || check(&self.validator, &value)) {
-                Ok(Ok(())) => return Ok(Fits { value, without_nulls: false }),
-                Ok(Err(problem)) if !has_null(&value) => return Err(problem),
-                // The check exceeds the small budget, or the value has nulls that may have to be removed.
+            match budget::here(self.lengths, || check(&self.validator, &self.text, &value)) {
+                Ok(Ok(())) if !self.may_rewrite(&value) => return Ok(Fits { value, rewritten: false }),
+                Ok(Err(problem)) if !has_null(&value) && !self.may_rewrite(&value) => return Err(problem),
+                // The check exceeds the small budget, or the value may have to be rewritten.
                 _ => {}
             }
         }
@@ -188,7 +193,7 @@ impl Schema {
         let work = async {
             let place = turns.wait(party).await;
             budget::run(limit, self.lengths, move || {
-                let checked = check_without_nulls(&validator, &text, value);
+                let checked = check_rewritten(&validator, &text, value);
                 // The place is held until the thread is free again, even if the caller has stopped waiting.
                 drop(place);
                 checked
@@ -203,9 +208,14 @@ impl Schema {
         }
     }
 
+    /// Whether the value may contain integers that are not written as such.
+    fn may_rewrite(&self, value: &Value) -> bool {
+        self.names_integers && integers::has_some(value)
+    }
+
     /// Checks a small value on the current thread. The error describes for a model what is wrong.
     pub fn check(&self, value: &Value) -> Result<(), String> {
-        let checked = budget::here(self.lengths, || check(&self.validator, value));
+        let checked = budget::here(self.lengths, || check(&self.validator, &self.text, value));
         checked.map_or_else(|exhausted| Err(exhausted.to_string()), |checked| checked.map_err(|misfit| misfit.text))
     }
 }
@@ -235,24 +245,28 @@ impl From<String> for Misfit {
 #[derive(Debug)]
 pub struct Fits {
     pub value: Value,
-    /// Whether nulls for optional members were removed from it.
-    pub without_nulls: bool,
+    /// Whether it differs from the value that was given: nulls for optional members were removed, or integers written as such.
+    pub rewritten: bool,
 }
 
-/// Checks a value as it is and, if it is not valid, without the nulls for optional members.
-fn check_without_nulls(validator: &Validator<Metered>, text: &RawValue, mut value: Value) -> Result<Fits, Misfit> {
-    let problem = match check(validator, &value) {
-        Ok(()) => return Ok(Fits { value, without_nulls: false }),
-        Err(problem) => problem,
+/// Checks a value as it is and, if it is not valid, without the nulls for optional members. In both cases, integers are written as such:
+/// the oldest dialect does not accept others.
+fn check_rewritten(validator: &Validator<Metered>, text: &RawValue, mut value: Value) -> Result<Fits, Misfit> {
+    let problem = check(validator, text, &value).err();
+    if (problem.is_none() || !has_null(&value)) && !integers::has_some(&value) {
+        return problem.map_or(Ok(Fits { value, rewritten: false }), Err);
+    }
+    let Ok(schema) = serde_json::from_str(text.get()) else {
+        return problem.map_or(Ok(Fits { value, rewritten: false }), Err);
     };
-    if !has_null(&value) {
-        return Err(problem);
+    let mut rewritten = integers::rewrite(&schema, &mut value);
+    if let Some(problem) = problem {
+        rewritten |= nulls::take_out(&schema, &mut value);
+        if !rewritten || check(validator, text, &value).is_err() {
+            return Err(problem);
+        }
     }
-    let Ok(schema) = serde_json::from_str(text.get()) else { return Err(problem) };
-    if nulls::take_out(&schema, &mut value) && check(validator, &value).is_ok() {
-        return Ok(Fits { value, without_nulls: true });
-    }
-    Err(problem)
+    Ok(Fits { value, rewritten })
 }
 
 /// Whether the value contains a null anywhere.
@@ -265,12 +279,17 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-fn check(validator: &Validator<Metered>, value: &Value) -> Result<(), Misfit> {
+/// Checks a value. `text` is the schema, which is needed only to describe what is wrong.
+fn check(validator: &Validator<Metered>, text: &RawValue, value: &Value) -> Result<(), Misfit> {
     if validator.is_valid(At(value)) {
         return Ok(());
     }
     let describe = |error: &jsonschema::ValidationError| {
         let (pointer, problem) = (error.instance_path().to_string(), clip(&error.to_string()));
+        let problem = match meant(text, error) {
+            Some((unknown, meant)) => format!("{problem}; did you mean `{meant}` by `{}`?", clip(unknown)),
+            None => problem,
+        };
         let text = if pointer.is_empty() { problem } else { format!("at {}: {problem}", clip(&pointer)) };
         (pointer, text)
     };
@@ -286,6 +305,20 @@ fn check(validator: &Validator<Metered>, value: &Value) -> Result<(), Misfit> {
     let (mut pointers, texts): (Vec<String>, Vec<String>) = problems.into_iter().unzip();
     let text = if texts.is_empty() { "it does not fit the schema".to_owned() } else { texts.join("; ") };
     Err(Misfit { pointer: pointers.drain(..).next(), text })
+}
+
+/// Returns an unknown member, and the known one that was probably meant, if that is the problem.
+fn meant<'a>(text: &RawValue, error: &'a jsonschema::ValidationError) -> Option<(&'a str, String)> {
+    let ValidationErrorKind::AdditionalProperties { unexpected } = error.kind() else { return None };
+    let path = error.schema_path().to_string();
+    let schema: Value = serde_json::from_str(text.get()).ok()?;
+    let properties = schema.pointer(path.strip_suffix("/additionalProperties")?)?.get("properties")?.as_object()?;
+    unexpected.iter().take(MAX_PROBLEMS).find_map(|unknown| {
+        // Finding the nearest name takes as many steps as the product of both lengths.
+        budget::pay(properties.keys().map(|name| (name.len() * unknown.len()) as u64 / 16).sum());
+        let meant = nearest(properties.keys().map(String::as_str), unknown)?.to_owned();
+        Some((unknown.as_str(), meant))
+    })
 }
 
 /// Returns the maximum nesting depth of arrays and objects in a JSON text, without parsing it into a tree.
@@ -498,6 +531,37 @@ mod tests {
         assert_eq!(schema.check(&serde_json::json!({ "n": 1 })), Ok(()));
         assert!(schema.check(&serde_json::json!({})).unwrap_err().contains("\"n\" is a required property"));
         assert!(schema.check(&serde_json::json!({ "n": "x" })).unwrap_err().starts_with("at /n:"));
+        let strict = r##"{"type":"object","properties":{"maxResults":{},"in":{"$ref":"#/$defs/in"}},"additionalProperties":false,
+                          "$defs":{"in":{"properties":{"offset":{}},"additionalProperties":false}}}"##;
+        let strict = compile(strict, true).unwrap();
+        for (value, said) in [
+            (serde_json::json!({ "max_results": 1 }), "did you mean `maxResults` by `max_results`?"),
+            (serde_json::json!({ "in": { "ofset": 1 } }), "did you mean `offset` by `ofset`?"),
+        ] {
+            let problem = strict.check(&value).unwrap_err();
+            assert!(problem.contains(said), "{problem}");
+        }
+        assert!(!strict.check(&serde_json::json!({ "else": 1 })).unwrap_err().contains("did you mean"));
+    }
+
+    #[tokio::test]
+    async fn integers_and_nulls_are_rewritten_together() {
+        let turns = (&Places::new(&CHECKS, 1), Party::SOLE);
+        let properties = r#""properties":{"n":{"type":"integer"},"m":{"type":"integer"}}"#;
+        for dialect in ["", r#""$schema":"http://json-schema.org/draft-04/schema#","#] {
+            let schema = compile(&format!(r#"{{"type":"object",{dialect}{properties}}}"#), true).unwrap();
+            let limit = Duration::from_secs(10);
+            for (value, expected) in [
+                (serde_json::json!({ "n": 1.0 }), Some(r#"{"n":1}"#)),
+                (serde_json::json!({ "n": 1.0, "m": null }), Some(r#"{"n":1}"#)),
+                (serde_json::json!({ "n": 1, "x": 1.0 }), Some(r#"{"n":1,"x":1.0}"#)),
+                (serde_json::json!({ "n": 1.5 }), None),
+            ] {
+                let fits = schema.check_within(value.clone(), 100, limit, turns).await.ok();
+                let expected = expected.map(|text| (text.to_owned(), text != value.to_string()));
+                assert_eq!(fits.map(|fits| (fits.value.to_string(), fits.rewritten)), expected, "{dialect} {value}");
+            }
+        }
     }
 
     #[test]

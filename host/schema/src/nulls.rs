@@ -48,7 +48,7 @@ fn walk(root: &Value, schema: &Value, value: &mut Value) -> bool {
 }
 
 /// Follows the references of a schema within `root`. Returns the schema itself if it has no `$ref`, or `None` if a reference leads outside.
-fn resolve<'a>(root: &'a Value, schema: &'a Value) -> Option<&'a Value> {
+pub fn resolve<'a>(root: &'a Value, schema: &'a Value) -> Option<&'a Value> {
     let mut schema = schema;
     for _ in 0..MAX_REFERENCES {
         let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return Some(schema) };

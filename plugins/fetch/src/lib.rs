@@ -27,6 +27,10 @@ wants! {
     ]
 }
 
+wharf_sdk::instructions!(
+    "`fetch` reads web pages as Markdown; a long page comes in parts: call it again with the start_index that its answer names."
+);
+
 /// The reference server's user agent for requests of a model.
 const AUTONOMOUS: &str = "ModelContextProtocol/1.0 (Autonomous; +https://github.com/modelcontextprotocol/servers)";
 /// The reference server's user agent for requests of a user.

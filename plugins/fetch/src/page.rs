@@ -21,9 +21,10 @@ pub struct Page {
 /// Converts a response. With `raw`, a page is left unchanged.
 pub fn read(response: &Response, raw: bool) -> Result<Page> {
     let content_type = content_type(response);
+    let kind = content_type.to_ascii_lowercase();
     let text = charset::text(&response.body, &content_type);
     let starts_as_page = text.chars().take(100).collect::<String>().contains("<html");
-    let is_page = starts_as_page || content_type.contains("text/html") || content_type.is_empty();
+    let is_page = starts_as_page || kind.contains("text/html") || kind.is_empty();
     if is_page && !raw {
         return Ok(Page { prefix: String::new(), content: simplified(&text)? });
     }

@@ -3,8 +3,12 @@
 //! Every hop is a request of its own, so that the operator's rules and the `robots.txt` of its site apply to each. The sender is a
 //! parameter, so that this can be tested without a network.
 
-use std::time::{Duration, Instant};
+use std::{
+    borrow::Cow,
+    time::{Duration, Instant},
+};
 
+use percent_encoding::{AsciiSet, percent_encode};
 use url::Url;
 use wharf_sdk::{
     Error, Result,
@@ -75,7 +79,9 @@ impl<'a, S: Send> Visit<'a, S> {
         if response.status >= 400 {
             return Err(Error::failed(format!("Failed to fetch {shown} - status code {}", response.status)));
         }
-        if let Some(coding) = response.header("content-encoding").filter(|coding| *coding != "identity") {
+        if let Some(coding) =
+            header(&response, "content-encoding").filter(|coding| !coding.eq_ignore_ascii_case("identity"))
+        {
             let problem =
                 format!("its site sends it compressed ({coding}), although the request accepts no compression.");
             return Err(Error::failed(format!("Failed to fetch {shown}: {problem}")));
@@ -108,7 +114,7 @@ impl<'a, S: Send> Visit<'a, S> {
             ))),
             400..500 => Ok(()),
             _ => {
-                let text = charset::text(&response.body, response.header("content-type").unwrap_or_default());
+                let text = charset::text(&response.body, &header(&response, "content-type").unwrap_or_default());
                 if robots::allows(&text, url.as_str(), self.agent) {
                     Ok(())
                 } else {
@@ -154,12 +160,13 @@ impl<'a, S: Send> Visit<'a, S> {
 /// Returns the URL that a response redirects to.
 fn next(url: &Url, response: &Response) -> Result<Option<Url>, Stopped> {
     let location = match response.status {
-        301 | 302 | 303 | 307 | 308 => response.header("location"),
+        301 | 302 | 303 | 307 | 308 => response.header_bytes("location"),
         _ => None,
     };
     let Some(location) = location else { return Ok(None) };
+    let location = written(location);
     let bad = || Stopped::Redirect(format!("it redirects to {location:?}, which is not a URL that can be fetched."));
-    let mut next = url.join(location).map_err(|_| bad())?;
+    let mut next = url.join(&location).map_err(|_| bad())?;
     if !matches!(next.scheme(), "http" | "https") {
         return Err(bad());
     }
@@ -167,6 +174,22 @@ fn next(url: &Url, response: &Response) -> Result<Option<Url>, Stopped> {
         next.set_fragment(url.fragment());
     }
     Ok(Some(next))
+}
+
+/// Returns the text of a URL in a header. Bytes of a text that is not UTF-8 are percent-encoded, as in browsers.
+fn written(location: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(location) {
+        Ok(text) => text.into(),
+        Err(_) => percent_encode(location, NOT_ASCII).into(),
+    }
+}
+
+/// Nothing but the bytes that are not ASCII, which are always encoded.
+const NOT_ASCII: &AsciiSet = &AsciiSet::EMPTY;
+
+/// Returns the first header of a name as text.
+fn header<'a>(response: &'a Response, name: &str) -> Option<Cow<'a, str>> {
+    response.header_bytes(name).map(String::from_utf8_lossy)
 }
 
 /// Returns the URL of the `robots.txt` of a site.
@@ -193,8 +216,8 @@ mod tests {
     /// The URL, whether `robots.txt` is obeyed, the expected requests, and the text or a part of the error.
     type Case = (&'static str, bool, &'static [&'static str], Result<&'static str, &'static str>);
 
-    fn answer(status: u16, header: &str, value: &str, body: &str) -> Answer {
-        Ok(Response { status, headers: vec![(header.to_owned(), value.into())], body: body.into() })
+    fn answer(status: u16, header: &str, value: impl AsRef<[u8]>, body: &str) -> Answer {
+        Ok(Response { status, headers: vec![(header.to_owned(), value.as_ref().to_vec())], body: body.into() })
     }
 
     fn web(url: &str) -> Answer {
@@ -214,6 +237,8 @@ mod tests {
             "http://rules.test/to-no" => to("/no"),
             "http://open.test/to-rules" => to("//rules.test/no#there"),
             "http://open.test/to-refused" => to("http://refused.test/"),
+            "http://open.test/to-bytes" => answer(302, "location", b"/caf\xe9?a=\xff b", "body of the redirect"),
+            "http://open.test/to-letters" => to("/caf\u{e9}"),
             "http://open.test/a/relative" => to("../b?c=d"),
             "http://open.test/round" => to("/round"),
             "http://open.test/to-file" => to("file:///etc/passwd"),
@@ -244,7 +269,7 @@ mod tests {
 
     #[test]
     fn visits_go_where_sites_let_them() {
-        let table: [Case; 20] = [
+        let table: [Case; 22] = [
             ("http://open.test/x", true, &["open.test/robots.txt", "open.test/x"], Ok("page")),
             ("http://open.test/x", false, &["open.test/x"], Ok("page")),
             ("http://rules.test/x", true, &["rules.test/robots.txt", "rules.test/x"], Ok("page")),
@@ -300,6 +325,8 @@ mod tests {
                 &["open.test/to-file"],
                 Err("\"file:///etc/passwd\", which is not a URL"),
             ),
+            ("http://open.test/to-bytes", false, &["open.test/to-bytes", "open.test/caf%E9?a=%FF%20b"], Ok("page")),
+            ("http://open.test/to-letters", false, &["open.test/to-letters", "open.test/caf%C3%A9"], Ok("page")),
             ("http://open.test/to-nothing", false, &["open.test/to-nothing"], Err("\"http://\", which is not a URL")),
             ("http://open.test/nowhere", false, &["open.test/nowhere"], Ok("led nowhere")),
             (

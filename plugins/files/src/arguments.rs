@@ -30,6 +30,10 @@ arguments! {
         /// Only the last so many lines.
         tail: Option<f64>,
         /// From this line on, counted from 1.
+        offset: Option<u32>,
+        /// At most so many lines.
+        limit: Option<u32>,
+        /// The same as offset.
         start_line: Option<u32>,
         /// Up to this line, which is included.
         end_line: Option<u32>,
@@ -65,6 +69,8 @@ arguments! {
         path: String,
         /// Globs of what to leave out.
         exclude_patterns: Option<Vec<String>>,
+        /// Also .git, node_modules and what .gitignore files name.
+        include_ignored: Option<bool>,
     }
     Move {
         /// What to move.
@@ -79,6 +85,8 @@ arguments! {
         pattern: String,
         /// Globs of what to leave out.
         exclude_patterns: Option<Vec<String>>,
+        /// Also .git, node_modules and what .gitignore files name.
+        include_ignored: Option<bool>,
     }
     SearchContent {
         /// The folder or file to search in.
@@ -93,6 +101,8 @@ arguments! {
         ignore_case: Option<bool>,
         /// How many lines to give at most.
         max_results: Option<u32>,
+        /// Also .git, node_modules and what .gitignore files name.
+        include_ignored: Option<bool>,
     }
 }
 

@@ -7,49 +7,82 @@ use wharf_sdk::{Error, Result};
 
 use crate::arguments::Edit;
 
-/// Makes the edits one after the other. Unchanged lines keep their own line ending; new lines get the one that most lines have.
+/// Makes the edits one after the other. Each line keeps its own line ending: a changed line that of the line that it replaces, and a new
+/// one that of its neighbour.
 pub fn apply(text: &str, edits: &[Edit]) -> Result<String> {
-    let before = text.replace("\r\n", "\n");
-    let mut after = before.clone();
+    let mut lines = Lines::of(text);
     for edit in edits {
         let (old, new) = (edit.old_text.replace("\r\n", "\n"), edit.new_text.replace("\r\n", "\n"));
         if old.is_empty() {
             return Err(Error::failed("oldText is empty; use write_file to write a whole file"));
         }
-        after = if after.contains(&old) {
-            after.replacen(&old, &new, 1)
-        } else {
-            by_lines(&after, &old, &new)
-                .ok_or_else(|| Error::failed(format!("Could not find exact match for edit:\n{}", edit.old_text)))?
-        };
-    }
-    let windows = text.matches("\r\n").count();
-    let all = text.matches('\n').count();
-    Ok(match windows {
-        0 => after,
-        some if some == all => after.replace('\n', "\r\n"),
-        some => mixed(text, &before, &after, some * 2 > all),
-    })
-}
-
-/// Returns the new text with mixed line endings: unchanged lines keep the ending that they have in the old text.
-fn mixed(text: &str, before: &str, after: &str, windows: bool) -> String {
-    let ends: Vec<&str> = text.split_inclusive('\n').collect();
-    let diff = TextDiff::from_lines(before, after);
-    let mut result = String::with_capacity(text.len());
-    for change in diff.iter_all_changes() {
-        match (change.tag(), change.old_index().and_then(|at| ends.get(at))) {
-            (ChangeTag::Delete, _) => {}
-            (ChangeTag::Equal, Some(line)) => result.push_str(line),
-            (_, _) if windows => result.push_str(&change.value().replace('\n', "\r\n")),
-            (_, _) => result.push_str(change.value()),
+        match lines.text.find(&old) {
+            Some(at) => lines.replace(at..at + old.len(), &new),
+            None => {
+                let (range, new) = by_lines(&lines.text, &old, &new)
+                    .ok_or_else(|| Error::failed(format!("Could not find exact match for edit:\n{}", edit.old_text)))?;
+                lines.replace(range, &new);
+            }
         }
     }
-    result
+    Ok(lines.whole())
 }
 
-/// Finds lines that differ only in leading or trailing blanks, and indents the new lines like the old ones.
-fn by_lines(text: &str, old: &str, new: &str) -> Option<String> {
+/// A text with Unix line endings, and which of them are Windows line endings in the file.
+struct Lines {
+    text: String,
+    windows: Vec<bool>,
+}
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let ends = text.match_indices('\n').map(|(at, _)| text.get(..at).is_some_and(|before| before.ends_with('\r')));
+        Self { windows: ends.collect(), text: text.replace("\r\n", "\n") }
+    }
+
+    /// Replaces a part of the text.
+    fn replace(&mut self, range: Range<usize>, new: &str) {
+        let count = |text: Option<&str>| text.unwrap_or_default().matches('\n').count();
+        let (old, before) = (self.text.get(range.clone()).unwrap_or_default(), count(self.text.get(..range.start)));
+        // Lines that are the same at the beginning and at the end of both keep their endings.
+        let (old_ends, new_ends) = (count(Some(old)), count(Some(new)));
+        let first = equal(old.split_inclusive('\n'), new.split_inclusive('\n')).min(old_ends).min(new_ends);
+        let last =
+            equal(old.rsplit('\n').skip(1), new.rsplit('\n').skip(1)).min(old_ends - first).min(new_ends - first);
+        let at = |end: usize| self.windows.get(before + end).copied();
+        // What stands between them takes the endings of the old lines, in order, and then that of the last of these.
+        let neighbour = || at(old_ends).or_else(|| self.windows.last().copied()).unwrap_or(false);
+        let between = old_ends - last;
+        let ends = (0..new_ends).map(|end| match end {
+            _ if end >= new_ends - last => at(end + old_ends - new_ends),
+            _ if end < between => at(end),
+            _ if between > first => at(between - 1),
+            _ => None,
+        });
+        let ends: Vec<bool> = ends.map(|end| end.unwrap_or_else(neighbour)).collect();
+        self.windows.splice(before..before + old_ends, ends);
+        self.text.replace_range(range, new);
+    }
+
+    fn whole(&self) -> String {
+        let lines = self.text.split_inclusive('\n');
+        let ends = self.windows.iter().copied().chain(std::iter::once(false));
+        lines.zip(ends).fold(String::with_capacity(self.text.len()), |whole, (line, windows)| {
+            match line.strip_suffix('\n') {
+                Some(line) if windows => whole + line + "\r\n",
+                _ => whole + line,
+            }
+        })
+    }
+}
+
+/// Returns how many lines are equal at the beginning.
+fn equal<'a>(old: impl Iterator<Item = &'a str>, new: impl Iterator<Item = &'a str>) -> usize {
+    old.zip(new).take_while(|(old, new)| old == new).count()
+}
+
+/// Finds lines that differ only in leading or trailing blanks. Returns where they are, and the new lines, indented like the old ones.
+fn by_lines(text: &str, old: &str, new: &str) -> Option<(Range<usize>, String)> {
     let lines: Vec<&str> = text.split('\n').collect();
     let (old, new) = match old.strip_suffix('\n') {
         Some(old) => (old, new.strip_suffix('\n').unwrap_or(new)),
@@ -68,10 +101,10 @@ fn by_lines(text: &str, old: &str, new: &str) -> Option<String> {
         Some(rest) if !line.trim().is_empty() => format!("{had}{rest}"),
         _ => line.to_owned(),
     });
-    let mut result: Vec<String> = lines.iter().take(at).map(|line| (*line).to_owned()).collect();
-    result.extend(replaced);
-    result.extend(lines.iter().skip(at + wanted.len()).map(|line| (*line).to_owned()));
-    Some(result.join("\n"))
+    let start: usize = lines.iter().take(at).map(|line| line.len() + 1).sum();
+    let found = lines.get(at..at + wanted.len())?;
+    let length = found.iter().map(|line| line.len() + 1).sum::<usize>() - 1;
+    Some((start..start + length, replaced.collect::<Vec<_>>().join("\n")))
 }
 
 /// The number of context lines around a change.
@@ -135,6 +168,21 @@ mod tests {
         // Each line keeps its own line ending.
         assert_eq!(edited("a\r\nb\nc\n", "b", "x").as_deref(), Some("a\r\nx\nc\n"));
         assert_eq!(edited("a\r\nb\r\nc\n", "b", "x\ny").as_deref(), Some("a\r\nx\r\ny\r\nc\n"));
+        for (text, old, new, expected) in [
+            ("a\r\nb\nc\r\n", "b", "x", "a\r\nx\nc\r\n"),
+            ("a\nb\r\nc\n", "b", "x", "a\nx\r\nc\n"),
+            ("a\nb\r\nc\n", "  b", "x\ny", "a\nx\r\ny\r\nc\n"),
+            ("a\nb\r\nc\nd\r\n", "a\nb\nc\nd\n", "a\nx\ny\nc\nd\n", "a\nx\r\ny\r\nc\nd\r\n"),
+            ("a\nb\r\nc\nd\r\n", "b\nc\n", "", "a\nd\r\n"),
+            ("a\nb\r\nc\nd\r\n", "a\nb\nc\n", "c\n", "c\nd\r\n"),
+            ("a\r\nb\r\nc", "c", "x\ny\n", "a\r\nb\r\nx\r\ny\r\n"),
+            ("a\nb\r\nc\n", "b\n", "b\nnew\n", "a\nb\r\nnew\nc\n"),
+            ("x\r\nx\nx\r\n", "x\n", "", "x\nx\r\n"),
+            ("a\rb\r\nc\n", "c", "d", "a\rb\r\nd\n"),
+            ("a\nb\n", "b", "x\r\ny", "a\nx\ny\n"),
+        ] {
+            assert_eq!(edited(text, old, new).as_deref(), Some(expected), "{text:?} {old:?} {new:?}");
+        }
         assert_eq!(edited("a", "", "c"), None);
     }
 

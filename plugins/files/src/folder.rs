@@ -60,6 +60,15 @@ fn read_in_open(path: &Path) -> std::result::Result<Vec<(String, Kind)>, ErrorCo
     Ok(entries)
 }
 
+/// Returns how many names a file has, in all folders.
+pub fn link_count(path: &Path) -> u64 {
+    let open = get_directories().into_iter().filter(|(_, base)| path.starts_with(base));
+    let Some((base, name)) = open.max_by_key(|(_, base)| base.len()) else { return 1 };
+    let below = path.strip_prefix(&name).ok().and_then(Path::to_str);
+    let stat = below.and_then(|below| base.stat_at(PathFlags::empty(), below).ok());
+    stat.map_or(1, |stat| stat.link_count)
+}
+
 /// Opens the folder at the path `below` another one; returns `None` if the path is empty.
 fn folder(base: &Descriptor, below: &str) -> std::result::Result<Option<Descriptor>, ErrorCode> {
     if below.is_empty() {

@@ -8,7 +8,11 @@ use wharf_sdk::{Error, Result, serde, serde::Serialize};
 use crate::{
     arguments::SortBy,
     folder::{self, Kind},
+    ignored::Ignored,
+    left_out::LeftOut,
+    order,
     paths::{at_path, look},
+    said_by,
     search::Globs,
 };
 
@@ -70,18 +74,20 @@ fn beginning(name: &str) -> u128 {
     bytes.fold(0, |number, byte| number << 8 | u128::from(byte))
 }
 
-/// Returns a folder's entries with the sizes of files, sorted by name. A link has the size of the file that it leads to.
+/// Returns a folder's entries with their sizes, sorted by name. A link has the size of what it leads to.
 pub fn sized_entries(path: &Path) -> Result<Vec<Entry>> {
     let mut entries = entries(path)?;
-    for entry in entries.iter_mut().filter(|entry| !entry.is_directory) {
+    for entry in &mut entries {
         entry.size = look(&path.join(&entry.name)).map_or(0, |metadata| metadata.len());
     }
     Ok(entries)
 }
 
+/// Lists entries with the sizes of files. Those of folders only count for the order, as in the reference server.
 pub fn with_sizes(mut entries: Vec<Entry>, sort_by: SortBy) -> String {
-    if sort_by == SortBy::Size {
-        entries.sort_by_key(|entry| std::cmp::Reverse(entry.size));
+    match sort_by {
+        SortBy::Size => entries.sort_by_key(|entry| std::cmp::Reverse(entry.size)),
+        SortBy::Name => entries.sort_by_cached_key(|entry| order::key(&entry.name)),
     }
     let files = entries.iter().filter(|entry| !entry.is_directory);
     let (count, sum) = files.fold((0, 0), |(count, sum), entry| (count + 1, sum + entry.size));
@@ -116,25 +122,50 @@ fn readable(bytes: u64) -> String {
     if unit == 0 { format!("{bytes} {name}") } else { format!("{size:.2} {name}") }
 }
 
-/// Returns the tree under a folder. Links are not followed.
-pub fn tree(root: &Path, folder: &Path, exclude: &Globs, count: &mut usize) -> Result<Vec<TreeEntry>> {
-    let mut found = Vec::new();
-    for entry in entries(folder)? {
-        let path = folder.join(&entry.name);
-        if exclude.match_any(path.strip_prefix(root).unwrap_or(&path)) {
-            continue;
+/// What a tree is made of.
+pub struct Tree<'a> {
+    pub root: &'a Path,
+    pub exclude: &'a Globs,
+    pub ignored: Ignored,
+    pub left: &'a mut LeftOut,
+    pub count: usize,
+}
+
+impl Tree<'_> {
+    /// Returns the tree under a folder. Links are not followed. A folder further down that cannot be read has no entries.
+    pub fn under(&mut self, folder: &Path) -> Result<Vec<TreeEntry>> {
+        let entries = match entries(folder) {
+            Err(error) if folder != self.root => {
+                self.left.unreadable(said_by(error));
+                return Ok(Vec::new());
+            }
+            entries => entries?,
+        };
+        let before = self.ignored.enter(folder, self.left);
+        let mut found = Vec::new();
+        for entry in entries {
+            let path = folder.join(&entry.name);
+            if self.exclude.match_any(path.strip_prefix(self.root).unwrap_or(&path)) {
+                continue;
+            }
+            if let Some(why) = self.ignored.why(&path, entry.is_directory) {
+                self.left.ignored(why);
+                continue;
+            }
+            self.left.name(folder, &entry.name);
+            self.count += 1;
+            if self.count > MAX_TREE {
+                return Err(Error::failed(format!(
+                    "more than {MAX_TREE} entries; give a folder further down, or excludePatterns"
+                )));
+            }
+            let children = entry.is_directory.then(|| self.under(&path)).transpose()?;
+            let kind = if entry.is_directory { "directory" } else { "file" };
+            found.push(TreeEntry { name: entry.name, kind, children });
         }
-        *count += 1;
-        if *count > MAX_TREE {
-            return Err(Error::failed(format!(
-                "more than {MAX_TREE} entries; give a folder further down, or excludePatterns"
-            )));
-        }
-        let children = entry.is_directory.then(|| tree(root, &path, exclude, count)).transpose()?;
-        let kind = if entry.is_directory { "directory" } else { "file" };
-        found.push(TreeEntry { name: entry.name, kind, children });
+        self.ignored.leave(before);
+        Ok(found)
     }
-    Ok(found)
 }
 
 /// Returns the MIME type that `read_media_file` gives for a file. As in the reference server, it is an image or audio type, or that of

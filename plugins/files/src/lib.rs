@@ -6,41 +6,52 @@
 
 #![expect(clippy::disallowed_methods, reason = "files are what it is for; the sandbox says which")]
 
-use std::fs;
+use std::{fs, io::ErrorKind};
 
 use wharf_sdk::{Body, ResourceContents, prelude::*, resources};
 
 mod arguments;
 mod braces;
 mod edit;
+mod encoding;
 mod folder;
 mod glob;
+mod ignored;
 mod info;
+mod left_out;
+mod order;
 mod paths;
+mod replace;
 mod said;
 mod search;
 mod text;
 
 use arguments::*;
+use ignored::Ignored;
+use left_out::LeftOut;
 use paths::{at_path, reading, resolve};
 use said::Said;
 use search::Globs;
+
+wharf_sdk::instructions!(
+    "The tools of `files` work in the folders that are open to this server: list_allowed_directories names them."
+);
 
 struct Files;
 
 #[tools]
 impl Files {
-    /// Reads a text file. `head` or `tail` gives the first or last lines only; `startLine` and `endLine` a range,
-    /// counted from 1.
+    /// Reads a text file. `offset` and `limit` give a part of it, as lines counted from 1; `head` or `tail` the first or
+    /// last lines only; `startLine` and `endLine` a range.
     #[tool(title = "Read Text File", read_only, open_world = false)]
     fn read_text_file(args: ReadText) -> Result<Said> {
-        reading(&args.path, |path| text::part(path, &args)).map(Said)
+        reading(&args.path, |path| text::part(path, &args))
     }
 
     /// The same as read_text_file, by its old name.
     #[tool(title = "Read File (Deprecated)", read_only, open_world = false)]
     fn read_file(args: ReadText) -> Result<Said> {
-        reading(&args.path, |path| text::part(path, &args)).map(Said)
+        reading(&args.path, |path| text::part(path, &args))
     }
 
     /// Reads an image, audio or other binary file.
@@ -68,18 +79,18 @@ impl Files {
     #[tool(title = "Read Multiple Files", read_only, open_world = false)]
     fn read_multiple_files(args: ManyPaths) -> Result<Said> {
         let one = |path: &String| match reading(path, text::read) {
-            Ok(content) => format!("{path}:\n{content}\n"),
-            Err(error) => format!("{path}: Error - {}", words(error)),
+            Ok(said) => format!("{path}:\n{}\n", said.in_one()),
+            Err(error) => format!("{path}: Error - {}", said_by(error)),
         };
-        Ok(Said(args.paths.iter().map(one).collect::<Vec<_>>().join("\n---\n")))
+        Ok(Said::from(args.paths.iter().map(one).collect::<Vec<_>>().join("\n---\n")))
     }
 
     /// Writes a file, replacing what was there. The file is complete at every moment.
     #[tool(title = "Write File", destructive, idempotent, open_world = false)]
     fn write_file(args: Write) -> Result<Said> {
         let path = resolve(&args.path)?;
-        text::replace(&path, &args.content)?;
-        Ok(Said(format!("Successfully wrote to {}", args.path)))
+        replace::replace(&path, &args.content)?;
+        Ok(Said::from(format!("Successfully wrote to {}", args.path)))
     }
 
     /// Replaces pieces of a text file and shows the difference. Each `oldText` must be in the file. If it is not there exactly,
@@ -91,9 +102,9 @@ impl Files {
         let after = edit::apply(&before, &args.edits)?;
         let difference = edit::difference(&path, &before, &after);
         if !args.dry_run.unwrap_or(false) && after != before {
-            text::replace(&path, &after)?;
+            replace::replace(&path, &after)?;
         }
-        Ok(Said(difference))
+        Ok(Said::from(difference))
     }
 
     /// Makes a folder, and those above it if they are missing. One that exists is left as it is.
@@ -101,34 +112,49 @@ impl Files {
     fn create_directory(args: OnePath) -> Result<Said> {
         let path = resolve(&args.path)?;
         paths::create_all(&path)?;
-        Ok(Said(format!("Successfully created directory {}", args.path)))
+        Ok(Said::from(format!("Successfully created directory {}", args.path)))
     }
 
     /// Lists a folder: `[FILE]` or `[DIR]` and the name, one per line.
     #[tool(title = "List Directory", read_only, open_world = false)]
     fn list_directory(args: OnePath) -> Result<Said> {
-        let entries = reading(&args.path, info::entries)?;
-        let mut lines = String::new();
-        for entry in &entries {
-            lines.push_str(if entry.is_directory { "\n[DIR] " } else { "\n[FILE] " });
-            lines.push_str(&entry.name);
-        }
-        Ok(Said(lines.split_off(lines.len().min(1))))
+        reading(&args.path, |path| {
+            let (entries, mut left) = (info::entries(path)?, LeftOut::default());
+            let mut lines = String::new();
+            for entry in &entries {
+                left.name(path, &entry.name);
+                lines.push_str(if entry.is_directory { "\n[DIR] " } else { "\n[FILE] " });
+                lines.push_str(&entry.name);
+            }
+            Ok(Said { text: lines.split_off(lines.len().min(1)), notes: left.notes() })
+        })
     }
 
     /// Lists a folder with the sizes of its files and their sum, by `name` or by `size`.
     #[tool(title = "List Directory with Sizes", read_only, open_world = false)]
     fn list_directory_with_sizes(args: ListSizes) -> Result<Said> {
-        let entries = reading(&args.path, info::sized_entries)?;
-        Ok(Said(info::with_sizes(entries, args.sort_by.unwrap_or_default())))
+        reading(&args.path, |path| {
+            let (entries, mut left) = (info::sized_entries(path)?, LeftOut::default());
+            entries.iter().for_each(|entry| left.name(path, &entry.name));
+            Ok(Said { text: info::with_sizes(entries, args.sort_by.unwrap_or_default()), notes: left.notes() })
+        })
     }
 
-    /// Shows a folder and everything under it as a tree. `excludePatterns` are globs of what to leave out.
+    /// Shows a folder and everything under it as a tree. `excludePatterns` are globs of what to leave out. `.git`,
+    /// `node_modules` and what `.gitignore` files name are there only with `includeIgnored`.
     #[tool(title = "Directory Tree", read_only, open_world = false)]
     fn directory_tree(args: DirectoryTree) -> Result<Said> {
-        let exclude = Globs::anywhere(&args.exclude_patterns.unwrap_or_default())?;
-        let tree = reading(&args.path, |root| info::tree(root, root, &exclude, &mut 0))?;
-        Ok(Said(serde_json::to_string_pretty(&tree)?))
+        let exclude = Globs::anywhere(args.exclude_patterns.as_deref().unwrap_or_default())?;
+        reading(&args.path, |root| {
+            let mut left = LeftOut::default();
+            let ignored = match args.include_ignored {
+                Some(true) => Ignored::nothing(),
+                _ => Ignored::above(root, &mut left),
+            };
+            let mut tree = info::Tree { root, exclude: &exclude, ignored, left: &mut left, count: 0 };
+            let text = serde_json::to_string_pretty(&tree.under(root)?)?;
+            Ok(Said { text, notes: left.notes() })
+        })
     }
 
     /// Moves or renames a file or folder. The destination must not exist.
@@ -144,31 +170,39 @@ impl Files {
         if fs::symlink_metadata(&destination).is_ok() {
             return Err(Error::failed(format!("Destination already exists: {}", destination.display())));
         }
-        fs::rename(&source, &destination).map_err(|error| at_path(&source, error))?;
-        Ok(Said(format!("Successfully moved {} to {}", args.source, args.destination)))
+        fs::rename(&source, &destination).map_err(|error| match error.kind() {
+            ErrorKind::CrossesDevices => Error::failed(format!(
+                "{}: {} is on another file system, where a file cannot be moved but only copied, and a copy would lose its \
+                 permissions. Nothing was changed; `mv` in a shell does it",
+                args.source, args.destination
+            )),
+            _ => at_path(&source, error),
+        })?;
+        Ok(Said::from(format!("Successfully moved {} to {}", args.source, args.destination)))
     }
 
-    /// Finds files and folders whose path below `path` matches a glob such as `**/*.rs`.
+    /// Finds files and folders whose path below `path` matches a glob such as `**/*.rs`. `.git`, `node_modules` and what
+    /// `.gitignore` files name are found only with `includeIgnored`.
     #[tool(title = "Search Files", read_only, open_world = false)]
     fn search_files(args: SearchFiles) -> Result<Said> {
         let root = resolve(&args.path)?;
         let root = paths::follow(&root).unwrap_or(root);
-        let found = search::names(&root, &args.pattern, &args.exclude_patterns.unwrap_or_default())?;
-        Ok(Said(if found.is_empty() { "No matches found".to_owned() } else { found.join("\n") }))
+        search::names(&root, &args)
     }
 
     /// Finds lines that match a regular expression, in all text files below `path`: `file:line: text`, at most
-    /// `maxResults` (100 if left out). `include` is a glob of the files to look at.
+    /// `maxResults` (100 if left out). `include` is a glob of the files to look at. `.git`, `node_modules` and what
+    /// `.gitignore` files name are searched only with `includeIgnored`.
     #[tool(title = "Search Contents", read_only, open_world = false)]
     fn search_content(args: SearchContent) -> Result<Said> {
         let root = resolve(&args.path)?;
-        search::contents(&root, &args).map(Said)
+        search::contents(&root, &args)
     }
 
     /// Tells size, times (UTC) and kind of a file or folder, one per line. Its mode is not known here.
     #[tool(title = "Get File Info", read_only, open_world = false)]
     fn get_file_info(args: OnePath) -> Result<Said> {
-        reading(&args.path, info::about).map(Said)
+        reading(&args.path, |path| info::about(path).map(Said::from))
     }
 
     /// Lists the folders that this server may use, and whether it may write there.
@@ -176,12 +210,13 @@ impl Files {
     fn list_allowed_directories() -> Result<Said> {
         let directories = host::directories();
         if directories.is_empty() {
-            return Ok(Said("No directory is open to this server.".to_owned()));
+            // As an error, because wharf then adds why, and what opens one.
+            return Err(Error::failed("No directory is open to this server."));
         }
         let line = |directory: &wharf_sdk::Directory| {
             format!("{}{}", directory.path, if directory.writable { "" } else { " (read only)" })
         };
-        Ok(Said(format!("Allowed directories:\n{}", directories.iter().map(line).collect::<Vec<_>>().join("\n"))))
+        Ok(Said::from(format!("Allowed directories:\n{}", directories.iter().map(line).collect::<Vec<_>>().join("\n"))))
     }
 }
 
@@ -195,7 +230,7 @@ impl Files {
         let path = resolve(&format!("/{decoded}"))?;
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(Error::resource_not_found(&uri)),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(Error::resource_not_found(&uri)),
             Err(error) => return Err(at_path(&path, error)),
         };
         let mime_type = Some(info::mime_type(&path).to_owned());
@@ -205,7 +240,7 @@ impl Files {
 }
 
 /// Returns the message of an error.
-fn words(error: Error) -> String {
+fn said_by(error: Error) -> String {
     match error {
         Error::Failed(message) | Error::Protocol { message, .. } => message,
         Error::Ask(_) => String::new(),

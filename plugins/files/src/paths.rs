@@ -1,13 +1,16 @@
 //! Resolves a client's path to a file in an open folder. Errors say what is wrong with the path.
 
 use std::{
-    fs, io,
+    borrow::Cow,
+    env, fs, io,
     path::{Component, Path, PathBuf},
+    sync::OnceLock,
 };
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use unicode_normalization::UnicodeNormalization;
-use wharf_sdk::{Directory, Error, Result, host};
+use wasip2::filesystem::preopens::get_directories;
+use wharf_sdk::{Error, Result, host};
 
 /// Returns the path at which a file is found, which may differ from the given one: see [`elsewhere`].
 pub fn resolve(path: &str) -> Result<PathBuf> {
@@ -61,23 +64,51 @@ fn locate(path: &str) -> Result<PathBuf> {
     let Some(first) = directories.first() else {
         return Err(Error::failed("Access denied - no directory is open to this server"));
     };
-    if path == "~" || path.starts_with("~/") {
-        return Err(Error::failed(format!(
-            "`{path}`: there is no home directory in the sandbox; give an absolute path"
-        )));
-    }
+    let path = &*in_home(path)?;
     let windows = path.as_bytes();
     if matches!(windows, [drive, b':', rest @ ..] if drive.is_ascii_alphabetic() && matches!(rest.first(), None | Some(b'\\' | b'/')))
     {
         return Err(Error::failed(format!("Access denied - Windows-style path received on a POSIX host: {path}")));
     }
     let normal = normalize(&Path::new(&first.path).join(path));
-    if directories.iter().any(|directory| normal.starts_with(&directory.path)) {
+    if base(&normal).is_some() {
         return Ok(normal);
     }
     let open: Vec<&str> = directories.iter().map(|directory| directory.path.as_str()).collect();
     let open = open.join(", ");
     Err(Error::failed(format!("Access denied - path outside allowed directories: {} not in {open}", normal.display())))
+}
+
+/// Returns a path in which `~` at the beginning stands for the home directory, which the operator may tell.
+fn in_home(path: &str) -> Result<Cow<'_, str>> {
+    let Some(rest) = path.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/')) else {
+        return Ok(path.into());
+    };
+    match env::var("HOME") {
+        Ok(home) if home.starts_with('/') => Ok(format!("{}{rest}", home.trim_end_matches('/')).into()),
+        _ => Err(Error::failed(format!(
+            "`{path}`: this server does not know the home directory; give an absolute path. (The operator can tell it, with \
+             env = [\"HOME\"] in the grants of the plugin.)"
+        ))),
+    }
+}
+
+/// Returns the paths of the open folders. Those behind a link have two.
+fn open_folders() -> &'static [PathBuf] {
+    static OPEN: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    OPEN.get_or_init(|| get_directories().into_iter().map(|(_, path)| PathBuf::from(path)).collect())
+}
+
+/// Returns the innermost open folder that contains a path.
+pub fn base(path: &Path) -> Option<&'static Path> {
+    let around = open_folders().iter().filter(|folder| path.starts_with(folder));
+    around.max_by_key(|folder| folder.as_os_str().len()).map(PathBuf::as_path)
+}
+
+/// Whether the last name of a path stands for one that is not UTF-8: in lists, U+FFFD stands for its other bytes.
+pub fn odd_name(path: &Path) -> bool {
+    let is_replaced = |name: &str| name.contains(char::REPLACEMENT_CHARACTER);
+    path.file_name().and_then(|name| name.to_str()).is_some_and(is_replaced) && fs::symlink_metadata(path).is_err()
 }
 
 /// The maximum number of links that are followed on the way to one file.
@@ -86,10 +117,9 @@ const MAX_LINKS: usize = 40;
 /// Returns the path with all links resolved. The sandbox does not follow links that are absolute or lead from one open folder into another,
 /// so they are followed here, one by one. Returns `None` if they lead out of the open folders, or in a cycle.
 pub fn follow(path: &Path) -> Option<PathBuf> {
-    let directories = host::directories();
     let mut path = path.to_path_buf();
     for _ in 0..MAX_LINKS {
-        let base = base_of(&directories, &path)?;
+        let base = base(&path)?;
         let below = path.strip_prefix(base).ok()?;
         let mut seen = base.to_path_buf();
         let link = below.components().find_map(|name| {
@@ -139,8 +169,7 @@ fn same_letters(path: &Path) -> Result<PathBuf> {
     if path.to_str().is_none_or(str::is_ascii) {
         return Ok(path.to_path_buf());
     }
-    let directories = host::directories();
-    let mut found = base_of(&directories, path).unwrap_or(path).to_path_buf();
+    let mut found = base(path).unwrap_or(path).to_path_buf();
     let below = path.strip_prefix(&found).unwrap_or(path).to_path_buf();
     for name in below.components() {
         let exact = found.join(name);
@@ -161,12 +190,6 @@ fn same_letters(path: &Path) -> Result<PathBuf> {
     Ok(found)
 }
 
-/// Returns the innermost open folder that contains a path.
-fn base_of<'a>(directories: &'a [Directory], path: &Path) -> Option<&'a Path> {
-    let bases = directories.iter().map(|directory| Path::new(&directory.path));
-    bases.filter(|base| path.starts_with(base)).max_by_key(|base| base.as_os_str().len())
-}
-
 fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::from("/");
     for component in path.components() {
@@ -183,8 +206,7 @@ fn normalize(path: &Path) -> PathBuf {
 
 /// Creates a folder and those above it, from the open folder downwards.
 pub fn create_all(path: &Path) -> Result<()> {
-    let directories = host::directories();
-    let base = base_of(&directories, path).unwrap_or(path).to_path_buf();
+    let base = base(path).unwrap_or(path).to_path_buf();
     let mut current = base.clone();
     for component in path.strip_prefix(&base).unwrap_or(path).components() {
         current.push(component);
@@ -199,11 +221,23 @@ pub fn create_all(path: &Path) -> Result<()> {
 
 /// Error codes of WASI that are more precise than the `ErrorKind` that std gives them.
 const ACCESS: i32 = 2;
+const ILLEGAL_BYTES: i32 = 25;
 const NOT_EMPTY: i32 = 55;
+const NOT_SUPPORTED: i32 = 58;
+
+/// What is said of a path that leads to something that is neither a file nor a folder.
+pub const NOT_A_FILE: &str =
+    "it is a named pipe, a socket or a device and not a file, so this server does not open or replace it";
+/// What is said of a name from a list that stands for another one.
+pub const ODD_NAME: &str =
+    "in this name, U+FFFD stands for bytes that are not UTF-8. This server cannot open such a file; rename it first";
 
 /// Returns an error that names the path it is about.
 pub fn at_path(path: &Path, error: io::Error) -> Error {
     let what = match (error.kind(), error.raw_os_error()) {
+        (_, Some(ILLEGAL_BYTES)) => ODD_NAME.to_owned(),
+        (io::ErrorKind::NotFound, _) if odd_name(path) => ODD_NAME.to_owned(),
+        (io::ErrorKind::Unsupported, _) | (_, Some(NOT_SUPPORTED)) => NOT_A_FILE.to_owned(),
         (io::ErrorKind::NotFound, _) => "there is no such file or directory".to_owned(),
         (_, Some(ACCESS)) => "permission denied: this server's user lacks the permission for that".to_owned(),
         (io::ErrorKind::PermissionDenied, _) => {

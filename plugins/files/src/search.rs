@@ -9,14 +9,19 @@ use regex::RegexBuilder;
 use wharf_sdk::{Error, Result};
 
 use crate::{
-    arguments::SearchContent,
+    arguments::{SearchContent, SearchFiles},
+    encoding,
     folder::{self, Kind},
     glob::Glob,
-    paths::look,
+    ignored::Ignored,
+    left_out::LeftOut,
+    paths::{at_path, look},
+    said::Said,
+    said_by,
 };
 
-/// The maximum size of a file whose contents are searched. Larger files are skipped.
-const MAX_FILE_BYTES: u64 = 8 << 20;
+/// The maximum size of a file whose contents are searched.
+pub const MAX_FILE_BYTES: u64 = 8 << 20;
 const MAX_NAMES: usize = 10_000;
 const MAX_LINE_CHARS: usize = 300;
 const DEFAULT_RESULTS: u32 = 100;
@@ -56,11 +61,16 @@ impl Globs {
     }
 }
 
-pub fn names(root: &Path, pattern: &str, exclude: &[String]) -> Result<Vec<String>> {
-    let (wanted, exclude) = (Glob::new(pattern)?, Globs::below(exclude)?);
+pub fn names(root: &Path, args: &SearchFiles) -> Result<Said> {
+    let exclude = Globs::below(args.exclude_patterns.as_deref().unwrap_or_default())?;
+    let wanted = Glob::new(&args.pattern)?;
     let mut found = Vec::new();
-    walk(root, root, &exclude, &mut |path, below, _| {
+    let mut walk = Walk::new(root, &exclude, args.include_ignored);
+    walk.under(root, &mut |left, path, below, _| {
         if below.to_str().is_some_and(|below| wanted.matches(below)) {
+            if let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) {
+                left.name(folder, name);
+            }
             found.push(path.display().to_string());
         }
         found.len() <= MAX_NAMES
@@ -69,10 +79,10 @@ pub fn names(root: &Path, pattern: &str, exclude: &[String]) -> Result<Vec<Strin
         found.truncate(MAX_NAMES);
         found.push(format!("[more than {MAX_NAMES} match; give a folder further down, or excludePatterns]"));
     }
-    Ok(found)
+    Ok(walk.said(&found))
 }
 
-pub fn contents(root: &Path, args: &SearchContent) -> Result<String> {
+pub fn contents(root: &Path, args: &SearchContent) -> Result<Said> {
     let pattern = RegexBuilder::new(&args.pattern)
         .case_insensitive(args.ignore_case.unwrap_or(false))
         .build()
@@ -81,12 +91,8 @@ pub fn contents(root: &Path, args: &SearchContent) -> Result<String> {
     let exclude = Globs::anywhere(args.exclude_patterns.as_deref().unwrap_or_default())?;
     let most = args.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, 10_000) as usize;
     let mut lines = Vec::new();
-    let mut look = |path: &Path| {
-        let small = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_FILE_BYTES);
-        let Some(text) = small.then(|| fs::read(path).ok()).flatten().and_then(|bytes| String::from_utf8(bytes).ok())
-        else {
-            return true;
-        };
+    let mut search = |left: &mut LeftOut, path: &Path| {
+        let Some(text) = text_of(path, left) else { return true };
         for (number, line) in text.lines().enumerate().filter(|(_, line)| pattern.is_match(line)) {
             let short: String = line.chars().take(MAX_LINE_CHARS).collect();
             lines.push(format!("{}:{}: {short}", path.display(), number + 1));
@@ -96,53 +102,104 @@ pub fn contents(root: &Path, args: &SearchContent) -> Result<String> {
         }
         true
     };
-    if root.is_file() {
-        look(root);
-    } else {
-        walk(root, root, &exclude, &mut |path, below, is_directory| {
-            let wanted = !is_directory && !path.is_symlink() && (args.include.is_none() || include.match_any(below));
-            !wanted || look(path)
+    let mut walk = Walk::new(root, &exclude, args.include_ignored);
+    if root.is_dir() {
+        walk.under(root, &mut |left, path, below, kind| {
+            let wanted = kind == Kind::File && (args.include.is_none() || include.match_any(below));
+            !wanted || search(left, path)
         })?;
-    }
-    if lines.is_empty() {
-        return Ok("No matches found".to_owned());
+    } else {
+        search(&mut walk.left, root);
     }
     let more = lines.len() > most;
     lines.truncate(most);
     if more {
         lines.push(format!("[more than {most} lines match; narrow the search, or raise maxResults]"));
     }
-    Ok(lines.join("\n"))
+    Ok(walk.said(&lines))
 }
 
-/// Visits everything under a folder until `visit` says to stop. Folders below it that cannot be read are skipped.
-fn walk(
-    root: &Path,
-    folder: &Path,
-    exclude: &Globs,
-    visit: &mut dyn FnMut(&Path, &Path, bool) -> bool,
-) -> Result<bool> {
-    let entries = match folder::read(folder) {
-        Ok(entries) => entries,
-        Err(error) if folder == root => return Err(error),
-        Err(_) => return Ok(true),
-    };
-    let mut paths: Vec<(PathBuf, bool)> = entries
-        .into_iter()
-        .map(|(name, kind)| (folder.join(name), kind))
-        // A dangling link, or one that leads out of the open folders, is treated as if it did not exist.
-        .filter(|(path, kind)| *kind != Kind::Link || look(path).is_ok())
-        .map(|(path, kind)| (path, kind == Kind::Folder))
-        .collect();
-    paths.sort();
-    for (path, is_directory) in paths {
-        let below = path.strip_prefix(root).unwrap_or(&path);
-        if exclude.match_any(below) {
-            continue;
+/// Reads a file that is to be searched. Returns `None` if that is not possible.
+fn text_of(path: &Path, left: &mut LeftOut) -> Option<String> {
+    let bytes = match fs::metadata(path) {
+        Ok(metadata) if metadata.len() > MAX_FILE_BYTES => {
+            left.too_large(path);
+            return None;
         }
-        if !visit(&path, below, is_directory) || (is_directory && !walk(root, &path, exclude, visit)?) {
-            return Ok(false);
+        Ok(metadata) if metadata.is_file() => fs::read(path),
+        Ok(_) => return None,
+        Err(error) => Err(error),
+    };
+    match bytes {
+        Ok(bytes) => encoding::searched(path, bytes).or_else(|| {
+            left.binary();
+            None
+        }),
+        Err(error) => {
+            left.unreadable(said_by(at_path(path, error)));
+            None
         }
     }
-    Ok(true)
+}
+
+/// Called with each entry: its path, the part of it below the root, and its kind. Returns whether to go on.
+type Visit<'a> = &'a mut dyn FnMut(&mut LeftOut, &Path, &Path, Kind) -> bool;
+
+/// A walk through everything under a folder.
+struct Walk<'a> {
+    root: &'a Path,
+    exclude: &'a Globs,
+    ignored: Ignored,
+    left: LeftOut,
+}
+
+impl<'a> Walk<'a> {
+    fn new(root: &'a Path, exclude: &'a Globs, include_ignored: Option<bool>) -> Self {
+        let mut left = LeftOut::default();
+        let ignored = match include_ignored {
+            Some(true) => Ignored::nothing(),
+            _ => Ignored::above(root, &mut left),
+        };
+        Self { root, exclude, ignored, left }
+    }
+
+    /// Visits the entries of a folder and everything below them. Returns whether to go on.
+    fn under(&mut self, folder: &Path, visit: Visit<'_>) -> Result<bool> {
+        let entries = match folder::read(folder) {
+            Ok(entries) => entries,
+            Err(error) if folder == self.root => return Err(error),
+            Err(error) => {
+                self.left.unreadable(said_by(error));
+                return Ok(true);
+            }
+        };
+        let mut paths: Vec<(PathBuf, Kind)> = entries
+            .into_iter()
+            .map(|(name, kind)| (folder.join(name), kind))
+            // A dangling link, or one that leads out of the open folders, is treated as if it did not exist.
+            .filter(|(path, kind)| *kind != Kind::Link || look(path).is_ok())
+            .collect();
+        paths.sort_by(|one, other| one.0.cmp(&other.0));
+        let before = self.ignored.enter(folder, &mut self.left);
+        for (path, kind) in paths {
+            let below = path.strip_prefix(self.root).unwrap_or(&path);
+            if self.exclude.match_any(below) {
+                continue;
+            }
+            if let Some(why) = self.ignored.why(&path, kind == Kind::Folder) {
+                self.left.ignored(why);
+                continue;
+            }
+            if !visit(&mut self.left, &path, below, kind) || (kind == Kind::Folder && !self.under(&path, visit)?) {
+                return Ok(false);
+            }
+        }
+        self.ignored.leave(before);
+        Ok(true)
+    }
+
+    fn said(&self, lines: &[String]) -> Said {
+        let text = if lines.is_empty() { "No matches found".to_owned() } else { lines.join("\n") };
+        Said { text, notes: self.left.notes() }
+    }
 }

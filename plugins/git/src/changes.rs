@@ -63,6 +63,26 @@ pub fn between(repo: &Repository, old: &Side, new: &Side) -> Result<Vec<Change>>
     Ok(changes)
 }
 
+/// Returns the files that differ, without detection of renames.
+pub fn plain(old: &Side, new: &Side) -> Vec<Change> {
+    let differing = old.iter().filter(|(path, file)| new.get(*path) != Some(*file));
+    let mut changes: Vec<Change> = differing
+        .map(|(path, file)| Change {
+            old: Some((path.clone(), file.clone())),
+            new: new.get(path).map(|file| (path.clone(), file.clone())),
+            similar: None,
+        })
+        .collect();
+    let added = new.iter().filter(|(path, _)| !old.contains_key(*path));
+    changes.extend(added.map(|(path, file)| Change {
+        old: None,
+        new: Some((path.clone(), file.clone())),
+        similar: None,
+    }));
+    changes.sort_by(|one, other| one.path().cmp(other.path()));
+    changes
+}
+
 fn kind(file: &File) -> u32 {
     file.mode & 0o170_000
 }

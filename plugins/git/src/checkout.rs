@@ -17,35 +17,47 @@ use gix::{
 use wharf_sdk::{Error, Result};
 
 use crate::{
-    edit::{Locked, reflog_author, stat},
+    edit::{Locked, UNMERGED, reflog_author, stat},
     names,
+    open::Place,
     refs::{self, Entry},
-    side::{self, File, LINK, MODULE, Side, Work, revision},
+    revision,
+    side::{self, File, LINK, MODULE, Side, shown},
+    unrun,
+    work::Work,
 };
 
-pub fn checkout(repo: &Repository, name: &str) -> Result<String> {
+pub fn checkout(place: &Place, name: &str) -> Result<String> {
+    let repo = &place.repo;
     let full = format!("refs/heads/{name}");
     let found = if names::is_branch(name) { repo.try_find_reference(full.as_str()).ok().flatten() } else { None };
     // A tag may have the name of a branch. HEAD follows the branch, so the files have to be those of the branch too.
     let (id, branch) = match found {
-        Some(mut found) => (found.peel_to_id()?.object()?, Some(found.name().to_owned())),
-        None => (revision(repo, name)?.object()?, None),
+        Some(mut found) => {
+            let id = found.peel_to_id()?.detach();
+            (revision::peeled(repo, id, Kind::Commit)?, Some(found.name().to_owned()))
+        }
+        None => (revision::commit(repo, name)?, None),
     };
-    let id = id.peel_to_kind(Kind::Commit)?.id;
+    if let Some(branch) = &branch
+        && let Some(work) = refs::checked_out_elsewhere(repo)?.get(branch.as_bstr())
+    {
+        return Err(Error::failed(format!("'{name}' is already used by worktree at '{work}'")));
+    }
     let mut note = String::new();
     let head = side::head(repo)?;
     let mut locked = Locked::take(repo)?;
     if locked.index.entries().iter().any(|entry| entry.stage() != Stage::Unconflicted) {
-        return Err(Error::failed("there are conflicts; resolve them and add the files with git_add first"));
+        return Err(Error::failed(UNMERGED));
     }
-    let (old, new) = (side::of_head(repo)?, side::of_tree(repo, Some(repo.find_commit(id)?.tree_id()?.detach()))?);
+    let (old, new) = (side::of_head(repo)?, side::of_tree(repo, Some(revision::peeled(repo, id, Kind::Tree)?))?);
     let index = side::of_index(&locked.index);
     let differing: Vec<BString> = {
         let paths = old.keys().chain(new.keys().filter(|path| !old.contains_key(*path)));
         paths.filter(|path| old.get(*path) != new.get(*path)).cloned().collect()
     };
-    refuse(repo, &locked, &differing, &old, &new, &index)?;
-    let mut writer = Writer::new(repo)?;
+    refuse(place, &locked, &differing, &old, &new, &index)?;
+    let mut writer = Writer::new(place)?;
     for path in differing.iter().filter(|path| !new.contains_key(*path)) {
         writer.remove(path.as_bstr())?;
         locked.remove(path.as_bstr());
@@ -75,20 +87,15 @@ pub fn checkout(repo: &Repository, name: &str) -> Result<String> {
         Some(branch) => format!("Switched to branch '{}'", branch.shorten()),
         None => format!("HEAD is now detached at {}", id.to_hex_with_len(7)),
     };
+    note.push_str(&unrun::hooks(repo, unrun::OF_CHECKOUT));
     Ok(format!("{text}{note}"))
 }
 
 /// Fails if a file that the switch would change has local changes, or if an untracked file is in the place of a new one.
-fn refuse(
-    repo: &Repository,
-    locked: &Locked,
-    differing: &[BString],
-    old: &Side,
-    new: &Side,
-    index: &Side,
-) -> Result<()> {
-    let mut work = Work::new(repo)?;
-    let (mut changed, mut untracked) = (Vec::new(), Vec::new());
+fn refuse(place: &Place, locked: &Locked, differing: &[BString], old: &Side, new: &Side, index: &Side) -> Result<()> {
+    let repo = &place.repo;
+    let mut work = Work::new(repo, &place.open, 0)?;
+    let (mut changed, mut untracked, mut lost) = (Vec::new(), Vec::new(), Vec::new());
     for path in differing {
         let (was, staged, will) = (old.get(path), index.get(path), new.get(path));
         let entry = locked.index.entry_by_path_and_stage(path.as_bstr(), Stage::Unconflicted);
@@ -96,8 +103,16 @@ fn refuse(
         if let Some(will) = will {
             names::check_path(path.as_bstr(), will.mode == LINK)?;
         }
-        if staged.is_some_and(|file| file.mode == MODULE) || will.is_some_and(|file| file.mode == MODULE) {
-            continue;
+        if path.to_str().is_err() {
+            return Err(Error::failed(format!(
+                "{}: its name is not UTF-8, so this server can neither look at it nor write it; use git",
+                shown(path.as_bstr())
+            )));
+        }
+        if let Some(will) = will.filter(|will| will.mode == LINK)
+            && will.bytes(repo)?.to_str().is_err()
+        {
+            return Err(Error::failed(format!("{path} leads to a name that is not UTF-8; use git")));
         }
         if will.is_some()
             && let Some(above) = in_the_way(repo, path, old)
@@ -105,14 +120,23 @@ fn refuse(
             untracked.push(above);
             continue;
         }
-        if will.is_some()
+        // A file cannot stand where a folder has files that would be lost.
+        if will.is_some_and(|will| will.mode != MODULE) && loses(repo, path, index)? {
+            lost.push(path.to_string());
+            continue;
+        }
+        let is_module = |file: Option<&File>| file.is_some_and(|file| file.mode == MODULE);
+        if is_module(staged) && (will.is_none() || is_module(will)) {
+            continue;
+        }
+        if will.is_some_and(|will| will.mode != MODULE)
             && let Some(filter) = work.filter(path.as_bstr())?
         {
             return Err(Error::failed(format!(
                 "{path} has to go through the filter {filter}, which is not run here; use git"
             )));
         }
-        let found = work.file(path.as_bstr(), entry, &locked.index)?;
+        let found = work.file(path.as_bstr(), entry, &locked.index)?.known(path.as_bstr())?;
         match staged {
             // The file is already in its new state.
             _ if staged == will && staged.is_some() => {}
@@ -141,7 +165,47 @@ fn refuse(
             list(untracked)
         )));
     }
+    if !lost.is_empty() {
+        return Err(Error::failed(format!(
+            "Updating the following directories would lose untracked files in them:{}\nPlease move or remove them before you switch \
+             branches.",
+            list(lost)
+        )));
+    }
     Ok(())
+}
+
+/// Whether a folder stands at a path and has anything that is not in the index.
+fn loses(repo: &Repository, path: &BString, index: &Side) -> Result<bool> {
+    let Some((name, root)) = path.to_str().ok().zip(repo.workdir()) else { return Ok(false) };
+    let place = root.join(name);
+    if !fs::symlink_metadata(&place).is_ok_and(|data| data.is_dir()) {
+        return Ok(false);
+    }
+    for entry in fs::read_dir(&place)? {
+        let entry = entry?;
+        let Some(last) = entry.file_name().to_str().map(str::to_owned) else { return Ok(true) };
+        let below = BString::from(format!("{name}/{last}"));
+        let gone = match entry.file_type()?.is_dir() {
+            true => loses(repo, &below, index)?,
+            false => !index.contains_key(&below),
+        };
+        if gone {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Removes a folder that has nothing but folders in it.
+fn remove_empty(place: &Path) {
+    if fs::symlink_metadata(place).is_ok_and(|data| data.is_dir()) {
+        for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+            remove_empty(&entry.path());
+        }
+        // What is not empty stays, and the caller fails to write there.
+        fs::remove_dir(place).ok();
+    }
 }
 
 /// Returns the path of an untracked file in the place of a folder that has to be created above `path`.
@@ -168,9 +232,10 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(repo: &'a Repository) -> Result<Self> {
+    fn new(place: &'a Place) -> Result<Self> {
+        let repo = &place.repo;
         let root = repo.workdir().ok_or_else(|| Error::failed("there is no work tree"))?;
-        Ok(Self { repo, root, filters: repo.filter_pipeline(None)?.0, work: Work::new(repo)? })
+        Ok(Self { repo, root, filters: repo.filter_pipeline(None)?.0, work: Work::new(repo, &place.open, 0)? })
     }
 
     /// Returns the path of a file or link. With `make`, creates the folders above it.
@@ -209,12 +274,20 @@ impl<'a> Writer<'a> {
 
     fn write(&mut self, path: &BStr, file: &File, old: Option<&File>, note: &mut String) -> Result<()> {
         let place = self.place(path, file.mode == LINK, true)?;
-        if file.mode == MODULE {
-            fs::create_dir(&place).ok();
-            return Ok(());
-        }
-        let data = self.repo.find_object(file.id)?.detach().data;
         let failed = |error: std::io::Error| Error::failed(format!("{path} cannot be written: {error}"));
+        if file.mode == MODULE {
+            // The files of a submodule stay as they are: its commit is checked out by git submodule update.
+            note.push_str(&format!("\n{path} is a submodule, which still has its old files: git submodule update"));
+            if place.is_dir() {
+                return Ok(());
+            }
+            if old.is_some() {
+                fs::remove_file(&place).ok();
+            }
+            return fs::create_dir(&place).map_err(failed);
+        }
+        remove_empty(&place);
+        let data = side::object(self.repo, file.id)?.detach().data;
         if file.mode == LINK {
             fs::remove_file(&place).ok();
             let target =

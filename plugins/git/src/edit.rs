@@ -1,6 +1,6 @@
 //! The operations that change the index and the history: add, reset, commit, and new branches.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use gix::{
     ObjectId, Repository,
@@ -12,17 +12,23 @@ use gix::{
 use wharf_sdk::{Error, Result};
 
 use crate::{
-    changes, names,
+    changes, identity, names,
+    open::Place,
     refs::{self, Entry, Lock},
-    side::{self, File, LINK, Side, Work},
-    status,
+    revision,
+    side::{self, File, LINK, MODULE, Side},
+    unrun,
+    untracked::untracked,
+    work::{Found, Unknown, Work},
 };
 
-/// The author of commits, from the operator's config. Members that are not set come from the repository's config.
+/// The author of commits. Members that are not set come from the repository's config.
 #[derive(Default)]
 pub struct Author {
     pub name: Option<String>,
     pub email: Option<String>,
+    /// Why the person's own git config could not be read.
+    pub problem: Option<String>,
 }
 
 /// The lock of the index, which every git respects, and the index as read under the lock.
@@ -38,11 +44,7 @@ impl Locked {
             Ok(_) => repo.open_index()?,
             Err(_) => gix::index::File::from_state(gix::index::State::new(repo.object_hash()), repo.index_path()),
         };
-        if index.is_sparse() {
-            return Err(Error::failed(
-                "the index is sparse, which this server cannot write; run git sparse-checkout disable",
-            ));
-        }
+        side::check_index(&index)?;
         Ok(Self { lock, index })
     }
 
@@ -69,9 +71,13 @@ impl Locked {
     }
 }
 
+/// What is said about conflicts, by the commit and by the checkout.
+pub const UNMERGED: &str = "Committing and switching branches are not possible because you have unmerged files; resolve the conflicts and \
+                            add the files with git_add first";
+
 /// Returns the metadata by which the index detects changes of a file.
 pub fn stat(work: &Work<'_>, path: &BStr) -> Stat {
-    let data = path.to_str().ok().and_then(|name| work.look(name));
+    let data = path.to_str().ok().and_then(|name| work.look(name).ok().flatten());
     let Some(data) = data else { return Stat::default() };
     let time =
         data.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
@@ -79,76 +85,143 @@ pub fn stat(work: &Work<'_>, path: &BStr) -> Stat {
     Stat { mtime, size: data.len() as u32, ..Stat::default() }
 }
 
-pub fn add(repo: &Repository, files: &[String]) -> Result<&'static str> {
+/// Adds files to the index. Their paths are relative to the folder that was named.
+pub fn add(place: &Place, files: &[String]) -> Result<String> {
     if files.is_empty() {
         return Err(Error::failed("No files provided to stage. Pass one or more paths, or ['.'] to stage everything."));
     }
+    let repo = &place.repo;
     let mut locked = Locked::take(repo)?;
-    let mut work = Work::new(repo)?;
-    let root = repo.workdir().ok_or_else(|| Error::failed("there is no work tree"))?;
-    let known: Vec<BString> = locked.index.entries().iter().map(|entry| entry.path(&locked.index).to_owned()).collect();
-    let new = status::untracked(repo, &locked.index, EmissionMode::Matching)?;
-    let mut wanted: Vec<BString> = Vec::new();
-    for file in files {
-        let path = root.join(file);
-        let below = crate::open::below(root, &path)
-            .ok_or_else(|| Error::failed(format!("Path '{file}' is outside the repository '{}'", root.display())))?;
-        let matches = |path: &BString| matches(below.as_bytes(), path);
-        let mut found: Vec<BString> = known.iter().chain(&new).filter(|path| matches(path)).cloned().collect();
-        if found.is_empty() {
-            if path.symlink_metadata().is_err() {
-                return Err(Error::failed(format!("pathspec '{file}' did not match any files")));
-            }
-            if !path.is_dir() {
-                return Err(Error::failed(format!("'{file}' is ignored by one of the .gitignore files")));
-            }
-        }
-        wanted.append(&mut found);
-    }
-    wanted.sort();
-    wanted.dedup();
-    let mut changed = false;
+    let mut work = Work::new(repo, &place.open, 0)?;
+    let mut unknown = Unknown::default();
+    let new = untracked(repo, &locked.index, EmissionMode::Matching, &mut unknown)?;
+    let wanted = wanted(place, &locked.index, &new, files, &mut unknown)?;
+    let (mut changed, mut embedded) = (false, Vec::new());
     for path in &wanted {
-        let path = path.as_bstr();
-        if path.ends_with(b"/") {
-            return Err(Error::failed(format!("{path} is another repository, which this server does not add")));
-        }
+        // A repository in the work tree is listed as a folder.
+        let is_repository = path.ends_with(b"/");
+        let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
         let entry = locked.index.entry_by_path_and_stage(path, Stage::Unconflicted).cloned();
-        match work.file(path, entry.as_ref(), &locked.index)? {
-            Some(file) => {
-                names::check_known_path(path, file.mode == LINK)?;
-                if entry.as_ref().is_some_and(|entry| (entry.id, entry.mode.bits()) == (file.id, file.mode)) {
-                    continue;
-                }
-                if let Some(content) = &file.content {
-                    repo.write_blob(content.as_slice())?;
-                }
-                // A file replaces the entries of a folder at its path, and the other way round.
-                let mut folder = path.to_owned();
-                folder.push(b'/');
-                locked.index.remove_entries(|_, other, _| {
-                    other == path
-                        || other.starts_with(&folder)
-                        || path.strip_prefix(other.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"))
-                });
-                let stat = stat(&work, path);
-                locked.put(path, &file, stat);
+        let file = match work.file(path, entry.as_ref(), &locked.index)? {
+            Found::File(file) => Some(file),
+            Found::Missing if is_repository => {
+                return Err(Error::failed(format!("'{path}/' does not have a commit checked out")));
             }
-            None => locked.remove(path),
+            Found::Missing => None,
+            // What is new or was named itself has to be added. Of what is known, the rest is.
+            Found::Unknown(why)
+                if entry.is_none() || files.iter().any(|file| place.path(file).is_some_and(|file| file == path)) =>
+            {
+                return Err(Error::failed(format!("{}: {why}", side::shown(path))));
+            }
+            Found::Unknown(why) => {
+                unknown.add(path, why);
+                continue;
+            }
+        };
+        let Some(file) = file else {
+            locked.remove(path);
+            locked.index.sort_entries();
+            changed = true;
+            continue;
+        };
+        names::check_known_path(path, file.mode == LINK)?;
+        let same = |entry: &gix::index::Entry| (entry.id, entry.mode.bits()) == (file.id, file.mode);
+        if entry.as_ref().is_some_and(|entry| same(entry) && !side::is_intended(entry)) {
+            continue;
         }
+        if let Some(content) = &file.content {
+            repo.write_blob(content.as_slice())?;
+        }
+        // A file replaces the entries of a folder at its path, and the other way round.
+        let mut folder = path.to_owned();
+        folder.push(b'/');
+        locked.index.remove_entries(|_, other, _| {
+            other == path
+                || other.starts_with(&folder)
+                || path.strip_prefix(other.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"))
+        });
+        let stat = if file.mode == MODULE { Stat::default() } else { stat(&work, path) };
+        if file.mode == MODULE && is_repository {
+            embedded.push(path.to_owned());
+        }
+        locked.put(path, &file, stat);
         locked.index.sort_entries();
         changed = true;
     }
+    let mut text = String::new();
+    for path in &embedded {
+        text.push_str(&format!(
+            "\nwarning: adding embedded git repository: {path}; only the id of its commit is staged, not its files"
+        ));
+    }
+    let missing = unknown.section("Not staged, even if changed", place.folder.as_bstr());
+    if !missing.is_empty() {
+        text.push_str(&format!("\n{}", missing.trim_end()));
+    }
     if !changed {
-        return Ok("No changes were staged: the given paths had nothing new to stage. \
-                   git_status shows what is modified or untracked.");
+        return Ok(format!(
+            "No changes were staged: the given paths had nothing new to stage. git_status shows what is modified or untracked.{text}"
+        ));
     }
     locked.write()?;
-    Ok("Files staged successfully")
+    Ok(format!("Files staged successfully{text}"))
+}
+
+/// Returns the paths of the index and of new files that the arguments of a call stand for, and keeps only them in `unknown`.
+fn wanted(
+    place: &Place,
+    index: &gix::index::State,
+    new: &[BString],
+    files: &[String],
+    unknown: &mut Unknown,
+) -> Result<Vec<BString>> {
+    let known: Vec<BString> = index.entries().iter().map(|entry| entry.path(index).to_owned()).collect();
+    let modules: Vec<BString> = index
+        .entries()
+        .iter()
+        .filter(|entry| entry.mode.bits() == MODULE)
+        .map(|entry| entry.path(index).to_owned())
+        .collect();
+    let (mut wanted, mut asked): (Vec<BString>, Vec<BString>) = (Vec::new(), Vec::new());
+    for file in files {
+        let below = place.path(file).ok_or_else(|| {
+            let top = place.repo.workdir().unwrap_or(Path::new("")).display();
+            Error::failed(format!("Path '{file}' is outside the repository '{top}'"))
+        })?;
+        let inside = |module: &BString| {
+            below.strip_prefix(module.as_slice()).is_some_and(|rest| rest.len() > 1 && rest.starts_with(b"/"))
+        };
+        if let Some(module) = modules.iter().find(|module| inside(module)) {
+            return Err(Error::failed(format!(
+                "Pathspec '{file}' is in submodule '{module}'; add it with the repo_path of the submodule"
+            )));
+        }
+        let mut found: Vec<BString> = known.iter().chain(new).filter(|path| matches(&below, path)).cloned().collect();
+        let named_unknown = unknown.paths().any(|path| matches(&below, path));
+        if found.is_empty() && !named_unknown {
+            let at = place.repo.workdir().map(|work| work.join(below.to_str_lossy().as_ref()));
+            if !at.as_ref().is_some_and(|at| at.symlink_metadata().is_ok()) {
+                return Err(Error::failed(format!("pathspec '{file}' did not match any files")));
+            }
+            if !at.is_some_and(|at| at.is_dir()) {
+                return Err(Error::failed(format!(
+                    "The following paths are ignored by one of your .gitignore files:\n{file}"
+                )));
+            }
+        }
+        wanted.append(&mut found);
+        asked.push(below);
+    }
+    unknown.keep(|path| asked.iter().any(|below| matches(below, path)));
+    wanted.sort();
+    wanted.dedup();
+    Ok(wanted)
 }
 
 /// Whether a path is the wanted one, is below it, or matches it as a pattern.
-fn matches(wanted: &[u8], path: &BString) -> bool {
+fn matches(wanted: &BString, path: &BString) -> bool {
+    let wanted: &[u8] = wanted;
     let wanted = wanted.strip_suffix(b"/").unwrap_or(wanted);
     let below = path.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
     let glob = wanted.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['));
@@ -163,9 +236,9 @@ pub fn reset(repo: &Repository) -> Result<&'static str> {
     let mut locked = Locked::take(repo)?;
     let side = side::of_tree(repo, Some(tree))?;
     let before = side::of_index(&locked.index);
-    locked
-        .index
-        .remove_entries(|_, path, entry| entry.stage() != Stage::Unconflicted || before.get(path) != side.get(path));
+    locked.index.remove_entries(|_, path, entry| {
+        entry.stage() != Stage::Unconflicted || before.get(path) != side.get(path) || side::is_intended(entry)
+    });
     for (path, file) in side.iter().filter(|(path, file)| before.get(*path) != Some(*file)) {
         locked.put(path.as_bstr(), file, Stat::default());
     }
@@ -175,9 +248,9 @@ pub fn reset(repo: &Repository) -> Result<&'static str> {
 
 /// Creates a commit from the index.
 pub fn commit(repo: &Repository, message: &str, author: &Author) -> Result<String> {
-    let index = repo.index_or_empty()?;
+    let index = side::index(repo)?;
     if index.entries().iter().any(|entry| entry.stage() != Stage::Unconflicted) {
-        return Err(Error::failed("there are conflicts; resolve them and add the files with git_add first"));
+        return Err(Error::failed(UNMERGED));
     }
     let (head, side) = (side::head(repo)?, side::of_index(&index));
     let merging = fs::read_to_string(repo.git_dir().join("MERGE_HEAD")).ok();
@@ -223,13 +296,7 @@ pub fn commit(repo: &Repository, message: &str, author: &Author) -> Result<Strin
             fs::remove_file(repo.git_dir().join(name)).ok();
         }
     }
-    let hooks = ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"];
-    let hooks: Vec<&str> =
-        hooks.into_iter().filter(|hook| repo.common_dir().join("hooks").join(hook).exists()).collect();
-    let note = match hooks.as_slice() {
-        [] => String::new(),
-        hooks => format!("\nHooks of the repository were not run: {}", hooks.join(", ")),
-    };
+    let note = [unrun::hooks(repo, unrun::OF_COMMIT).as_str(), unrun::signing(repo), unrun::includes(repo)].concat();
     Ok(format!("Changes committed successfully with hash {id}{note}"))
 }
 
@@ -247,16 +314,19 @@ fn signature(repo: &Repository, author: &Author) -> Result<gix::actor::Signature
             email: email.into(),
             time: gix::date::Time::now_local_or_utc(),
         }),
-        _ => Err(Error::failed(
-            "no author is configured: the operator can set `config = { name = \"…\", email = \"…\" }` in [plugins.git], or set user.name \
-             and user.email in the repository's own config",
-        )),
+        _ => {
+            let problem = author.problem.as_ref().map(|problem| format!(" ({problem})")).unwrap_or_default();
+            Err(Error::failed(format!(
+                "no author is configured{problem}: set user.name and user.email, in the repository or with `git config --global`, and \
+                 start this server again"
+            )))
+        }
     }
 }
 
 /// Returns the author for reflogs, or a placeholder if no author is configured.
 pub fn reflog_author(repo: &Repository) -> gix::actor::Signature {
-    signature(repo, &Author::default()).unwrap_or_else(|_| gix::actor::Signature {
+    identity::author(repo).and_then(|author| signature(repo, &author)).unwrap_or_else(|_| gix::actor::Signature {
         name: "wharf".into(),
         email: "wharf@localhost".into(),
         time: gix::date::Time::now_local_or_utc(),
@@ -269,7 +339,7 @@ fn tree(repo: &Repository, side: &Side) -> Result<ObjectId> {
     for (path, file) in side {
         let kind = match file.mode {
             LINK => EntryKind::Link,
-            side::MODULE => EntryKind::Commit,
+            MODULE => EntryKind::Commit,
             mode if mode & 0o111 != 0 => EntryKind::BlobExecutable,
             _ => EntryKind::Blob,
         };
@@ -284,16 +354,17 @@ pub fn create_branch(repo: &Repository, name: &str, base: Option<&str>) -> Resul
         return Err(Error::failed(format!("Invalid branch name: '{name}' - names cannot start with '-'")));
     }
     if !names::is_branch(name) {
-        return Err(Error::failed(format!("'{}' is not a name that a branch may have", name.escape_debug())));
+        return Err(Error::failed(format!("'{}' is not a valid branch name", name.escape_debug())));
     }
     let (id, shown) = match base.filter(|base| !base.is_empty()) {
         Some(base) => {
             let found = ["refs/heads/", "refs/tags/", "refs/remotes/"]
                 .iter()
                 .find_map(|prefix| repo.try_find_reference(format!("{prefix}{base}").as_str()).ok().flatten());
-            let mut found =
-                found.ok_or_else(|| Error::failed(format!("there is no branch or tag '{base}' to begin at")))?;
-            (found.peel_to_id()?.object()?.peel_to_kind(gix::objs::Kind::Commit)?.id, base.to_owned())
+            let mut found = found.ok_or_else(|| {
+                Error::failed(format!("not a valid object name: '{base}'; it is neither a branch nor a tag"))
+            })?;
+            (revision::peeled(repo, found.peel_to_id()?.detach(), gix::objs::Kind::Commit)?, base.to_owned())
         }
         None => {
             let current = repo.head_name()?.ok_or_else(|| {

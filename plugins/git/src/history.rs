@@ -13,8 +13,13 @@ use gix::{
 use wharf_sdk::{Error, Result};
 
 use crate::{
-    changes, patch,
-    side::{self, revision},
+    changes,
+    decode::told,
+    open::reasons,
+    patch, refs,
+    revision::{self, submodule},
+    side::{self, object, plain},
+    state::State,
 };
 
 /// Lists the commits that can be reached from HEAD, newest first. A negative `most` means all of them.
@@ -22,28 +27,40 @@ pub fn log(repo: &Repository, most: i64, since: Option<&str>, until: Option<&str
     let moment =
         |name: &str, text: Option<&str>| text.filter(|text| !text.is_empty()).map(|text| when(name, text)).transpose();
     let (since, until) = (moment("start_timestamp", since)?, moment("end_timestamp", until)?);
-    let head = side::head(repo)?.ok_or_else(|| Error::failed("there is no commit yet"))?;
+    let head = side::head(repo)?.ok_or_else(|| match repo.head_name() {
+        Ok(Some(name)) => {
+            Error::failed(format!("your current branch '{}' does not have any commits yet", name.shorten()))
+        }
+        _ => Error::failed("there is no commit yet"),
+    })?;
     let walk = repo.rev_walk([head]).sorting(Sorting::ByCommitTime(CommitTimeOrder::NewestFirst)).all()?;
-    let mut entries = Vec::new();
+    let (mut entries, mut boundary) = (Vec::new(), false);
     for info in walk {
         if usize::try_from(most).is_ok_and(|most| entries.len() >= most) {
+            boundary = false;
             break;
         }
-        let commit = info?.object()?;
+        let commit = object(repo, info?.id)?.try_into_commit()?;
+        boundary |= side::is_boundary(repo, commit.id)?;
         let time = commit.time()?.seconds;
         if since.is_some_and(|since| time < since) || until.is_some_and(|until| time > until) {
             continue;
         }
-        let author = commit.author()?;
+        let told = told(&commit)?;
+        let note = told.note.map(|note| format!("{note}\n")).unwrap_or_default();
         entries.push(format!(
-            "Commit: {}\nAuthor: {}\nDate: {}\nMessage: {}\n",
+            "Commit: {}\nAuthor: {}\nDate: {}\nMessage: {}\n{note}",
             commit.id,
-            author.name,
-            date(author.time()?),
-            commit.message_raw()?.to_str_lossy()
+            told.name,
+            date(told.time),
+            told.message
         ));
     }
-    Ok(format!("Commit history:\n{}", entries.join("\n")))
+    let end = match boundary {
+        true => "\nThis clone is shallow: it does not have the commits before these.",
+        false => "",
+    };
+    Ok(format!("Commit history:\n{}{end}", entries.join("\n")))
 }
 
 /// Formats a time as Python does.
@@ -91,39 +108,52 @@ fn when(argument: &str, text: &str) -> Result<i64> {
 
 /// Shows a commit with its changes, a file, or the names in a folder.
 pub fn show(repo: &Repository, text: &str) -> Result<String> {
-    let object = revision(repo, text)?.object()?;
+    if let Some((path, commit)) = submodule(repo, text)? {
+        return Ok(format!(
+            "{path} is a submodule at the commit {commit}; its files are in a repository of its own, whose repo_path ends in {path}"
+        ));
+    }
+    let object = revision::named(repo, text)?;
     match object.kind {
         Kind::Blob => return Ok(object.data.to_str_lossy().into_owned()),
         Kind::Tree => {
-            let tree = object.into_tree();
+            let tree = object.try_into_tree()?;
             let names = tree.iter().map(|entry| {
                 let entry = entry?;
-                Ok(format!("{}{}", entry.filename(), if entry.mode().is_tree() { "/" } else { "" }))
+                Ok(format!("{}{}", plain(entry.filename()), if entry.mode().is_tree() { "/" } else { "" }))
             });
             return Ok(names.collect::<Result<Vec<_>>>()?.join("\n"));
         }
         Kind::Commit | Kind::Tag => {}
     }
-    let commit = object.peel_to_kind(Kind::Commit)?.into_commit();
-    let author = commit.author()?;
+    let commit = side::object(repo, revision::peeled(repo, object.id, Kind::Commit)?)?.try_into_commit()?;
+    let told = told(&commit)?;
     let mut text = format!(
         "commit {}\nAuthor: {} <{}>\nDate:   {}\n\n",
         commit.id,
-        author.name,
-        author.email,
-        author.time()?.format_or_unix(ISO8601)
+        told.name,
+        told.email,
+        told.time.format_or_unix(ISO8601)
     );
-    for line in commit.message_raw()?.to_str_lossy().trim_end_matches('\n').split('\n') {
+    for line in told.message.trim_end_matches('\n').split('\n') {
         text.push_str(&format!("    {line}\n"));
     }
-    let old = match commit.parent_ids().next() {
-        Some(parent) => Some(parent.object()?.into_commit().tree_id()?.detach()),
+    if let Some(note) = told.note {
+        text.push_str(&format!("\n{note}\n"));
+    }
+    let old = match side::parents(repo, &commit)?.first() {
+        Some(parent) => Some(revision::peeled(repo, *parent, Kind::Tree)?),
         None => None,
     };
+    if side::is_boundary(repo, commit.id)? {
+        text.push_str(
+            "\nThis clone is shallow: it does not have the commit before this one, so every file is shown as new.\n",
+        );
+    }
     let new = side::of_tree(repo, Some(commit.tree_id()?.detach()))?;
     for change in changes::between(repo, &side::of_tree(repo, old)?, &new)? {
         let name = |prefix: &str, side: &Option<(gix::bstr::BString, side::File)>| match side {
-            Some((path, _)) => format!("{prefix}{path}"),
+            Some((path, _)) => format!("{prefix}{}", plain(path.as_bstr())),
             None => "/dev/null".to_owned(),
         };
         text.push_str(&format!("\n--- {}\n+++ {}\n", name("a/", &change.old), name("b/", &change.new)));
@@ -153,20 +183,20 @@ pub fn branches(repo: &Repository, kind: &str, contains: Option<&str>, without: 
         other => return Err(Error::failed(format!("Invalid branch type: {other}; it is local, remote or all"))),
     };
     let commit = |text: Option<&str>| -> Result<Option<ObjectId>> {
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
-        Ok(Some(revision(repo, text)?.object()?.peel_to_kind(Kind::Commit)?.id))
+        text.filter(|text| !text.is_empty()).map(|text| revision::commit(repo, text)).transpose()
     };
     let (contains, without) = (commit(contains)?, commit(without)?);
     let wanted = |tip: ObjectId| -> Result<bool> {
         let has = |commit: ObjectId| -> Result<bool> {
-            Ok(tip == commit || repo.merge_base(tip, commit).is_ok_and(|base| base.is_some_and(|base| base == commit)))
+            Ok(tip == commit || repo.merge_base(tip, commit)?.is_some_and(|base| base == commit))
         };
         Ok(contains.map_or(Ok(true), has)? && !without.map_or(Ok(false), has)?)
     };
     let current = repo.head_name()?;
-    let mut lines = Vec::new();
+    let elsewhere = refs::checked_out_elsewhere(repo)?;
+    let (mut lines, mut broken) = (Vec::new(), Vec::new());
     if local && current.is_none() && side::head(repo)?.map_or(Ok(false), wanted)? {
-        lines.push(format!("* ({})", crate::status::detached(repo)?));
+        lines.push(format!("* {}", State::of(repo)?.no_branch(repo)?));
     }
     let mut sorted = BTreeMap::new();
     for (prefix, listed, before) in
@@ -176,19 +206,39 @@ pub fn branches(repo: &Repository, kind: &str, contains: Option<&str>, without: 
             continue;
         }
         for reference in repo.references()?.prefixed(prefix)? {
-            let mut reference = reference.map_err(|error| Error::failed(error.to_string()))?;
+            let mut reference = match reference {
+                Ok(reference) => reference,
+                Err(error) => {
+                    broken.push(reasons(&error));
+                    continue;
+                }
+            };
             let name = reference.name().as_bstr().to_owned();
-            let short = name.strip_prefix(prefix.as_bytes()).unwrap_or(&name).as_bstr().to_string();
+            let short = plain(name.strip_prefix(prefix.as_bytes()).unwrap_or(&name).as_bstr());
             let leads = reference.target().try_name().map(|name| name.shorten().to_string());
-            let Ok(tip) = reference.peel_to_id() else { continue };
-            if !wanted(tip.detach())? {
+            let tip = match reference.peel_to_id() {
+                Ok(tip) => tip.detach(),
+                Err(error) => {
+                    broken.push(format!("{}: {}", plain(name.as_bstr()), reasons(&error)));
+                    continue;
+                }
+            };
+            if !wanted(tip)? {
                 continue;
             }
-            let mark = if current.as_ref().is_some_and(|current| current.as_bstr() == name) { "*" } else { " " };
+            let mark = match &current {
+                Some(current) if current.as_bstr() == name => "*",
+                _ if elsewhere.contains_key(&name) => "+",
+                _ => " ",
+            };
             let arrow = leads.map_or_else(String::new, |leads| format!(" -> {leads}"));
             sorted.insert(name, format!("{mark} {before}{short}{arrow}"));
         }
     }
     lines.extend(sorted.into_values());
+    if !broken.is_empty() {
+        lines.push("Not shown, because they are broken:".to_owned());
+        lines.extend(broken.into_iter().map(|line| format!("\t{line}")));
+    }
     Ok(lines.join("\n"))
 }

@@ -5,21 +5,37 @@
 
 #![expect(clippy::disallowed_methods, reason = "this plugin works on files; the sandbox limits which")]
 
-use gix::{Repository, objs::Kind};
+use gix::Repository;
 use wharf_sdk::{prelude::*, schemars, serde};
 
 mod changes;
 mod checkout;
+mod decode;
 mod edit;
 mod history;
+mod identity;
+mod module;
 mod names;
 mod open;
 mod patch;
 mod refs;
+mod revision;
 mod side;
+mod state;
 mod status;
+#[cfg(test)]
+mod tests;
+mod unrun;
+mod untracked;
+mod work;
 
-use edit::Author;
+use open::Place;
+use revision::Compared;
+use work::{Unknown, Work, compared, of_work};
+
+wharf_sdk::instructions!(
+    "The tools of `git` take the path of the repository; commits are by the person who runs this server."
+);
 
 wants! {
     roots = { access = "read-write", why = "repositories in them; with read alone, it can look and change nothing" },
@@ -31,14 +47,6 @@ wants! {
 
 /// The maximum length of an answer in bytes, within the default limit of 4 MiB.
 const MAX_BYTES: usize = (4 << 20) - (64 << 10);
-
-/// The plugin's table in the operator's config file.
-#[derive(Deserialize, Default)]
-#[serde(crate = "serde", default, deny_unknown_fields)]
-struct Config {
-    name: Option<String>,
-    email: Option<String>,
-}
 
 macro_rules! arguments {
     ($($name:ident { $($(#[$meta:meta])* $field:ident: $ty:ty,)* })*) => {$(
@@ -101,24 +109,42 @@ struct Branches {
     not_contains: Option<String>,
 }
 
-fn repository(path: &str) -> Result<Repository> {
-    open::repository(path, &host::directories())
+fn place(path: &str) -> Result<Place> {
+    open::place(path, host::directories())
 }
 
-/// Returns a patch with a title line before it, without the end of the last line. Files in conflict are only named.
-fn differences(title: &str, repo: &Repository, sides: [side::Side; 2], context: i64) -> Result<String> {
+/// Returns a patch with a title line before it, without the end of the last line. Files in conflict are only named, and so are those that
+/// could not be compared. `index` is the index if it is one of the sides, or if the work tree is.
+fn differences(
+    title: &str,
+    repo: &Repository,
+    index: Option<&gix::index::State>,
+    sides: [side::Side; 2],
+    context: i64,
+    unknown: &Unknown,
+) -> Result<String> {
     let context = context
         .try_into()
         .map_err(|_| Error::failed(format!("context_lines must be a number of lines, not {context}")))?;
-    let [mut old, mut new] = sides;
+    let [mut old, mut new] = compared(sides, unknown);
     let mut text = String::new();
-    for path in status::conflicts(&*repo.index_or_empty()?).keys() {
+    for path in index.map(status::conflicts).unwrap_or_default().keys() {
         old.remove(path);
         new.remove(path);
         text.push_str(&format!("* Unmerged path {path}\n"));
     }
+    // Git does not look for untracked files of submodules here.
+    new.values_mut().for_each(|file| file.dirty.untracked = false);
     text.push_str(&patch::text(repo, &changes::between(repo, &old, &new)?, context)?);
+    text.push_str(&unknown.section("Not compared", "".into()));
     told(format!("{title}:\n{}", text.strip_suffix('\n').unwrap_or(&text)))
+}
+
+/// Returns the files of the work tree, and what could not be looked at.
+fn work_tree(place: &Place, index: &gix::index::State) -> Result<(side::Side, Unknown)> {
+    let mut unknown = Unknown::default();
+    let work = of_work(&mut Work::new(&place.repo, &place.open, 0)?, index, &mut unknown)?;
+    Ok((work, unknown))
 }
 
 fn told(text: String) -> Result<String> {
@@ -136,85 +162,96 @@ impl Git {
     /// Shows the working tree status
     #[tool(read_only, destructive = false, idempotent, open_world = false)]
     fn git_status(args: Here) -> Result<String> {
-        told(format!("Repository status:\n{}", status::text(&repository(&args.repo_path)?)?))
+        told(format!("Repository status:\n{}", status::text(&place(&args.repo_path)?)?))
     }
 
     /// Shows changes in the working directory that are not yet staged
     #[tool(read_only, destructive = false, idempotent, open_world = false)]
     fn git_diff_unstaged(args: Differences) -> Result<String> {
-        let repo = repository(&args.repo_path)?;
-        let index = repo.index_or_empty()?;
-        let sides = [side::of_index(&index), side::of_work(&repo, &index)?];
-        differences("Unstaged changes", &repo, sides, args.context_lines)
+        let place = place(&args.repo_path)?;
+        let index = side::index(&place.repo)?;
+        let (work, unknown) = work_tree(&place, &index)?;
+        let sides = [side::of_index_beside(&index, &work), work];
+        differences("Unstaged changes", &place.repo, Some(&index), sides, args.context_lines, &unknown)
     }
 
     /// Shows changes that are staged for commit
     #[tool(read_only, destructive = false, idempotent, open_world = false)]
     fn git_diff_staged(args: Differences) -> Result<String> {
-        let repo = repository(&args.repo_path)?;
-        let sides = [side::of_head(&repo)?, side::of_index(&*repo.index_or_empty()?)];
-        differences("Staged changes", &repo, sides, args.context_lines)
+        let repo = place(&args.repo_path)?.repo;
+        let index = side::index(&repo)?;
+        let sides = [side::of_head(&repo)?, side::of_index(&index)];
+        differences("Staged changes", &repo, Some(&index), sides, args.context_lines, &Unknown::default())
     }
 
     /// Shows differences between branches or commits
     #[tool(read_only, destructive = false, idempotent, open_world = false)]
     fn git_diff(args: DifferencesWith) -> Result<String> {
-        let repo = repository(&args.repo_path)?;
-        let tree = side::revision(&repo, &args.target)?.object()?.peel_to_kind(Kind::Tree)?.id;
-        let sides = [side::of_tree(&repo, Some(tree))?, side::of_work(&repo, &*repo.index_or_empty()?)?];
-        differences(&format!("Diff with {}", args.target), &repo, sides, args.context_lines)
+        let place = place(&args.repo_path)?;
+        let repo = &place.repo;
+        let title = format!("Diff with {}", args.target);
+        match revision::compared(repo, &args.target)? {
+            Compared::WithWork(tree) => {
+                let index = side::index(repo)?;
+                let (work, unknown) = work_tree(&place, &index)?;
+                let sides = [side::of_tree(repo, Some(tree))?, work];
+                differences(&title, repo, Some(&index), sides, args.context_lines, &unknown)
+            }
+            Compared::Trees(old, new) => {
+                let sides = [side::of_tree(repo, old)?, side::of_tree(repo, Some(new))?];
+                differences(&title, repo, None, sides, args.context_lines, &Unknown::default())
+            }
+        }
     }
 
     /// Records changes to the repository
     #[tool(read_only = false, destructive = false, idempotent = false, open_world = false)]
     fn git_commit(args: Commit) -> Result<String> {
-        let config: Config = wharf_sdk::serde_json::from_str(&host::config())
-            .map_err(|error| Error::failed(format!("the config of the plugin git is wrong: {error}")))?;
-        let author = Author { name: config.name, email: config.email };
-        edit::commit(&repository(&args.repo_path)?, &args.message, &author)
+        let repo = place(&args.repo_path)?.repo;
+        edit::commit(&repo, &args.message, &identity::author(&repo)?)
     }
 
     /// Adds file contents to the staging area
     #[tool(read_only = false, destructive = false, idempotent, open_world = false)]
-    fn git_add(args: Add) -> Result<&'static str> {
-        edit::add(&repository(&args.repo_path)?, &args.files)
+    fn git_add(args: Add) -> Result<String> {
+        edit::add(&place(&args.repo_path)?, &args.files)
     }
 
     /// Unstages all staged changes
     #[tool(read_only = false, destructive, idempotent, open_world = false)]
     fn git_reset(args: Here) -> Result<&'static str> {
-        edit::reset(&repository(&args.repo_path)?)
+        edit::reset(&place(&args.repo_path)?.repo)
     }
 
     /// Shows the commit logs
     #[tool(read_only, destructive = false, idempotent, open_world = false)]
     fn git_log(args: Log) -> Result<String> {
-        let repo = repository(&args.repo_path)?;
+        let repo = place(&args.repo_path)?.repo;
         told(history::log(&repo, args.max_count, args.start_timestamp.as_deref(), args.end_timestamp.as_deref())?)
     }
 
     /// Creates a new branch from an optional base branch
     #[tool(read_only = false, destructive = false, idempotent = false, open_world = false)]
     fn git_create_branch(args: CreateBranch) -> Result<String> {
-        edit::create_branch(&repository(&args.repo_path)?, &args.branch_name, args.base_branch.as_deref())
+        edit::create_branch(&place(&args.repo_path)?.repo, &args.branch_name, args.base_branch.as_deref())
     }
 
     /// Switches branches
     #[tool(read_only = false, destructive = false, idempotent = false, open_world = false)]
     fn git_checkout(args: Checkout) -> Result<String> {
-        checkout::checkout(&repository(&args.repo_path)?, &args.branch_name)
+        checkout::checkout(&place(&args.repo_path)?, &args.branch_name)
     }
 
     /// Shows the contents of a commit, or of a file or directory given as <revision>:<path>
     #[tool(read_only, destructive = false, idempotent, open_world = false)]
     fn git_show(args: Show) -> Result<String> {
-        told(history::show(&repository(&args.repo_path)?, &args.revision)?)
+        told(history::show(&place(&args.repo_path)?.repo, &args.revision)?)
     }
 
     /// List Git branches
     #[tool(read_only, destructive = false, idempotent, open_world = false)]
     fn git_branch(args: Branches) -> Result<String> {
-        let repo = repository(&args.repo_path)?;
+        let repo = place(&args.repo_path)?.repo;
         history::branches(&repo, &args.branch_type, args.contains.as_deref(), args.not_contains.as_deref())
     }
 }

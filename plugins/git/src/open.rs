@@ -5,21 +5,68 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use gix::{Repository, bstr::ByteSlice};
+use gix::{
+    Repository,
+    bstr::{BString, ByteSlice},
+};
 use wharf_sdk::{Directory, Error, Result};
 
-/// Opens the repository whose work tree is at the path.
-pub fn repository(path: &str, open: &[Directory]) -> Result<Repository> {
-    let path = inside(path, open)?;
-    if !path.is_dir() {
-        return Err(Error::failed(format!("{}: there is no such directory", path.display())));
+/// A repository, and the folder of it that was named.
+pub struct Place {
+    pub repo: Repository,
+    /// The path of the folder in the work tree, with a slash at its end. It is empty for the top.
+    pub folder: BString,
+    /// The folders in which all parts of a repository have to be.
+    pub open: Vec<Directory>,
+}
+
+impl Place {
+    /// Returns the path in the work tree of a file that is named relative to the folder; `None` if it is outside.
+    pub fn path(&self, file: &str) -> Option<BString> {
+        let top = self.repo.workdir()?;
+        below(top, &top.join(self.folder.to_str().ok()?).join(file)).map(BString::from)
     }
-    let marker = path.join(".git");
-    if marker.symlink_metadata().is_err() && !path.join("HEAD").is_file() {
-        return Err(Error::failed(format!("{} is not a Git repository: it has no .git", path.display())));
+}
+
+/// Opens the repository that a folder belongs to. As in git, the folder may be below the top of the work tree.
+pub fn place(path: &str, open: Vec<Directory>) -> Result<Place> {
+    let named = inside(path, &open)?;
+    if !named.is_dir() {
+        return Err(Error::failed(format!("{}: there is no such directory", named.display())));
     }
+    let top = top(&named, &open)?;
+    let repo = at(&top, &open)?;
+    let work = repo.workdir().unwrap_or(&top);
+    let folder = match below(work, &named) {
+        // The folder .git is part of no work tree; git would refuse it, and other programs take it for the repository.
+        Some(folder) if !folder.is_empty() && folder != ".git" => BString::from(format!("{folder}/")),
+        _ => BString::default(),
+    };
+    Ok(Place { repo, folder, open })
+}
+
+/// Returns the nearest folder that has a repository: the one that is named, or one above it that is open too.
+fn top(named: &Path, open: &[Directory]) -> Result<PathBuf> {
+    let mut at = named;
+    loop {
+        if at.join(".git").symlink_metadata().is_ok() || at.join("HEAD").is_file() && at.join("objects").is_dir() {
+            return Ok(at.to_path_buf());
+        }
+        match at.parent() {
+            Some(above) if open.iter().any(|directory| above.starts_with(&directory.path)) => at = above,
+            _ => break,
+        }
+    }
+    Err(Error::failed(format!(
+        "{} is not a git repository: neither it nor a folder above it that is open to this server has a .git",
+        named.display()
+    )))
+}
+
+/// Opens the repository whose work tree begins at a folder.
+pub fn at(path: &Path, open: &[Directory]) -> Result<Repository> {
     // A linked work tree or a submodule names the path of its repository in a file.
-    if let Ok(text) = fs::read_to_string(&marker)
+    if let Ok(text) = fs::read_to_string(path.join(".git"))
         && let Some(at) = text.strip_prefix("gitdir:")
     {
         held("the repository itself", &path.join(at.trim()), open)?;
@@ -27,9 +74,10 @@ pub fn repository(path: &str, open: &[Directory]) -> Result<Repository> {
     // The environment and files of other users are ignored, and so are values that name programs.
     let options =
         gix::open::Options::isolated().with(gix::sec::Trust::Reduced).bail_if_untrusted(false).strict_config(false);
-    let mut repo = gix::open_opts(&path, options)
+    let mut repo = gix::open_opts(path, options)
         .map_err(|error| Error::failed(format!("{} cannot be opened: {}", path.display(), reasons(&error))))?;
     held("the repository itself", repo.common_dir(), open)?;
+    served(&repo, path)?;
     let work = repo.workdir().map(Path::to_path_buf);
     match &work {
         Some(work) => held("its work tree", work, open)?,
@@ -45,6 +93,44 @@ pub fn repository(path: &str, open: &[Directory]) -> Result<Repository> {
     }
     repo.object_cache_size_if_unset(4 << 20);
     Ok(repo)
+}
+
+/// The extensions of the format of repositories that change nothing here, or are supported.
+const EXTENSIONS: [&str; 8] = [
+    "noop",
+    "noop-v1",
+    "objectformat",
+    "partialclone",
+    "preciousobjects",
+    "refstorage",
+    "relativeworktrees",
+    "worktreeconfig",
+];
+
+/// Fails if a repository is stored in a form that would be misread here.
+fn served(repo: &Repository, path: &Path) -> Result<()> {
+    let (path, config) = (path.display(), repo.config_snapshot());
+    if let Some(storage) = config.string("extensions.refStorage")
+        && storage != "files"
+    {
+        return Err(Error::failed(format!(
+            "{path} keeps its branches in the format {storage} (extensions.refStorage), which this server cannot read, so no tool works on \
+             it; `git refs migrate --ref-format=files` converts it"
+        )));
+    }
+    let version = config.integer("core.repositoryFormatVersion").unwrap_or(0);
+    if version > 1 {
+        return Err(Error::failed(format!("{path}: Expected git repo version <= 1, found {version}")));
+    }
+    let mut keys = config.plumbing().sections_by_name("extensions").into_iter().flatten().flat_map(|section| {
+        section.value_names().map(|name| name.to_string().to_ascii_lowercase()).collect::<Vec<_>>()
+    });
+    match keys.find(|key| version == 1 && !EXTENSIONS.contains(&key.as_str())) {
+        Some(key) => Err(Error::failed(format!(
+            "{path} uses the repository extension '{key}', which this server does not know, so it could misread the repository"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the path without `.` and `..`, if it is in an open folder. A relative path is in the first open folder.
@@ -74,7 +160,8 @@ fn held(what: &str, at: &Path, open: &[Directory]) -> Result<()> {
     }
 }
 
-fn normal(path: &Path) -> PathBuf {
+/// Returns an absolute path without `.` and `..`.
+pub fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::from("/");
     for component in path.components() {
         match component {
@@ -97,6 +184,14 @@ pub fn reasons(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// Returns the message of an error.
+pub fn words(error: Error) -> String {
+    match error {
+        Error::Failed(message) | Error::Protocol { message, .. } => message,
+        Error::Ask(_) => "it asks a question".to_owned(),
+    }
 }
 
 /// Returns the path relative to a folder, if it is in the folder.

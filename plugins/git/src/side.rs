@@ -1,14 +1,16 @@
-//! One side of a comparison: all files of a tree, of the index, or of the work tree.
+//! One side of a comparison: all files of a tree or of the index. Those of the work tree are in `work`.
 
-use std::{collections::BTreeMap, fs, io::Read, path::Path, rc::Rc, time::UNIX_EPOCH};
+use std::{collections::BTreeMap, rc::Rc};
 
 use gix::{
     ObjectId, Repository,
     bstr::{BStr, BString, ByteSlice},
     index::entry::{Flags, Stage},
-    objs::Kind,
+    worktree::Index,
 };
 use wharf_sdk::{Error, Result};
+
+use crate::module::Dirty;
 
 pub const FILE: u32 = 0o100_644;
 pub const LINK: u32 = 0o120_000;
@@ -20,23 +22,31 @@ pub struct File {
     pub id: ObjectId,
     /// The content, if it is not in the object database.
     pub content: Option<Rc<Vec<u8>>>,
+    /// What a submodule of the work tree has that its commit does not have.
+    pub dirty: Dirty,
 }
 
 impl PartialEq for File {
     fn eq(&self, other: &Self) -> bool {
-        (self.mode, self.id) == (other.mode, other.id)
+        (self.mode, self.id, self.dirty) == (other.mode, other.id, other.dirty)
     }
 }
 
 impl File {
+    /// A file whose content is in the object database, or the commit of a submodule.
+    pub fn stored(mode: u32, id: ObjectId) -> Self {
+        Self { mode, id, content: None, dirty: Dirty::default() }
+    }
+
     pub fn bytes(&self, repo: &Repository) -> Result<Rc<Vec<u8>>> {
         if let Some(content) = &self.content {
             return Ok(Rc::clone(content));
         }
         if self.mode == MODULE {
-            return Ok(Rc::new(format!("Subproject commit {}\n", self.id).into_bytes()));
+            let dirty = if self.dirty.content { "-dirty" } else { "" };
+            return Ok(Rc::new(format!("Subproject commit {}{dirty}\n", self.id).into_bytes()));
         }
-        Ok(Rc::new(repo.find_object(self.id)?.detach().data))
+        Ok(Rc::new(object(repo, self.id)?.detach().data))
     }
 }
 
@@ -52,7 +62,7 @@ pub fn of_tree(repo: &Repository, tree: Option<ObjectId>) -> Result<Side> {
 }
 
 fn walk(repo: &Repository, tree: ObjectId, at: &BString, side: &mut Side) -> Result<()> {
-    let tree = repo.find_tree(tree)?;
+    let tree = object(repo, tree)?.try_into_tree()?;
     for entry in tree.iter() {
         let entry = entry?;
         let mut path = at.clone();
@@ -61,7 +71,7 @@ fn walk(repo: &Repository, tree: ObjectId, at: &BString, side: &mut Side) -> Res
             path.push(b'/');
             walk(repo, entry.object_id(), &path, side)?;
         } else {
-            side.insert(path, File { mode: mode(entry.mode().value()), id: entry.object_id(), content: None });
+            side.insert(path, File::stored(mode(entry.mode().value()), entry.object_id()));
         }
     }
     Ok(())
@@ -92,143 +102,79 @@ pub fn head(repo: &Repository) -> Result<Option<ObjectId>> {
     Ok(repo.head()?.id().map(|id| id.detach()))
 }
 
-/// Returns all files of the index that are not in conflict.
+/// Returns the index; it is empty before the first file is added.
+pub fn index(repo: &Repository) -> Result<Index> {
+    let index = repo.index_or_empty()?;
+    check_index(&index)?;
+    Ok(index)
+}
+
+/// Fails for a sparse index, which has folders in the place of their files.
+pub fn check_index(index: &gix::index::State) -> Result<()> {
+    match index.is_sparse() {
+        true => Err(Error::failed(
+            "the index is sparse, which this server does not support; run git sparse-checkout disable",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Returns all files of the index that are not in conflict. Those that are only intended to be added are not in it yet.
 pub fn of_index(index: &gix::index::State) -> Side {
-    let entries = index.entries().iter().filter(|entry| entry.stage() == Stage::Unconflicted);
-    let file = |entry: &gix::index::Entry| File { mode: entry.mode.bits(), id: entry.id, content: None };
-    entries.map(|entry| (entry.path(index).to_owned(), file(entry))).collect()
+    let entries = index.entries().iter().filter(|entry| entry.stage() == Stage::Unconflicted && !is_intended(entry));
+    entries.map(|entry| (entry.path(index).to_owned(), File::stored(entry.mode.bits(), entry.id))).collect()
 }
 
-/// Returns the files of the index as they are in the work tree.
-pub fn of_work(repo: &Repository, index: &gix::index::State) -> Result<Side> {
-    let mut side = Side::new();
-    let mut work = Work::new(repo)?;
-    for entry in index.entries() {
-        // For a file in conflict, the work tree started from our version.
-        if !matches!(entry.stage(), Stage::Unconflicted | Stage::Ours) {
-            continue;
-        }
+/// Returns the side of the index that the work tree is compared with. An intended file that does not exist counts as deleted.
+pub fn of_index_beside(index: &gix::index::State, work: &Side) -> Side {
+    let mut side = of_index(index);
+    for entry in index.entries().iter().filter(|entry| is_intended(entry)) {
         let path = entry.path(index);
-        let known = File { mode: entry.mode.bits(), id: entry.id, content: None };
-        if known.mode == MODULE || entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID) {
-            side.insert(path.to_owned(), known);
-            continue;
-        }
-        if let Some(file) = work.file(path, Some(entry), index)? {
-            side.insert(path.to_owned(), file);
+        if !work.contains_key(path) {
+            side.insert(path.to_owned(), File::stored(entry.mode.bits(), entry.id));
         }
     }
-    Ok(side)
+    side
 }
 
-/// Reads files of the work tree in the form in which git would store them.
-pub struct Work<'a> {
-    repo: &'a Repository,
-    root: &'a Path,
-    filters: gix::filter::Pipeline<'a>,
-    attributes: gix::AttributeStack<'a>,
-    wanted: gix::attrs::search::Outcome,
+/// Whether an entry announces a file whose content is not in the index: `git add --intent-to-add`.
+pub fn is_intended(entry: &gix::index::Entry) -> bool {
+    entry.flags.contains(Flags::INTENT_TO_ADD)
 }
 
-impl<'a> Work<'a> {
-    pub fn new(repo: &'a Repository) -> Result<Self> {
-        let root = repo.workdir().ok_or_else(|| Error::failed("there is no work tree"))?;
-        let source = gix::worktree::stack::state::attributes::Source::WorktreeThenIdMapping;
-        let attributes = repo.attributes_only(&*repo.index_or_empty()?, source)?;
-        let wanted = attributes.selected_attribute_matches(["filter"]);
-        Ok(Self { repo, root, filters: repo.filter_pipeline(None)?.0, attributes, wanted })
+/// Returns the object with an id. Says why it is missing if the repository is not complete by design.
+pub fn object(repo: &Repository, id: ObjectId) -> Result<gix::Object<'_>> {
+    if let Some(object) = repo.try_find_object(id)? {
+        return Ok(object);
     }
+    let why = if is_partial(repo) {
+        "this clone is partial: git downloads missing objects when it needs them, and this server does not"
+    } else if repo.is_shallow()? {
+        "this clone is shallow: it has only a part of the history"
+    } else {
+        "the repository is damaged; run git fsck"
+    };
+    Err(Error::failed(format!("the object {id} is not in this repository: {why}")))
+}
 
-    /// Returns the name of the filter that would have to convert a file, such as git-lfs. Filters are not run here.
-    pub fn filter(&mut self, path: &BStr) -> Result<Option<String>> {
-        let found = self.attributes.at_entry(path, None)?.matching_attributes(&mut self.wanted);
-        let named = self.wanted.iter_selected().next().map(|given| given.assignment.state);
-        Ok(match named {
-            Some(gix::attrs::StateRef::Value(name)) if found => Some(name.as_bstr().to_string()),
-            _ => None,
-        })
-    }
+fn is_partial(repo: &Repository) -> bool {
+    let config = repo.config_snapshot();
+    let promisor = |section: gix::config::file::SectionRef<'_>| section.value("promisor").is_some();
+    config.string("extensions.partialClone").is_some()
+        || config.plumbing().sections_by_name("remote").into_iter().flatten().any(promisor)
+}
 
-    /// Returns a file, if it exists. `entry` is its entry in the index: the content is not read if size and time are unchanged and the time
-    /// is older than the index.
-    pub fn file(
-        &mut self,
-        path: &BStr,
-        entry: Option<&gix::index::Entry>,
-        index: &gix::index::State,
-    ) -> Result<Option<File>> {
-        let name = path.to_str().map_err(|_| Error::failed(format!("the name {path} is not UTF-8")))?;
-        let place = self.root.join(name);
-        let Some(data) = self.look(name) else { return Ok(None) };
-        let mode = match entry.map(|entry| entry.mode.bits()) {
-            _ if data.is_symlink() => LINK,
-            // WASI does not tell whether a file is executable, so the mode in the index is used.
-            Some(mode) if mode & 0o170_000 == 0o100_000 => mode,
-            _ => FILE,
-        };
-        if let Some(entry) = entry
-            && entry.mode.bits() == mode
-            && unchanged(entry, &data, index)
-        {
-            return Ok(Some(File { mode, id: entry.id, content: None }));
-        }
-        if mode != LINK
-            && let Some(filter) = self.filter(path)?
-        {
-            // Only the filter could tell whether the file changed.
-            return entry.map(|entry| Some(File { mode, id: entry.id, content: None })).ok_or_else(|| {
-                Error::failed(format!(
-                    "{name} has to go through the filter {filter}, which is not run here; add it with git"
-                ))
-            });
-        }
-        let failed = |error: std::io::Error| Error::failed(format!("{name} cannot be read: {error}"));
-        let content = if mode == LINK {
-            fs::read_link(&place).map_err(failed)?.to_string_lossy().into_owned().into_bytes()
-        } else {
-            let file = fs::File::open(&place).map_err(failed)?;
-            let mut content = Vec::new();
-            let mut converted = self
-                .filters
-                .convert_to_git(file, Path::new(name), index)
-                .map_err(|error| Error::failed(format!("{name} cannot be converted: {error}")))?;
-            converted.read_to_end(&mut content).map_err(failed)?;
-            content
-        };
-        let id = gix::objs::compute_hash(self.repo.object_hash(), Kind::Blob, &content)?;
-        let known = entry.is_some_and(|entry| entry.id == id);
-        Ok(Some(File { mode, id, content: (!known).then(|| Rc::new(content)) }))
-    }
-
-    /// Returns the metadata of a file or link. Files behind a link in the place of a folder are not part of the work tree.
-    pub fn look(&self, name: &str) -> Option<fs::Metadata> {
-        let mut at = self.root.to_path_buf();
-        let mut above = Path::new(name).parent().into_iter().flat_map(Path::components);
-        if above.any(|part| {
-            at.push(part);
-            at.is_symlink()
-        }) {
-            return None;
-        }
-        fs::symlink_metadata(self.root.join(name)).ok().filter(|data| !data.is_dir())
+/// Returns the parents of a commit that are in this repository: none at the boundary of a shallow clone.
+pub fn parents(repo: &Repository, commit: &gix::Commit<'_>) -> Result<Vec<ObjectId>> {
+    match is_boundary(repo, commit.id)? {
+        true => Ok(Vec::new()),
+        false => Ok(commit.parent_ids().map(|id| id.detach()).collect()),
     }
 }
 
-fn unchanged(entry: &gix::index::Entry, data: &fs::Metadata, index: &gix::index::State) -> bool {
-    let Some(time) = data.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()) else { return false };
-    let known = entry.stat.mtime;
-    let same = u64::from(known.secs) == time.as_secs() && (known.nsecs == 0 || known.nsecs == time.subsec_nanos());
-    let racy = index.timestamp().unix_seconds() <= i64::from(known.secs);
-    same && !racy && u64::from(entry.stat.size) == data.len()
-}
-
-/// Returns the commit, tree, blob or tag that a text names.
-pub fn revision<'a>(repo: &'a Repository, text: &str) -> Result<gix::Id<'a>> {
-    if text.starts_with('-') {
-        return Err(Error::failed(format!("'{text}' cannot start with '-'")));
-    }
-    repo.rev_parse_single(text.as_bytes().as_bstr())
-        .map_err(|error| Error::failed(format!("'{text}' does not name an object: {}", crate::open::reasons(&error))))
+/// Whether a commit has parents that a shallow clone does not have.
+pub fn is_boundary(repo: &Repository, commit: ObjectId) -> Result<bool> {
+    Ok(repo.shallow_commits()?.is_some_and(|commits| commits.contains(&commit)))
 }
 
 /// Formats a path like git: in quotes with escapes if it has non-ASCII or control characters.
@@ -250,4 +196,29 @@ pub fn shown(path: &BStr) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+/// Returns a path as it is, or like git if it is not UTF-8.
+pub fn plain(path: &BStr) -> String {
+    path.to_str().map_or_else(|_| shown(path), str::to_owned)
+}
+
+/// Returns a path relative to a folder of the work tree. A folder has a slash at its end; the top is the empty path.
+pub fn relative(folder: &BStr, path: &BStr) -> BString {
+    let mut common = 0;
+    for (at, (one, other)) in folder.iter().zip(path.iter()).enumerate() {
+        if one != other {
+            break;
+        }
+        if *one == b'/' {
+            common = at + 1;
+        }
+    }
+    let (above, below) = (folder.get(common..).unwrap_or_default(), path.get(common..).unwrap_or_default());
+    let mut relative = BString::from("../".repeat(above.iter().filter(|byte| **byte == b'/').count()));
+    relative.extend_from_slice(below);
+    match relative.is_empty() {
+        true => "./".into(),
+        false => relative,
+    }
 }

@@ -1,108 +1,131 @@
 //! The output of `git status`.
 
-use std::{collections::BTreeMap, fs, sync::atomic::AtomicBool};
+use std::collections::BTreeMap;
 
 use gix::{
     Repository,
-    bstr::{BString, ByteSlice},
-    dir::{entry::Status, walk::EmissionMode},
+    bstr::{BStr, BString, ByteSlice},
+    dir::walk::EmissionMode,
 };
 use wharf_sdk::Result;
 
 use crate::{
     changes::{self, Change},
-    patch::short,
-    side::{self, shown},
+    module::Dirty,
+    open::Place,
+    side::{self, MODULE, shown},
+    state::{self, Changed, State},
+    untracked::untracked,
+    work::{Unknown, Work, compared, of_work},
 };
 
-/// Returns the status in git's long format.
-pub fn text(repo: &Repository) -> Result<String> {
-    let index = repo.index_or_empty()?;
-    let mut text = String::new();
+/// Returns the status in git's long format. Paths are relative to the folder that was named.
+pub fn text(place: &Place) -> Result<String> {
+    let (repo, folder) = (&place.repo, place.folder.as_bstr());
+    let index = side::index(repo)?;
+    let mut unknown = Unknown::default();
     let head = side::head(repo)?;
-    match repo.head_name()? {
-        Some(name) => {
+    let conflicts = conflicts(&index);
+    let work = of_work(&mut Work::new(repo, &place.open, 0)?, &index, &mut unknown)?;
+    let (kept, index_side) = (side::of_head(repo)?, side::of_index(&index));
+    let fine = |change: &Change| !conflicts.contains_key(change.path());
+    let staged: Vec<Change> = changes::between(repo, &kept, &index_side)?.into_iter().filter(fine).collect();
+    let [before, work] = compared([side::of_index_beside(&index, &work), work], &unknown);
+    let unstaged: Vec<Change> = changes::plain(&before, &work).into_iter().filter(fine).collect();
+    let untracked = untracked(repo, &index, EmissionMode::CollapseDirectory, &mut unknown)?;
+
+    let state = State::of(repo)?;
+    let mut text = String::new();
+    match (repo.head_name()?, state.onto()) {
+        (Some(name), _) => {
             text.push_str(&format!("On branch {}\n", name.shorten()));
             if head.is_some() {
                 text.push_str(&upstream(repo, &name)?);
             }
         }
-        None => text.push_str(&format!("{}\n", detached(repo)?)),
+        (None, Some(onto)) => text.push_str(&format!("{onto}\n")),
+        (None, None) => text.push_str(&format!("{}\n", state::detached(repo)?)),
     }
-    let conflicts = conflicts(&index);
-    let merging = repo.git_dir().join("MERGE_HEAD").exists();
-    if merging {
-        text.push_str(if conflicts.is_empty() {
-            "All conflicts fixed but you are still merging.\n  (use \"git commit\" to conclude merge)\n\n"
-        } else {
-            "You have unmerged paths.\n  (fix conflicts and run \"git commit\")\n  (use \"git merge --abort\" to abort the merge)\n\n"
-        });
-    }
+    let changed = Changed { unmerged: !conflicts.is_empty(), in_work: !unstaged.is_empty() || !conflicts.is_empty() };
+    text.push_str(&state.text(repo, &index, changed)?);
     if head.is_none() {
         text.push_str("\nNo commits yet\n\n");
     }
-    let (kept, index_side, work) = (side::of_head(repo)?, side::of_index(&index), side::of_work(repo, &index)?);
-    let fine = |change: &Change| !conflicts.contains_key(change.path());
-    let staged: Vec<Change> = changes::between(repo, &kept, &index_side)?.into_iter().filter(fine).collect();
-    let unstaged: Vec<Change> = plain(&index_side, &work).into_iter().filter(fine).collect();
+    let unstage = match head {
+        // During a merge or a cherry-pick, unstaging would lose a part of it.
+        _ if state.is_joining() => "",
+        Some(_) => "  (use \"git restore --staged <file>...\" to unstage)\n",
+        None => "  (use \"git rm --cached <file>...\" to unstage)\n",
+    };
     if !staged.is_empty() {
         text.push_str("Changes to be committed:\n");
-        text.push_str(match head {
-            // During a merge, unstaging would lose a part of the merge.
-            _ if merging => "",
-            Some(_) => "  (use \"git restore --staged <file>...\" to unstage)\n",
-            None => "  (use \"git rm --cached <file>...\" to unstage)\n",
-        });
-        list(&mut text, &joined(staged.clone()));
+        text.push_str(unstage);
+        list(&mut text, &joined(staged.clone()), folder, false);
     }
     if !conflicts.is_empty() {
-        text.push_str("Unmerged paths:\n  (use \"git add <file>...\" to mark resolution)\n");
+        text.push_str("Unmerged paths:\n");
+        text.push_str(unstage);
+        text.push_str(resolve(&conflicts));
         for (path, stages) in &conflicts {
-            text.push_str(&format!("\t{:<17}{}\n", conflict(*stages), shown(path.as_bstr())));
+            text.push_str(&format!("\t{:<17}{}\n", conflict(*stages), named(path, folder)));
         }
         text.push('\n');
     }
     if !unstaged.is_empty() {
         let gone = unstaged.iter().any(|change| change.new.is_none());
+        let dirty = |change: &Change| change.new.as_ref().is_some_and(|(_, file)| file.dirty != Dirty::default());
         text.push_str("Changes not staged for commit:\n");
         text.push_str(&format!(
             "  (use \"git add{} <file>...\" to update what will be committed)\n",
             if gone { "/rm" } else { "" }
         ));
         text.push_str("  (use \"git restore <file>...\" to discard changes in working directory)\n");
-        list(&mut text, &unstaged);
+        if unstaged.iter().any(dirty) {
+            text.push_str("  (commit or discard the untracked or modified content in submodules)\n");
+        }
+        list(&mut text, &unstaged, folder, true);
     }
-    let untracked = untracked(repo, &index, EmissionMode::CollapseDirectory)?;
     if !untracked.is_empty() {
         text.push_str("Untracked files:\n  (use \"git add <file>...\" to include in what will be committed)\n");
         for path in &untracked {
-            text.push_str(&format!("\t{}\n", shown(path.as_bstr())));
+            text.push_str(&format!("\t{}\n", named(path, folder)));
         }
         text.push('\n');
     }
-    if staged.is_empty() {
+    let missing = unknown.section("Not compared", folder);
+    if !missing.is_empty() {
+        text.push_str(&format!("{missing}\n"));
+    }
+    // A merge whose conflicts are resolved can be committed even if nothing differs.
+    if staged.is_empty() && !(state.merging && conflicts.is_empty()) {
         text.push_str(if !unstaged.is_empty() || !conflicts.is_empty() {
             "no changes added to commit (use \"git add\" and/or \"git commit -a\")\n"
         } else if !untracked.is_empty() {
             "nothing added to commit but untracked files present (use \"git add\" to track)\n"
         } else if head.is_none() {
             "nothing to commit (create/copy files and use \"git add\" to track)\n"
-        } else {
+        } else if missing.is_empty() {
             "nothing to commit, working tree clean\n"
+        } else {
+            "nothing to commit; what was compared is unchanged\n"
         });
     }
     Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
 }
 
-/// Returns the files that differ, without detection of renames.
-fn plain(old: &side::Side, new: &side::Side) -> Vec<Change> {
-    let differing = old.iter().filter(|(path, file)| new.get(*path) != Some(*file));
-    let change = |(path, file): (&BString, &side::File)| Change {
-        old: Some((path.clone(), file.clone())),
-        new: new.get(path).map(|file| (path.clone(), file.clone())),
-        similar: None,
-    };
-    differing.map(change).collect()
+fn named(path: &BString, folder: &BStr) -> String {
+    shown(side::relative(folder, path.as_bstr()).as_bstr())
+}
+
+/// Returns the hint that says how to mark conflicts as resolved.
+fn resolve(conflicts: &BTreeMap<BString, u8>) -> &'static str {
+    let has = |stages: &[u8]| conflicts.values().any(|found| stages.contains(found));
+    let (both_deleted, one_deleted, others) = (has(&[1]), has(&[3, 5]), has(&[2, 4, 6, 7]));
+    match (both_deleted, one_deleted, others) {
+        (false, false, _) => "  (use \"git add <file>...\" to mark resolution)\n",
+        (true, false, false) => "  (use \"git rm <file>...\" to mark resolution)\n",
+        _ => "  (use \"git add/rm <file>...\" as appropriate to mark resolution)\n",
+    }
 }
 
 /// Joins the two changes of a file whose type changed into one.
@@ -119,7 +142,8 @@ fn joined(changes: Vec<Change>) -> Vec<Change> {
     joined
 }
 
-fn list(text: &mut String, changes: &[Change]) {
+/// Lists changes. Those of the work tree say what changed in a submodule.
+fn list(text: &mut String, changes: &[Change], folder: &BStr, in_work: bool) {
     for change in changes {
         let kind = |file: &Option<(BString, side::File)>| file.as_ref().map(|(_, file)| file.mode & 0o170_000);
         let what = match (&change.old, &change.new, change.similar) {
@@ -129,14 +153,29 @@ fn list(text: &mut String, changes: &[Change]) {
             _ if kind(&change.old) != kind(&change.new) => "typechange:",
             _ => "modified:",
         };
-        let path = shown(change.path().as_bstr());
+        let path = named(change.path(), folder);
         let from = match (&change.old, change.similar) {
-            (Some((from, _)), Some(_)) => format!("{} -> ", shown(from.as_bstr())),
+            (Some((from, _)), Some(_)) => format!("{} -> ", named(from, folder)),
             _ => String::new(),
         };
-        text.push_str(&format!("\t{what:<12}{from}{path}\n"));
+        text.push_str(&format!("\t{what:<12}{from}{path}{}\n", if in_work { inside(change) } else { String::new() }));
     }
     text.push('\n');
+}
+
+/// Says what changed in a submodule.
+fn inside(change: &Change) -> String {
+    let (Some((_, old)), Some((_, new))) = (&change.old, &change.new) else { return String::new() };
+    if old.mode != MODULE || new.mode != MODULE {
+        return String::new();
+    }
+    let kinds = [
+        (old.id != new.id, "new commits"),
+        (new.dirty.content, "modified content"),
+        (new.dirty.untracked, "untracked content"),
+    ];
+    let kinds: Vec<&str> = kinds.into_iter().filter(|(has, _)| *has).map(|(_, words)| words).collect();
+    format!(" ({})", kinds.join(", "))
 }
 
 /// Returns the paths in conflict, with a bit for each existing version: 1 for the common one, 2 for ours, 4 for theirs.
@@ -160,26 +199,6 @@ fn conflict(stages: u8) -> &'static str {
     }
 }
 
-/// Returns the files that are neither in the index nor ignored, sorted. Folders end in a slash.
-pub fn untracked(repo: &Repository, index: &gix::index::State, mode: EmissionMode) -> Result<Vec<BString>> {
-    let options = repo.dirwalk_options()?.emit_untracked(mode).emit_ignored(None).emit_tracked(false);
-    let mut found = gix::dir::walk::delegate::Collect::default();
-    repo.dirwalk(index, None::<&str>, &AtomicBool::new(false), options, &mut found)?;
-    let entries = found.into_entries_by_path().into_iter().map(|(entry, _)| entry);
-    let mut paths: Vec<BString> = entries
-        .filter(|entry| entry.status == Status::Untracked)
-        .map(|entry| {
-            let mut path = entry.rela_path;
-            if entry.disk_kind.is_some_and(|kind| kind.is_dir()) {
-                path.push(b'/');
-            }
-            path
-        })
-        .collect();
-    paths.sort();
-    Ok(paths)
-}
-
 /// Compares the branch with its upstream branch.
 fn upstream(repo: &Repository, name: &gix::refs::FullName) -> Result<String> {
     let config = repo.config_snapshot();
@@ -196,11 +215,14 @@ fn upstream(repo: &Repository, name: &gix::refs::FullName) -> Result<String> {
         ));
     };
     let theirs = theirs.peel_to_id()?.detach();
-    let count = |from, without| -> Result<usize> {
-        Ok(repo.rev_walk([from]).with_hidden([without]).all()?.filter_map(Result::ok).count())
+    let counted = count(repo, own, theirs).and_then(|ahead| Ok((ahead, count(repo, theirs, own)?)));
+    let (ahead, behind) = match counted {
+        Ok(counted) => counted,
+        // The rest of the status is known.
+        Err(error) => return Ok(format!("Not compared with '{other}': {}\n\n", crate::open::words(error))),
     };
     let commits = |many: usize| format!("{many} commit{}", if many == 1 { "" } else { "s" });
-    Ok(match (count(own, theirs)?, count(theirs, own)?) {
+    Ok(match (ahead, behind) {
         (0, 0) => format!("Your branch is up to date with '{other}'.\n\n"),
         (ahead, 0) => format!(
             "Your branch is ahead of '{other}' by {}.\n  (use \"git push\" to publish your local commits)\n\n",
@@ -217,20 +239,12 @@ fn upstream(repo: &Repository, name: &gix::refs::FullName) -> Result<String> {
     })
 }
 
-/// Describes a detached HEAD, by the reflog of HEAD.
-pub fn detached(repo: &Repository) -> Result<String> {
-    let Some(head) = side::head(repo)? else { return Ok("Not currently on any branch.".to_owned()) };
-    let log = fs::read_to_string(repo.git_dir().join("logs/HEAD")).unwrap_or_default();
-    let last = log.lines().rev().find_map(|line| {
-        let (before, said) = line.split_once('\t')?;
-        let to = said.strip_prefix("checkout: moving from ")?.rsplit_once(" to ")?.1;
-        Some((before.split(' ').nth(1)?.to_owned(), to.to_owned()))
-    });
-    let Some((id, to)) = last else { return Ok(format!("HEAD detached at {}", short(repo, head))) };
-    let word = if gix::ObjectId::from_hex(id.as_bytes()).is_ok_and(|id| id == head) { "at" } else { "from" };
-    let name = match gix::ObjectId::from_hex(id.as_bytes()) {
-        Ok(id) if !repo.try_find_reference(to.as_str()).is_ok_and(|found| found.is_some()) => short(repo, id),
-        _ => to,
-    };
-    Ok(format!("HEAD detached {word} {name}"))
+/// Returns the number of commits that lead to one commit and not to another.
+fn count(repo: &Repository, from: gix::ObjectId, without: gix::ObjectId) -> Result<usize> {
+    let mut count = 0;
+    for commit in repo.rev_walk([from]).with_hidden([without]).all()? {
+        commit?;
+        count += 1;
+    }
+    Ok(count)
 }

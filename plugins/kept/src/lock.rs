@@ -7,7 +7,7 @@
 
 use std::{
     cell::Cell,
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     io::{self, ErrorKind, Read, Write},
     path::{Path, PathBuf},
     thread,
@@ -135,10 +135,10 @@ impl Lock {
         false
     }
 
-    /// Replaces the file by a new one, by an atomic rename.
+    /// Replaces the file by a new one, by an atomic rename. A file that is mounted at its path can only be written in place.
     pub fn replace(&self, text: &str) -> Result<()> {
         let new = with_suffix(&self.file, &format!(".{}", self.token));
-        let written = File::create_new(&new).and_then(|mut made| {
+        let mut written = File::create_new(&new).and_then(|mut made| {
             made.write_all(text.as_bytes())?;
             made.sync_data()?;
             match self.counts() {
@@ -148,10 +148,15 @@ impl Lock {
                 }
             }
         });
-        written.map_err(|error| {
+        if written.is_err() {
             fs::remove_file(&new).ok();
-            at(&self.file, &error)
-        })
+        }
+        if let Err(error) = &written
+            && matches!(error.kind(), ErrorKind::ResourceBusy | ErrorKind::CrossesDevices)
+        {
+            written = in_place(&self.file, text);
+        }
+        written.map_err(|error| at(&self.file, &error))
     }
 
     /// Leaves the lock file in place when this lock is dropped, so that the next call takes it over and repairs the file.
@@ -168,6 +173,14 @@ impl Drop for Lock {
             fs::remove_file(path).ok();
         }
     }
+}
+
+/// Writes over a file, and cuts it only afterwards.
+fn in_place(file: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(file)?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)?;
+    file.sync_data()
 }
 
 /// Takes over a stale lock, and removes the temporary file of its former holder. The lock file exists at every moment, so no other call can

@@ -34,10 +34,8 @@ impl Place {
         let may_be = if writable.is_empty() { open.iter().collect() } else { writable };
         match may_be.as_slice() {
             [only] => Ok(Path::new(&only.path).join(name)),
-            [] => Err(Error::failed(format!(
-                "{what} cannot be stored, because no directory is open; the operator can grant one, with `dirs` in \
-                 [plugins.{plugin}.grants]"
-            ))),
+            // wharf adds who can open one, and how.
+            [] => Err(Error::failed(format!("{what} cannot be stored, because no directory is open"))),
             _ => Err(Error::failed(format!(
                 "several directories are open ({}), and it is not clear which one stores {what}; the operator can name the file, with \
                  `config = {{ {setting} = \"/…/{default}\" }}` in [plugins.{plugin}]",

@@ -50,10 +50,9 @@ pub struct Graph {
     others: Vec<String>,
 }
 
-// The part of a graph in an answer. (A doc comment would become a part of the schema.)
-#[derive(Debug, JsonSchema, PartialEq, Serialize)]
+/// The part of a graph in an answer.
+#[derive(Debug, PartialEq, Serialize)]
 #[serde(crate = "serde")]
-#[schemars(crate = "schemars")]
 pub struct Part {
     pub entities: Vec<Entity>,
     pub relations: Vec<Relation>,
@@ -109,12 +108,14 @@ impl Graph {
         Ok(())
     }
 
-    /// Returns the lines of the file: entities, relations, and other lines.
+    /// Returns the text of the file: entities, relations, and other lines. It ends with a line ending, so that other programs can append
+    /// lines.
     pub fn write(&self) -> Result<String> {
         let entities = self.entities.iter().map(|kept| kept.line("entity"));
         let relations = self.relations.iter().map(|kept| kept.line("relation"));
         let others = self.others.iter().map(|line| Ok(line.clone()));
-        Ok(entities.chain(relations).chain(others).collect::<Result<Vec<_>>>()?.join("\n"))
+        let ended = |line: Result<String>| line.map(|line| line + "\n");
+        entities.chain(relations).chain(others).map(ended).collect()
     }
 
     /// Adds the entities whose names do not exist yet, and returns those.
@@ -195,7 +196,7 @@ mod tests {
 
     const LINES: &str = "{\"type\":\"entity\",\"name\":\"Ann\",\"entityType\":\"person\",\"observations\":[\"tall\"],\"since\":2020}\n\
                          {\"type\":\"relation\",\"from\":\"Ann\",\"to\":\"Bob\",\"relationType\":\"knows\"}\n\
-                         {\"type\":\"note\",\"text\":\"by another program\"}";
+                         {\"type\":\"note\",\"text\":\"by another program\"}\n";
 
     #[test]
     fn what_is_not_understood_stays() {
@@ -212,7 +213,7 @@ mod tests {
             ("{\"type\":\"entity\",\"name\":\"Ann\"}", "missing field `entityType`"),
             ("[]", "invalid type"),
         ] {
-            let error = Graph::read(&format!("{LINES}\n{damaged}\n")).unwrap_err();
+            let error = Graph::read(&format!("{LINES}{damaged}\n")).unwrap_err();
             assert!(error.starts_with("line 4 is damaged") && error.contains(said), "{error}");
         }
     }

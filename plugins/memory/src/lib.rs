@@ -6,17 +6,20 @@
 use std::path::PathBuf;
 
 use kept::Place;
-use serde_json::{Value, json};
+use serde_json::json;
 use wharf_sdk::{
-    Content, Failure, IntoTool, ReadOutcome, ResourceEntry, ResourceTemplate, Resources, ToolOutcome, bindings,
-    prelude::*, schemars, serde,
+    Failure, ReadOutcome, ResourceEntry, ResourceTemplate, Resources, bindings, prelude::*, schemars, serde,
 };
 
 mod graph;
 mod store;
 
-use graph::{Entity, Graph, Part, Relation};
+use graph::{Entity, Graph, Relation};
 use store::PATIENCE;
+
+wharf_sdk::instructions!(
+    "The memory is a graph that outlasts the session: look with search_nodes before you ask the user, and store what is worth remembering."
+);
 
 wants! {
     env = [{ name = "MEMORY_FILE_PATH", why = "the file to remember in, as the reference server takes it" }],
@@ -25,8 +28,7 @@ wants! {
 
 const PLACE: Place = Place { plugin: "memory", what: "the memory", setting: "file", name: "memory.jsonl" };
 const URI: &str = "memory://knowledge-graph";
-/// The maximum length of an answer in bytes. It is sent as text and as structured content, and both together must stay within the default
-/// limit of 4 MiB.
+/// The maximum length of an answer in bytes. It must stay within the default limit of 4 MiB.
 const MAX_BYTES: usize = (4 << 20) - (64 << 10);
 
 /// The plugin's table in the operator's config file.
@@ -80,65 +82,31 @@ arguments! {
     }
 }
 
-macro_rules! results {
-    ($($name:ident { $($field:ident: $ty:ty,)* })*) => {$(
-        #[derive(Serialize, JsonSchema)]
-        #[serde(crate = "serde", rename_all = "camelCase")]
-        #[schemars(crate = "schemars")]
-        struct $name { $($field: $ty,)* }
-    )*};
+/// What was added to an entity.
+#[derive(Serialize)]
+#[serde(crate = "serde", rename_all = "camelCase")]
+struct Observed {
+    entity_name: String,
+    added_observations: Vec<String>,
 }
 
-results! {
-    Entities { entities: Vec<Entity>, }
-    Relations { relations: Vec<Relation>, }
-    Results { results: Vec<Observed>, }
-    Observed { entity_name: String, added_observations: Vec<String>, }
-    Deletion { success: bool, message: &'static str, }
-}
-
-/// A text, and the same data as structured content.
-struct Told<T>(String, T);
-
-impl<T: Serialize + JsonSchema> IntoTool for Told<T> {
-    fn schema() -> Option<String> {
-        let mut schema: Value = serde_json::from_str(&wharf_sdk::output_schema::<T>()).ok()?;
-        nothing_else(&mut schema);
-        Some(schema.to_string())
+/// Returns an answer as the reference server gives it as text. It is not sent a second time as structured content: some clients would then
+/// show a model only that.
+fn told(answer: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(answer)?;
+    if text.len() > MAX_BYTES {
+        return Err(Error::failed(
+            "the result is too large for one answer; ask for less, with search_nodes or open_nodes",
+        ));
     }
-
-    fn into_tool(self) -> Result<ToolOutcome> {
-        let result = wharf_sdk::structured(vec![Content::Text(self.0)], &self.1)?;
-        let texts = result.content.iter().map(|block| if let Content::Text(text) = block { text.len() } else { 0 });
-        let bytes = texts.sum::<usize>() + result.structured.as_ref().map_or(0, String::len);
-        if bytes > MAX_BYTES {
-            return Err(Error::failed(
-                "the result is too large for one answer; ask for less, with search_nodes or open_nodes",
-            ));
-        }
-        Ok(ToolOutcome::Done(result))
-    }
-}
-
-/// Sets `additionalProperties: false` on the objects in a schema.
-fn nothing_else(schema: &mut Value) {
-    match schema {
-        Value::Object(members) => {
-            members.values_mut().for_each(nothing_else);
-            if members.contains_key("properties") {
-                members.insert("additionalProperties".to_owned(), json!(false));
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(nothing_else),
-        _ => {}
-    }
+    Ok(text)
 }
 
 fn file() -> Result<PathBuf> {
     let config: Config = serde_json::from_str(&host::config())
         .map_err(|error| Error::failed(format!("the config of the plugin memory is wrong: {error}")))?;
     let given = config.file.or_else(|| std::env::var("MEMORY_FILE_PATH").ok()).filter(|path| !path.is_empty());
-    PLACE.file(given.as_deref(), &host::directories())
+    kept::target(&PLACE.file(given.as_deref(), &host::directories())?)
 }
 
 fn read() -> Result<Graph> {
@@ -153,12 +121,12 @@ fn change<T>(change: impl FnOnce(&mut Graph) -> Result<T>) -> Result<T> {
     Ok(done)
 }
 
-fn deleted(message: &'static str, delete: impl FnOnce(&mut Graph)) -> Result<Told<Deletion>> {
+fn deleted(message: &'static str, delete: impl FnOnce(&mut Graph)) -> Result<&'static str> {
     change(|graph| {
         delete(graph);
         Ok(())
     })?;
-    Ok(Told(message.to_owned(), Deletion { success: true, message }))
+    Ok(message)
 }
 
 struct Memory;
@@ -167,21 +135,21 @@ struct Memory;
 impl Memory {
     /// Create multiple new entities in the knowledge graph
     #[tool(title = "Create Entities", read_only = false, destructive = false, idempotent = false, open_world = false)]
-    fn create_entities(args: CreateEntities) -> Result<Told<Entities>> {
+    fn create_entities(args: CreateEntities) -> Result<String> {
         let entities = change(|graph| Ok(graph.create_entities(args.entities)))?;
-        Ok(Told(serde_json::to_string_pretty(&entities)?, Entities { entities }))
+        told(&entities)
     }
 
     /// Create multiple new relations between entities in the knowledge graph. Relations should be in active voice
     #[tool(title = "Create Relations", read_only = false, destructive = false, idempotent = false, open_world = false)]
-    fn create_relations(args: CreateRelations) -> Result<Told<Relations>> {
+    fn create_relations(args: CreateRelations) -> Result<String> {
         let relations = change(|graph| Ok(graph.create_relations(args.relations)))?;
-        Ok(Told(serde_json::to_string_pretty(&relations)?, Relations { relations }))
+        told(&relations)
     }
 
     /// Add new observations to existing entities in the knowledge graph
     #[tool(title = "Add Observations", read_only = false, destructive = false, idempotent = false, open_world = false)]
-    fn add_observations(args: AddObservations) -> Result<Told<Results>> {
+    fn add_observations(args: AddObservations) -> Result<String> {
         let results = change(|graph| {
             let add = |Added { entity_name, contents }| {
                 let added_observations = graph.add_observations(&entity_name, contents)?;
@@ -189,18 +157,18 @@ impl Memory {
             };
             args.observations.into_iter().map(add).collect::<Result<Vec<_>>>()
         })?;
-        Ok(Told(serde_json::to_string_pretty(&results)?, Results { results }))
+        told(&results)
     }
 
     /// Delete multiple entities and their associated relations from the knowledge graph
     #[tool(title = "Delete Entities", read_only = false, destructive, idempotent, open_world = false)]
-    fn delete_entities(args: DeleteEntities) -> Result<Told<Deletion>> {
+    fn delete_entities(args: DeleteEntities) -> Result<&'static str> {
         deleted("Entities deleted successfully", |graph| graph.delete_entities(&args.entity_names))
     }
 
     /// Delete specific observations from entities in the knowledge graph
     #[tool(title = "Delete Observations", read_only = false, destructive, idempotent, open_world = false)]
-    fn delete_observations(args: DeleteObservations) -> Result<Told<Deletion>> {
+    fn delete_observations(args: DeleteObservations) -> Result<&'static str> {
         deleted("Observations deleted successfully", |graph| {
             for Deleted { entity_name, observations } in args.deletions {
                 graph.delete_observations(&entity_name, &observations);
@@ -210,31 +178,27 @@ impl Memory {
 
     /// Delete multiple relations from the knowledge graph
     #[tool(title = "Delete Relations", read_only = false, destructive, idempotent, open_world = false)]
-    fn delete_relations(args: DeleteRelations) -> Result<Told<Deletion>> {
+    fn delete_relations(args: DeleteRelations) -> Result<&'static str> {
         deleted("Relations deleted successfully", |graph| graph.delete_relations(&args.relations))
     }
 
     /// Read the entire knowledge graph
     #[tool(title = "Read Graph", read_only, destructive = false, idempotent, open_world = false)]
-    fn read_graph() -> Result<Told<Part>> {
-        told(read()?.whole())
+    fn read_graph() -> Result<String> {
+        told(&read()?.whole())
     }
 
     /// Search for nodes in the knowledge graph based on a query
     #[tool(title = "Search Nodes", read_only, destructive = false, idempotent, open_world = false)]
-    fn search_nodes(args: Search) -> Result<Told<Part>> {
-        told(read()?.search(&args.query))
+    fn search_nodes(args: Search) -> Result<String> {
+        told(&read()?.search(&args.query))
     }
 
     /// Open specific nodes in the knowledge graph by their names
     #[tool(title = "Open Nodes", read_only, destructive = false, idempotent, open_world = false)]
-    fn open_nodes(args: Open) -> Result<Told<Part>> {
-        told(read()?.open(&args.names))
+    fn open_nodes(args: Open) -> Result<String> {
+        told(&read()?.open(&args.names))
     }
-}
-
-fn told(part: Part) -> Result<Told<Part>> {
-    Ok(Told(serde_json::to_string_pretty(&part)?, part))
 }
 
 /// Implemented by hand, because the macro cannot set the resource's title.

@@ -103,6 +103,26 @@ mod tests {
     }
 
     #[test]
+    fn a_file_behind_a_link_is_changed_and_others_can_append_to_it() {
+        let folder = TempDir::new().unwrap();
+        let (file, link) = (folder.path().join("real"), folder.path().join("link"));
+        std::os::unix::fs::symlink("real", folder.path().join("between")).unwrap();
+        std::os::unix::fs::symlink("between", &link).unwrap();
+        let target = kept::target(&link).unwrap();
+        assert_eq!(target, file);
+        add(&target, "a".into()).unwrap();
+        let line = "{\"type\":\"entity\",\"name\":\"b\",\"entityType\":\"t\",\"observations\":[]}";
+        fs::write(&file, fs::read_to_string(&file).unwrap() + line).unwrap();
+        add(&kept::target(&link).unwrap(), "c".into()).unwrap();
+        assert_eq!(read(&link).unwrap().whole().entities.len(), 3);
+        assert!(link.is_symlink());
+        let round = folder.path().join("round");
+        std::os::unix::fs::symlink("round", &round).unwrap();
+        let Err(Error::Failed(why)) = kept::target(&round) else { panic!("it leads nowhere") };
+        assert!(why.contains("lead round in a circle"), "{why}");
+    }
+
+    #[test]
     fn a_damaged_file_stays_as_it_is() {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("memory.jsonl");

@@ -2,16 +2,22 @@
 //! settings written for it keep working.
 //!
 //! The plugin counts the thoughts and remembers the names of their branches; it never returns the thoughts themselves. This state is in the
-//! instance's memory, so it outlives a call only if the operator sets `instances = "reused"`.
+//! instance's memory, so it outlives a call only with `instances = "reused"`, which is the default of the built-in plugin.
+//!
+//! Answers are JSON as text, like those of the reference server. There is no structured content, since it would say the same again.
 
 use std::{cell::RefCell, env};
 
 use wharf_sdk::{
-    Call, Content, Level, ToolResult,
+    Call, Level,
     prelude::*,
     serde,
     serde::de::{self, Deserializer},
 };
+
+wharf_sdk::instructions!(
+    "`sequentialthinking` counts the thoughts of a session and the names of their branches; it stores no texts."
+);
 
 wants! {
     env = [{ name = "DISABLE_THOUGHT_LOGGING", why = "true keeps thoughts out of the log, as with the reference server" }],
@@ -115,19 +121,6 @@ fn number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     perhaps_number(from)?.ok_or_else(|| de::Error::custom("write a number in place of null"))
 }
 
-const OUTPUT: &str = r#"{
-  "type": "object",
-  "properties": {
-    "thoughtNumber": { "type": "number" },
-    "totalThoughts": { "type": "number" },
-    "nextThoughtNeeded": { "type": "boolean" },
-    "branches": { "type": "array", "items": { "type": "string" } },
-    "thoughtHistoryLength": { "type": "number" }
-  },
-  "required": ["thoughtNumber", "totalThoughts", "nextThoughtNeeded", "branches", "thoughtHistoryLength"],
-  "additionalProperties": false
-}"#;
-
 #[derive(Serialize)]
 #[serde(crate = "serde", rename_all = "camelCase")]
 struct Progress {
@@ -199,34 +192,19 @@ impl SequentialThinking {
              - Verify your hypothesis by the thoughts that led to it, and set nextThoughtNeeded to false only when you have an answer \
              that satisfies you."]
     #[tool(title = "Sequential Thinking", read_only, destructive = false, idempotent, open_world = false, schema = SCHEMA)]
-    fn sequentialthinking(call: &Call, thought: Thought) -> Result<Answer> {
+    fn sequentialthinking(call: &Call, thought: Thought) -> Result<String> {
         let progress = HISTORY.with_borrow_mut(|history| history.add(&thought))?;
         if progress.thought_history_length == 1 && progress.thought_number > 1 {
             call.log(
                 Level::Warning,
                 "this is not the first thought, but none before it is known, so thoughtHistoryLength and branches begin with it; \
-                 `instances = \"reused\"` in [plugins.sequentialthinking] keeps them between calls, up to a minute apart",
+                 instances that are reused keep them between calls, up to ten minutes apart (`instances = \"reused\"`)",
             );
         }
         if !env::var("DISABLE_THOUGHT_LOGGING").is_ok_and(|set| set.eq_ignore_ascii_case("true")) {
             call.log(Level::Debug, &line(&thought, progress.total_thoughts));
         }
-        Ok(Answer(progress))
-    }
-}
-
-/// The answer as pretty-printed JSON, like the reference server's, and the same as structured content.
-struct Answer(Progress);
-
-impl wharf_sdk::IntoTool for Answer {
-    fn schema() -> Option<String> {
-        Some(OUTPUT.to_owned())
-    }
-
-    fn into_tool(self) -> Result<wharf_sdk::ToolOutcome> {
-        let result: ToolResult =
-            wharf_sdk::structured(vec![Content::Text(serde_json::to_string_pretty(&self.0)?)], &self.0)?;
-        Ok(wharf_sdk::ToolOutcome::Done(result))
+        Ok(serde_json::to_string_pretty(&progress)?)
     }
 }
 

@@ -123,7 +123,7 @@ def _told(host: str, problem: object) -> str:
     if isinstance(problem, StreamError_LastOperationFailed):
         problem = http.http_error_code(problem.value) or http.ErrorCode_ConnectionTerminated()
     if isinstance(problem, http.ErrorCode_HttpRequestDenied):
-        return f"The operator of this server does not allow this request to {host}. Only the operator can change that."
+        return f"The operator of this server does not allow this request to {host}."
     if isinstance(problem, http.ErrorCode_DestinationIpProhibited):
         return (
             "The operator of this server does not allow requests to addresses of a private network, "

@@ -62,6 +62,7 @@
 //! that exports it. A plugin whose list varies implements the trait by hand and adds that line:
 //! `wharf_sdk::bindings::tools::export_tools!(Hello with_types_in wharf_sdk::bindings::tools);`
 
+mod arguments;
 #[doc(hidden)]
 pub mod bindings;
 mod call;

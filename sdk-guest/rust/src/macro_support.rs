@@ -32,7 +32,7 @@ pub fn tool(name: &str, description: &str, input_schema: String, details: ToolDe
 }
 
 pub fn arguments<T: DeserializeOwned>(json: &str) -> Result<T, Error> {
-    serde_json::from_str(json).map_err(|error| Error::Failed(format!("the arguments do not fit: {error}")))
+    crate::arguments::parse(json).map_err(|error| Error::Failed(format!("the arguments do not fit: {error}")))
 }
 
 pub fn call_tool<T: IntoTool>(

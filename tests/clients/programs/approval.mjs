@@ -78,7 +78,7 @@ export async function approval(connect, { server, transport, canAsk = true, canH
     expectEqual(written(name), undefined, name);
   });
   const { message } = person.questions[0];
-  for (const part of [`may the tool \`${WRITE}\` run?`, server.root, '"no"']) expectIn(part, message, 'the question');
+  for (const part of [`run \`${WRITE}\` on `, server.root, '"no"']) expectIn(part, message, 'the question');
   await asked(1, accept('once'), () => write(client, name, 'once'));
   // Without a session, an anonymous client is nobody that can be known again.
   const unknown = revision === MODERN && transport === 'http';

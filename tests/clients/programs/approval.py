@@ -103,7 +103,7 @@ class Approval:
         await self.asked(1, decline, self.is_declined(client, WRITE, {"path": str(self.path(name)), "content": "no"}))
         expect(not self.path(name).exists(), f"{name} is there")
         message, _ = self.person.questions[0]
-        for part in (f"may the tool `{WRITE}` run?", self.job.root, '"no"'):
+        for part in (f"run `{WRITE}` on ", self.job.root, '"no"'):
             expect_in(part, message, "the question")
         await self.asked(1, accept("once"), self.write(client, name, "once"))
         # Without a session, an anonymous client is nobody that can be known again.

@@ -1,7 +1,7 @@
 //! The catalog for clients that are better off with few tools, with the tools of two dozen servers of others: what a list of all
 //! costs a model and what three tools do, whether the right tool is found, and that a tool added a second ago is found and called.
 //!
-//! `cargo xtask search` installs the servers. Exits with 1 if fewer than nine of ten tools are among the first three found.
+//! `cargo xtask search` installs the servers. Exits with 1 if too few tools are among the first three found.
 
 #![expect(
     clippy::disallowed_methods,
@@ -35,8 +35,8 @@ const AT_ONCE: usize = 4;
 const FIRST: usize = 3;
 /// How many are asked for.
 const WITHIN: usize = 5;
-/// Of a hundred queries.
-const FOUND_AT_LEAST: usize = 90;
+/// Of a hundred queries: those of persons, and those of models.
+const FOUND_AT_LEAST: [usize; 2] = [85, 90];
 
 /// A server: what it is called here, where it comes from, and what it wants before it starts, which is never a secret of anybody's.
 struct Source {
@@ -176,11 +176,10 @@ async fn main() -> Result<()> {
     added_over_a_pipe(&config).await.context("a tool that was added, over a pipe")?;
     added_over_http(&config).await.context("a tool that was added, over HTTP")?;
     say("a tool that was added is found and called in the same session, over a pipe and at /mcp/search");
-    let among = ranked.last().context("nothing was ranked")?.among;
-    ensure!(
-        among * 100 >= queries.len() * FOUND_AT_LEAST,
-        "models find fewer than {FOUND_AT_LEAST} % among the first {FIRST}"
-    );
+    for (ranking, least) in ranked.iter().zip(FOUND_AT_LEAST) {
+        let among = ranking.among;
+        ensure!(among * 100 >= queries.len() * least, "{among} are among the first {FIRST}: fewer than {least} %");
+    }
     Ok(())
 }
 

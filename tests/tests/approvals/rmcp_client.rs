@@ -151,7 +151,7 @@ async fn the_rust_client_asks_its_person() {
             assert_eq!(choices(question), ["once", "session"], "{way}");
         }
         let message = questions[0]["message"].as_str().unwrap();
-        assert!(message.starts_with("wharf asks: may the tool `write_file` run?"), "{message}");
+        assert!(message.starts_with("wharf asks: run `write_file` on `"), "{message}");
         assert!(message.contains(&folder.join("project").display().to_string()), "{message}");
         within("the end", client.cancel()).await.unwrap();
         if let Some(server) = server {

@@ -19,7 +19,7 @@ async fn a_legacy_client_asks_its_person() {
         assert_eq!(written(&folder, "a.txt"), None);
         let message = questions.last()["message"].as_str().unwrap().to_owned();
         for part in
-            ["may the tool `write_file` run?", "plugin: files, SHA-256 ", &project, "(read and write)", "\"one\""]
+            ["wharf asks: run `write_file` on `", "plugin: files, SHA-256 ", &project, "(read and write)", "\"one\""]
         {
             assert!(message.contains(part), "{part}: {message}");
         }
@@ -63,7 +63,7 @@ async fn a_modern_client_asks_its_person_and_comes_again() {
         let params = json!({ "name": "write_file", "arguments": arguments });
         let first = pipe.modern("tools/call", params, can_ask()).await.unwrap();
         let (question, state) = asked(&first);
-        assert!(question["message"].as_str().unwrap().contains("may the tool `write_file` run?"), "{question}");
+        assert!(question["message"].as_str().unwrap().contains("run `write_file` on `"), "{question}");
         let params = answering("write_file", &arguments, &state, &answer);
         let result = pipe.modern("tools/call", params, can_ask()).await.unwrap();
         assert_eq!(is_error(&result), written_after.is_none(), "{result}");
@@ -144,8 +144,8 @@ async fn resources_and_prompts_are_asked_about() {
     pipe.legacy("2025-11-25", can_ask()).await;
     let questions = Questions::answered(&mut pipe, json!({ "action": "decline" }));
     for (method, params, says) in [
-        ("resources/read", json!({ "uri": "show:///secret" }), "may the resource `show:///secret` be read?"),
-        ("prompts/get", json!({ "name": "essay" }), "may the prompt `essay` be made?"),
+        ("resources/read", json!({ "uri": "show:///secret" }), "wharf asks: read the resource `show:///secret`?\n"),
+        ("prompts/get", json!({ "name": "essay" }), "wharf asks: make the prompt `essay`?\n"),
     ] {
         let error = pipe.request(method, params).await.unwrap_err();
         assert_eq!(error["message"], "The client answered no; nothing was run.");
@@ -159,12 +159,13 @@ async fn resources_and_prompts_are_asked_about() {
 async fn no_argument_can_pass_for_the_question() {
     let (folder, mut pipe) = asking("confirm = \"all\"", "2025-11-25").await;
     let questions = Questions::answered(&mut pipe, json!({ "action": "decline" }));
-    let fence = "```\nwharf asks: may the tool `read_file` run?\n```";
+    let fence = "```\nwharf asks: run `read_file`?\n```";
     for content in ["\u{202e}\u{2066}live\u{200b}", fence, "\u{1b}[2J\u{9b}1A\r", &"x".repeat(1 << 20)] {
         pipe.call("write_file", write(&folder, "a.txt", content)).await;
         let message = questions.last()["message"].as_str().unwrap().to_owned();
         assert!(message.len() < 20_000, "{} bytes", message.len());
-        assert!(message.starts_with("wharf asks: may the tool `write_file` run?\n```\n"), "{message}");
+        let first = format!("wharf asks: run `write_file` on `{}`?\n\n```\n", folder.join("project/a.txt").display());
+        assert!(message.starts_with(&first), "{message}");
         assert!(message.ends_with("\n```") && message.matches("```").count() == 2, "{message}");
         let deceptive = |one: char| {
             one != '\n' && (one.is_control() || matches!(one, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{2069}'))
@@ -231,7 +232,7 @@ async fn what_the_program_started_ends_with_it() {
                 Some(pipe)
             }
             "the client goes" => {
-                pipe.close().await;
+                pipe.leave().await;
                 None
             }
             "wharf is ended" => {

@@ -266,22 +266,22 @@ async fn time_settings_and_variables_are_given() {
         [[case]]
         name = "utc"
         tool = "get_current_time"
-        structured = { datetime = "2026-01-01T00:00:00+00:00", day_of_week = "Thursday" }
+        text_matches = '"datetime": "2026-01-01T00:00:00\+00:00"(.|\n)*"day_of_week": "Thursday"'
         given = { now = 2026-01-01T00:00:00Z }
         [[case]]
         name = "settings"
         tool = "get_current_time"
-        structured = { timezone = "Asia/Tokyo", datetime = "2026-01-01T09:00:00+09:00" }
+        text_matches = '"timezone": "Asia/Tokyo"(.|\n)*"datetime": "2026-01-01T09:00:00\+09:00"'
         given = { now = "2026-01-01T00:00:00Z", config = { timezone = "Asia/Tokyo" } }
         [[case]]
         name = "variables"
         tool = "get_current_time"
-        structured = { timezone = "Europe/Paris" }
-        given = { now = 2026-01-01T00:00:00Z, env = { TZ = "Europe/Paris" } }
+        text_matches = '"timezone": "Europe/Paris"'
+        given = { now = 2026-01-01T00:00:00Z, config = { timezone = { env = "TZ" } }, env = { TZ = "Europe/Paris" } }
         [[case]]
         name = "variables in settings"
         tool = "get_current_time"
-        structured = { timezone = "Europe/Paris" }
+        text_matches = '"timezone": "Europe/Paris"'
         given = { now = 2026-01-01T00:00:00Z, config = { timezone = { env = "ZONE" } }, env = { ZONE = "Europe/Paris" } }
     "#;
     let folder = project("time", "grants = { env = ['TZ'] }", cases);

@@ -52,6 +52,62 @@ async fn the_root_of_the_command_line_is_open_whatever_the_client_declares() {
     assert_eq!(text(&modern), format!("ro {a}"));
 }
 
+/// The plugin `files` is run without any folder, in each of the ways in which that happens.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_says_why_no_folder_is_open_and_what_opens_one() {
+    let folder = Folder::new();
+    folder.write("home/.secret/x", "");
+    folder.write("outside/x", "");
+    let files = plugin("files").display().to_string();
+    let granted = ["run", "--allow", "roots=read", "--prefix", "", &files];
+    let (home, outside) = (folder.home(), folder.join("outside"));
+    let root = |path: &Path| Some(json!({ "roots": [uri(path)] }));
+    for (arguments, roots, expected) in [
+        (&granted[..], None, vec!["does not tell servers which folders are open", "`--root DIR`"]),
+        (&granted, Some(json!({ "roots": [] })), vec!["the client has no folder open", "`--root DIR`"]),
+        (&granted, root(&home), vec!["it is the whole home directory", "`--within`"]),
+        (&granted, root(&home.join(".secret")), vec!["dot-directories of the home directory", "`--within`"]),
+        (&granted, root(&outside), vec!["outside\" was not opened", "outside the home directory", "`--within DIR`"]),
+        // The same as for a folder that exists, so that a client cannot find out what exists.
+        (&granted, root(&folder.join("missing")), vec!["it does not exist, or lies outside the home directory"]),
+        (&["run", "--prefix", "", &files], root(&outside), vec!["was not granted", "`--allow roots=read`"]),
+    ] {
+        let mut pipe = Pipe::start(&folder, arguments);
+        let capabilities = if roots.is_some() { json!({ "roots": {} }) } else { json!({}) };
+        let answer = roots.clone();
+        pipe.answer_with(move |method, _| if method == "roots/list" { answer.clone() } else { None });
+        pipe.legacy("2025-11-25", capabilities).await;
+        let failed = pipe.call("read_text_file", json!({ "path": "x" })).await;
+        let said = failed["content"].to_string().replace("\\\"", "\"");
+        assert!(is_error(&failed), "{arguments:?} {roots:?}: {failed}");
+        for part in expected {
+            assert!(said.contains(part), "{arguments:?} {roots:?}: no `{part}` in {said}");
+        }
+        assert!(!said.contains("operator of this server can allow this"), "{said}");
+        pipe.close().await;
+    }
+    // What the answer names opens the folder.
+    let within = folder.join("").display().to_string();
+    let mut pipe = Pipe::start(&folder, &[&granted[..], &["--within", &within]].concat());
+    pipe.answer_with(move |method, _| if method == "roots/list" { root(&outside) } else { None });
+    pipe.legacy("2025-11-25", json!({ "roots": {} })).await;
+    let read = pipe.call("read_text_file", json!({ "path": "x" })).await;
+    assert!(!is_error(&read), "{read}");
+    pipe.close().await;
+}
+
+/// A component that never uses folders is not said to lack any.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_that_is_no_matter_of_permissions_has_no_hint() {
+    let folder = Folder::new();
+    let mut pipe = Pipe::start(&folder, &["run", &plugin("hostile").display().to_string()]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    let failed = pipe.call("hostile_panic", json!({})).await;
+    let said = failed["content"].to_string();
+    assert!(is_error(&failed) && !said.contains("operator") && !said.contains("directory"), "{failed}");
+    pipe.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn over_http_as_well() {
     let folder = Folder::new();

@@ -234,6 +234,39 @@ async fn the_end_of_stdin_ends_wharf_and_what_was_asked_is_answered() {
     }
 }
 
+/// Calls that take longer than a shutdown's grace of a second, as in `echo … | wharf run`.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_take_long_are_answered_after_the_end_of_stdin() {
+    let folder = Folder::new();
+    folder.plugin("hostile");
+    folder.config("[plugins.hostile]\npath = '../../plugins/hostile.wasm'\n");
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    let slow = pipe.begin("tools/call", json!({ "name": "hostile_sleep", "arguments": { "ms": 1500 } })).await;
+    let ended = pipe.close().await;
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.log);
+    let answer = ended.rest.iter().find(|message| message["id"] == slow).expect("no answer");
+    assert_eq!(text(&answer["result"]), "slept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_stdout_ends_wharf_at_once() {
+    use tokio::io::AsyncWriteExt;
+    let folder = Folder::new();
+    folder.plugin("hostile");
+    folder.config("[plugins.hostile]\npath = '../../plugins/hostile.wasm'\n");
+    let mut child = folder.command(&["run"], &[]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let params = modern_params(json!({ "name": "hostile_sleep", "arguments": { "ms": 20_000 } }), json!({}));
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    stdin.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+    // stdin stays open, as it does when another process holds its end too.
+    drop(child.stdout.take());
+    let ended = tokio::time::timeout(prompt(), child.wait()).await;
+    assert!(ended.is_ok(), "wharf goes on although nobody can read its answers");
+    drop(stdin);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn signals_end_wharf_with_success() {
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {

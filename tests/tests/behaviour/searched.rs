@@ -161,14 +161,14 @@ async fn what_cannot_be_meant_is_answered_in_words_for_a_model() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_for_a_page_alone_is_not_for_models() {
     let folder = Folder::new();
-    let given = |id: &str, visibility: &str| {
-        let more = json!({ "_meta": { "ui": { "visibility": [visibility] } } }).to_string();
+    let given = |id: &str, visibility: &[&str]| {
+        let more = json!({ "_meta": { "ui": { "visibility": visibility } } }).to_string();
         format!(
             "[plugins.{id}]\npath = {:?}\nconfig = {{ mode = \"given\", alone = true, more = {more:?} }}\n",
             e2e::plugin("badlist")
         )
     };
-    folder.config(&format!("{}{}", given("page", "app"), given("both", "model")));
+    folder.config(&[given("page", &["app"]), given("nobody", &[]), given("both", &["app", "model"])].concat());
     let mut pipe = Pipe::start(&folder, &["run", "--profile", "search"]);
     pipe.legacy("2025-11-25", json!({})).await;
     assert_eq!(found(&pipe.call("find_tools", json!({ "query": "does what it is told" })).await), ["both_t"]);
@@ -176,10 +176,17 @@ async fn a_tool_for_a_page_alone_is_not_for_models() {
     assert_eq!(none["structuredContent"]["hint"], "none of the 1 tools fits; try other words");
     let call = |name: &str| json!({ "name": name, "arguments": { "text": "hi" } });
     assert_eq!(text(&pipe.call("call_tool", call("both_t")).await), "hi");
-    let refused = pipe.call("call_tool", call("page_t")).await;
-    let unknown = pipe.call("call_tool", call("none_t")).await;
-    assert!(is_error(&refused), "{refused}");
-    assert_eq!(text(&refused).replace("page_t", "none_t"), text(&unknown), "it tells nothing of what is there");
+    for arguments in [json!({ "text": "hi" }), json!({ "text": 7 }), json!({})] {
+        let unknown = pipe.call("call_tool", json!({ "name": "none_t", "arguments": arguments })).await;
+        assert_eq!(text(&unknown), "unknown tool: none_t. Look for it with find_tools.");
+        for name in ["page_t", "nobody_t"] {
+            let mut refused = pipe.call("call_tool", json!({ "name": name, "arguments": arguments })).await;
+            assert!(is_error(&refused), "{refused}");
+            let said = text(&refused).replace(name, "none_t");
+            refused["content"][0]["text"] = said.into();
+            assert_eq!(refused, unknown, "it tells nothing of what is there");
+        }
+    }
     // The page's client calls it by its name, as without the search.
     assert_eq!(text(&pipe.call("page_t", json!({ "text": "hi" })).await), "hi");
     pipe.close().await;
@@ -188,5 +195,41 @@ async fn a_tool_for_a_page_alone_is_not_for_models() {
     let listed = pipe.request("tools/list", json!({})).await.unwrap();
     let page = listed["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "page_t").unwrap();
     assert_eq!(page["_meta"]["ui"]["visibility"], json!(["app"]));
+    pipe.close().await;
+}
+
+/// All good matches are found, even if they are tools of one plugin, and a deprecated one is the last.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_best_matches_are_found_whatever_plugin_they_come_from() {
+    let folder = Folder::new();
+    let tools = |kind: &str| {
+        let one = |number: usize| {
+            json!({
+                "name": format!("peel_{kind}_{number}"),
+                "description": format!("Peels a {kind} of kind {number}"),
+                "inputSchema": { "type": "object", "properties": {} },
+            })
+        };
+        (1..=5).map(one).collect::<Vec<_>>()
+    };
+    let old = json!({
+        "name": "peel", "description": "Peels an apple. DEPRECATED: Use peel_apple_1 instead.",
+        "inputSchema": { "type": "object", "properties": {} },
+    });
+    let given = |id: &str, tools: Vec<Value>| {
+        let tools = json!(tools).to_string();
+        format!(
+            "[plugins.{id}]\npath = {:?}\nconfig = {{ mode = \"listed\", tools = {tools:?} }}\n",
+            e2e::plugin("badlist")
+        )
+    };
+    let apples = [vec![old], tools("apple")].concat();
+    folder.config(&format!("{}{}", given("one", apples), given("two", tools("pear"))));
+    let mut pipe = Pipe::start(&folder, &["run", "--profile", "search"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    let first = found(&pipe.call("find_tools", json!({ "query": "I want to peel an apple" })).await);
+    assert!(first.len() == 5 && first.iter().all(|name| name.starts_with("one_peel_apple_")), "{first:?}");
+    let all = found(&pipe.call("find_tools", json!({ "query": "I want to peel an apple", "limit": 20 })).await);
+    assert_eq!((all.len(), all.last().map(String::as_str)), (11, Some("one_peel")), "{all:?}");
     pipe.close().await;
 }

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod pages;
 mod parts;
 mod rules;
 mod secrets;

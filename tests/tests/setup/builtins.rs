@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use e2e::{
-    Folder, Pipe,
+    Folder, Pipe, Terminal,
     folder::{stderr, stdout},
     json, text,
 };
@@ -97,12 +97,79 @@ async fn a_config_names_one_as_well_and_grants_it_what_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_single_call_has_the_folders_of_its_command_line() {
+    let folder = Folder::new();
+    folder.write("docs/a.txt", "hello");
+    folder.write("home/b.txt", "secret");
+    let path = |name: &str| format!("path={}", folder.join(name).display());
+    let call = ["call", "--builtin", "files"];
+    for (more, expected, code) in [
+        (vec!["docs".to_owned(), "read_text_file".into(), path("docs/a.txt")], "hello", 0),
+        (vec!["docs".into(), "read_text_file".into(), path("home/b.txt")], "", 1),
+        (vec!["docs".into(), "write_file".into(), path("docs/c.txt"), "content=x".into()], "", 0),
+        (vec!["--read-only".into(), "docs".into(), "write_file".into(), path("docs/d.txt"), "content=x".into()], "", 1),
+        (vec!["./dosc".into(), "list_allowed_directories".into()], "", 2),
+    ] {
+        let words: Vec<&str> = call.into_iter().chain(more.iter().map(String::as_str)).collect();
+        let output = folder.run(&words, &[]).await;
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {}{}", stdout(&output), stderr(&output));
+        assert!(stdout(&output).contains(expected), "{words:?}: {}", stdout(&output));
+    }
+    assert!(folder.join("docs/c.txt").exists() && !folder.join("docs/d.txt").exists());
+}
+
+/// A reader that has gone, such as `head`, is not told as an error of the command line.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_output_is_not_read_ends_without_a_word() {
+    let folder = Folder::new();
+    for arguments in [["schema"].as_slice(), &["completions", "zsh"], &["doctor"], &["install", "--list"], &["--help"]]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let child = folder.command(arguments, &[]).stdout(writer).stderr(std::process::Stdio::piped()).spawn();
+        let output = child.unwrap().wait_with_output().await.unwrap();
+        assert_eq!(stderr(&output), "", "{arguments:?}");
+        // As shells report a program that SIGPIPE ended; clap ignores that nobody reads its help.
+        let expected = if arguments[0] == "--help" { 0 } else { 141 };
+        assert_eq!(output.status.code(), Some(expected), "{arguments:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_has_colours_only_where_the_person_wants_them() {
+    let folder = Folder::new();
+    for (value, has_colours) in [("", true), ("1", false)] {
+        let mut terminal = Terminal::start_with(&folder, &["run", "--builtin", "time"], &[("NO_COLOR", value)]);
+        let shown = terminal.until("serving").await;
+        assert_eq!(shown.contains("\u{1b}["), has_colours, "NO_COLOR={value}: {shown:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shells_complete_the_names_of_plugins_and_clients() {
+    let folder = Folder::new();
+    let clients = ["claude-desktop", "qwen-code"].as_slice();
+    // In the scripts for fish, only options have values.
+    for (shell, clients) in [("bash", clients), ("zsh", clients), ("fish", &[])] {
+        let script = stdout(&folder.run(&["completions", shell], &[]).await);
+        for name in clients.iter().chain(&["sequentialthinking"]) {
+            assert!(script.contains(name), "{shell}: {name}");
+        }
+    }
+    let help = stdout(&folder.run(&["install", "--help"], &[]).await);
+    assert!(!help.contains("possible values: claude-desktop"), "{help}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_fit_is_told() {
     let folder = Folder::new();
     folder.write("docs/a.txt", "hello");
     for (arguments, expected) in [
         (["run", "--builtin", "fiels"].as_slice(), "there is no built-in plugin `fiels`; there are: fetch, files, git"),
-        (&["run", "--builtin", "files", "dcos"], "dcos: there is no such folder, and no such plugin"),
+        (
+            &["run", "--builtin", "files", "dcos"],
+            "dcos does not exist: there is no such folder, and no such plugin; did",
+        ),
         (&["run", "docs"], "add `--builtin files`"),
         (&["run", "--builtin", "files", "--prefix", "a b", "docs"], "--prefix: `prefix` may have letters"),
         (&["run", "--builtin", "fetch", "--allow", "http=ftp://x"], "--allow: "),

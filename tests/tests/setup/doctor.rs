@@ -54,25 +54,109 @@ async fn what_clients_cannot_start_is_found() {
     std::fs::create_dir_all(folder.join("bin")).unwrap();
     symlink(&own, folder.join("bin/wharf")).unwrap();
     let linked = folder.join("bin/wharf");
-    for (command, arguments, expected) in [
-        (json!("wharf"), json!(["run"]), "`wharf` is not an absolute path"),
-        (json!(folder.join("gone/wharf")), json!(["run"]), "gone/wharf does not exist"),
-        (json!(old), json!(["run"]), "is `wharf 0.0.1`, and this is `wharf "),
-        (json!(plain), json!(["run"]), "is not a program that you may run"),
-        (json!(linked), json!(["run", "--bulitin", "files"]), "unexpected argument '--bulitin'"),
-        (json!(linked), json!(["serve"]), "so it does not serve MCP"),
-        (json!(linked), json!(["run", "--builtin", "files", "/gone"]), "/gone: there is no such folder"),
-        (json!(linked), json!(["run", "--builtin", "files", "docs"]), "docs is not an absolute path"),
-        (json!(linked), json!(["run", "/gone.wasm"]), "/gone.wasm: there is no such plugin"),
-        (json!(linked), json!(["run", "-c", "/gone.toml"]), "/gone.toml: there is no such config"),
-        (json!(linked), json!(["run", "--builtin", "tiem"]), "there is no built-in plugin `tiem`"),
+    let install = "run `wharf install cursor --name mine ";
+    for (command, arguments, expected, remedy) in [
+        (json!("wharf"), json!(["run"]), "`wharf` is not an absolute path", format!("{install}-- run`")),
+        (json!(folder.join("gone/wharf")), json!(["run"]), "gone/wharf does not exist", format!("{install}-- run`")),
+        (json!(old), json!(["run"]), "is `wharf 0.0.1`, and this is `wharf ", format!("{install}-- run`")),
+        (json!(plain), json!(["run"]), "is not a program that you may run", format!("{install}-- run`")),
+        (
+            json!(linked),
+            json!(["run", "--bulitin", "files"]),
+            "unexpected argument '--bulitin'",
+            "correct the arguments".into(),
+        ),
+        (json!(linked), json!(["serve"]), "so it does not serve MCP", "begin the arguments with `run`".into()),
+        (
+            json!(linked),
+            json!(["run", "--builtin", "files", "/gone"]),
+            "/gone does not exist",
+            "create it, or correct".into(),
+        ),
+        (
+            json!(linked),
+            json!(["run", "--builtin", "files", "docs"]),
+            "docs is not an absolute path",
+            "the whole path".into(),
+        ),
+        (json!(linked), json!(["run", "/gone.wasm"]), "/gone.wasm: there is no such plugin", "put it there".into()),
+        (
+            json!(linked),
+            json!(["run", "-c", "/gone.toml"]),
+            "/gone.toml: there is no such config",
+            "write it, or".into(),
+        ),
+        (
+            json!(linked),
+            json!(["run", "--builtin", "tiem"]),
+            "there is no built-in plugin `tiem`",
+            "correct the arg".into(),
+        ),
+        (
+            json!(linked),
+            json!(["run", "--builtin", "files"]),
+            "`files` may not use any folder",
+            format!("{install}--builtin files DIR`"),
+        ),
+        (
+            json!(linked),
+            json!(["run", "--builtin", "fetch"]),
+            "`fetch` may not reach any URL",
+            format!("{install}--builtin fetch --allow http=https://example.com/`"),
+        ),
+        (json!(linked), json!("run --builtin time"), "`args` is not a list of texts", "write a list".into()),
+        (
+            json!(format!("{} run", linked.display())),
+            json!([]),
+            "the whole command line",
+            "each argument into `args`".into(),
+        ),
+        (
+            json!("npx"),
+            json!(["-y", "wharf-mcp", "run", "--builtin", "files"]),
+            "may not use any folder",
+            "DIR`".into(),
+        ),
     ] {
         let config = json!({ "mcpServers": { "mine": { "command": command, "args": arguments } } });
         folder.write("home/.cursor/mcp.json", config.to_string());
-        let found = wrong(&folder, &[]).await;
+        folder.write("bin/npx", "");
+        let found = wrong(&folder, &[("PATH", folder.join("bin").to_str().unwrap())]).await;
         let [line] = found.as_slice() else { panic!("{config}: {found:?}") };
         assert!(line.starts_with("WRONG Cursor: ") && line.contains("`mine`") && line.contains(expected), "{line}");
-        assert!(line.contains("run `wharf install cursor --name mine`"), "{line}");
+        let (_, says) = line.rsplit_once("; ").unwrap();
+        assert!(line.contains(&remedy), "{remedy}: {says}");
+    }
+    for (client, config, text, expected) in [
+        (
+            "Cline",
+            "home/.cline/data/settings/cline_mcp_settings.json",
+            json!({ "mcpServers": { "mine": { "command": linked, "args": ["run"], "disabled": true } } }),
+            "it is disabled",
+        ),
+        (
+            "opencode",
+            "config/opencode/opencode.json",
+            json!({ "mcp": { "mine": { "command": [linked, "run"], "enabled": false } } }),
+            "it is disabled",
+        ),
+        ("Codex", "home/.codex/config.toml", json!(null), "Codex does not tell servers which folders are open"),
+    ] {
+        std::fs::remove_file(folder.join("home/.cursor/mcp.json")).ok();
+        let written = if text.is_null() {
+            format!(
+                "[mcp_servers.mine]\ncommand = {linked:?}\nargs = ['run', '--builtin', 'files', '--allow', 'roots=read']\n"
+            )
+        } else {
+            text.to_string()
+        };
+        let path = folder.write(config, written);
+        let found = wrong(&folder, &[]).await;
+        assert!(
+            found.len() == 1 && found[0].starts_with(&format!("WRONG {client}: ")) && found[0].contains(expected),
+            "{found:?}"
+        );
+        std::fs::remove_file(path).unwrap();
     }
     folder.write("home/.cursor/mcp.json", "{\n  \"mcpServers\": {,\n");
     let found = wrong(&folder, &[]).await;
@@ -103,6 +187,10 @@ async fn what_is_wrong_with_the_config_and_its_files_is_found() {
         assert_eq!(found.iter().filter(is_told).count(), 1, "{about}: {found:?}");
     }
     assert_eq!(found.len(), 4, "{found:?}");
+    folder.config(&format!("{http}[plugins.mine]\nbuiltin = 'files'\n"));
+    let found = wrong(&folder, &[]).await;
+    let line = "WRONG plugin mine: `mine` may not use any folder; run `wharf grant mine`";
+    assert!(found.len() == 1 && found[0].starts_with(line), "{found:?}");
     folder.config(&format!("{http}frobnicate = 1\n"));
     let found = wrong(&folder, &[]).await;
     assert!(found.iter().any(|line| line.starts_with("WRONG config: ") && line.contains("frobnicate")), "{found:?}");

@@ -4,6 +4,7 @@
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod builtins;
+mod by_flags;
 mod codes;
 mod doctor;
 mod install;

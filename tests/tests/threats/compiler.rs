@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use e2e::{Folder, PATIENCE, Pipe, Server, json, memory_kib, names, plugin, prompt};
+use e2e::{Folder, PATIENCE, Pipe, Server, compiler, json, memory_kib, names, plugin, prompt};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::bystander::{config, during, within};
@@ -115,32 +115,6 @@ async fn inspect_and_check_say_what_a_bomb_comes_to() {
     assert!(!output.status.success() && e2e::folder::stdout(&output).contains("instances"));
 }
 
-/// Returns a compiler process, once there is one.
-async fn compiler(pipe: &Pipe) -> i32 {
-    let began = Instant::now();
-    loop {
-        if let [child, ..] = compilers(pipe.pid())[..] {
-            return child;
-        }
-        assert!(began.elapsed() < PATIENCE, "nothing is compiled");
-        tokio::task::yield_now().await;
-    }
-}
-
-/// The compiler processes among the children of a process.
-fn compilers(of: u32) -> Vec<i32> {
-    let children = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
-    let mut all: Vec<i32> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
-    for task in std::fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten() {
-        let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        all.extend(children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
-    }
-    all.retain(|pid| {
-        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.windows(7).any(|part| part == b"compile"))
-    });
-    all
-}
-
 /// Failures of the compiler process are reported, and the last valid version is served.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compiler_that_stands_still_or_is_killed_changes_nothing() {
@@ -151,7 +125,7 @@ async fn a_compiler_that_stands_still_or_is_killed_changes_nothing() {
     assert_eq!(e2e::text(&pipe.call("hello_greet", json!({ "name": "Ada" })).await), "Hello, Ada!");
     for (signal, told) in [(Signal::STOP, "compile_timeout_ms"), (Signal::KILL, "signal 9")] {
         folder.write("plugins/hello.wasm", [slow(), signal.as_raw().to_string().into_bytes()].concat());
-        let child = compiler(&pipe).await;
+        let child = compiler::begun(pipe.pid()).await;
         kill_process(Pid::from_raw(child).unwrap(), signal).unwrap();
         let line = pipe.wait_for_log(told).await;
         assert!(line.contains("last good version serves"), "{line}");
@@ -171,7 +145,7 @@ async fn a_killed_wharf_leaves_no_compiler_behind() {
     config(&folder, &format!("plugin_dir = {:?}\n", folder.join("plugins")));
     folder.write("plugins/slow.wasm", slow());
     let pipe = cold_wharf(&folder);
-    let child = compiler(&pipe).await;
+    let child = compiler::begun(pipe.pid()).await;
     e2e::pipe::signal(pipe.pid(), Signal::KILL);
     pipe.wait().await;
     let began = Instant::now();

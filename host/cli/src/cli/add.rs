@@ -86,7 +86,7 @@ pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
     }
     let no_table = match plugin.origin {
         Origin::DroppedIn => plugin.source.path().map(|path| file.relative(path)).transpose()?,
-        Origin::Configured => None,
+        Origin::Configured | Origin::CommandLine => None,
     };
     let other = trusted.filter(|_| is_other).map(|trusted| {
         format!("the file of {id} has the sha256 {}, but the config trusts the one with {trusted}", outside.sha256)

@@ -10,21 +10,29 @@ use wharf_protocol::{
 };
 
 use super::{
-    arguments::{Call, Plugins},
+    arguments::{Call, Parts},
     load::{load, print},
 };
 use wharf_app::{Call as ToolCall, operator::Operator};
 use wharf_base::{failed::failed, paths::FileId, text::escaped};
-use wharf_config::config::{self, Named, PluginConfig, PluginSource};
+use wharf_config::config::{self, CommandLine, Named, PluginConfig, PluginSource};
 use wharf_plugins::plugins::{
     snapshot::{OfferedEntry, PluginStatus},
     status::Status,
 };
 
 pub(super) async fn run(command: Call) -> Result<ExitCode> {
-    let file = config::find(command.config.config.as_deref())?;
-    let (plugin, wanted, given) = command.parts()?;
-    let command_line = command.granted.command_line(&Plugins::default())?;
+    let Parts { plugin, folders, tool: wanted, arguments: given } = command.parts()?;
+    let opened = command.opened(&plugin, folders);
+    let command_line = command.granted.command_line(&opened)?;
+    config::builtin::make_folders(&command_line)?;
+    // As for `wharf run`, the grants of the default config were not meant for folders on the command line.
+    let file = match &command.config.config {
+        None if !command_line.folders.is_empty() => None,
+        named => config::find(named.as_deref())?,
+    };
+    // The plugin itself is added below, so that the config's grants for it apply.
+    let command_line = CommandLine { plugins: Vec::new(), ..command_line };
     let mut config = config::load(file.as_deref(), &command_line)?;
     let mut here = config.on_command_line(&plugin, &command_line)?;
     // If the config names the same file or built-in plugin, its grants and limits apply.

@@ -44,6 +44,7 @@ pub(super) async fn run(command: Dev) -> Result<ExitCode> {
         http: Some(Vec::new()),
         with_parent: command.stdio,
         hangup_ends: true,
+        named: Vec::new(),
     };
     let sources = Sources::watch(&project);
     tokio::select! {

@@ -1,11 +1,12 @@
 //! The config file, for the commands that change it. Its permissions are checked before it is read, as every command does. It is
-//! written atomically by renaming, so that readers see the old text or the new one, and only if it has not changed since it was read.
+//! written atomically by renaming, so that readers see the old text or the new one, and only if it has not changed since it was read. A
+//! file that cannot be replaced, such as one that is mounted by itself, is written in place.
 
 #![expect(clippy::disallowed_methods, reason = "changes the operator's config, at the operator's command")]
 
 use std::{
     fs,
-    io::{ErrorKind, Read, Write},
+    io::{self, ErrorKind, Read, Seek, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown},
     path::{Path, PathBuf},
     sync::Arc,
@@ -207,27 +208,54 @@ pub const PRIVATE_MODE: u32 = 0o600;
 pub const SHARED_MODE: u32 = 0o666;
 
 /// Writes a temporary file into the folder of `path`.
-fn written(path: &Path, contents: &[u8], mode: u32) -> Result<NamedTempFile> {
-    let folder = path.parent().context("the path names no folder")?;
-    let unwritten = || cannot(path, "written");
+fn written(path: &Path, contents: &[u8], mode: u32) -> Result<NamedTempFile, io::Error> {
+    let folder = path.parent().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "the path names no folder"))?;
     let mode = PermissionsExt::from_mode(mode);
-    let made = tempfile::Builder::new().prefix(".wharf-").permissions(mode).tempfile_in(folder);
-    let mut file = made.with_context(unwritten).or_failed()?;
-    file.write_all(contents).with_context(unwritten).or_failed()?;
+    let mut file = tempfile::Builder::new().prefix(".wharf-").permissions(mode).tempfile_in(folder)?;
+    file.write_all(contents)?;
     Ok(file)
 }
 
 /// Renames the temporary file to its path, replacing what is there.
-fn put(file: NamedTempFile, path: &Path) -> Result<()> {
-    let unwritten = || cannot(path, "written");
-    file.as_file().sync_all().with_context(unwritten).or_failed()?;
-    file.persist(path).map_err(|error| error.error).with_context(unwritten).or_failed()?;
-    Ok(())
+fn put(file: NamedTempFile, path: &Path) -> Result<(), io::Error> {
+    file.as_file().sync_all()?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// Whether a file with this error can only be written in place: it is a mount point, or its folder may not be changed.
+fn is_fixed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ResourceBusy
+            | ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::CrossesDevices
+    )
+}
+
+/// Writes an existing file in place, and restores what it contained if that fails.
+fn write_in_place(path: &Path, contents: &[u8]) -> Result<(), io::Error> {
+    let mut file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+    let mut before = Vec::new();
+    file.read_to_end(&mut before)?;
+    let overwrite = |file: &mut fs::File, contents: &[u8]| {
+        file.rewind()?;
+        file.write_all(contents)?;
+        file.set_len(contents.len() as u64)?;
+        file.sync_all()
+    };
+    overwrite(&mut file, contents).or_else(|error| {
+        overwrite(&mut file, &before).map_err(|again| {
+            io::Error::new(again.kind(), format!("{error}; and its old contents cannot be written back: {again}"))
+        })?;
+        Err(error)
+    })
 }
 
 /// Writes a backup that only its owner may access. A file or link at that path is replaced; a link is never written through.
 pub fn write_backup(path: &Path, contents: &[u8]) -> Result<()> {
-    put(written(path, contents, PRIVATE_MODE)?, path)
+    let file = written(path, contents, PRIVATE_MODE);
+    file.and_then(|file| put(file, path)).with_context(|| cannot(path, "written")).or_failed()
 }
 
 /// Reads a backup made by [`write_backup`]. A symbolic link at that path is not ours, so it is ignored.
@@ -238,7 +266,8 @@ pub fn read_backup(path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Replaces a file by renaming a new one over it, with the owner and mode of the old one. `new_mode`: the mode if no file exists yet.
+/// Replaces a file by renaming a new one over it, with the owner and mode of the old one, or writes it in place if it cannot be replaced.
+/// `new_mode`: the mode if no file exists yet.
 pub fn replace(path: &Path, contents: &[u8], new_mode: u32) -> Result<()> {
     // A symbolic link stays, and its target is replaced.
     let (path, before) = match fs::canonicalize(path) {
@@ -249,18 +278,28 @@ pub fn replace(path: &Path, contents: &[u8], new_mode: u32) -> Result<()> {
         }
         Err(error) => return Err(error).with_context(|| cannot(path, "read")),
     };
-    // Until it has the mode of the old file, only the owner may read the new one.
-    let file = written(&path, contents, if before.is_some() { PRIVATE_MODE } else { new_mode })?;
-    if let Some(before) = before {
-        let own = file.as_file().metadata()?;
-        if (own.uid(), own.gid()) != (before.uid(), before.gid()) {
-            let changed = fchown(file.as_file(), Some(before.uid()), Some(before.gid()));
-            changed.with_context(|| format!("{}: cannot keep its owner and group", text::path(&path))).or_failed()?;
-        }
-        let mode = PermissionsExt::from_mode(before.mode() & 0o7777);
-        file.as_file().set_permissions(mode).with_context(|| cannot(&path, "written")).or_failed()?;
+    let replaced = match &before {
+        // Until it has the mode of the old file, only the owner may read the new one.
+        Some(before) => written(&path, contents, PRIVATE_MODE).and_then(|file| {
+            own_as(before, &file)?;
+            put(file, &path)
+        }),
+        None => written(&path, contents, new_mode).and_then(|file| put(file, &path)),
+    };
+    let done = match replaced {
+        Err(error) if before.is_some() && is_fixed(&error) => write_in_place(&path, contents),
+        replaced => replaced,
+    };
+    done.with_context(|| cannot(&path, "written")).or_failed()
+}
+
+/// Gives a new file the owner and the mode of the one that it replaces.
+fn own_as(before: &fs::Metadata, file: &NamedTempFile) -> Result<(), io::Error> {
+    let own = file.as_file().metadata()?;
+    if (own.uid(), own.gid()) != (before.uid(), before.gid()) {
+        fchown(file.as_file(), Some(before.uid()), Some(before.gid()))?;
     }
-    put(file, &path)
+    file.as_file().set_permissions(PermissionsExt::from_mode(before.mode() & 0o7777))
 }
 
 #[cfg(test)]
@@ -307,6 +346,22 @@ mod tests {
             assert!(error.to_string().contains("leads nowhere"), "{error}");
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 6);
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_is_written_in_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        for contents in ["a longer text", "text", ""] {
+            fs::write(&file, b"old text").unwrap();
+            let before = fs::metadata(&file).unwrap().ino();
+            write_in_place(&file, contents.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), contents);
+            assert_eq!(fs::metadata(&file).unwrap().ino(), before);
+        }
+        for (number, expected) in [(16, true), (13, true), (30, true), (28, false), (2, false)] {
+            assert_eq!(is_fixed(&io::Error::from_raw_os_error(number)), expected, "{number}");
+        }
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Functions for the commands that do not serve: load a config once, and print.
 
-use std::io::{IsTerminal, Write};
+use std::{
+    fmt,
+    io::{ErrorKind, IsTerminal, Write},
+};
 
 use anyhow::{Context, Result};
 
@@ -8,10 +11,25 @@ use wharf_app::operator::{Operator, Setup};
 use wharf_base::failed::OrFailed;
 use wharf_config::config::Config;
 
+/// The error of a command whose reader has closed stdout, such as `head`: it ends, and says nothing.
+#[derive(Debug)]
+pub struct Unread;
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nobody reads stdout any more")
+    }
+}
+
+impl std::error::Error for Unread {}
+
 /// Prints a line to stdout. Apart from the stdio transport, nothing else writes there.
 pub fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}").context("stdout is closed").or_failed()
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Unread.into()),
+        written => written.context("stdout cannot be written").or_failed(),
+    }
 }
 
 /// Starts a wharf that has loaded every plugin of a config.

@@ -25,10 +25,15 @@ pub fn start(format: LogFormat, default: &str) -> WorkerGuard {
         NonBlockingBuilder::default().lossy(true).buffered_lines_limit(MAX_BUFFERED_LINES).finish(io::stderr());
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Lines { writer, format });
     match format {
-        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).with_target(false).init(),
+        LogFormat::Text => builder.with_ansi(has_colours()).with_target(false).init(),
         LogFormat::Json => builder.json().init(),
     }
     guard
+}
+
+/// Whether the log may have colours: a terminal shows it, and the person has not turned colours off with NO_COLOR.
+fn has_colours() -> bool {
+    io::stderr().is_terminal() && !std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
 /// Writes the remaining lines of the log, unless stderr is not read.

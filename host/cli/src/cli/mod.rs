@@ -30,6 +30,7 @@ mod help;
 mod inspect;
 mod install;
 mod keys;
+mod lacks;
 mod load;
 mod log;
 mod manager;
@@ -39,10 +40,12 @@ mod suggest;
 mod test_command;
 
 pub use self::arguments::Arguments;
-use self::{arguments::Command, manager::Passed};
+use self::{arguments::Command, load::Unread, manager::Passed};
 use wharf_base::{failed::is_failed, group};
 
 const SIGXFSZ: i32 = 25;
+/// The exit code that shells report for a program that SIGPIPE ended, as it ends most programs whose reader has gone.
+const UNREAD: u8 = 128 + 13;
 const OPEN_MAX: u64 = 10_240;
 
 /// Raises the limit on open files, since plugins and connections may need more than the usual 1,024.
@@ -75,6 +78,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
     log::finish(log);
     match ended {
         Ok(code) => code,
+        // What the command would have found out is not known, so this is not a success.
+        Err(error) if error.is::<Unread>() => ExitCode::from(UNREAD),
         Err(error) => {
             print_error(&error);
             if is_failed(&error) { ExitCode::FAILURE } else { ExitCode::from(2) }

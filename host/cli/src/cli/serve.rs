@@ -1,13 +1,16 @@
 //! `wharf run` and `wharf serve`: serve clients over stdin and stdout, over HTTP, or both.
 
 use std::{
+    io::IsTerminal,
     net::SocketAddr,
     path::{Path, PathBuf},
+    pin::pin,
     time::Duration,
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use tokio::{
+    io::{AsyncBufReadExt, BufReader},
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
     task::JoinSet,
@@ -29,6 +32,9 @@ use wharf_config::config::{self, CommandLine, Named};
 /// The longest time that the first load delays the ready notification to the service manager. Slower plugins load while clients are served.
 const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// How long wharf waits for the client's handshake, to answer it with the reason for which no plugin of the command line loads.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The transports to serve, and what ends the process.
 pub(super) struct Transports {
     pub stdio: bool,
@@ -40,20 +46,21 @@ pub(super) struct Transports {
     pub with_parent: bool,
     /// Whether SIGHUP ends wharf, as it is sent when a terminal is closed, in place of reloading the config.
     pub hangup_ends: bool,
+    /// The plugins that the command line names. If none of them loads at the start, wharf exits.
+    pub named: Vec<String>,
 }
 
 pub(super) async fn run(run: &Run) -> Result<()> {
     let command_line = run.granted.command_line(&run.named)?;
+    let (named, profile) = (ids(&command_line), run.profile.clone());
     let setup = Setup { roots_in_home: true, ..setup(run, command_line)? };
-    serve_all(
-        setup,
-        Transports { stdio: true, profile: run.profile.clone(), http: None, with_parent: true, hangup_ends: false },
-    )
-    .await
+    let transports = Transports { stdio: true, profile, http: None, with_parent: true, hangup_ends: false, named };
+    serve_all(setup, transports).await
 }
 
 pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
     let command_line = serve.run.granted.command_line(&serve.run.named)?;
+    let named = ids(&command_line);
     let setup = setup(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
     ensure!(
         serve.stdio || serve.run.profile.is_none(),
@@ -61,13 +68,19 @@ pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
     );
     let profile = serve.run.profile.clone();
     let transports =
-        Transports { stdio: serve.stdio, profile, http: Some(passed), with_parent: false, hangup_ends: false };
+        Transports { stdio: serve.stdio, profile, http: Some(passed), with_parent: false, hangup_ends: false, named };
     serve_all(setup, transports).await
+}
+
+/// Returns the ids of the plugins that the command line names.
+fn ids(command_line: &CommandLine) -> Vec<String> {
+    command_line.plugins.iter().map(|named| named.id().to_owned()).collect()
 }
 
 fn setup(run: &Run, command_line: CommandLine) -> Result<Setup> {
     let file = run.file(&command_line)?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
+    config::builtin::make_folders(&command_line)?;
     tell_of_machine(file.as_deref());
     Ok(Setup { file, command_line, progress: Some(|text| tracing::info!("{text}")), ..Setup::default() })
 }
@@ -97,11 +110,12 @@ pub(super) fn refuse_nothing(file: Option<&Path>, plugins: &[Named]) -> Result<(
 /// Serves until stdin is closed, the parent process exits, or SIGTERM or SIGINT arrives. Then shuts down gracefully: requests under way
 /// may finish, and a second signal ends them.
 pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()> {
-    let Transports { stdio, profile, http, with_parent, hangup_ends } = transports;
+    let Transports { stdio, profile, http, with_parent, hangup_ends, named } = transports;
     // Signal handlers are installed before wharf reports that it serves, so that a signal right after that does not kill the process.
     let mut ends = Ends::new()?;
     let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
     let operator = Operator::start(setup)?;
+    operator.require_one_of(named);
     let http = match http {
         None => None,
         Some(passed) => match listen(&operator, passed).await {
@@ -163,6 +177,7 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
                 () = ends.next() => {}
                 () = hung_up.cancelled() => {}
                 () = parent::ended(), if with_parent => tracing::info!("the client that started wharf is gone"),
+                () = parent::stdout_closed(), if stdio => tracing::info!("the client at stdout is gone"),
                 () = stop.cancelled() => {}
             }
             if is_service {
@@ -185,8 +200,17 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
     });
     let pipe = async {
         if stdio {
+            let mut input = BufReader::new(tokio::io::stdin());
+            let silent = tokio::select! {
+                read = input.fill_buf() => read.is_ok_and(<[u8]>::is_empty),
+                () = stop.cancelled() => false,
+            };
+            if silent {
+                // A person who starts wharf without any input wants to see whether it starts, so what did not load must be said.
+                stop.run_until_cancelled(operator.none_loads()).await;
+            }
             let pipe = Pipe { alone, profile: profile.map(Into::into), ..Pipe::default() };
-            let served = operator.serve_pipe(tokio::io::stdin(), tokio::io::stdout(), pipe).await;
+            let served = operator.serve_pipe(input, tokio::io::stdout(), pipe).await;
             // Wharf stops when the client at stdin has finished, even if it also serves HTTP.
             stop.cancel();
             served?;
@@ -204,13 +228,36 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
             operator.serve_admin(listener).await;
         }
     };
+    let refused = async {
+        let refused = operator.none_loads().await;
+        if refused.is_some() {
+            // A person at a terminal sees the reason when wharf exits.
+            if stdio && !std::io::stdin().is_terminal() {
+                tokio::time::timeout(HANDSHAKE_TIMEOUT, stop.run_until_cancelled(operator.told())).await.ok();
+            }
+            stop.cancel();
+        }
+        refused
+    };
     let served = async {
         let (served, (), ()) = tokio::join!(pipe, web, watched);
         operator.wharf.stop().await;
         served
     };
+    // Polled first, so that the reason is not lost if the input ends at the same moment.
+    let both = async {
+        let (mut refused, mut served) = (pin!(refused), pin!(served));
+        tokio::select! {
+            biased;
+            refused = &mut refused => (refused, served.await),
+            served = &mut served => (operator.none_loads_now(), served),
+        }
+    };
     tokio::select! {
-        served = served => served,
+        (refused, served) = both => match refused {
+            Some(problem) => bail!(problem),
+            None => served,
+        },
         () = again.cancelled() => {
             tracing::info!("stopped by a second signal");
             operator.abandon().await;

@@ -3,8 +3,9 @@
 use proptest::{collection::vec, prelude::*};
 
 use super::{
-    clients::{ALL, Server, find},
     format::Format,
+    known::{ALL, find},
+    server::Server,
 };
 
 /// The choices made, in order; the first possibility when there are no more.
@@ -77,7 +78,7 @@ fn noise(picks: &mut Picks, id: &str) -> String {
             ]);
             text += picks.one(&["", "# end", "[z]\ny=1\n"]);
         }
-        Format::Yaml => {
+        Format::Yaml | Format::YamlList => {
             for line in 0..lines {
                 let value = picks.one(&[
                     "1",
@@ -91,12 +92,20 @@ fn noise(picks: &mut Picks, id: &str) -> String {
                 ]);
                 text += &format!("k{line}: {value}\n{}", picks.one(&["", "\n", "# own line\n"]));
             }
-            text += picks.one(&[
+            let mapping = [
                 "",
                 "extensions:\n",
                 "extensions: {}\n",
                 "extensions: # c\n    b: # d\n        cmd: b\n    # e\n    c:\n        args: [\n          1 ]\n",
-            ]);
+            ];
+            let list = [
+                "",
+                "mcpServers:\n",
+                "mcpServers: []\n",
+                "mcpServers: # c\n    - name: b # d\n      command: b\n    # e\n    - args: [\n          1 ]\n      name: c\n",
+                "mcpServers:\n- uses: b/c\n- name: d\n  command: |\n    x\n\n    y\n",
+            ];
+            text += if find(id).unwrap().format == Format::Yaml { picks.one(&mapping) } else { picks.one(&list) };
             text += picks.one(&["", "# end\n", "z: 1\n", "z: 1"]);
         }
     }
@@ -120,7 +129,7 @@ proptest! {
             let after = after.unwrap();
             prop_assert_eq!(&one.set(&after, &server).unwrap(), &after, "{}: a second time", one.id);
             prop_assert!(one.servers(&after).unwrap().contains(&server));
-            let undone = one.undo(&after, "files", Some(&before)).unwrap().unwrap_or_default();
+            let undone = one.undo(&after, "files", Some(&before)).unwrap().text.unwrap_or_default();
             prop_assert_eq!(&undone, &before, "{}: undone", one.id);
             // Every line is still there, in order, except that of the mapping itself; one may get a comma.
             let mut rest = after.lines();

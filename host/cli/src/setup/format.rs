@@ -1,15 +1,22 @@
-//! The formats of client configs: JSON with comments, TOML and YAML. Each config has one mapping from names to servers.
+//! The formats of client configs: JSON with comments, TOML and YAML. Each config has one mapping from names to servers, or one list of
+//! servers that have names.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
 
-use super::{form::Form, json, toml, yaml};
+use super::{
+    form::Form,
+    json, toml,
+    yaml::{self, Shape},
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Json,
     Toml,
     Yaml,
+    /// YAML with a list of servers, each with its `name`.
+    YamlList,
 }
 
 impl Format {
@@ -19,7 +26,8 @@ impl Format {
         let edited = match self {
             Self::Json => json::set(&plain, key, name, server),
             Self::Toml => toml::set(&plain, key, name, server),
-            Self::Yaml => yaml::set(&plain, key, name, server),
+            Self::Yaml => yaml::set(&plain, Shape::Mapping, key, name, server),
+            Self::YamlList => yaml::set(&plain, Shape::List, key, name, server),
         }?;
         self.check(&plain, &edited, key, name, Some(server))?;
         Ok(form.give(&edited))
@@ -31,7 +39,8 @@ impl Format {
         let edited = match self {
             Self::Json => json::remove(&plain, key, name),
             Self::Toml => toml::remove(&plain, key, name),
-            Self::Yaml => yaml::remove(&plain, key, name),
+            Self::Yaml => yaml::remove(&plain, Shape::Mapping, key, name),
+            Self::YamlList => yaml::remove(&plain, Shape::List, key, name),
         }?;
         self.check(&plain, &edited, key, name, None)?;
         Ok(form.give(&edited))
@@ -40,36 +49,54 @@ impl Format {
     /// Returns the servers below `key`, by their names.
     pub fn servers(self, text: &str, key: &str) -> Result<Map<String, Value>> {
         let (plain, _) = Form::take(text)?;
-        match self.read(&plain)?.remove(key) {
-            None | Some(Value::Null) => Ok(Map::new()),
-            Some(Value::Object(servers)) => Ok(servers),
-            Some(_) => anyhow::bail!("`{key}` is not a mapping from names to servers"),
-        }
+        Ok(self.parts(&plain, key)?.1)
     }
 
-    fn read(self, plain: &str) -> Result<Map<String, Value>> {
-        match self {
+    /// Returns the members of the whole text except the servers, and the servers.
+    fn parts(self, plain: &str, key: &str) -> Result<(Map<String, Value>, Map<String, Value>)> {
+        let mut all = match self {
             Self::Json => json::read(plain),
             Self::Toml => toml::read(plain),
-            Self::Yaml => yaml::read(plain),
-        }
+            Self::Yaml | Self::YamlList => yaml::read(plain),
+        }?;
+        let servers = match (self, all.remove(key)) {
+            (_, None | Some(Value::Null)) => Map::new(),
+            (Self::YamlList, Some(Value::Array(servers))) => by_name(servers, key)?,
+            (Self::YamlList, Some(_)) => bail!("`{key}` is not a list of servers"),
+            (_, Some(Value::Object(servers))) => servers,
+            (_, Some(_)) => bail!("`{key}` is not a mapping from names to servers"),
+        };
+        Ok((all, servers))
     }
 
     /// Checks that an edit made the intended change and no other.
     fn check(self, before: &str, after: &str, key: &str, name: &str, server: Option<&Value>) -> Result<()> {
-        let mut expected = self.read(before)?;
-        let mut servers = match expected.remove(key) {
-            Some(Value::Object(servers)) => servers,
-            _ => Map::new(),
-        };
-        servers.shift_remove(name);
-        servers.extend(server.map(|server| (name.to_owned(), server.clone())));
-        let mut is = self.read(after).context("the edited text cannot be read again, so nothing was written")?;
-        let is_servers = is.remove(key).filter(|servers| !servers.is_null()).unwrap_or_else(|| Map::new().into());
+        let (others, mut expected) = self.parts(before, key)?;
+        expected.shift_remove(name);
+        expected.extend(server.map(|server| (name.to_owned(), server.clone())));
+        let read = self.parts(after, key).context("the edited text cannot be read again, so nothing was written")?;
         ensure!(
-            is == expected && is_servers == Value::Object(servers),
+            read == (others, expected),
             "the file cannot be edited without changing something else, so nothing was written; edit the entry by hand"
         );
         Ok(())
     }
+}
+
+/// Returns the servers of a list by their names. One without a name is called by its place among these.
+fn by_name(servers: Vec<Value>, key: &str) -> Result<Map<String, Value>> {
+    let mut named = Map::new();
+    let mut unnamed = 0;
+    for server in servers {
+        let name = match server.get("name").and_then(Value::as_str) {
+            Some(name) => name.to_owned(),
+            None => {
+                unnamed += 1;
+                format!("#{unnamed}")
+            }
+        };
+        ensure!(!named.contains_key(&name), "`{key}` has two servers with the name `{name}`");
+        named.insert(name, server);
+    }
+    Ok(named)
 }

@@ -7,7 +7,10 @@ pub mod clients;
 mod edits;
 pub mod form;
 pub mod format;
+mod hearing;
 mod json;
+pub mod known;
+pub mod server;
 #[cfg(test)]
 mod tests;
 mod toml;

@@ -1,8 +1,10 @@
 //! Tests of edits: for each client, the config before and after adding a server, and that removing it restores the original text.
 
 use super::{
-    clients::{ALL, Client, Places, Server, find},
+    clients::{Client, Undone},
     format::Format,
+    known::{ALL, Places, find},
+    server::Server,
 };
 
 fn server() -> Server {
@@ -88,6 +90,36 @@ const CASES: &[(&str, &str, &str)] = &[
          description: \"Sandboxed plugins, served by wharf\"\n    cmd: \"/opt/wharf\"\n    \
          args: [\"run\",\"--builtin\",\"files\",\"/home/ada/My \\\"Docs\\\"\"]\n    envs: {}\n    timeout: 300\n",
     ),
+    (
+        "opencode",
+        "{\n  \"a\": 1,\n  \"mcp\": {}\n}\n",
+        "{\n  \"a\": 1,\n  \"mcp\": {\n    \"files\": {\n      \"type\": \"local\",\n      \"command\": [\"/opt/wharf\", \"run\", \"--builtin\", \
+         \"files\", \"/home/ada/My \\\"Docs\\\"\"],\n      \"enabled\": true\n    }\n  }\n}\n",
+    ),
+    (
+        "copilot-cli",
+        "{\n  \"a\": 1,\n  \"mcpServers\": {}\n}\n",
+        "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"files\": {\n      \"type\": \"local\",\n      \"command\": \"/opt/wharf\",\n      \
+         \"args\": [\"run\", \"--builtin\", \"files\", \"/home/ada/My \\\"Docs\\\"\"],\n      \"tools\": [\"*\"]\n    }\n  }\n}\n",
+    ),
+    (
+        "continue",
+        "",
+        "name: Local Config\nversion: 1.0.0\nschema: v1\nmcpServers:\n  - name: \"files\"\n    command: \"/opt/wharf\"\n    \
+         args: [\"run\",\"--builtin\",\"files\",\"/home/ada/My \\\"Docs\\\"\"]\n",
+    ),
+    (
+        "continue",
+        "name: a\nmcpServers:\n# first\n- uses: b/c\n- name: b\n  command: b # mine\n\nmodels: []\n",
+        "name: a\nmcpServers:\n# first\n- name: \"files\"\n  command: \"/opt/wharf\"\n  \
+         args: [\"run\",\"--builtin\",\"files\",\"/home/ada/My \\\"Docs\\\"\"]\n- uses: b/c\n- name: b\n  command: b # mine\n\nmodels: []\n",
+    ),
+    (
+        "continue",
+        "name: a\nmcpServers: [] # none\n",
+        "name: a\nmcpServers: # none\n  - name: \"files\"\n    command: \"/opt/wharf\"\n    \
+         args: [\"run\",\"--builtin\",\"files\",\"/home/ada/My \\\"Docs\\\"\"]\n",
+    ),
 ];
 
 #[test]
@@ -99,7 +131,8 @@ fn each_client_gets_its_own_words_and_nothing_else_changes() {
         assert!(client.servers(&after).unwrap().contains(&server), "{id}");
         assert_eq!(client.set(&after, &server).unwrap(), after, "{id}: a second time");
         let was_there = (!before.is_empty()).then_some(*before);
-        assert_eq!(client.undo(&after, "files", was_there).unwrap().as_deref(), was_there, "{id}: undone");
+        let undone = client.undo(&after, "files", was_there).unwrap();
+        assert_eq!(undone, Undone { text: was_there.map(str::to_owned), is_restored: false }, "{id}: undone");
     }
 }
 
@@ -132,7 +165,7 @@ fn without_a_backup_the_server_goes_and_all_others_stay() {
         let others = |text: &str| {
             client.servers(text).unwrap().into_iter().filter(|one| one.name != "files").collect::<Vec<_>>()
         };
-        let Some(undone) = client.undo(after, "files", None).unwrap() else {
+        let Some(undone) = client.undo(after, "files", None).unwrap().text else {
             assert!(before.is_empty(), "{id}: the file was not there");
             continue;
         };
@@ -162,6 +195,10 @@ fn what_cannot_be_read_or_edited_is_refused_with_its_place() {
         ("goose", "a: 1\n---\nb: 2\n", "more than one document"),
         ("goose", "- a\n", "not a mapping"),
         ("goose", "extensions: &all\n  b:\n    cmd: b\n", "not a plain mapping"),
+        ("continue", "mcpServers:\n  b:\n    command: b\n", "not a list of servers"),
+        ("continue", "mcpServers: [{ name: b }]\n", "not in block style"),
+        ("continue", "mcpServers:\n  -\n    name: b\n", "not in block style"),
+        ("continue", "mcpServers:\n- name: b\n- name: b\n", "two servers with the name `b`"),
     ] {
         let error = format!("{:#}", client(id).set(text, &server()).unwrap_err());
         assert!(error.contains(expected), "{id}: {text}\n{error}");
@@ -170,24 +207,125 @@ fn what_cannot_be_read_or_edited_is_refused_with_its_place() {
 
 #[test]
 fn each_client_has_its_own_place() {
-    let places = |is_mac| Places { home: "/h".into(), config: None, codex: None, claude: None, is_mac };
+    let places = |is_mac| Places { home: "/h".into(), variables: Vec::new(), is_mac };
     let path = |id: &str, is_mac| client(id).path(&places(is_mac)).map(|path| path.display().to_string());
-    for (id, linux, mac) in [
+    let application = |path: &str| [format!("/h/.config/{path}"), format!("/h/Library/Application Support/{path}")];
+    let both = |path: &str| [format!("/h/{path}"), format!("/h/{path}")];
+    for (id, [linux, mac]) in [
+        ("claude-desktop", application("Claude/claude_desktop_config.json")),
+        ("claude-code", both(".claude.json")),
+        ("vscode", application("Code/User/mcp.json")),
+        ("cursor", both(".cursor/mcp.json")),
+        ("codex", both(".codex/config.toml")),
+        ("gemini-cli", both(".gemini/settings.json")),
+        ("copilot-cli", both(".copilot/mcp-config.json")),
+        ("opencode", both(".config/opencode/opencode.json")),
+        ("cline", both(".cline/data/settings/cline_mcp_settings.json")),
         (
-            "claude-desktop",
-            "/h/.config/Claude/claude_desktop_config.json",
-            "/h/Library/Application Support/Claude/claude_desktop_config.json",
+            "cline-vscode",
+            application("Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"),
         ),
-        ("claude-code", "/h/.claude.json", "/h/.claude.json"),
-        ("vscode", "/h/.config/Code/User/mcp.json", "/h/Library/Application Support/Code/User/mcp.json"),
-        ("cursor", "/h/.cursor/mcp.json", "/h/.cursor/mcp.json"),
-        ("codex", "/h/.codex/config.toml", "/h/.codex/config.toml"),
-        ("zed", "/h/.config/zed/settings.json", "/h/.config/zed/settings.json"),
-        ("goose", "/h/.config/goose/config.yaml", "/h/.config/goose/config.yaml"),
+        ("qwen-code", both(".qwen/settings.json")),
+        ("windsurf", both(".codeium/windsurf/mcp_config.json")),
+        ("zed", both(".config/zed/settings.json")),
+        ("goose", both(".config/goose/config.yaml")),
+        ("continue", both(".continue/config.yaml")),
+        ("kilo-code", both(".config/kilo/kilo.json")),
+        ("kiro", both(".kiro/settings/mcp.json")),
+        ("kimi-code", both(".kimi-code/mcp.json")),
+        ("antigravity", both(".gemini/config/mcp_config.json")),
+        ("grok-build", both(".grok/config.toml")),
+        ("mastracode", both(".mastracode/mcp.json")),
+        ("mcporter", both(".mcporter/mcporter.json")),
+        ("pi", both(".pi/agent/mcp.json")),
+        ("fx", both(".fx/mcp.json")),
     ] {
-        assert_eq!((path(id, false).as_deref(), path(id, true).as_deref()), (Some(linux), Some(mac)), "{id}");
+        assert_eq!((path(id, false), path(id, true)), (Some(linux), Some(mac)), "{id}");
     }
     assert_eq!(path("other", false), None);
+}
+
+#[test]
+fn variables_and_files_that_exist_move_a_config() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: &str| folder.path().join(path);
+    let moved = |id: &str, variable, path: &str| {
+        let places = Places { home: "/h".into(), variables: vec![(variable, at("moved"))], is_mac: false };
+        assert_eq!(client(id).path(&places), Some(at(path)), "{id}");
+    };
+    moved("claude-code", "CLAUDE_CONFIG_DIR", "moved/.claude.json");
+    moved("codex", "CODEX_HOME", "moved/config.toml");
+    moved("gemini-cli", "GEMINI_CLI_HOME", "moved/.gemini/settings.json");
+    moved("copilot-cli", "COPILOT_HOME", "moved/mcp-config.json");
+    moved("cline", "CLINE_MCP_SETTINGS_PATH", "moved");
+    moved("qwen-code", "QWEN_HOME", "moved/settings.json");
+    moved("continue", "CONTINUE_GLOBAL_DIR", "moved/config.yaml");
+    moved("opencode", "XDG_CONFIG_HOME", "moved/opencode/opencode.json");
+    std::fs::create_dir_all(at("moved/opencode")).unwrap();
+    std::fs::write(at("moved/opencode/opencode.jsonc"), "{}").unwrap();
+    moved("opencode", "XDG_CONFIG_HOME", "moved/opencode/opencode.jsonc");
+}
+
+#[test]
+fn what_was_replaced_by_force_comes_back() {
+    let before = "{ \"mcpServers\": { \"files\": { \"command\": \"npx\", \"args\": [\"-y\", \"other\"] } } }";
+    let client = client("cursor");
+    let forced = client.set(before, &server()).unwrap();
+    let both = client.set(&forced, &Server { name: "time".into(), ..server() }).unwrap();
+    assert!(client.only_adds_servers(before, &forced) && client.only_adds_servers(before, &both));
+    let one = client.undo(&both, "files", Some(before)).unwrap();
+    assert!(one.is_restored && client.has(one.text.as_deref().unwrap(), "time").unwrap());
+    let undone = client.undo(&one.text.unwrap(), "time", Some(before)).unwrap();
+    assert_eq!(undone, Undone { text: Some(before.into()), is_restored: false });
+    // Even if somebody else has changed the file since.
+    let changed = forced.replace("{ \"mcp", "{ \"theme\": 1, \"mcp");
+    let undone = client.undo(&changed, "files", Some(before)).unwrap();
+    let text = undone.text.unwrap();
+    assert!(undone.is_restored && text.contains("\"theme\": 1"), "{text}");
+    assert_eq!(client.servers(&text).unwrap(), client.servers(before).unwrap());
+}
+
+#[test]
+fn entries_are_read_in_every_form_that_a_client_accepts() {
+    for (id, text) in [
+        (
+            "cline",
+            r#"{ "mcpServers": { "files": { "transport": { "type": "stdio", "command": "/opt/wharf", "args": ["run"] } } } }"#,
+        ),
+        ("zed", r#"{ "context_servers": { "files": { "command": { "path": "/opt/wharf", "args": ["run"] } } } }"#),
+        (
+            "kilo-code",
+            r#"{ "mcp": { "files": { "type": "local", "command": ["/opt/wharf", "run"] }, "off": { "enabled": false } } }"#,
+        ),
+    ] {
+        let (client, expected) = (client(id), Server { args: vec!["run".into()], ..server() });
+        assert_eq!(client.servers(text).unwrap(), [expected], "{id}");
+        let after = client.set(text, &server()).unwrap();
+        assert_eq!(client.servers(&after).unwrap(), [server()], "{id}: {after}");
+        assert_eq!(client.fault(&after, "files").unwrap(), None, "{id}: {after}");
+    }
+}
+
+#[test]
+fn entries_that_the_client_does_not_start_are_known() {
+    let fault = |id: &str, key: &str, entry: &str| {
+        client(id).fault(&format!("{{ \"{key}\": {{ \"a\": {entry} }} }}"), "a").unwrap().unwrap_or_default().0
+    };
+    for (id, key, entry, expected) in [
+        ("cursor", "mcpServers", r#"{ "command": "wharf", "args": "run --builtin time" }"#, "`args` is not a list"),
+        ("cursor", "mcpServers", r#"{ "command": "wharf", "args": ["run", 7] }"#, "`args` is not a list"),
+        ("opencode", "mcp", r#"{ "command": ["wharf", 7] }"#, "`command` is not a list"),
+        ("cline", "mcpServers", r#"{ "command": "wharf", "disabled": true }"#, "it is disabled (`disabled` is true)"),
+        ("opencode", "mcp", r#"{ "command": ["wharf"], "enabled": false }"#, "it is disabled (`enabled` is false)"),
+    ] {
+        let says = fault(id, key, entry);
+        assert!(says.starts_with(expected), "{entry}: {says}");
+    }
+    for entry in
+        [r#"{ "command": "wharf" }"#, r#"{ "command": "wharf", "disabled": false, "enabled": true, "args": [] }"#]
+    {
+        assert_eq!(fault("cursor", "mcpServers", entry), "", "{entry}");
+    }
 }
 
 /// Configs of various shapes, by format.
@@ -238,6 +376,20 @@ const SHAPES: &[(Format, &[&str])] = &[
             "a: 1\r\nKEY:\r\n  b:\r\n    cmd: b\r\n",
         ],
     ),
+    (
+        Format::YamlList,
+        &[
+            "",
+            "# mine\n",
+            "a: 1",
+            "KEY:\n",
+            "KEY: []\n",
+            "KEY: null # none\nz: 1\n",
+            "KEY:\n    - name: b\n      command: b\n\n# after\nz: 1",
+            "a: 1\r\nKEY:\r\n- name: b\r\n  command: b\r\n",
+            "KEY:\n- uses: x/y\n- command: b\n  name: b\n",
+        ],
+    ),
 ];
 
 #[test]
@@ -264,9 +416,15 @@ fn several_servers_leave_nothing_behind_in_whatever_order_they_go() {
                         assert!(client.only_adds_servers(&shape, &next), "{}: {shape:?} became {next:?}", client.id);
                         text = next;
                     }
+                    // The same server a second time, with other arguments.
+                    for server in &installed {
+                        let other = Server { args: vec!["run".into()], ..(*server).clone() };
+                        text = client.set(&text, &other).unwrap();
+                        assert!(client.only_adds_servers(&shape, &text), "{}: {shape:?} became {text:?}", client.id);
+                    }
                     let mut left = Some(text);
                     for server in *order {
-                        left = client.undo(&left.unwrap(), &server.name, was_there).unwrap();
+                        left = client.undo(&left.unwrap(), &server.name, was_there).unwrap().text;
                     }
                     assert_eq!(left.as_deref(), was_there, "{}: {shape:?}", client.id);
                 }
@@ -283,10 +441,10 @@ fn what_somebody_else_changed_is_no_trace_of_a_server() {
     let changed = with.replace("{ \"mcp", "{ \"theme\": 1, \"mcp");
     assert!(client.only_adds_servers(before, before) && client.only_adds_servers(before, &with));
     assert!(!client.only_adds_servers(before, &changed) && !client.only_adds_servers(&with, before));
-    let undone = client.undo(&changed, "files", Some(before)).unwrap().unwrap();
+    let undone = client.undo(&changed, "files", Some(before)).unwrap().text.unwrap();
     assert!(undone.contains("\"theme\": 1") && !undone.contains("wharf"), "{undone}");
     // A server that was wharf before it was replaced is not restored.
     let again = client.set(&with, &Server { args: vec!["serve".into()], ..server() }).unwrap();
-    let undone = client.undo(&again, "files", Some(&with)).unwrap().unwrap();
+    let undone = client.undo(&again, "files", Some(&with)).unwrap().text.unwrap();
     assert!(!client.has(&undone, "files").unwrap(), "{undone}");
 }

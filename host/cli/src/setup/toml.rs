@@ -38,7 +38,14 @@ pub fn set(text: &str, key: &str, name: &str, server: &Value) -> Result<String> 
             }
             Item::Table(table)
         }
-        _ => Item::Value(value(server)),
+        _ => {
+            let mut value = value(server);
+            // The spaces around the value that it replaces.
+            if let Some(before) = servers.get(name).and_then(Item::as_value) {
+                *value.decor_mut() = before.decor().clone();
+            }
+            Item::Value(value)
+        }
     };
     servers.insert(name, server);
     Ok(document.to_string())

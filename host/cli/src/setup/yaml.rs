@@ -13,16 +13,25 @@ const MAX_DEPTH: usize = 64;
 
 struct Events<'a>(Vec<(Event<'a>, Span)>);
 
-/// Where the mapping of servers is.
+/// How the servers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// A mapping from names to servers.
+    Mapping,
+    /// A list of servers, each with its `name`.
+    List,
+}
+
+/// Where the servers are.
 enum Place {
-    /// A mapping in block style: its servers, each with the line of its name and its last line, counted from 0, and the indentation of
-    /// the names.
+    /// A mapping or a list in block style: its servers, each with its first and its last line, counted from 0, and the indentation of
+    /// the first lines.
     Block {
         line: usize,
         servers: Vec<(String, usize, usize)>,
         indent: usize,
     },
-    /// The key is in this line, and its value is missing, `null` or `{}`.
+    /// The key is in this line, and its value is missing, `null`, `{}` or `[]`.
     Empty {
         line: usize,
     },
@@ -116,7 +125,27 @@ impl Events<'_> {
         })
     }
 
-    fn place(&self, text: &str, key: &str) -> Result<Place> {
+    /// Returns the elements of the list that begins at `start`, as the indices of their `name`, if they have one, and of their first
+    /// event.
+    fn elements(&self, start: usize) -> Result<Vec<(Option<usize>, usize)>> {
+        let mut elements = Vec::new();
+        let mut at = start + 1;
+        while !matches!(self.0.get(at), None | Some((Event::SequenceEnd, _))) {
+            let mut name = None;
+            if matches!(self.0.get(at), Some((Event::MappingStart(..), _))) {
+                name = self
+                    .members(at)?
+                    .into_iter()
+                    .find(|(key, _)| self.key(*key) == Some("name"))
+                    .map(|(_, value)| value);
+            }
+            elements.push((name, at));
+            at = self.after(at)?;
+        }
+        Ok(elements)
+    }
+
+    fn place(&self, text: &str, shape: Shape, key: &str) -> Result<Place> {
         let Some(top) = self.top().filter(|top| matches!(self.0.get(*top), Some((Event::MappingStart(..), _)))) else {
             return Ok(Place::Nowhere);
         };
@@ -125,23 +154,38 @@ impl Events<'_> {
         };
         let line_of = |at: usize| self.0.get(at).map_or(0, |(_, span)| span.start.line().saturating_sub(1));
         let line = line_of(key_at);
-        let members = match self.0.get(at) {
-            Some((Event::Scalar(text, ScalarStyle::Plain, 0, None), _)) if plain(text).is_null() => Vec::new(),
-            Some((Event::MappingStart(0, None), _)) => self.members(at)?,
-            _ => bail!("{}: `{key}` is not a plain mapping", line + 1),
+        // For each server, its name, its first event, and the event at which its contents begin.
+        let servers: Vec<(Option<usize>, usize, usize)> = match (self.0.get(at), shape) {
+            (Some((Event::Scalar(text, ScalarStyle::Plain, 0, None), _)), _) if plain(text).is_null() => Vec::new(),
+            (Some((Event::MappingStart(0, None), _)), Shape::Mapping) => {
+                self.members(at)?.into_iter().map(|(name, value)| (Some(name), name, value)).collect()
+            }
+            (Some((Event::SequenceStart(0, None), _)), Shape::List) => {
+                self.elements(at)?.into_iter().map(|(name, start)| (name, start, start)).collect()
+            }
+            (_, Shape::Mapping) => bail!("{}: `{key}` is not a plain mapping", line + 1),
+            (_, Shape::List) => bail!("{}: `{key}` is not a plain list", line + 1),
         };
-        let Some((first, _)) = members.first() else { return Ok(Place::Empty { line }) };
-        let indent = self.0.get(*first).map_or(0, |(_, span)| span.start.col());
         let lines: Vec<&str> = text.lines().collect();
-        let servers = members.into_iter().map(|(name, value)| {
-            let start = line_of(name);
-            let own = lines.get(start).copied().unwrap_or_default();
-            let is_block = start > line && own.len() - own.trim_start_matches(' ').len() == indent;
+        let spaces = |line: usize| {
+            let own = lines.get(line).copied().unwrap_or_default();
+            own.len() - own.trim_start_matches(' ').len()
+        };
+        let Some((_, first, _)) = servers.first() else { return Ok(Place::Empty { line }) };
+        let indent = match shape {
+            Shape::Mapping => self.0.get(*first).map_or(0, |(_, span)| span.start.col()),
+            Shape::List => spaces(line_of(*first)),
+        };
+        let servers = servers.into_iter().map(|(name, first, value)| {
+            let start = line_of(first);
+            let own = lines.get(start).copied().unwrap_or_default().trim_start();
+            let begins = shape == Shape::Mapping || own.starts_with("- ");
+            let is_block = start > line && spaces(start) == indent && begins;
             ensure!(is_block, "{}: `{key}` is not in block style, with one line per entry", start + 1);
             let end = self.after(value)?;
             // The parser reports the end of a block at the start of the next token, so the last line is taken from the contents.
             let inside =
-                (name..end).filter(|at| !matches!(self.0.get(*at), Some((Event::MappingEnd | Event::SequenceEnd, _))));
+                (first..end).filter(|at| !matches!(self.0.get(*at), Some((Event::MappingEnd | Event::SequenceEnd, _))));
             let ends = |at: usize| match self.0.get(at) {
                 Some((Event::Scalar(_, ScalarStyle::Literal | ScalarStyle::Folded, ..), span)) => {
                     span.end.line().saturating_sub(2)
@@ -151,7 +195,7 @@ impl Events<'_> {
                 None => 0,
             };
             let last = inside.map(ends).max().unwrap_or(start).max(start);
-            Ok((self.key(name).unwrap_or_default().to_owned(), start, last))
+            Ok((name.and_then(|name| self.key(name)).unwrap_or_default().to_owned(), start, last))
         });
         Ok(Place::Block { line, servers: servers.collect::<Result<_>>()?, indent })
     }
@@ -177,11 +221,11 @@ pub fn read(text: &str) -> Result<Map<String, Value>> {
     }
 }
 
-pub fn set(text: &str, key: &str, name: &str, server: &Value) -> Result<String> {
+pub fn set(text: &str, shape: Shape, key: &str, name: &str, server: &Value) -> Result<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    match parse(text)?.place(text, key)? {
+    match parse(text)?.place(text, shape, key)? {
         Place::Block { servers, indent, .. } => {
-            let new = entry(name, server, indent);
+            let new = entry(shape, name, server, indent);
             match servers.iter().find(|(known, ..)| known == name) {
                 Some((_, start, last)) => drop(lines.splice(*start..=*last, new)),
                 None => {
@@ -193,7 +237,8 @@ pub fn set(text: &str, key: &str, name: &str, server: &Value) -> Result<String> 
         Place::Empty { line } => {
             let own = lines.get_mut(line).context("the line is not there")?;
             let (before, after) = own.split_once(':').context("the key has no colon")?;
-            let rest = after.trim_start().trim_start_matches("{}").trim_start_matches('~').trim_start_matches("null");
+            let rest = after.trim_start();
+            let rest = ["{}", "[]", "~", "null"].iter().find_map(|empty| rest.strip_prefix(empty)).unwrap_or(rest);
             ensure!(
                 rest.trim().is_empty() || rest.trim_start().starts_with('#'),
                 "{}: leave `{key}:` without a value",
@@ -203,19 +248,19 @@ pub fn set(text: &str, key: &str, name: &str, server: &Value) -> Result<String> 
                 "{before}:{}",
                 if rest.trim().is_empty() { String::new() } else { format!(" {}", rest.trim()) }
             );
-            drop(lines.splice(line + 1..line + 1, entry(name, server, 2)));
+            drop(lines.splice(line + 1..line + 1, entry(shape, name, server, 2)));
         }
         Place::Nowhere => {
             lines.push(format!("{key}:"));
-            lines.extend(entry(name, server, 2));
+            lines.extend(entry(shape, name, server, 2));
         }
     }
     Ok(joined(text, &lines))
 }
 
-pub fn remove(text: &str, key: &str, name: &str) -> Result<String> {
+pub fn remove(text: &str, shape: Shape, key: &str, name: &str) -> Result<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    if let Place::Block { line, servers, .. } = parse(text)?.place(text, key)?
+    if let Place::Block { line, servers, .. } = parse(text)?.place(text, shape, key)?
         && let Some((_, start, last)) = servers.iter().find(|(known, ..)| known == name)
     {
         drop(lines.drain(*start..=*last));
@@ -223,17 +268,22 @@ pub fn remove(text: &str, key: &str, name: &str) -> Result<String> {
         if servers.len() == 1 {
             let own = lines.get_mut(line).context("the line is not there")?;
             let (before, after) = own.split_once(':').context("the key has no colon")?;
-            *own = format!("{before}: {{}}{after}");
+            let empty = if shape == Shape::List { "[]" } else { "{}" };
+            *own = format!("{before}: {empty}{after}");
         }
     }
     Ok(joined(text, &lines))
 }
 
 /// Returns the lines of a server. Values are written as JSON, which is valid YAML.
-fn entry(name: &str, server: &Value, indent: usize) -> Vec<String> {
-    let mut lines = vec![format!("{}{}:", " ".repeat(indent), Value::from(name))];
+fn entry(shape: Shape, name: &str, server: &Value, indent: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    if shape == Shape::Mapping {
+        lines.push(format!("{}{}:", " ".repeat(indent), Value::from(name)));
+    }
     for (key, value) in server.as_object().into_iter().flatten() {
-        lines.push(format!("{}{key}: {value}", " ".repeat(indent + 2)));
+        let begin = if lines.is_empty() { "- " } else { "  " };
+        lines.push(format!("{}{begin}{key}: {value}", " ".repeat(indent)));
     }
     lines
 }

@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use super::{
     capability::Access,
+    closed::Closed,
     open::{Now, OpenRoot},
     within::{Within, narrowed},
 };
@@ -14,11 +15,24 @@ pub struct CallRoots {
     pub all: Vec<Arc<OpenRoot>>,
     /// The folders to which the roots are narrowed by the caller's roles. `None`: the roots are not narrowed.
     pub within: Option<Arc<[Within]>>,
+    /// Why there are none, if there are none.
+    pub closed: Closed,
 }
 
 impl CallRoots {
     pub fn of(all: Vec<Arc<OpenRoot>>) -> Self {
-        Self { all, within: None }
+        Self { all, ..Self::default() }
+    }
+
+    /// Tells a client why no folder is open to a call with these roots, and what opens one. Contains no path but the client's own.
+    pub fn explained(&self) -> String {
+        if !self.all.is_empty() {
+            return match &self.within {
+                Some(_) => "your roles open no folder in the roots of this call".into(),
+                None => "the folders that were opened do not exist any more".into(),
+            };
+        }
+        self.closed.explained()
     }
 
     /// Returns the current directories of the roots, with at most this access.

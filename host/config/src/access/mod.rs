@@ -6,6 +6,7 @@
 pub mod approval;
 pub mod call_roots;
 pub mod capability;
+pub mod closed;
 pub mod grants;
 pub mod open;
 pub mod overlap;

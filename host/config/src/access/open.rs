@@ -27,6 +27,15 @@ pub struct Ceiling {
     home: bool,
 }
 
+/// Why a root is not opened.
+#[derive(Debug)]
+pub struct RootRefused {
+    /// For the operator's log.
+    pub logged: String,
+    /// For the client. Does not tell whether something exists outside of the ceilings.
+    pub told: String,
+}
+
 /// The folders within which roots may lie.
 #[derive(Debug, Default)]
 pub struct Ceilings(Vec<Ceiling>);
@@ -61,6 +70,8 @@ pub enum Now {
 #[derive(Debug, Clone)]
 pub struct OpenDirectory {
     pub shown: String,
+    /// The canonical path, if `shown` leads to the directory through a symlink. Plugins can use both.
+    pub real: Option<String>,
     pub canonical: PathBuf,
     pub id: FileId,
     pub handle: Arc<File>,
@@ -82,11 +93,11 @@ impl Ceilings {
         self.0.is_empty()
     }
 
-    /// Opens a root. The error says why it cannot be opened.
-    pub fn open(&self, uri: &str) -> Result<OpenRoot, String> {
-        let path = file_path(uri)?;
+    /// Opens a root.
+    pub fn open(&self, uri: &str) -> Result<OpenRoot, RootRefused> {
+        let path = file_path(uri).map_err(RootRefused::same)?;
         let current = self.resolve(&path)?;
-        let spelled = path.to_str().ok_or("its path is not UTF-8")?;
+        let spelled = path.to_str().ok_or_else(|| RootRefused::same("its path is not UTF-8"))?;
         let plain = !path.components().any(|component| matches!(component, Component::ParentDir | Component::CurDir));
         let shown = if plain { spelled.to_owned() } else { current.canonical.display().to_string() };
         let shown = match shown.trim_end_matches('/') {
@@ -96,29 +107,53 @@ impl Ceilings {
         Ok(OpenRoot { shown, path, current: Mutex::new(current) })
     }
 
-    fn resolve(&self, path: &Path) -> Result<Current, String> {
-        let canonical = std::fs::canonicalize(path).map_err(|error| error.to_string())?;
-        let mut why = "it lies outside what the operator allows (roots.within)";
+    fn resolve(&self, path: &Path) -> Result<Current, RootRefused> {
+        let canonical = std::fs::canonicalize(path).map_err(|error| self.outside(error.to_string()))?;
+        let mut why = None;
         for ceiling in &self.0 {
             let Ok(rest) = canonical.strip_prefix(&ceiling.path) else { continue };
             if ceiling.home {
                 let Some(first) = rest.components().next() else {
-                    why = "the whole home directory is never opened; open a folder in it, or set roots.within";
+                    why = Some(
+                        "it is the whole home directory; open a folder in it, or accept also the whole with `--within` or \
+                         `within` in [roots]",
+                    );
                     continue;
                 };
                 if first.as_os_str().as_encoded_bytes().starts_with(b".") {
-                    why = "dot-directories of the home directory are not opened unless roots.within names them";
+                    why = Some(
+                        "dot-directories of the home directory are opened only if `--within` or `within` in [roots] names them",
+                    );
                     continue;
                 }
             }
             let handle = open_beneath(&ceiling.handle, rest).map_err(|error| match error {
-                rustix::io::Errno::NOTDIR => "it is not a directory".to_owned(),
-                other => other.to_string(),
+                rustix::io::Errno::NOTDIR => RootRefused::same("it is not a directory"),
+                other => RootRefused::same(other.to_string()),
             })?;
-            let metadata = handle.metadata().map_err(|error| error.to_string())?;
+            let metadata = handle.metadata().map_err(|error| RootRefused::same(error.to_string()))?;
             return Ok(Current { canonical, id: FileId::of(&metadata), handle: Arc::new(handle) });
         }
-        Err(why.to_owned())
+        Err(why.map_or_else(|| self.outside("it lies outside what the operator allows".to_owned()), RootRefused::same))
+    }
+
+    /// Refuses a root that lies outside or cannot be resolved, which are the same for a client.
+    fn outside(&self, logged: String) -> RootRefused {
+        let told = if self.0.iter().any(|ceiling| ceiling.home) {
+            "it does not exist, or lies outside the home directory; start wharf with `--within DIR`, or set `within` in \
+             [roots], to accept folders in DIR"
+        } else {
+            "it does not exist, or lies outside the folders that `--within` and `within` in [roots] name"
+        };
+        RootRefused { logged, told: told.to_owned() }
+    }
+}
+
+impl RootRefused {
+    /// A reason that both may know.
+    fn same(why: impl Into<String>) -> Self {
+        let logged = why.into();
+        Self { told: logged.clone(), logged }
     }
 }
 
@@ -186,7 +221,10 @@ impl OpenRoot {
             }
         }
         let Current { canonical, id, handle } = current.clone();
-        Now::There(OpenDirectory { shown: self.shown.clone(), canonical, id, handle })
+        // A path that the operator chose for plugins does not reveal the one on the host.
+        let shown = Path::new(&self.shown);
+        let real = canonical.to_str().filter(|_| self.path == shown && canonical != shown).map(str::to_owned);
+        Now::There(OpenDirectory { shown: self.shown.clone(), real, canonical, id, handle })
     }
 
     /// Whether both roots have the same path and the same directory.
@@ -311,6 +349,25 @@ mod tests {
         assert_eq!(home.open(&uri("proj/")).unwrap().shown, base.join("proj").display().to_string());
         assert_eq!(home.open(&uri("proj/in")).unwrap().shown, base.join("proj/in").display().to_string());
         assert_eq!(home.open(&uri("proj/../other")).unwrap().shown, base.join("other").display().to_string());
+    }
+
+    #[test]
+    fn a_root_behind_a_symlink_has_two_paths() {
+        let folder = Folder::new();
+        let base = &folder.path;
+        std::os::unix::fs::symlink("proj", base.join("link")).unwrap();
+        let real = |root: OpenRoot| match root.now() {
+            Now::There(open) => open.real,
+            Now::Elsewhere(_) | Now::Gone => panic!("it is there"),
+        };
+        let text = |name: &str| Some(base.join(name).display().to_string());
+        let within = Ceilings::configured(std::slice::from_ref(base));
+        for (name, expected) in [("link", text("proj")), ("link/sub", text("proj/sub")), ("proj", None)] {
+            assert_eq!(real(OpenRoot::by_operator(&base.join(name)).unwrap()), expected, "{name}");
+            let uri = format!("file://{}", base.join(name).display());
+            assert_eq!(real(within.open(&uri).unwrap()), expected, "{name}");
+        }
+        assert_eq!(real(OpenRoot::shown_at(&base.join("link"), "/data").unwrap()), None);
     }
 
     #[test]

@@ -130,6 +130,7 @@ mod tests {
     fn directory(shown: &str, canonical: &str) -> OpenDirectory {
         OpenDirectory {
             shown: shown.into(),
+            real: None,
             canonical: canonical.into(),
             id: FileId::at(Path::new("/")).unwrap(),
             handle: Arc::new(File::open("/").unwrap()),

@@ -15,18 +15,19 @@ use wharf_sandbox::{Directory, Scope};
 use super::{
     call_roots::{CallRoots, Folder},
     capability::Access,
+    closed::{Closed, Nothing},
     grants::{
         Grants,
         dirs::{self, Dir, Opened},
     },
-    open::{Ceilings, OpenRoot},
+    open::{Ceilings, OpenDirectory, OpenRoot},
     overlap::{self, Lessened, Wanted},
     rehearsal::Rehearsal,
 };
 use wharf_base::{
     party::{Party, named},
     paths::{FileId, Leading},
-    text::escaped,
+    text::{escaped, quoted},
 };
 use wharf_egress::{self as egress, Egress};
 
@@ -68,30 +69,6 @@ impl RootsFrom {
             "operator" => Ok(Self::Operator),
             "both" => Ok(Self::Both),
             other => anyhow::bail!("`from`: `{other}` is not one of \"client\", \"operator\", \"both\""),
-        }
-    }
-}
-
-/// The reason why a client has no usable roots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Nothing {
-    NotDeclared,
-    NotAccepted,
-    NotAsked,
-    Failed,
-    Empty,
-    NoneOpened,
-}
-
-impl Nothing {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::NotDeclared => "the client has no roots",
-            Self::NotAccepted => "roots of clients are not accepted here (`within` in [roots] says where they may lie)",
-            Self::NotAsked => "`from` in [roots] is \"operator\"",
-            Self::Failed => "the client did not say which roots it has",
-            Self::Empty => "the client has opened no folder",
-            Self::NoneOpened => "none of the client's roots can be opened",
         }
     }
 }
@@ -194,7 +171,7 @@ impl Scopes {
                 tracing::info!("the roots are those of the operator, {}: {}", fixed.join(", "), why.as_str());
             }
         }
-        CallRoots::of(state.fixed.clone())
+        CallRoots { closed: Closed::Nothing(why), ..CallRoots::of(state.fixed.clone()) }
     }
 
     /// Adds the operator's roots to those of a client, if both are used.
@@ -217,18 +194,21 @@ impl Scopes {
             return self.in_place_of(Nothing::Empty);
         }
         let opened = self.open(roots, before);
-        if opened.all.is_empty() { self.in_place_of(Nothing::NoneOpened) } else { self.with_fixed(opened) }
+        if !opened.all.is_empty() {
+            return self.with_fixed(opened);
+        }
+        CallRoots { closed: opened.closed, ..self.in_place_of(Nothing::NoneOpened) }
     }
 
     /// Opens the folders that an embedding program gives a client, instead of asking the client for its roots.
     pub fn open_given(&self, folders: &[Folder]) -> anyhow::Result<CallRoots> {
         let open = |folder: &Folder| {
             let path = std::path::absolute(&folder.path)?;
-            let mut open = OpenRoot::by_operator(&path).map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))?;
-            if let Some(shown) = &folder.shown {
-                open.shown.clone_from(shown);
-            }
-            anyhow::Ok(Arc::new(open))
+            let open = match &folder.shown {
+                Some(shown) => OpenRoot::shown_at(&path, shown),
+                None => OpenRoot::by_operator(&path),
+            };
+            anyhow::Ok(Arc::new(open.map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))?))
         };
         folders.iter().map(open).collect::<anyhow::Result<_>>().map(CallRoots::of)
     }
@@ -238,19 +218,25 @@ impl Scopes {
     fn open(&self, roots: &[wharf_protocol::params::Root], before: &CallRoots) -> CallRoots {
         let state = self.state();
         let mut opened: Vec<Arc<OpenRoot>> = Vec::new();
+        let mut closed = Closed::default();
         for root in roots.iter().take(MAX_ROOTS) {
             match state.ceilings.open(&root.uri) {
                 Ok(root) => {
                     let known = before.all.iter().find(|known| known.same_place(&root) && known.shown == root.shown);
                     opened.push(known.map_or_else(|| Arc::new(root), Arc::clone));
                 }
-                Err(why) => tracing::warn!("root {} is ignored: {why}", escaped(&root.uri)),
+                Err(refused) => {
+                    tracing::warn!("root {} is ignored: {}", escaped(&root.uri), refused.logged);
+                    if closed == Closed::default() {
+                        closed = Closed::Refused { root: quoted(&root.uri), why: refused.told };
+                    }
+                }
             }
         }
         if roots.len() > MAX_ROOTS {
             tracing::warn!("the client has {} roots; only the first {MAX_ROOTS} are used", roots.len());
         }
-        CallRoots::of(opened)
+        CallRoots { closed, ..CallRoots::of(opened) }
     }
 
     /// Builds the scope of a call of a plugin. `party` is the client that calls.
@@ -270,9 +256,12 @@ impl Scopes {
                 tracing::warn!(plugin, "{one}");
             }
         }
+        let all: HashSet<String> = granted.iter().map(|one| one.directory.shown.clone()).collect();
         let directories = granted.into_iter().filter_map(|one| {
             let handle = one.directory.handle.try_clone().ok()?;
-            Some(Directory::new(handle, one.directory.shown, one.access == Access::ReadWrite))
+            let OpenDirectory { shown, real, .. } = one.directory;
+            let real = real.filter(|real| !all.contains(real));
+            Some(Directory::new(handle, shown, one.access == Access::ReadWrite).also_at(real))
         });
         let network = self.egress.network(plugin, &http.0);
         let placeholders = network.iter().flat_map(|network| network.variables());

@@ -60,7 +60,8 @@ pub fn narrowed(root: Now, access: Access, within: &[Within]) -> Vec<(Now, Acces
 fn open_subfolder(directory: &OpenDirectory, place: &Path, rest: &Path) -> Option<OpenDirectory> {
     let (id, handle) = beneath(&directory.handle, rest)?;
     let shown = format!("{}/{}", directory.shown.trim_end_matches('/'), rest.to_str()?);
-    Some(OpenDirectory { shown, canonical: place.to_owned(), id, handle })
+    let real = if directory.real.is_some() { place.to_str().map(str::to_owned) } else { None };
+    Some(OpenDirectory { shown, real, canonical: place.to_owned(), id, handle })
 }
 
 #[cfg(test)]

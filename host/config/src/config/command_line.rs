@@ -6,7 +6,8 @@ use anyhow::{Result, ensure};
 
 use super::listen::ListenAddress;
 use crate::access::capability::Access;
-use wharf_base::text;
+use wharf_base::{explain, text};
+use wharf_egress::rule::RawRule;
 
 /// What the command line adds to the config file.
 #[derive(Debug, Clone, Default)]
@@ -16,12 +17,14 @@ pub struct CommandLine {
     pub prefix: Option<String>,
     /// Folders that are opened in addition to those of the client.
     pub roots: Vec<PathBuf>,
+    /// Folders within which those of the client may lie, in addition to those that the config names.
+    pub within: Vec<PathBuf>,
     /// Folders that are opened instead of those of the client.
     pub folders: Vec<PathBuf>,
     /// The access to roots that the plugins named on the command line are granted.
     pub allow_roots: Option<Access>,
-    /// The URLs that these plugins may read.
-    pub allow_http: Vec<String>,
+    /// The rules for the requests of these plugins.
+    pub allow_http: Vec<RawRule>,
     pub listen: Option<ListenAddress>,
 }
 
@@ -30,6 +33,16 @@ pub struct CommandLine {
 pub enum Named {
     File(PathBuf),
     BuiltIn(String),
+}
+
+impl Named {
+    /// Returns the id of the plugin, which may not be a valid one.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::File(path) => path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(),
+            Self::BuiltIn(name) => name,
+        }
+    }
 }
 
 /// A positional argument of the command line.
@@ -45,13 +58,37 @@ impl Positional {
         if path.is_dir() {
             return Ok(Self::Folder(path.to_owned()));
         }
-        ensure!(
-            path.is_file() || path.extension().is_some_and(|extension| extension == "wasm"),
-            "{}: there is no such folder, and no such plugin",
-            text::path(path)
-        );
+        let is_plugin = path.is_file() || path.extension().is_some_and(|extension| extension == "wasm");
+        ensure!(is_plugin, Self::missing(path));
         Ok(Self::Plugin(path.to_owned()))
     }
+
+    /// Says that a path does not exist, and which folder it may have been meant to be.
+    pub fn missing(path: &Path) -> String {
+        let says = format!("{} does not exist: there is no such folder, and no such plugin", text::path(path));
+        match similar(path) {
+            Some(similar) => format!("{says}; did you mean {}?", text::path(&similar)),
+            None => says,
+        }
+    }
+}
+
+/// Returns the folder next to a missing one that has the most similar name. If the parent is missing too, that of the parent.
+fn similar(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let (missing, parent) = path.ancestors().zip(path.ancestors().skip(1)).find(|(_, parent)| parent.is_dir())?;
+    let wanted = missing.file_name()?.to_str()?;
+    let folders = std::fs::read_dir(parent).ok()?.flatten().filter(|entry| entry.path().is_dir());
+    let names: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    // Short names are similar by chance.
+    let known = names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| name.len().min(wanted.len()) > 3 || name.eq_ignore_ascii_case(wanted));
+    // Collected by components, so that an empty rest leaves no slash at the end.
+    let similar = parent.join(explain::nearest(known, wanted)?);
+    let similar: PathBuf = similar.iter().chain(path.strip_prefix(missing).ok()?.iter()).collect();
+    similar.is_dir().then_some(similar)
 }
 
 #[cfg(test)]
@@ -69,6 +106,20 @@ mod tests {
         for plugin in ["component", "later.wasm"] {
             assert_eq!(Positional::tell(&at(plugin)).unwrap(), Positional::Plugin(at(plugin)));
         }
-        assert!(Positional::tell(&at("typo")).unwrap_err().to_string().contains("no such folder"));
+        std::fs::create_dir_all(at("Documents/letters")).unwrap();
+        for (typo, meant) in [
+            ("typo", None),
+            ("Docuemnts", Some("Documents")),
+            ("documents", Some("Documents")),
+            ("Docments/letters", Some("Documents/letters")),
+            ("Docments/numbers", None),
+            ("Documents/leters", Some("Documents/letters")),
+        ] {
+            let error = Positional::tell(&at(typo)).unwrap_err().to_string();
+            let says = format!("{} does not exist: there is no such folder", at(typo).display());
+            let asks = meant.map(|meant| format!("; did you mean {}?", at(meant).display()));
+            assert!(error.starts_with(&says), "{error}");
+            assert_eq!(error.split_once("; did").map(|(_, rest)| format!("; did{rest}")), asks, "{error}");
+        }
     }
 }

@@ -50,6 +50,8 @@ pub const PAGE_ITEMS: usize = 1000;
 pub const MEMORY_MIB: usize = 64;
 pub const TIMEOUT_MS: u64 = 30_000;
 pub const OUTPUT_KIB: usize = 4096;
+/// The built-in plugin files reads pictures, and those of today's cameras are larger than the default allows.
+pub const FILES_OUTPUT_KIB: usize = 16_384;
 
 pub const HTTP_REQUESTS: usize = 100;
 pub const HTTP_AT_ONCE: usize = 8;

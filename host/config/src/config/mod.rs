@@ -27,8 +27,10 @@ pub mod defaults;
 mod egress;
 mod elsewhere;
 mod face;
+mod git_config;
 mod given;
 mod http;
+mod identity;
 mod listen;
 mod plugin;
 mod profiles;
@@ -42,6 +44,7 @@ mod source;
 mod telemetry;
 pub mod tls;
 mod trusted;
+mod zone;
 
 pub use admin::Admin;
 pub use audit::Audit;

@@ -15,18 +15,18 @@ use super::{
     settings::Settings,
     source::PluginSource,
 };
-use crate::access::grants::{Grants, RawGrants, roots};
+use crate::access::grants::{Grants, hint::By};
 use wharf_base::{
     pattern::Pattern,
     quota::Quota,
     text::{self, toml_header},
 };
-use wharf_egress::rule;
 
 /// Where a plugin comes from. When names clash, the plugin with the earlier origin keeps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     Configured,
+    CommandLine,
     DroppedIn,
 }
 
@@ -151,6 +151,14 @@ impl PluginConfig {
         }
     }
 
+    /// How the operator grants it anything.
+    pub fn granted_by(&self) -> By {
+        match self.origin {
+            Origin::CommandLine => By::Flag,
+            Origin::Configured | Origin::DroppedIn => By::Config,
+        }
+    }
+
     /// Whether the operator allows a tool to be published. `name`: as the plugin calls it.
     pub fn allows_tool(&self, name: &str) -> bool {
         allows(self.tools.as_deref(), name)
@@ -172,55 +180,66 @@ fn allows(patterns: Option<&[Pattern]>, name: &str) -> bool {
 }
 
 pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &CommandLine) -> Result<PluginConfig> {
-    let (id, source) = match named {
+    let id = named.id().to_owned();
+    let mut call = limits.call.clone();
+    let source = match named {
         Named::File(path) => {
-            let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
             check_id(&id).with_context(|| text::path(path))?;
-            (id, PluginSource::File(std::path::absolute(path)?))
+            PluginSource::File(std::path::absolute(path)?)
         }
-        Named::BuiltIn(name) => (name.clone(), PluginSource::Bytes(builtin::find(name)?)),
+        Named::BuiltIn(name) => {
+            call.output_bytes = builtin::output_bytes(name, call.output_bytes);
+            PluginSource::Bytes(builtin::find(name)?)
+        }
     };
     let prefix = command_line.prefix.clone().unwrap_or_else(|| format!("{id}_"));
     check_prefix(&prefix).context("--prefix")?;
-    let http = command_line.allow_http.iter().map(rule::RawRule::url).collect();
-    let grants =
-        Grants::parse(RawGrants { http, ..RawGrants::default() }, &|path| Ok(path.into())).context("--allow")?;
+    let mut written = raw::Plugin::default();
+    written.grants.http.clone_from(&command_line.allow_http);
+    written.grants.roots = command_line.allow_roots.map(|access| access.as_str().to_owned());
+    if let Named::BuiltIn(name) = named {
+        builtin::complete(name, &mut written);
+        builtin::complete_grants(name, &mut written.grants, command_line.plugins.len() < 2)?;
+    }
+    let grants = Grants::parse(written.grants, &|path| Ok(path.into())).context("--allow")?;
     Ok(PluginConfig {
         prefix,
         adapter: Arc::new(adapter::on_command_line(&id)),
         id,
-        origin: Origin::Configured,
+        origin: Origin::CommandLine,
         source,
         sha256: None,
         tools: None,
         prompts: None,
         instructions: None,
-        settings: Settings::default(),
-        reuse: false,
-        limits: limits.call.clone(),
+        settings: Settings::resolve(written.config)?,
+        reuse: reuse(written.instances.as_deref())?,
+        limits: call,
         calls: None,
         tasks: limits.tasks(),
-        grants: Grants { roots: roots::Grant(command_line.allow_roots), ..grants },
+        grants,
         confirm: None,
     })
 }
 
 pub fn resolve(
     id: &str,
-    raw: raw::Plugin,
+    mut raw: raw::Plugin,
     source: PluginSource,
     (limits, approvals): (&DefaultLimits, &Approvals),
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
 ) -> Result<PluginConfig> {
     check_id(id)?;
-    let limits = limits.with(&raw.limits)?;
+    let mut limits = limits.with(&raw.limits)?;
+    if let (Some(name), None) = (&raw.builtin, raw.limits.output_kib) {
+        limits.call.output_bytes = builtin::output_bytes(name, limits.call.output_bytes);
+    }
     let of_calls = calls([raw.limits.calls_per_minute, raw.limits.calls_per_hour, raw.limits.calls_per_day, None])?;
     let tasks = limits.tasks();
-    let reuse = match raw.instances.as_deref() {
-        None | Some("fresh") => false,
-        Some("reused") => true,
-        Some(_) => bail!("`instances` is \"fresh\" or \"reused\""),
-    };
+    if let Some(name) = raw.builtin.clone() {
+        builtin::complete(&name, &mut raw);
+    }
+    let reuse = reuse(raw.instances.as_deref())?;
     let prefix = raw.prefix.unwrap_or_else(|| format!("{id}_"));
     check_prefix(&prefix)?;
     let sha256 = raw.sha256.as_deref().map(|text| parse_hex32("sha256", text)).transpose()?.map(Digest::from);
@@ -257,6 +276,15 @@ pub fn source(raw: &raw::Plugin, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> 
         (None, Some(name)) => Ok(PluginSource::Bytes(builtin::find(name)?)),
         (Some(_), Some(_)) => bail!("`path` and `builtin` exclude each other: a plugin is a file or a built-in one"),
         (None, None) => bail!("`path` is missing: the .wasm file, or `builtin` with the name of a built-in plugin"),
+    }
+}
+
+/// Whether one instance may serve several calls. `written`: the value of `instances`.
+fn reuse(written: Option<&str>) -> Result<bool> {
+    match written {
+        None | Some("fresh") => Ok(false),
+        Some("reused") => Ok(true),
+        Some(_) => bail!("`instances` is \"fresh\" or \"reused\""),
     }
 }
 

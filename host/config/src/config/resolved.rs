@@ -165,7 +165,11 @@ impl Roots {
             None => RootsFrom::default(),
             Some(from) => RootsFrom::parse(from)?,
         };
-        Ok(Self { within: raw.within.as_deref().map(all).transpose()?, fixed, from })
+        let mut within = raw.within.as_deref().map(all).transpose()?;
+        for folder in &command_line.within {
+            within.get_or_insert_default().push(std::path::absolute(folder)?);
+        }
+        Ok(Self { within, fixed, from })
     }
 }
 

@@ -80,6 +80,11 @@ pub enum SourceState {
 }
 
 impl PluginSource {
+    /// Whether the component is built into the binary.
+    pub fn is_built_in(&self) -> bool {
+        matches!(self, Self::Bytes(Component { built_in: Some(_), .. }))
+    }
+
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),

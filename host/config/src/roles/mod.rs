@@ -246,6 +246,11 @@ impl Rights {
         self.of(self.sees).any(|role| role.selection.has(entry))
     }
 
+    /// Whether one of the roles whose entries are in the caller's lists has a selection for which `fits` returns true.
+    pub fn sees_any(&self, fits: impl Fn(&Selection) -> bool) -> bool {
+        self.of(self.sees).any(|role| fits(&role.selection))
+    }
+
     /// Checks whether the caller may use the entry.
     pub fn check(&self, entry: &Entry<'_>) -> Result<(), RoleDenied> {
         if self.for_entry(entry).next().is_some() {

@@ -28,6 +28,19 @@ impl Selection {
             && [tools, prompts, resources].into_iter().all(Option::is_none)
     }
 
+    /// Whether it may select something that this plugin offers.
+    pub fn could_have(&self, plugin: &str) -> bool {
+        let lists = [&self.tools, &self.prompts, &self.resources];
+        let any = lists.into_iter().any(|list| list.as_ref().map_or(self.plugins.is_some(), |list| !list.is_empty()));
+        let of_plugin = |plugins: &Vec<Pattern>| plugins.iter().any(|pattern| pattern.matches(plugin));
+        any && self.plugins.as_ref().is_none_or(of_plugin)
+    }
+
+    /// Whether it may select something that this plugin offers, and names the plugin itself.
+    pub fn names(&self, plugin: &str) -> bool {
+        self.plugins.is_some() && self.could_have(plugin)
+    }
+
     pub fn has(&self, entry: &Entry<'_>) -> bool {
         let list = match entry.kind {
             EntryKind::Tool => &self.tools,

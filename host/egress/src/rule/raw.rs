@@ -21,7 +21,8 @@ enum Ways {
 #[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
-    /// The scheme, host and port, and the beginning of the path. A host that begins with `*.` stands for any name below the domain.
+    /// The scheme, host and port, and the beginning of the path. A host that begins with `*.` stands for any name below the domain. The
+    /// word `any` instead of a URL stands for every host with a public address.
     pub url: String,
     /// The methods that are allowed: a list, or `"any"`.
     ///
@@ -79,7 +80,7 @@ impl<'de> Deserialize<'de> for RawRule {
         impl<'de> de::Visitor<'de> for Either {
             type Value = RawRule;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a URL, or a table such as { url = \"https://…\", methods = [\"GET\"] }")
+                f.write_str("a URL, `any`, or a table such as { url = \"https://…\", methods = [\"GET\"] }")
             }
             fn visit_str<E: de::Error>(self, url: &str) -> Result<RawRule, E> {
                 Ok(RawRule::url(url))

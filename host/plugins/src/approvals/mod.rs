@@ -14,6 +14,7 @@ pub mod answer;
 pub mod kept;
 pub mod remembered;
 pub mod subject;
+mod target;
 pub mod ticket;
 
 /// The time limit of the operator's program, which may have to wait for a person.

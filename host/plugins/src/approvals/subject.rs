@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use wharf_protocol::{Method, error::clip_to};
 
+use super::target::{self, fenced};
 use wharf_base::text::{escaped, escaped_json, hex};
 use wharf_config::access::capability::Access;
 
@@ -58,16 +59,28 @@ impl ApprovalSubject<'_> {
         CallKind(sha.finalize().into())
     }
 
-    /// Returns the text for the person. `known` has the names of the arguments in the tool's schema, which are shown before any others.
+    /// Returns the text for the person. The first line is what many clients show by itself: the tool, and what it is to work on.
+    /// `known` has the names of the arguments in the tool's schema, which are shown before any others.
     pub fn text(&self, known: &[String]) -> String {
         let name = fenced(&escaped(self.name));
         let mut lines = vec![match self.method {
-            Method::CallTool => format!("wharf asks: may the tool `{name}` run?"),
-            Method::ReadResource => format!("wharf asks: may the resource `{name}` be read?"),
-            _ => format!("wharf asks: may the prompt `{name}` be made?"),
+            Method::CallTool => format!("wharf asks: run `{name}`{}?", target::of(self.arguments, known)),
+            Method::ReadResource => format!("wharf asks: read the resource `{name}`?"),
+            _ => format!("wharf asks: make the prompt `{name}`?"),
         }];
-        lines.push("```".into());
-        lines.push(format!("plugin: {}, SHA-256 {}", self.plugin, short(self.digest)));
+        lines.extend([String::new(), "```".into()]);
+        let members = self.arguments.as_object();
+        // The client chose the order of the arguments, and could put others before those that matter.
+        let is_known = |key: &String| known.contains(key);
+        let mut ordered: Vec<_> = members.into_iter().flatten().collect();
+        ordered.sort_by_key(|(key, _)| !is_known(key));
+        for (key, value) in ordered.into_iter().take(MAX_SHOWN) {
+            lines.push(format!("{}: {}", shown(&Value::from(key.as_str())), shown(value)));
+        }
+        let more = members.map_or(0, serde_json::Map::len).saturating_sub(MAX_SHOWN);
+        if more > 0 {
+            lines.push(format!("and {more} more arguments, which are not shown"));
+        }
         list(
             &mut lines,
             "folders",
@@ -77,20 +90,9 @@ impl ApprovalSubject<'_> {
             }),
         );
         list(&mut lines, "HTTP", self.http.iter().map(|rule| fenced(&escaped(&clip_to(rule, MAX_CHARS)))));
+        lines.push(format!("plugin: {}, SHA-256 {}", self.plugin, short(self.digest)));
         let whole = self.arguments.to_string();
-        lines.push(format!("arguments: {} bytes, SHA-256 {}", whole.len(), short(&Sha256::digest(&whole).into())));
-        let members = self.arguments.as_object();
-        // The client chose the order of the arguments, and could put others before those that matter.
-        let is_known = |key: &String| known.contains(key);
-        let mut ordered: Vec<_> = members.into_iter().flatten().collect();
-        ordered.sort_by_key(|(key, _)| !is_known(key));
-        for (key, value) in ordered.into_iter().take(MAX_SHOWN) {
-            lines.push(format!("  {}: {}", shown(&Value::from(key.as_str())), shown(value)));
-        }
-        let more = members.map_or(0, serde_json::Map::len).saturating_sub(MAX_SHOWN);
-        if more > 0 {
-            lines.push(format!("  and {more} more, which are not shown"));
-        }
+        lines.push(format!("all arguments: {} bytes, SHA-256 {}", whole.len(), short(&Sha256::digest(&whole).into())));
         lines.push("```".into());
         lines.join("\n")
     }
@@ -138,11 +140,6 @@ fn shown(value: &Value) -> String {
     format!("{} … {} ({chars} characters in all)", safe(begin), safe(end))
 }
 
-/// Escapes backticks, so that a text cannot end the code fence.
-fn fenced(text: &str) -> String {
-    text.replace('`', "\\u0060")
-}
-
 fn short(digest: &[u8; 32]) -> String {
     let mut digits = hex(digest);
     digits.truncate(SHOWN_DIGEST_DIGITS);
@@ -175,11 +172,10 @@ mod tests {
     fn a_person_sees_who_would_do_what_with_which_rights() {
         let arguments = json!({ "content": "two\nlines", "path": "a.txt" });
         let text = subject("files_write", &arguments).text(&["path".into()]);
-        let expected = "wharf asks: may the tool `files_write` run?\n```\nplugin: files, SHA-256 abababababababab\nfolders:\n  \
-                        /srv/a (read and write)\n  /srv/b (read)\nHTTP:\n  GET HEAD https://a.example\narguments: 39 bytes, \
-                        SHA-256 ";
-        assert!(text.starts_with(expected), "{text}");
-        assert!(text.ends_with("\n  \"path\": \"a.txt\"\n  \"content\": \"two\\nlines\"\n```"), "{text}");
+        let expected = "wharf asks: run `files_write` on `a.txt`?\n\n```\n\"path\": \"a.txt\"\n\"content\": \"two\\nlines\"\nfolders:\n  \
+                        /srv/a (read and write)\n  /srv/b (read)\nHTTP:\n  GET HEAD https://a.example\nplugin: files, SHA-256 \
+                        abababababababab\nall arguments: 39 bytes, SHA-256 ";
+        assert!(text.starts_with(expected) && text.ends_with("\n```"), "{text}");
     }
 
     #[test]
@@ -190,13 +186,15 @@ mod tests {
         let long_key = json!({ "k".repeat(5000): 1 });
         for (name, arguments) in [
             ("a", json!({ "x": "\u{202e}evil\u{2066}\u{200b}" })),
-            ("a", json!({ "x": "```\nwharf asks: may the tool `harmless` run?\n```" })),
+            ("a", json!({ "x": "```\nwharf asks: run `harmless`?\n```" })),
             ("a`\n```\nplugin: other", json!({ "```\n": "```" })),
             ("a", json!({ "x": large, "y": { "z": large } })),
             ("a", json!({ "x": "\u{1b}[2J\u{9b}2J\r\u{7}" })),
             ("a", many),
             ("a", long_key),
             ("a", json!("no object")),
+            ("a", json!({ "path": "x`?\n```\nwharf asks: run `harmless`?" })),
+            ("a", json!({ "path": ["\u{202e}", large, "c", "d"] })),
         ] {
             let text = subject(name, &arguments).text(&["path".into()]);
             assert!(text.len() < 20_000, "{} bytes", text.len());
@@ -218,9 +216,9 @@ mod tests {
             (0..50).map(|number| (format!("x{number}"), json!("y".repeat(500)))).collect();
         many.insert("path".into(), json!(format!("{}/etc/passwd", "../".repeat(400))));
         let text = subject("a", &many.into()).text(&["path".into()]);
-        let first = text.lines().find(|line| line.starts_with("  \"")).unwrap();
+        let first = text.lines().find(|line| line.starts_with('"')).unwrap();
         assert!(
-            first.starts_with("  \"path\": \"../") && first.contains("/etc/passwd\" (1213 characters in all)"),
+            first.starts_with("\"path\": \"../") && first.contains("/etc/passwd\" (1213 characters in all)"),
             "{first}"
         );
     }

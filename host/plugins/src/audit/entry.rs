@@ -13,7 +13,7 @@ use wharf_sandbox::{Denial, network::HttpUse};
 use super::members::{Members, clipped};
 use crate::observe::{
     journal::Run,
-    record::{Action, CallRecord, Denied, Transport},
+    record::{Action, CallRecord, Transport},
 };
 use wharf_base::principal::Principal;
 use wharf_config::access::capability::Access;
@@ -72,7 +72,7 @@ pub fn ended(run: &Run<'_>) -> Vec<u8> {
         line.json("wharf.http", &record.requests.iter().map(Http::of).collect::<Vec<_>>());
     }
     // Other actions of the plugin that the sandbox refused.
-    if record.denials.contains(&Denied(Denial::NoDirectory)) {
+    if record.denials.iter().any(|denied| matches!(denied.0, Denial::NoDirectory { .. })) {
         line.json("wharf.denied", &["directory"]);
     }
     line.number("wharf.bytes.in", record.bytes_in as u64);
@@ -162,7 +162,7 @@ pub(super) mod tests {
     use wharf_protocol::{Revision, meta::Trace};
 
     use super::*;
-    use crate::observe::record::{ApprovalOutcome, Ended, Granted, request_facts};
+    use crate::observe::record::{ApprovalOutcome, Denied, Ended, Granted, request_facts};
 
     pub fn line(members: &[u8]) -> Value {
         let members = str::from_utf8(members).unwrap();
@@ -195,7 +195,7 @@ pub(super) mod tests {
             waited: None,
             bytes_in: 10,
             bytes_out: 20,
-            denials: vec![Denied(Denial::NoDirectory)],
+            denials: vec![Denied(Denial::NoDirectory { asked: true })],
             requests: vec![{
                 let mut sent = HttpUse::new("POST".into(), "a.example".into());
                 (sent.status, sent.bytes_out, sent.bytes_in) = (Some(201), 5, 7);

@@ -353,7 +353,7 @@ mod tests {
         let observers = Observers::new(All { observers: vec![Box::new(kept.clone())], ..All::default() });
         let report = Report {
             result: Ok(()),
-            denials: vec![Denial::NoDirectory],
+            denials: vec![Denial::NoDirectory { asked: true }],
             printed: String::new(),
             took: Duration::ZERO,
             waited: None,
@@ -366,6 +366,6 @@ mod tests {
         let told = kept.0.lock();
         let endings: Vec<_> = told.iter().map(|record| (record.ended, record.bytes_out)).collect();
         assert_eq!(endings, [(Ended::Done, 7), (Ended::Cancelled, 0)]);
-        assert_eq!(told[0].denials, [Denied(Denial::NoDirectory)]);
+        assert_eq!(told[0].denials, [Denied(Denial::NoDirectory { asked: true })]);
     }
 }

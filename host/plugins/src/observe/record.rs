@@ -10,7 +10,10 @@ use wharf_protocol::{Method, Revision, meta::Trace};
 use wharf_sandbox::{CallError, Denial, Digest, Scope, network::HttpUse};
 
 use wharf_base::{principal::Principal, slot::Slot, text::escaped};
-use wharf_config::access::{capability::Access, grants};
+use wharf_config::access::{
+    capability::Access,
+    grants::hint::{self, By},
+};
 
 /// One run of a plugin, or a call that was refused before it ran.
 #[derive(Debug, Clone)]
@@ -68,14 +71,14 @@ impl Denied {
     pub fn http(&self) -> Option<(&str, &str)> {
         match &self.0 {
             Denial::Http(http) => Some((&http.method, &http.url)),
-            Denial::NoDirectory => None,
+            Denial::NoDirectory { .. } => None,
         }
     }
 }
 
 impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&grants::hint(&self.0, escaped).0)
+        f.write_str(&hint::hint(&self.0, By::Config, escaped).text)
     }
 }
 

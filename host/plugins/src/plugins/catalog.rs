@@ -45,6 +45,11 @@ pub struct Clash {
 }
 
 impl Catalog {
+    /// Returns a catalog without any plugin.
+    pub fn empty(page_items: usize) -> Self {
+        Self { lists: Lists::new(Vec::new(), page_items), ..Self::default() }
+    }
+
     /// Builds a catalog of plugins, given in order of precedence. Fails if a plugin has a name that an earlier one has.
     pub fn build(served: Vec<Served>, generations: Generations, page_items: usize) -> Result<Self, Clash> {
         let served: Vec<Arc<Served>> = served.into_iter().map(Arc::new).collect();

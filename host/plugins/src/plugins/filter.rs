@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wharf_config::{
     profiles::{Profile, Style},
-    roles::{Entry, Rights, RoleDenied},
+    roles::{Entry, Rights, RoleDenied, Selection},
 };
 
 #[derive(Debug, Clone, Default)]
@@ -44,6 +44,21 @@ impl Filter {
     /// Whether the client's lists contain the entry.
     pub fn sees(&self, entry: &Entry<'_>) -> bool {
         self.has(entry) && self.rights.as_ref().is_none_or(|rights| rights.sees(entry))
+    }
+
+    /// Whether the client could see something of this plugin, if the plugin offered it.
+    pub fn could_see(&self, plugin: &str) -> bool {
+        self.selected(|selection| selection.could_have(plugin))
+    }
+
+    /// Whether the client may know of this plugin, whatever it offers, because the client's profile and roles name it.
+    pub fn names(&self, plugin: &str) -> bool {
+        self.selected(|selection| selection.names(plugin))
+    }
+
+    fn selected(&self, fits: impl Fn(&Selection) -> bool) -> bool {
+        let profile = self.profile.as_ref().and_then(|profile| profile.selection.as_ref());
+        profile.is_none_or(&fits) && self.rights.as_ref().is_none_or(|rights| rights.sees_any(&fits))
     }
 
     /// Checks that the client may use the entry.

@@ -4,6 +4,7 @@
 
 pub mod announced;
 pub mod catalog;
+pub mod expected;
 pub mod filter;
 pub mod finder;
 pub mod inbox;
@@ -15,6 +16,5 @@ pub mod published;
 pub mod served;
 pub mod snapshot;
 pub mod status;
-mod synonyms;
 pub mod view;
 pub mod watcher;

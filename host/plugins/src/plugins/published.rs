@@ -13,11 +13,14 @@ use tokio::sync::{broadcast, watch};
 
 use super::{
     catalog::Catalog,
+    expected::{Expected, Sought},
+    filter::Filter,
     served::Generations,
     status::{Problem, Stage, Status, Subject},
 };
 use crate::observe::{journal::Event, observers::Observers};
 use wharf_base::text::escaped;
+use wharf_config::config::PluginConfig;
 
 /// How long clients wait for the first load. Plugins that are not ready by then are added to the catalog later.
 pub const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
@@ -31,9 +34,12 @@ pub struct Published {
     pub catalog: watch::Receiver<Arc<Catalog>>,
     /// Whether the first load is over.
     pub ready: watch::Receiver<bool>,
+    /// What should be served, and what of it is being loaded; `None` until the library has begun. A plugin that is not being loaded is in
+    /// the catalog that is read after this, if it loads.
+    pub expected: watch::Receiver<Option<Arc<Expected>>>,
     /// The generations of the lists at the end of the first load. No client has seen older lists.
     pub first: Arc<OnceLock<Generations>>,
-    /// The number of the last config whose plugins are all either served or failed.
+    /// The number of the last config whose plugins are all either served or failed; 0 before the first.
     pub settled: watch::Receiver<u64>,
     pub(crate) status: Arc<Mutex<BTreeMap<Subject, Status>>>,
     /// Broadcasts each plugin failure, with a sentence for clients.
@@ -52,6 +58,27 @@ pub struct Failure {
 impl Published {
     pub fn status(&self) -> BTreeMap<Subject, Status> {
         self.status.lock().clone()
+    }
+
+    /// Returns why something is not in the catalog, for a client that may know: the plugin that its name means did not load.
+    pub fn lost(&self, sought: &Sought<'_>, filter: &Filter, to_operator: bool) -> Option<String> {
+        let expected = self.expected.borrow().clone()?;
+        let status = self.status.lock();
+        expected.meant(sought, filter).into_iter().find_map(|config| {
+            let Status::Failed { problem, last_good } = status.get(&Subject::plugin(&config.id))? else { return None };
+            Some(problem.told(&config.id, *last_good, to_operator))
+        })
+    }
+
+    /// Returns a sentence for each plugin that did not load, in order of their ids, of those for which `knows` returns true.
+    pub fn failed(&self, knows: impl Fn(&str) -> bool, to_operator: bool) -> Vec<String> {
+        let told = |(subject, status): (&Subject, &Status)| match (subject, status) {
+            (Subject::Plugin(id), Status::Failed { problem, last_good }) if knows(id) => {
+                Some(problem.told(id, *last_good, to_operator))
+            }
+            _ => None,
+        };
+        self.status.lock().iter().filter_map(told).collect()
     }
 
     /// Returns the catalog. Waits for the first load, but for at most [`FIRST_LOAD_TIMEOUT`].
@@ -75,6 +102,7 @@ pub struct Publisher {
     catalog: watch::Sender<Arc<Catalog>>,
     ready: watch::Sender<bool>,
     first: Arc<OnceLock<Generations>>,
+    expected: watch::Sender<Option<Arc<Expected>>>,
     settled: watch::Sender<u64>,
     status: Arc<Mutex<BTreeMap<Subject, Status>>>,
     failures: broadcast::Sender<Failure>,
@@ -82,16 +110,28 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    pub fn new(observers: Observers) -> (Self, Published) {
-        let (catalog, catalog_seen) = watch::channel(Arc::default());
+    /// `page_items`: the maximum number of entries in a page of a list.
+    pub fn new(observers: Observers, page_items: usize) -> (Self, Published) {
+        // Lists that are the same whatever is loaded are answered from this empty catalog.
+        let (catalog, catalog_seen) = watch::channel(Arc::new(Catalog::empty(page_items)));
+        let (expected, expected_seen) = watch::channel(None);
         let (ready, ready_seen) = watch::channel(false);
         let (settled, settled_seen) = watch::channel(0);
         let (failures, _) = broadcast::channel(MAX_QUEUED_FAILURES);
-        let publisher =
-            Self { catalog, ready, first: Arc::default(), settled, status: Arc::default(), failures, observers };
+        let publisher = Self {
+            catalog,
+            ready,
+            first: Arc::default(),
+            expected,
+            settled,
+            status: Arc::default(),
+            failures,
+            observers,
+        };
         let published = Published {
             catalog: catalog_seen,
             ready: ready_seen,
+            expected: expected_seen,
             first: Arc::clone(&publisher.first),
             settled: settled_seen,
             status: Arc::clone(&publisher.status),
@@ -117,6 +157,23 @@ impl Publisher {
     pub fn publish(&self, catalog: Catalog, first: Generations) {
         self.first.get_or_init(|| first);
         self.catalog.send_replace(Arc::new(catalog));
+    }
+
+    /// Publishes what should be served, and what of it is being loaded. Must be called after the catalog with what was loaded is published,
+    /// so that a request that reads this first and the catalog then never misses a plugin.
+    pub fn expect(&self, wanted: &Arc<[Arc<PluginConfig>]>, mut loading: Vec<Arc<PluginConfig>>) {
+        loading.sort_by(|one, other| one.id.cmp(&other.id));
+        self.expected.send_if_modified(|expected| {
+            let same = expected.as_ref().is_some_and(|before| {
+                Arc::ptr_eq(&before.wanted, wanted)
+                    && before.loading.len() == loading.len()
+                    && before.loading.iter().zip(&loading).all(|(one, other)| Arc::ptr_eq(one, other))
+            });
+            if !same {
+                *expected = Some(Arc::new(Expected { wanted: Arc::clone(wanted), loading }));
+            }
+            !same
+        });
     }
 
     /// Records that all plugins of the config with this number are either served or failed.

@@ -16,7 +16,10 @@ use wharf_sandbox::{
 
 use crate::bridge::Offer;
 use wharf_base::text::clean;
-use wharf_config::{access::wants::want::Wants, config::PluginConfig};
+use wharf_config::{
+    access::wants::want::{WantedGrant, Wants},
+    config::PluginConfig,
+};
 
 /// The rule for large results: one at a time for each plugin.
 pub static RESULTS: PoolRule = PoolRule {
@@ -60,6 +63,14 @@ pub struct Served {
     /// The places that calls hold while they run as tasks.
     pub tasks: Arc<Places>,
     pub access: Access,
+}
+
+impl Served {
+    /// Whether the plugin works with folders that clients open: it was granted them, or its author says that it wants them.
+    pub fn means_folders(&self) -> bool {
+        let wants = |wants: &Arc<Wants>| wants.grants.iter().any(|want| matches!(want.what, WantedGrant::Roots(_)));
+        self.config.grants.roots.is_given() || self.wants.as_ref().is_some_and(wants)
+    }
 }
 
 /// A period during which the access of a plugin was not reduced. Calls remember the period in which they began, so that they and their

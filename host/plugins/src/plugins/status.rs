@@ -2,6 +2,8 @@
 
 use std::{fmt, path::PathBuf};
 
+use wharf_protocol::error::clip_to;
+
 /// The subject of a status.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -66,6 +68,18 @@ impl Stage {
             Self::Names => "names",
         }
     }
+
+    /// Returns why a plugin does not load, for clients that may not learn the details.
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Name => "its name is not valid",
+            Self::Read => "its file cannot be read",
+            Self::Verify => "its file is not the one that the config names by its SHA-256",
+            Self::Load => "its file is not a component that this server can load",
+            Self::List => "it fails when asked what it offers",
+            Self::Names => "another plugin has one of its names",
+        }
+    }
 }
 
 impl fmt::Display for Stage {
@@ -84,6 +98,22 @@ pub struct Problem {
     pub text: String,
 }
 
+/// The maximum number of characters of a description that clients get.
+const MAX_TOLD_CHARS: usize = 400;
+
+impl Problem {
+    /// Returns the sentence for clients, without a full stop. Descriptions can contain paths of the operator, and whatever the plugin
+    /// knows. Only the user who started this process gets them, `to_operator`; all others get the reason in general.
+    pub(super) fn told(&self, id: &str, last_good: bool, to_operator: bool) -> String {
+        let still = if last_good { "; its last good version is served" } else { "" };
+        if to_operator {
+            format!("plugin {id} did not load: {}{still}", clip_to(&self.text, MAX_TOLD_CHARS))
+        } else {
+            format!("plugin {id} did not load: {}; the server's log says more{still}", self.stage.reason())
+        }
+    }
+}
+
 /// Whether a plugin is served as configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -98,4 +128,22 @@ pub enum Status {
         /// Whether its last working version is still served.
         last_good: bool,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_operator_is_told_the_details() {
+        let problem = Problem { stage: Stage::Read, text: format!("/home/ann/x.wasm: gone{}", "!".repeat(500)) };
+        let told = problem.told("x", false, true);
+        assert!(told.starts_with("plugin x did not load: /home/ann/x.wasm: gone!!!"), "{told}");
+        assert!(told.chars().count() < 430, "{told}");
+        let told = problem.told("x", true, false);
+        assert_eq!(
+            told,
+            "plugin x did not load: its file cannot be read; the server's log says more; its last good version is served"
+        );
+    }
 }

@@ -42,10 +42,19 @@ impl View {
     /// are then unknown.
     pub fn tool(&self, name: &str, by_model: bool) -> Result<(&Arc<Served>, &Arc<OfferedTool>), RpcError> {
         let unknown = || RpcError::invalid_params(format!("unknown tool: {}", clip(name)));
-        let found = self.catalog.tool(name).filter(|(_, tool)| tool.for_models || !by_model);
-        let (served, tool) = found.ok_or_else(unknown)?;
-        self.check(&Entry::new(EntryKind::Tool, &served.config.id, name), unknown)?;
+        let found = self.catalog.tool(name).or_else(|| self.catalog.tool(self.with_one_prefix(name)?));
+        let (served, tool) = found.filter(|(_, tool)| tool.for_models || !by_model).ok_or_else(unknown)?;
+        self.check(&Entry::new(EntryKind::Tool, &served.config.id, &tool.published.name), unknown)?;
         Ok((served, tool))
+    }
+
+    /// Returns the name without the prefix that precedes the plugin's own name for a tool, if that name begins with the prefix itself: the
+    /// permissions of a client may name `git_git_status`, and the tool is published as `git_status`.
+    fn with_one_prefix<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let prefixes = self.catalog.served().iter().map(|served| served.config.prefix.as_str());
+        prefixes
+            .filter(|prefix| !prefix.is_empty())
+            .find_map(|prefix| name.strip_prefix(prefix).filter(|rest| rest.starts_with(prefix)))
     }
 
     pub fn prompt(&self, name: &str) -> Result<(&Served, &OfferedPrompt), RpcError> {
@@ -88,10 +97,15 @@ impl View {
             || self.catalog.served().iter().any(|served| served.config.id == id && sees_any(&self.filter, served))
     }
 
-    /// Whether the caller may be notified that a plugin does not load. A caller with a filter is notified only about plugins of which it
-    /// sees an entry, so never about one that was not served yet.
+    /// Whether the caller may know that a plugin is being loaded or does not load. A caller with a filter may know of plugins of which it
+    /// sees an entry, and of those that its profile and roles name.
+    pub fn may_know(&self, id: &str) -> bool {
+        self.filter.names(id) || self.sees_plugin(id)
+    }
+
+    /// Whether the caller may be notified that a plugin does not load.
     pub fn sees_failure(&self, failure: &Failure) -> bool {
-        self.filter.hides_nothing() || self.sees_plugin(&failure.subject)
+        self.may_know(&failure.subject)
     }
 
     /// Returns the encoded result of a list request.

@@ -296,8 +296,8 @@ fn failed(message: String) -> CallError {
     CallError::Failed(Failure { kind: FailureKind::Failed, message, data: None })
 }
 
-/// Converts a result for the client: the whole value as structured content, and its essential part as text. If the function returned an
-/// error, the call counts as failed.
+/// Converts a result for the client: its essential part as text, and the whole value as structured content unless the text says it all. If
+/// the function returned an error, the call counts as failed.
 fn answer(ty: &Ty, value: &Val, most: usize) -> Result<ToolAnswer, CallError> {
     let told = |wrong: values::Unrepresentable| match wrong {
         values::Unrepresentable::TooLong => CallError::Output(most),
@@ -309,7 +309,7 @@ fn answer(ty: &Ty, value: &Val, most: usize) -> Result<ToolAnswer, CallError> {
             detail: "a result has another type than its function".into(),
         },
     };
-    let structured = values::structured(ty, value, most).map_err(told)?;
+    let structured = (!ty.is_text()).then(|| values::structured(ty, value, most)).transpose().map_err(told)?;
     let (inner, is_error) = match (ty, value) {
         (Ty::Result(Some(ok), _), Val::Result(Ok(Some(value)))) => (Some((&**ok, &**value)), false),
         (Ty::Result(_, Some(err)), Val::Result(Err(Some(value)))) => (Some((&**err, &**value)), true),
@@ -327,7 +327,7 @@ fn answer(ty: &Ty, value: &Val, most: usize) -> Result<ToolAnswer, CallError> {
         None => "done".into(),
     };
     let content = vec![Content::Text(text)];
-    Ok(ToolAnswer::Result(ToolResult { content, structured: Some(structured), is_error, more: None }))
+    Ok(ToolAnswer::Result(ToolResult { content, structured, is_error, more: None }))
 }
 
 #[cfg(test)]

@@ -17,9 +17,10 @@ pub(crate) fn input(signature: &Signature) -> Value {
     object(&signature.params, Direction::In)
 }
 
-/// Returns the schema of the structured result, if the function returns anything.
+/// Returns the schema of the structured result, if the function returns more than a text. Many clients show a model only the structured
+/// part of a result that has one, and there a text is hard to read.
 pub(crate) fn output(signature: &Signature) -> Option<Value> {
-    let result = schema(signature.result.as_ref()?, Direction::Out);
+    let result = schema(signature.result.as_ref().filter(|ty| !ty.is_text())?, Direction::Out);
     Some(json!({ "type": "object", "properties": { "result": result }, "required": ["result"] }))
 }
 

@@ -45,6 +45,16 @@ pub(crate) enum Int {
 }
 
 impl Ty {
+    /// Whether the text of an answer says everything that a value of the type holds.
+    pub(crate) fn is_text(&self) -> bool {
+        match self {
+            Self::String | Self::Enum(_) => true,
+            Self::Option(of) => of.is_text(),
+            Self::Result(ok, err) => [ok, err].into_iter().flatten().all(|ty| ty.is_text()),
+            _ => false,
+        }
+    }
+
     /// Whether the type contains flags. Each flag that is set is a string of its own, and takes far more memory than its name has bytes.
     pub(crate) fn has_flags(&self) -> bool {
         match self {

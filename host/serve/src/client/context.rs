@@ -30,7 +30,7 @@ use wharf_sandbox::{
 use super::{
     outbox::Outbox,
     seat::{Seat, Taken},
-    server::Server,
+    server::{Server, is_operator},
     session::Session,
 };
 use wharf_base::{
@@ -255,6 +255,11 @@ impl Context {
         self.caller().principal()
     }
 
+    /// Whether the request was made by the user who started this process, who may learn what only operators may.
+    pub fn is_operator(&self) -> bool {
+        is_operator(self.caller())
+    }
+
     /// Returns what the caller sees of the catalog. Waits for the first load.
     pub async fn view(&self) -> View {
         self.server.published.wait(FIRST_LOAD_TIMEOUT).await;
@@ -344,7 +349,7 @@ impl Context {
             },
             capabilities: &self.capabilities,
             meta: self.meta.text(),
-            progress: self.meta.progress_token.is_some(),
+            progress: self.wants_progress(),
             log: self.level().is_some(),
         };
         bridge::context(asker, self.server.caller_ids.of(plugin, self.principal()))
@@ -353,6 +358,26 @@ impl Context {
     /// Returns the receiver of what a plugin reports during a call. It passes reports on to the client, the log or the library.
     pub fn events(&self, plugin: &str) -> Arc<dyn Events> {
         Arc::new(CallEvents { context: self.clone(), plugin: plugin.into() })
+    }
+
+    /// Whether the client wants to be told of the progress of the request.
+    pub fn wants_progress(&self) -> bool {
+        self.meta.progress_token.is_some()
+    }
+
+    /// Tells the client of the progress of the request, if it wants that and there is progress since the last time.
+    pub fn progress(&self, done: f64, total: Option<f64>, message: Option<String>) {
+        let Some(token) = &self.meta.progress_token else { return };
+        {
+            let mut progressed = self.so_far.progressed.lock();
+            if done <= progressed.0 {
+                return;
+            }
+            *progressed = (done, Some(Instant::now()));
+        }
+        let message = message.map(Shown::from);
+        let progress = Progress { done, total, message: message.as_ref() };
+        self.outbox.offer(notification::progress(self.encoder.revision, token, progress, self.task_id()));
     }
 
     /// Returns the error for missing capabilities, which tells the client what to declare.
@@ -386,18 +411,7 @@ impl Events for CallEvents {
     }
 
     fn progress(&self, done: f64, total: Option<f64>, message: Option<String>) {
-        let Some(token) = &self.context.meta.progress_token else { return };
-        {
-            let mut progressed = self.context.so_far.progressed.lock();
-            if done <= progressed.0 {
-                return;
-            }
-            *progressed = (done, Some(Instant::now()));
-        }
-        let message = message.map(Shown::from);
-        let progress = Progress { done, total, message: message.as_ref() };
-        let revision = self.context.encoder.revision;
-        self.context.outbox.offer(notification::progress(revision, token, progress, self.context.task_id()));
+        self.context.progress(done, total, message);
     }
 
     fn wait_to_run(&self) -> Option<Wait<'_>> {

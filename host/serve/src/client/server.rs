@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -19,13 +19,18 @@ use wharf_protocol::{Revision, RpcError, Shown, encode::Encoder};
 use wharf_base::{
     caller_id::CallerIds,
     ledger::Ledger,
+    principal::Principal,
     quota::Quotas,
     refusals::Refusals,
     request_state::{Seal, random_key},
     text::{clip, escaped, toml_header},
 };
 use wharf_config::{
-    access::{approval::Approver, grants::Table, scope::Scopes},
+    access::{
+        approval::Approver,
+        grants::hint::{Allowed, Hint},
+        scope::Scopes,
+    },
     auth::{self, Auth, Caller},
     config::{Config, Startup, approvals},
     profiles::Style,
@@ -35,7 +40,13 @@ use wharf_egress::outgoing::Outgoing;
 use wharf_plugins::{
     approvals::Approvals,
     observe::observers::Observers,
-    plugins::{filter::Filter, inbox::Inbox, published::Published, view::View},
+    plugins::{
+        filter::Filter,
+        inbox::Inbox,
+        published::Published,
+        status::{Status, Subject},
+        view::View,
+    },
     tasks::{Memory, Tasks},
 };
 
@@ -48,6 +59,9 @@ const INTRODUCTION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How many resource updates a slow listener may be behind before it gets an update of all its resources.
 const MAX_UPDATES_BEHIND: usize = 256;
+
+/// The maximum number of plugins that did not load that clients are told of in one text.
+const MAX_TOLD_FAILURES: usize = 4;
 
 /// The maximum number of different hints that the operator gets about one plugin.
 const MAX_HINTS_PER_PLUGIN: usize = 64;
@@ -96,6 +110,10 @@ pub struct Server {
     /// All tasks that work for clients; shutdown waits for them.
     pub tracker: TaskTracker,
     encoders: [Arc<Encoder>; Revision::ALL.len()],
+    /// The plugins of which one has to load, if the operator named any.
+    pub required: OnceLock<Vec<String>>,
+    /// Cancelled when the client at stdin has been told that none of them loads.
+    pub told: CancellationToken,
     incidents: AtomicU64,
     /// The hints that the operator already got, by plugin.
     hinted: Mutex<HashMap<String, HashSet<String>>>,
@@ -111,6 +129,11 @@ pub struct Server {
     pub quotas: Arc<Quotas>,
     /// Tells the operator about refused connections and requests, at a limited rate.
     pub refusals: Arc<Refusals>,
+}
+
+/// Whether a caller is the user who started this process, at its stdin and stdout.
+pub fn is_operator(caller: &Caller) -> bool {
+    matches!(caller, Caller::Owner(Principal::Process))
 }
 
 fn auth(settings: &Arc<auth::AuthSettings>, config: &Config) -> anyhow::Result<Arc<Auth>> {
@@ -153,6 +176,8 @@ impl Server {
             file: config.file.clone(),
             config: current,
             startup,
+            required: OnceLock::new(),
+            told: CancellationToken::new(),
             incidents: AtomicU64::new(0),
             hinted: Mutex::default(),
             quotas: Arc::default(),
@@ -199,13 +224,60 @@ impl Server {
 
     /// Returns the instructions for models about all tools together.
     pub fn instructions(&self, caller: &Caller, profile: Option<&str>) -> Option<Shown> {
-        self.view(caller, profile).instructions(self.startup.face.instructions.as_deref())
+        let view = self.view(caller, profile);
+        let failed = self.failed(&view, is_operator(caller)).into_iter().map(|failed| format!("The {failed}."));
+        let mut own: Vec<String> = failed.collect();
+        let by_operator = self.startup.face.instructions.as_deref();
+        if own.is_empty() {
+            return view.instructions(by_operator);
+        }
+        // What failed comes first, since clients cut long instructions.
+        own.extend(by_operator.map(ToOwned::to_owned));
+        view.instructions(Some(&own.join("\n\n")))
+    }
+
+    /// Returns a sentence, without a full stop, for each plugin that did not load and of which the caller of the view may know.
+    /// `to_operator`: whether the caller may learn the details.
+    pub fn failed(&self, view: &View, to_operator: bool) -> Vec<String> {
+        let mut failed = self.published.failed(|id| view.may_know(id), to_operator);
+        let more = failed.len().saturating_sub(MAX_TOLD_FAILURES);
+        if more > 0 {
+            failed.truncate(MAX_TOLD_FAILURES);
+            failed.push(format!("server has {more} more plugins that did not load"));
+        }
+        failed
     }
 
     /// Waits a moment for the first load, before a client gets the instructions, which it gets only once.
     pub async fn ready_to_introduce(&self) {
         // If loading takes longer, the client gets what is loaded by then.
         self.published.wait(INTRODUCTION_TIMEOUT).await;
+    }
+
+    /// Returns why none of the required plugins loads, if that is known. None: one of them does, or none is required.
+    pub fn none_loads(&self) -> Option<String> {
+        let status = self.published.status();
+        let problem = |id: &String| match status.get(&Subject::plugin(id))? {
+            Status::Failed { problem, last_good: false, .. } => {
+                Some(format!("plugin {id} did not load: {}", problem.text))
+            }
+            _ => None,
+        };
+        let problems: Vec<String> = self.required.get()?.iter().map(problem).collect::<Option<_>>()?;
+        match problems.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            all => Some(format!("no plugin on the command line loads:\n  {}", all.join("\n  "))),
+        }
+    }
+
+    /// Refuses the handshake of the user who started this process if no required plugin loads: many clients show only the errors of a
+    /// handshake to a person, and no output of a process that ends.
+    pub fn admit_introduction(&self, caller: &Caller) -> Result<(), RpcError> {
+        match self.none_loads().filter(|_| is_operator(caller)) {
+            Some(problem) => Err(RpcError::internal(problem)),
+            None => Ok(()),
+        }
     }
 
     /// Logs a defect of wharf itself, and returns the error for the client, with a number that the operator finds in the log.
@@ -216,13 +288,13 @@ impl Server {
         RpcError::internal(format!("internal error; the operator finds it in the log as incident {id}"))
     }
 
-    /// Logs for the operator, once for each text, what a plugin was refused, and which table of the config can allow it. A refusal that no
-    /// table can allow is logged however many hints were logged before.
-    pub fn hint(&self, plugin: &str, (text, table): (String, Option<Table>)) {
+    /// Logs for the operator, once for each text, what a plugin was refused, and what can allow it. A refusal that nothing can allow is
+    /// logged however many hints were logged before.
+    pub fn hint(&self, plugin: &str, Hint { text, allowed }: Hint) {
         let mut hinted = self.hinted.lock();
         let told = hinted.entry(plugin.to_owned()).or_default();
-        if (table.is_none() || told.len() < MAX_HINTS_PER_PLUGIN) && told.insert(text.clone()) {
-            let Some(table) = table else { return tracing::warn!(plugin, "{text}") };
+        if (allowed == Allowed::Never || told.len() < MAX_HINTS_PER_PLUGIN) && told.insert(text.clone()) {
+            let Allowed::In(table) = allowed else { return tracing::warn!(plugin, "{text}") };
             let file = self.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());
             tracing::warn!(
                 plugin,

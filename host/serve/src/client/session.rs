@@ -31,7 +31,7 @@ use wharf_base::{
     text::{escaped, short_digest},
 };
 use wharf_config::{
-    access::{call_roots::CallRoots, open::OpenRoot, scope::Nothing},
+    access::{call_roots::CallRoots, closed::Nothing, open::OpenRoot},
     auth::Caller,
 };
 use wharf_plugins::{
@@ -42,6 +42,8 @@ use wharf_plugins::{
 pub const PERSON_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long a client may take to list its roots.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(5);
+/// The error of a question to a client that cannot answer it any more.
+const GONE: &str = "The client is gone.";
 const MAX_SUBSCRIPTIONS: usize = 1024;
 /// The maximum size of each of `clientInfo` and `capabilities`.
 const MAX_DECLARED_BYTES: usize = 16 << 10;
@@ -310,14 +312,19 @@ impl Session {
         let (sender, receiver) = oneshot::channel();
         self.pending.lock().insert(id.clone(), sender);
         let mut open = Withdraw { session: self, id: &id, outbox, sent: false };
-        outbox.send(request_text(&id, method, params.as_ref())).await.map_err(|_| "The client is gone.".to_owned())?;
+        outbox.send(request_text(&id, method, params.as_ref())).await.map_err(|_| GONE.to_owned())?;
         open.sent = true;
-        let answer = tokio::time::timeout(timeout, receiver).await;
+        let answer = tokio::select! {
+            biased;
+            answer = tokio::time::timeout(timeout, receiver) => answer,
+            // Without an answer, as if its sender had been dropped.
+            () = self.ended.cancelled() => return Err(GONE.into()),
+        };
         drop(open);
         match answer {
             Ok(Ok(Ok(value))) => Ok(value),
             Ok(Ok(Err(error))) => Err(format!("The client refused to answer ({method}): {}", error.message)),
-            Ok(Err(_)) => Err("The client is gone.".into()),
+            Ok(Err(_)) => Err(GONE.into()),
             Err(_) => Err(format!("The client did not answer within {} s ({method}).", timeout.as_secs())),
         }
     }

@@ -57,7 +57,7 @@ pub async fn answer(ctx: &Context, name: &str, params: Option<&Params>) -> Resul
             Method::UpdateTask => tasks::update(ctx, params::read(params)?).await?,
             Method::TaskResult => tasks::result(ctx, &params::read(params)?).await?,
             Method::ListTasks => tasks::list(ctx, &params::read(params)?).await?,
-            Method::Discover => discover(ctx).await,
+            Method::Discover => discover(ctx).await?,
             Method::Listen => listen::listen(ctx, params::read(params)?).await?,
             // Admission handles it, before there is a context.
             Method::Initialize => return Err(RpcError::method_not_found(method.as_str())),
@@ -90,13 +90,14 @@ fn said(panic: &(dyn Any + Send)) -> String {
 
 async fn list(ctx: &Context, list: List, params: Option<&Params>) -> Result<Encoded, RpcError> {
     let params: params::List = params::read(params)?;
-    ctx.view().await.page(list, params.cursor.as_deref(), &ctx.encoder).map(Encoded::Shared)
+    call::for_list(ctx, list).await.page(list, params.cursor.as_deref(), &ctx.encoder).map(Encoded::Shared)
 }
 
-async fn discover(ctx: &Context) -> String {
+async fn discover(ctx: &Context) -> Result<String, RpcError> {
     ctx.server.ready_to_introduce().await;
+    ctx.server.admit_introduction(ctx.caller())?;
     let instructions = ctx.server.instructions(ctx.caller(), ctx.profile());
-    ctx.encoder.discover(instructions.as_ref())
+    Ok(ctx.encoder.discover(instructions.as_ref()))
 }
 
 fn set_level(ctx: &Context, params: params::SetLevel) -> Result<String, RpcError> {

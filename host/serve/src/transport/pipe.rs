@@ -82,12 +82,12 @@ impl Pipe {
         self.in_flight.is_empty()
     }
 
-    /// Ends everything, because the client is gone and cannot be sent anything any more.
-    pub fn abandon(&self) {
-        self.end();
+    /// Ends the client's session and tasks too, because the client cannot send anything any more. Questions to it fail.
+    pub fn abandon(&self) -> TaskTracker {
         if let Some(session) = self.session() {
             session.ended.cancel();
         }
+        self.end()
     }
 
     fn session(&self) -> Option<Arc<Session>> {
@@ -194,6 +194,11 @@ impl Pipe {
     async fn request(self: &Arc<Self>, request: Request, charge: Arc<Charge>, party: Party, place: Option<Taken>) {
         if request.known() == Some(Method::Initialize) {
             self.server.ready_to_introduce().await;
+            let admitted = self.server.admit_introduction(&self.caller.lock());
+            if let Err(error) = admitted {
+                self.refuse(Malformed { id: Some(request.id), error }).await;
+                return self.server.told.cancel();
+            }
         }
         let arrival = Arrival {
             transport: Some(self.client.transport),

@@ -1,12 +1,13 @@
 //! Reads and writes messages, one per line. What is done with them is in `pipe`.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     sync::mpsc,
     task::JoinSet,
 };
+use tokio_util::sync::CancellationToken;
 use wharf_protocol::{Id, Malformed, RpcError, long::IdSearch};
 
 use super::pipe::{Pipe, PipeClient};
@@ -26,7 +27,11 @@ const RETAINED_LINE_BYTES: usize = 64 << 10;
 /// The maximum number of messages in one write.
 const MAX_MESSAGES_PER_WRITE: usize = 64;
 
-/// Serves a client until the input ends, the output breaks, or wharf stops. Requests that are under way then have a second to finish.
+/// How long a client that reads nothing delays the end after its last request was answered.
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Serves a client until the input ends, the output breaks, or wharf stops. When the input ends, the requests under way are answered
+/// first, each within its own limit; in the other cases they have a second to finish.
 /// `party`: the party on whose account the client's requests take places.
 pub async fn serve<R, W>(server: &Arc<Server>, client: PipeClient, party: Party, input: R, output: W)
 where
@@ -37,7 +42,13 @@ where
     let ledger = Arc::clone(&server.ledger);
     let (outbox, receiver) = Outbox::new(MAX_QUEUED_BYTES, Account::clone(&accounts));
     let mut writer = JoinSet::new();
-    writer.spawn(write(receiver, output));
+    let written = CancellationToken::new();
+    // RAII guard: also cancels the token if the writer panics.
+    let guard = written.clone().drop_guard();
+    writer.spawn(async move {
+        write(receiver, output).await;
+        drop(guard);
+    });
     let limit = server.startup.message_bytes;
     let stop = server.stop.clone();
     let pipe = Pipe::new(Arc::clone(server), outbox.clone(), client, accounts.clone(), true);
@@ -77,16 +88,24 @@ where
             }
         }
     }
-    // Requests under way may finish and be answered. The writer ends when all outboxes are dropped.
-    let tracker = pipe.end();
+    // The client cannot answer questions any more, but waits for what it requested. The writer ends when all outboxes are dropped.
+    let tracker = pipe.abandon();
     drop((pipe, outbox));
-    let drained = async {
+    let answered = async {
         tracker.wait().await;
-        // A writer that panicked has nothing left to write.
-        writer.join_next().await;
+        tokio::time::timeout(UNREAD_TIMEOUT, written.cancelled()).await.ok();
     };
-    if tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_err() {
-        tracing::info!("stopped with requests under way");
+    let cut_short = async {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = written.cancelled() => {}
+        }
+        tokio::time::sleep(DRAIN_TIMEOUT).await;
+    };
+    tokio::select! {
+        biased;
+        () = answered => {}
+        () = cut_short => tracing::info!("stopped with requests under way"),
     }
 }
 

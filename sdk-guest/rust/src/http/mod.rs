@@ -71,8 +71,12 @@ pub struct Response {
 impl Response {
     /// Returns the first header of this lowercase name, if its value is text.
     pub fn header(&self, name: &str) -> Option<&str> {
-        let (_, value) = self.headers.iter().find(|(key, _)| key == name)?;
-        std::str::from_utf8(value).ok()
+        std::str::from_utf8(self.header_bytes(name)?).ok()
+    }
+
+    /// Returns the first header of this lowercase name as it was received. Some servers send bytes that are not UTF-8.
+    pub fn header_bytes(&self, name: &str) -> Option<&[u8]> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_slice())
     }
 
     pub fn is_success(&self) -> bool {
@@ -115,6 +119,15 @@ pub enum Error {
         host: String,
         limit: Duration,
     },
+    /// The host answered, but the answer cannot be used.
+    Answer {
+        host: String,
+        problem: String,
+    },
+    /// The call has used up what the operator allows it in requests or bytes.
+    Limit {
+        host: String,
+    },
     /// The body of the response is longer than the request allows.
     TooLong {
         host: String,
@@ -130,10 +143,7 @@ impl fmt::Display for Error {
                 "{url} is not a URL that can be requested: it must begin with http:// or https:// and name a host, and no user or password."
             ),
             Self::Request(problem) => write!(to, "The request cannot be sent: {problem}."),
-            Self::Refused { host } => write!(
-                to,
-                "The operator of this server does not allow this request to {host}. Only the operator can change that."
-            ),
+            Self::Refused { host } => write!(to, "The operator of this server does not allow this request to {host}."),
             Self::PrivateAddress { host } => write!(
                 to,
                 "The operator of this server does not allow requests to addresses of a private network, such as that of {host}."
@@ -142,6 +152,11 @@ impl fmt::Display for Error {
             Self::TimedOut { host, limit } => {
                 write!(to, "{host} did not answer in full within {} seconds.", limit.as_secs())
             }
+            Self::Answer { host, problem } => write!(to, "The answer of {host} cannot be used: {problem}."),
+            Self::Limit { host } => write!(
+                to,
+                "The request to {host} is more than the operator of this server allows one call, in requests or in bytes."
+            ),
             Self::TooLong { host, limit } => {
                 write!(to, "The answer of {host} is longer than the limit of {} KiB.", limit / 1024)
             }
@@ -163,6 +178,7 @@ mod tests {
             (response.header("etag"), response.header("odd"), response.header("age")),
             (Some("\"1\""), None, None)
         );
+        assert_eq!(response.header_bytes("odd"), Some(&[0xff][..]));
         assert!(response.is_success());
     }
 
@@ -183,6 +199,8 @@ mod tests {
             Error::PrivateAddress { host: host() },
             Error::Unreachable { host: host(), problem: "it refused the connection".into() },
             Error::TimedOut { host: host(), limit: TIMEOUT },
+            Error::Answer { host: host(), problem: "it has too many headers".into() },
+            Error::Limit { host: host() },
             Error::TooLong { host: host(), limit: MAX_BODY },
         ] {
             let text = error.to_string();

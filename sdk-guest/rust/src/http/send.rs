@@ -198,27 +198,62 @@ impl<'a> Wait<'a> {
     }
 
     fn error(&self, code: &ErrorCode, request: &Request) -> Error {
-        let problem = match code {
-            ErrorCode::HttpRequestDenied => return Error::Refused { host: self.host.to_owned() },
-            ErrorCode::DestinationIpProhibited => return Error::PrivateAddress { host: self.host.to_owned() },
-            ErrorCode::HttpRequestUriInvalid => return Error::Url(request.url.clone()),
-            ErrorCode::DnsTimeout
-            | ErrorCode::ConnectionTimeout
-            | ErrorCode::ConnectionReadTimeout
-            | ErrorCode::ConnectionWriteTimeout
-            | ErrorCode::HttpResponseTimeout => "it did not answer in time",
-            ErrorCode::DnsError(_) | ErrorCode::DestinationNotFound => "there is no host of this name",
-            ErrorCode::ConnectionRefused | ErrorCode::DestinationUnavailable | ErrorCode::DestinationIpUnroutable => {
-                "it refused the connection"
-            }
-            ErrorCode::ConnectionTerminated | ErrorCode::HttpResponseIncomplete => "the connection broke",
-            ErrorCode::TlsProtocolError | ErrorCode::TlsCertificateError | ErrorCode::TlsAlertReceived(_) => {
-                "the TLS handshake failed, or its certificate is not trusted"
-            }
-            ErrorCode::HttpProtocolError => "it does not speak HTTP",
-            other => return self.unreachable(&format!("{other:?}")),
-        };
-        self.unreachable(problem)
+        told(code, self.host, request)
+    }
+}
+
+/// Returns the error for a code, in words.
+fn told(code: &ErrorCode, host: &str, request: &Request) -> Error {
+    use ErrorCode as Code;
+    let host = || host.to_owned();
+    let unreachable = |problem: &str| Error::Unreachable { host: host(), problem: problem.to_owned() };
+    let answer = |problem: &str| Error::Answer { host: host(), problem: problem.to_owned() };
+    let unsent = |problem: &str| Error::Request(problem.to_owned());
+    match code {
+        Code::HttpRequestDenied => Error::Refused { host: host() },
+        Code::DestinationIpProhibited => Error::PrivateAddress { host: host() },
+        Code::HttpRequestUriInvalid => Error::Url(request.url.clone()),
+        Code::ConnectionLimitReached | Code::HttpRequestBodySize(_) | Code::HttpResponseBodySize(_) => {
+            Error::Limit { host: host() }
+        }
+        Code::DnsTimeout
+        | Code::ConnectionTimeout
+        | Code::ConnectionReadTimeout
+        | Code::ConnectionWriteTimeout
+        | Code::HttpResponseTimeout => unreachable("it did not answer in time"),
+        Code::DnsError(problem) if problem.rcode.as_ref().is_some_and(|text| text.contains("emporary")) => {
+            unreachable("its name cannot be looked up at the moment; try again later")
+        }
+        Code::DnsError(_) | Code::DestinationNotFound => unreachable("there is no host of this name"),
+        Code::ConnectionRefused | Code::DestinationUnavailable | Code::DestinationIpUnroutable => {
+            unreachable("it refused the connection")
+        }
+        Code::ConnectionTerminated | Code::HttpResponseIncomplete => unreachable("the connection broke"),
+        Code::TlsProtocolError | Code::TlsCertificateError | Code::TlsAlertReceived(_) => {
+            unreachable("the TLS handshake failed, or its certificate is not trusted")
+        }
+        Code::HttpProtocolError => unreachable("its answer is not HTTP"),
+        Code::HttpUpgradeFailed => unreachable("it wants another protocol than HTTP"),
+        Code::LoopDetected => unreachable("a server on the way detected a loop"),
+        Code::HttpResponseHeaderSectionSize(_) | Code::HttpResponseHeaderSize(_) => {
+            answer("its headers are more, or longer, than this server reads")
+        }
+        Code::HttpResponseTrailerSectionSize(_) | Code::HttpResponseTrailerSize(_) => {
+            answer("the headers after its body are longer than this server reads")
+        }
+        Code::HttpResponseTransferCoding(_) | Code::HttpResponseContentCoding(_) => {
+            answer("it is encoded in a way that was not requested")
+        }
+        Code::HttpRequestHeaderSectionSize(_) | Code::HttpRequestHeaderSize(_) => unsent("its headers are too long"),
+        Code::HttpRequestTrailerSectionSize(_) | Code::HttpRequestTrailerSize(_) => {
+            unsent("the headers after its body are too long")
+        }
+        Code::HttpRequestUriTooLong => unsent("its URL is too long"),
+        Code::HttpRequestMethodInvalid => unsent("its method is not valid"),
+        Code::HttpRequestLengthRequired => unsent("the length of its body is missing"),
+        Code::ConfigurationError => unsent("the operator's settings for it are wrong; the server's log says how"),
+        Code::InternalError(Some(problem)) => unsent(problem),
+        Code::InternalError(None) => unsent("this server failed; its log says how"),
     }
 }
 
@@ -243,6 +278,37 @@ mod tests {
             ("http://user:word@example.org/", None),
         ] {
             assert_eq!(Target::of(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn no_error_is_told_by_its_code() {
+        use ErrorCode as Code;
+        use wasip2::http::types::{DnsErrorPayload, FieldSizePayload, TlsAlertReceivedPayload};
+        let field = || FieldSizePayload { field_name: None, field_size: None };
+        let dns = |text: &str| Code::DnsError(DnsErrorPayload { rcode: Some(text.into()), info_code: None });
+        let request = Request::new(Method::Get, "https://a.example/x");
+        let alert = Code::TlsAlertReceived(TlsAlertReceivedPayload { alert_id: None, alert_message: None });
+        for (code, expected) in [
+            (Code::HttpRequestDenied, "does not allow this request to a.example."),
+            (Code::ConnectionLimitReached, "more than the operator of this server allows one call"),
+            (Code::HttpResponseBodySize(Some(1)), "more than the operator of this server allows one call"),
+            (dns("Temporary failure in name resolution"), "try again later"),
+            (dns("Name or service not known"), "there is no host of this name"),
+            (alert, "the TLS handshake failed"),
+            (Code::HttpProtocolError, "a.example cannot be reached: its answer is not HTTP."),
+            (Code::HttpResponseHeaderSectionSize(None), "The answer of a.example cannot be used: its headers"),
+            (Code::HttpResponseHeaderSize(field()), "The answer of a.example cannot be used: its headers"),
+            (Code::HttpResponseTrailerSize(field()), "the headers after its body"),
+            (Code::HttpResponseContentCoding(Some("gzip".into())), "in a way that was not requested"),
+            (Code::HttpRequestUriTooLong, "its URL is too long"),
+            (Code::ConfigurationError, "the server's log says how"),
+            (Code::InternalError(Some("the memory is used up".into())), "cannot be sent: the memory is used up."),
+            (Code::InternalError(None), "its log says how"),
+        ] {
+            let said = told(&code, "a.example", &request).to_string();
+            assert!(said.contains(expected), "{said}");
+            assert!(!said.contains("ErrorCode") && !said.contains("::"), "{said}");
         }
     }
 }

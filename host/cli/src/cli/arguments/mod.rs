@@ -5,15 +5,23 @@ use std::{fmt, path::PathBuf, time::SystemTime};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::setup::clients::{self, Client};
+use self::known::Known;
 use wharf_config::{
     access::capability::Access,
     config::{self, CommandLine, Named, Positional},
 };
+use wharf_egress::rule::RawRule;
 
-pub use self::authors::{Dev, New, Project, Test};
+pub use self::{
+    authors::{Dev, New, Project, Test},
+    call::{Call, Parts},
+    install::{AsGiven, Given, Install},
+};
 
 mod authors;
+mod call;
+mod install;
+mod known;
 
 /// Serves tools, resources and prompts from sandboxed WebAssembly plugins to any MCP client.
 ///
@@ -34,6 +42,7 @@ const AFTER_HELP: &str = "\
 Examples:
   wharf call hello.wasm greet name=Ada            call a tool once, without a client
   wharf run --builtin files ~/Documents           let a client work in a folder, with the built-in plugin `files`
+  wharf run --builtin fetch --allow http=any      let a client read public web pages
   wharf install claude-desktop --builtin files ~/Documents    write the same into the config of Claude Desktop
   wharf run hello.wasm                            serve a plugin over stdin and stdout, as MCP clients expect it
   wharf run --allow roots=read-write files.wasm   let a plugin read and write in the folders that your client opens
@@ -44,7 +53,7 @@ Examples:
   wharf audit show --outcome refused --since 2h   print what was refused in the last two hours (needs an audit log)
 
 Config: $XDG_CONFIG_HOME/wharf/wharf.toml (else ~/.config/wharf/wharf.toml), or -c FILE.
-Exit codes: 0 success, 1 failure, 2 error in the command line or the config.";
+Exit codes: 0 success, 1 failure, 2 error in the command line or the config, or no plugin named there loads.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
@@ -282,13 +291,17 @@ pub struct ConfigFile {
     pub config: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Granted {
     /// A folder to open as a root, in addition to those that the client opens
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
-    /// Grant the plugins on the command line access to the roots (roots=read, roots=read-write), or to everything below a URL
-    /// (http=https://example.com/); may be given more than once
+    /// Accept folders that the client opens only if they lie in DIR; without this option, only if they lie in the home directory
+    #[arg(long, value_name = "DIR")]
+    pub within: Vec<PathBuf>,
+    /// Grant the plugins on the command line access to the roots (roots=read, roots=read-write), to everything below a URL
+    /// (http=https://example.com/), to every public address (http=any), or to a host of this machine or its network
+    /// (http-private=http://localhost:8080/); may be given more than once
     #[arg(long, value_name = "GRANT", value_parser = parse_allow)]
     pub allow: Vec<Allowed>,
 }
@@ -298,6 +311,7 @@ pub struct Granted {
 pub enum Allowed {
     Roots(Access),
     Http(String),
+    HttpPrivate(String),
 }
 
 impl fmt::Display for Allowed {
@@ -305,6 +319,7 @@ impl fmt::Display for Allowed {
         match self {
             Self::Roots(access) => write!(f, "roots={}", access.as_str()),
             Self::Http(url) => write!(f, "http={url}"),
+            Self::HttpPrivate(url) => write!(f, "http-private={url}"),
         }
     }
 }
@@ -317,7 +332,7 @@ pub struct Inspect {
     #[arg(value_name = "PLUGIN.wasm", group = "subject")]
     pub plugin: Option<PathBuf>,
     /// A built-in plugin
-    #[arg(long, value_name = "NAME", group = "subject")]
+    #[arg(long, value_name = "NAME", group = "subject", value_parser = Known::builtins(), hide_possible_values = true)]
     pub builtin: Option<String>,
 }
 
@@ -339,7 +354,7 @@ pub struct Run {
 #[derive(Debug, Clone, Default, Args)]
 pub struct Plugins {
     /// A built-in plugin: fetch, files, git, memory, sequentialthinking or time; may be given more than once
-    #[arg(long = "builtin", value_name = "NAME")]
+    #[arg(long = "builtin", value_name = "NAME", value_parser = Known::builtins(), hide_possible_values = true)]
     pub builtins: Vec<String>,
     /// The prefix of these plugins' tool names, in place of the plugin's id; "" for no prefix
     #[arg(long, value_name = "TEXT")]
@@ -354,39 +369,6 @@ pub struct Plugins {
     pub paths: Vec<PathBuf>,
 }
 
-/// Adds wharf to the config of an MCP client: the absolute path of this binary and the arguments for `wharf run`. Everything else in
-/// that file stays as it is, and a backup is written next to it (.wharf-backup).
-#[derive(Debug, Args)]
-#[command(after_help = INSTALL_HELP)]
-pub struct Install {
-    /// The client: claude-desktop, claude-code, vscode, cursor, codex, zed, goose; or other, if it reads mcpServers from JSON
-    #[arg(value_name = "CLIENT", required_unless_present = "list", value_parser = parse_client)]
-    pub client: Option<&'static Client>,
-    /// List the clients, their configs, and which of their servers are wharf
-    #[arg(long)]
-    pub list: bool,
-    /// The config file to change, in place of the client's usual one, such as .vscode/mcp.json of a project
-    #[arg(long, value_name = "FILE")]
-    pub config_path: Option<PathBuf>,
-    /// The server's name in the client's config (default: the id of the plugin, if exactly one is named, else wharf)
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-    /// Print what would be written, and write nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Remove wharf from the client's config
-    #[arg(long)]
-    pub uninstall: bool,
-    /// Replace or remove a server of this name even if it is not wharf
-    #[arg(long)]
-    pub force: bool,
-    #[command(flatten)]
-    pub run: Run,
-    /// Arguments to start wharf with, written as given, in place of the options above
-    #[arg(last = true, value_name = "ARGUMENTS")]
-    pub arguments: Vec<String>,
-}
-
 /// Checks the configs of clients that start wharf, wharf's own config and who may write the files that it names, and the machine:
 /// cache, open files, file watches, memory, port, kernel. It changes nothing. Exit code 1: something is wrong.
 #[derive(Debug, Args)]
@@ -396,22 +378,6 @@ pub struct Doctor {
     pub json: bool,
     #[command(flatten)]
     pub config: ConfigFile,
-}
-
-const INSTALL_HELP: &str = "\
-Examples:
-  wharf install claude-desktop --builtin files ~/Documents    a folder to read and write in
-  wharf install claude-code --builtin files                   the folders that Claude Code opens
-  wharf install vscode --config-path .vscode/mcp.json --builtin git '${workspaceFolder}'
-  wharf install codex -c ~/tools/wharf.toml                   the plugins of a config
-  wharf install zed                                           the plugins of the default config
-  wharf install claude-desktop --name files --uninstall";
-
-fn parse_client(text: &str) -> Result<&'static Client> {
-    clients::find(text).with_context(|| {
-        let all: Vec<&str> = clients::ALL.iter().map(|client| client.id).collect();
-        format!("expected one of: {}", all.join(", "))
-    })
 }
 
 #[derive(Debug, Args)]
@@ -425,38 +391,6 @@ pub struct Serve {
     /// Also serve a client over stdin and stdout
     #[arg(long)]
     pub stdio: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(override_usage = "wharf call [OPTIONS] <PLUGIN.wasm> <TOOL> [JSON | key=value]...\n       \
-    wharf call [OPTIONS] --builtin <NAME> <TOOL> [JSON | key=value]...")]
-pub struct Call {
-    #[command(flatten)]
-    pub config: ConfigFile,
-    #[command(flatten)]
-    pub granted: Granted,
-    /// Approve the call, if `confirm` in the config requires a person's approval
-    #[arg(long)]
-    pub yes: bool,
-    /// A built-in plugin, in place of a component
-    #[arg(long, value_name = "NAME")]
-    pub builtin: Option<String>,
-    /// The component, the tool's name in the plugin, and the arguments: one JSON object, or key=value pairs
-    #[arg(required = true, value_name = "PLUGIN.wasm TOOL ARGUMENTS")]
-    pub words: Vec<String>,
-}
-
-impl Call {
-    /// Splits the words into the plugin, the tool and its arguments.
-    pub fn parts(&self) -> Result<(Named, &str, &[String])> {
-        let (plugin, words) = match (&self.builtin, self.words.split_first()) {
-            (Some(name), _) => (Named::BuiltIn(name.clone()), self.words.as_slice()),
-            (None, Some((path, words))) => (Named::File(path.into()), words),
-            (None, None) => bail!("name a plugin"),
-        };
-        let (tool, arguments) = words.split_first().context("name the tool, after the plugin")?;
-        Ok((plugin, tool, arguments))
-    }
 }
 
 fn parse_hash(text: &str) -> Result<[u8; 32]> {
@@ -476,7 +410,8 @@ fn parse_allow(text: &str) -> Result<Allowed> {
     match text.split_once('=') {
         Some(("roots", access)) => Access::parse(access).map(Allowed::Roots),
         Some(("http", url)) => Ok(Allowed::Http(url.to_owned())),
-        _ => bail!("expected roots=read, roots=read-write or http=URL"),
+        Some(("http-private", url)) => Ok(Allowed::HttpPrivate(url.to_owned())),
+        _ => bail!("expected roots=read, roots=read-write, http=URL, http=any or http-private=URL"),
     }
 }
 
@@ -518,18 +453,24 @@ impl Granted {
             folders.is_empty() || self.roots.is_empty(),
             "--root adds a folder to those that the client opens, and a folder without an option replaces them: use one of the two"
         );
+        ensure!(
+            folders.is_empty() || self.within.is_empty(),
+            "--within says which folders of the client are accepted, and a folder without an option replaces those of the client: \
+             use one of the two"
+        );
         let mut allow_roots = (!folders.is_empty()).then_some(Access::ReadWrite);
         let mut allow_http = Vec::new();
         for allowed in &self.allow {
             match allowed {
                 Allowed::Roots(access) => allow_roots = Some(*access),
-                Allowed::Http(url) => allow_http.push(url.clone()),
+                Allowed::Http(url) => allow_http.push(RawRule::url(url)),
+                Allowed::HttpPrivate(url) => allow_http.push(RawRule::private(url)),
             }
         }
         if named.read_only {
             allow_roots = allow_roots.map(|_| Access::Read);
         }
-        let (prefix, roots) = (named.prefix.clone(), self.roots.clone());
-        Ok(CommandLine { plugins, prefix, roots, folders, allow_roots, allow_http, listen: None })
+        let (prefix, roots, within) = (named.prefix.clone(), self.roots.clone(), self.within.clone());
+        Ok(CommandLine { plugins, prefix, roots, within, folders, allow_roots, allow_http, listen: None })
     }
 }

@@ -14,11 +14,17 @@ use crate::{
     cli::{
         arguments::{Arguments, Command, Run},
         file::read,
+        install::line,
+        lacks::{is_variable, lacking},
     },
-    setup::clients::{ALL, Client, Places, Server},
+    setup::{
+        clients::Client,
+        known::{ALL, Places},
+        server::{Server, shell},
+    },
 };
 use wharf_base::{guard, paths::FileId, program, text};
-use wharf_config::config::Positional;
+use wharf_config::config::{self, Positional};
 
 /// How long another wharf binary may take to print its version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,9 +47,10 @@ pub async fn look() -> Vec<Finding> {
 async fn config(client: &Client, path: &Path) -> Vec<Finding> {
     let about = client.title;
     let file = text::path(path);
-    let servers = match read(path).and_then(|text| text.map(|text| client.servers(&text)).transpose()) {
+    let read = read(path).and_then(|text| text.map(|text| Ok((client.servers(&text)?, text))).transpose());
+    let (servers, text) = match read {
         Ok(None) => return Vec::new(),
-        Ok(Some(servers)) => servers,
+        Ok(Some(read)) => read,
         Err(error) => {
             let says = format!("{file}: {error:#}");
             return vec![Finding::wrong(about, says, "fix the file; until then the client finds no servers in it")];
@@ -51,40 +58,164 @@ async fn config(client: &Client, path: &Path) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     for server in servers.iter().filter(|server| server.is_wharf()) {
-        let wrong = problem(client, server).await;
-        findings.push(match wrong {
-            None => Finding::fine(about, format!("{file} has wharf as `{}`", server.name)),
-            Some((says, remedy)) => Finding::wrong(about, format!("{file}: `{}`: {says}", server.name), remedy),
-        });
+        let problems = match client.fault(&text, &server.name) {
+            Ok(None) => Entry { client, server, file: &file }.problems().await,
+            Ok(Some(fault)) => vec![fault],
+            Err(error) => vec![(format!("{error:#}"), "fix the file".to_owned())],
+        };
+        if problems.is_empty() {
+            findings.push(Finding::fine(about, format!("{file} has wharf as `{}`", server.name)));
+        }
+        for (says, remedy) in problems {
+            findings.push(Finding::wrong(about, format!("{file}: `{}`: {says}", server.name), remedy));
+        }
     }
     findings
 }
 
-/// Returns what is wrong with a wharf server in a client's config, and the remedy.
-async fn problem(client: &Client, server: &Server) -> Option<(String, String)> {
-    let command = Path::new(&server.command);
-    let again = format!("run `wharf install {} --name {}` with the same options as before", client.id, server.name);
-    if !command.is_absolute() {
-        return Some((
-            format!("`{}` is not an absolute path, and clients do not have the PATH of your shell", server.command),
-            again,
-        ));
-    }
-    let Some(id) = FileId::at(command) else {
-        return Some((format!("{} does not exist", server.command), again));
-    };
-    if rustix::fs::access(command, rustix::fs::Access::EXEC_OK).is_err() || command.is_dir() {
-        return Some((format!("{} is not a program that you may run", server.command), again));
-    }
-    let own = std::env::current_exe().ok().and_then(|own| FileId::at(&own));
-    if own != Some(id) {
+/// A wharf server in a client's config.
+struct Entry<'a> {
+    client: &'a Client,
+    server: &'a Server,
+    file: &'a str,
+}
+
+impl Entry<'_> {
+    /// Returns what is wrong, each with the remedy.
+    async fn problems(&self) -> Vec<(String, String)> {
+        let Self { server, file, .. } = self;
+        if server.is_one_line() {
+            let says = "`command` has the whole command line, and clients look for a program of that name".to_owned();
+            return vec![(says, format!("in {file}, write the program into `command`, and each argument into `args`"))];
+        }
+        if server.is_fetched() {
+            let program = &server.command;
+            let missing = (!is_found(program)).then(|| {
+                let remedy =
+                    format!("install what `{program}` belongs to, or install wharf itself and {}", self.again());
+                (format!("`{program}` is not on PATH"), remedy)
+            });
+            return missing.into_iter().chain(self.arguments()).collect();
+        }
+        let command = Path::new(&server.command);
+        let again = || self.again();
+        if !command.is_absolute() {
+            let says =
+                format!("`{}` is not an absolute path, and clients do not have the PATH of your shell", server.command);
+            return [(says, again())].into_iter().chain(self.arguments()).collect();
+        }
+        let Some(id) = FileId::at(command) else {
+            return [(format!("{} does not exist", server.command), again())]
+                .into_iter()
+                .chain(self.arguments())
+                .collect();
+        };
+        if rustix::fs::access(command, rustix::fs::Access::EXEC_OK).is_err() || command.is_dir() {
+            return vec![(format!("{} is not a program that you may run", server.command), again())];
+        }
+        let own = std::env::current_exe().ok().and_then(|own| FileId::at(&own));
+        if own == Some(id) {
+            return self.arguments().into_iter().collect();
+        }
         // A binary that other users may write is not run, not even for its version.
         if let Err(error) = guard::check_trusted_file(command, "program") {
-            return Some((format!("{error:#}"), again));
+            return vec![(format!("{error:#}"), again())];
         }
-        return other(&server.command).await.map(|says| (says, again));
+        other(&server.command).await.map(|says| (says, again())).into_iter().collect()
     }
-    arguments(server, client).map(|says| (says, again))
+
+    /// Returns the command that writes this binary into the config, with the arguments that are there.
+    fn again(&self) -> String {
+        let first = ["wharf", "install", self.client.id, "--name", &self.server.name, "--"];
+        let args = self.server.arguments().unwrap_or_default();
+        format!("run `{}`", shell(first.into_iter().chain(args.iter().map(String::as_str))))
+    }
+
+    /// Returns what is wrong with the arguments that wharf would get.
+    fn arguments(&self) -> Option<(String, String)> {
+        let args = self.server.arguments().unwrap_or_default();
+        let words = std::iter::once("wharf").chain(args.iter().map(String::as_str));
+        let correct = |how: &str| format!("{how}, or correct the arguments in {}", self.file);
+        let run: Run = match Arguments::try_parse_from(words).map(|arguments| arguments.command) {
+            Ok(Command::Run(run)) => run,
+            Ok(Command::Serve(serve)) if serve.stdio => serve.run,
+            Ok(_) => {
+                let says = "its command is not `wharf run`, so it does not serve MCP".to_owned();
+                return Some((says, format!("in {}, begin the arguments with `run`", self.file)));
+            }
+            Err(error) => {
+                let error = error.to_string();
+                let first = error.lines().next().unwrap_or_default();
+                let tip =
+                    error.lines().find_map(|line| line.trim().strip_prefix("tip: ")).map(|tip| format!(" ({tip})"));
+                let says = format!("wharf rejects its arguments: {}", first.trim_start_matches("error: "));
+                let see = "`wharf run --help` lists what there is";
+                return Some((
+                    says + &tip.unwrap_or_default(),
+                    format!("correct the arguments in {}; {see}", self.file),
+                ));
+            }
+        };
+        // Only the client knows the values of its variables.
+        let is_known = |path: &&PathBuf| !(self.client.has_variables && is_variable(path));
+        let (file, roots, paths) = (run.config.config.iter(), &run.granted.roots, &run.named.paths);
+        let mut all = file.clone().chain(paths).chain(roots).filter(is_known);
+        if let Some(path) = all.find(|path| !path.is_absolute()) {
+            let says = format!("{} is not an absolute path, and clients start wharf in any folder", text::path(path));
+            return Some((says, format!("write the whole path into {}", self.file)));
+        }
+        if let Some(path) = file.clone().find(|path| !path.is_file()) {
+            return Some((format!("{}: there is no such config", text::path(path)), correct("write it")));
+        }
+        for path in paths.iter().chain(roots).filter(is_known) {
+            match Positional::tell(path) {
+                Ok(Positional::Folder(_)) => {}
+                Ok(Positional::Plugin(path)) if path.is_file() && !roots.contains(&path) => {}
+                Ok(Positional::Plugin(path)) => {
+                    return Some((format!("{}: there is no such plugin", text::path(&path)), correct("put it there")));
+                }
+                Err(error) => return Some((format!("{error:#}"), correct("create it"))),
+            }
+        }
+        if let Some(error) = run.named.builtins.iter().find_map(|name| config::builtin::find(name).err()) {
+            return Some((format!("{error:#}"), format!("correct the arguments in {}", self.file)));
+        }
+        self.grants(&run, args)
+    }
+
+    /// Returns which built-in plugin lacks a grant without which it can do nothing.
+    fn grants(&self, run: &Run, args: &[String]) -> Option<(String, String)> {
+        let config = line::command_line(run).and_then(|command_line| {
+            let file = run.file(&command_line)?;
+            config::load(file.as_deref(), &command_line)
+        });
+        let config = match config {
+            Ok(config) => config,
+            // The default config is looked at by itself.
+            Err(_) if run.config.config.is_none() => return None,
+            Err(error) => return Some((format!("{error:#}"), "correct the config, or the arguments".to_owned())),
+        };
+        let is_open = run.named.paths.iter().chain(&run.granted.roots).any(|path| is_variable(path));
+        let (plugin, lack) = lacking(&config, Some(self.client), is_open).into_iter().next()?;
+        let says = lack.says(&plugin, Some(self.client));
+        if !run.named.builtins.contains(&plugin) {
+            return Some((says, format!("run `wharf grant {plugin}`, which asks about each grant that it wants")));
+        }
+        let first = ["wharf", "install", self.client.id, "--name", &self.server.name];
+        let options = args.iter().skip(1).map(String::as_str);
+        let line = shell(first.into_iter().chain(options).chain(lack.words().split(' ')));
+        Some((says, format!("run `{line}`, with what it may use in place of {}", lack.example())))
+    }
+}
+
+/// Whether a program exists, or is on PATH if it is only a name.
+fn is_found(program: &str) -> bool {
+    let path = Path::new(program);
+    if path.is_absolute() {
+        return path.is_file();
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(path).is_file())
 }
 
 /// Returns what is wrong with a wharf binary that is not this one.
@@ -96,37 +227,4 @@ async fn other(command: &str) -> Option<String> {
     };
     let own = format!("wharf {}", env!("CARGO_PKG_VERSION"));
     (said != own).then(|| format!("{command} is `{}`, and this is `{own}`", text::escaped(&said)))
-}
-
-/// Returns what is wrong with the arguments that a client would start this binary with.
-fn arguments(server: &Server, client: &Client) -> Option<String> {
-    let words = std::iter::once("wharf").chain(server.args.iter().map(String::as_str));
-    let run: Run = match Arguments::try_parse_from(words).map(|arguments| arguments.command) {
-        Ok(Command::Run(run)) => run,
-        Ok(Command::Serve(serve)) if serve.stdio => serve.run,
-        Ok(_) => return Some("its command is not `wharf run`, so it does not serve MCP".to_owned()),
-        Err(error) => {
-            let error = error.to_string();
-            let first = error.lines().next().unwrap_or_default();
-            return Some(format!("wharf rejects its arguments: {}", first.trim_start_matches("error: ")));
-        }
-    };
-    // Only the client knows the values of its variables.
-    let is_known = |path: &&PathBuf| !(client.has_variables && path.to_str().is_some_and(|path| path.contains("${")));
-    let missing = run.config.config.iter().find(|path| !path.is_file());
-    let missing = missing.map(|path| format!("{}: there is no such config", text::path(path)));
-    let relative = run.config.config.iter().chain(&run.named.paths).chain(&run.granted.roots).filter(is_known);
-    let relative = relative.clone().find(|path| !path.is_absolute());
-    let relative = relative
-        .map(|path| format!("{} is not an absolute path, and clients start wharf in any folder", text::path(path)));
-    let gone = run.granted.roots.iter().filter(is_known).find(|path| !path.is_dir());
-    let gone = gone.map(|path| format!("{}: there is no such folder", text::path(path)));
-    let mut odd = run.named.paths.iter().filter(is_known).filter_map(|path| match Positional::tell(path) {
-        Ok(Positional::Folder(_)) => None,
-        Ok(Positional::Plugin(path)) if path.is_file() => None,
-        Ok(Positional::Plugin(path)) => Some(format!("{}: there is no such plugin", text::path(&path))),
-        Err(error) => Some(format!("{error:#}")),
-    });
-    let unknown = run.named.builtins.iter().find_map(|name| wharf_config::config::builtin::find(name).err());
-    relative.or(missing).or(gone).or_else(|| odd.next()).or_else(|| unknown.map(|error| format!("{error:#}")))
 }

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use super::finding::Finding;
+use crate::cli::lacks::lacking;
 use wharf_base::{guard, text};
 use wharf_config::config::{self, CommandLine, Config};
 use wharf_egress::secrets::SecretSource;
@@ -51,6 +52,10 @@ pub fn look(named: Option<&Path>) -> (Vec<Finding>, Option<Config>) {
             let says = format!("{}: there is no such folder", text::path(&dir.host));
             findings.push(Finding::wrong(&about, says, "create it, or remove it from `dirs`"));
         }
+    }
+    for (plugin, lack) in lacking(&config, None, false) {
+        let remedy = format!("run `wharf grant {plugin}`, which asks about each grant that it wants");
+        findings.push(Finding::wrong(format!("plugin {plugin}"), lack.says(&plugin, None), remedy));
     }
     for root in config.roots.fixed.iter().filter(|root| !root.is_dir()) {
         let says = format!("{}: there is no such folder", text::path(root));

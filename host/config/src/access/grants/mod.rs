@@ -5,18 +5,15 @@
 
 use anyhow::Result;
 use serde::Deserialize;
-use wharf_sandbox::{Denial, network::HttpRefusal};
 
 use self::dirs::Dir;
 use super::capability::{Absolute, Access, Capability};
-use wharf_egress::{
-    hint,
-    rule::{self, Rule},
-};
+use wharf_egress::rule::{self, Rule};
 
 pub mod ask;
 pub mod dirs;
 pub mod env;
+pub mod hint;
 pub mod http;
 pub mod roots;
 
@@ -40,7 +37,8 @@ pub struct RawGrants {
     ///
     /// Default: `[]`
     pub ask: Vec<String>,
-    /// The HTTP requests that the plugin may send: a URL, which allows `GET` and `HEAD` for everything below it, or a table.
+    /// The HTTP requests that the plugin may send: a URL, which allows `GET` and `HEAD` for everything below it; `"any"`, which
+    /// allows both for every public address; or a table.
     ///
     /// Default: `[]`
     pub http: Vec<rule::RawRule>,
@@ -147,46 +145,4 @@ pub fn could_use(imports: &[String]) -> Vec<&'static str> {
         .collect();
     uses.dedup();
     uses
-}
-
-/// Returns the log message about what the sandbox refused, and the table of the plugin in which it can be allowed. `clear` makes text from
-/// a guest safe to print.
-pub fn hint(denial: &Denial, clear: fn(&str) -> String) -> (String, Option<Table>) {
-    match denial {
-        Denial::Http(denial) => {
-            let table = match denial.why {
-                HttpRefusal::Limit(_) => Some(Table::Limits),
-                HttpRefusal::Placeholder(_) => None,
-                _ => Some(Table::Grants),
-            };
-            (hint::hint(denial, clear), table)
-        }
-        Denial::NoDirectory => (dirs::HINT.into(), Some(Table::Grants)),
-    }
-}
-
-/// Whether the operator could allow what was refused.
-pub fn can_allow(denial: &Denial) -> bool {
-    match denial {
-        Denial::NoDirectory => true,
-        Denial::Http(denial) => {
-            matches!(denial.why, HttpRefusal::NoRule | HttpRefusal::Address(_) | HttpRefusal::Limit(_))
-        }
-    }
-}
-
-/// A table of a plugin in the config file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Table {
-    Grants,
-    Limits,
-}
-
-impl Table {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Grants => "grants",
-            Self::Limits => "limits",
-        }
-    }
 }

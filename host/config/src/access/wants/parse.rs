@@ -224,6 +224,7 @@ fn http(written: WrittenHttp, secrets: &[Secret]) -> Result<Want> {
 /// Whether the host can be public. Wanted rules reach public addresses only, so other hosts could never be reached.
 fn can_be_public(host: &HostPattern) -> bool {
     match host {
+        HostPattern::Any => true,
         HostPattern::Is(Host::Address(address)) => judge(*address) == AddressKind::Public,
         HostPattern::Is(Host::Name(name)) | HostPattern::Below(name) => {
             name != "localhost" && !name.ends_with(".localhost")

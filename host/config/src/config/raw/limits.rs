@@ -106,7 +106,7 @@ pub struct PluginLimits {
     pub timeout_ms: Option<u64>,
     /// The maximum size of the result of one call.
     ///
-    /// Default: that of `[limits]`
+    /// Default: that of `[limits]`; `16384` for `builtin = "files"`, if `[limits]` sets none
     pub output_kib: Option<usize>,
     /// The maximum number of HTTP requests of one call.
     ///

@@ -8,7 +8,7 @@ use super::value::{FromEnv, InFileOrder, Value};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Roots {
-    /// The folders that client roots must be in.
+    /// The folders that client roots must be in; `--within` adds to them.
     ///
     /// Default: over stdio, the home directory; over HTTP, none
     pub within: Option<Vec<String>>,

@@ -56,7 +56,7 @@ pub struct Plugin {
     pub builtin: Option<String>,
     /// The SHA-256 of the file, as 64 hexadecimal digits: any other file is refused. `wharf add` writes it.
     pub sha256: Option<String>,
-    /// The text before the names of tools and prompts; `""` publishes them unchanged.
+    /// The text before the names of tools and prompts that do not begin with it already; `""` publishes all names unchanged.
     ///
     /// Default: the id and `_`
     pub prefix: Option<String>,
@@ -76,7 +76,7 @@ pub struct Plugin {
     /// The prompts that are published, by the plugin's own names, with `*` at the end only. Without this key, all prompts.
     pub prompts: Option<Vec<String>>,
     /// The instances that calls run in: `"fresh"`: a new sandbox for every call; `"reused"`: one instance may serve several calls of the
-    /// same client, one after the other.
+    /// same client, one after the other. For the built-in plugin `sequentialthinking`, the default is `"reused"`.
     ///
     /// Default: `"fresh"`
     pub instances: Option<String>,

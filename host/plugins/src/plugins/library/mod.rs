@@ -39,6 +39,7 @@ use wharf_config::{
     config::{Config, PluginConfig, PluginSource, SourceState},
 };
 
+mod expected;
 mod lacking;
 mod wanted;
 
@@ -70,6 +71,8 @@ pub struct Library {
     arrived: Vec<Arrived>,
     last_attempt: u64,
     announced: HashMap<String, Announced>,
+    /// All plugins that should be served.
+    should_serve: Arc<[Arc<PluginConfig>]>,
     /// Where configs come from.
     configs: watch::Receiver<Arc<Config>>,
     publisher: Publisher,
@@ -96,8 +99,11 @@ struct UnderWay {
 /// The result of a task. `kinds`: the lists that the plugin announced as changed, if the task only requested its lists again.
 struct Arrived {
     id: String,
+    config: Arc<PluginConfig>,
     installed: Installed,
     kinds: Option<Kinds>,
+    /// Whether clients already learn that it failed.
+    reported: bool,
 }
 
 /// The lists that a plugin announced as changed and that were not requested yet, and the time at which they may be requested.
@@ -116,9 +122,9 @@ impl Library {
         observers: Observers,
         progress: fn(&str),
     ) -> (Self, Published, Inbox) {
-        let (publisher, published) = Publisher::new(observers.clone());
         let inbox = Inbox::default();
         let config = Arc::clone(&configs.borrow());
+        let (publisher, published) = Publisher::new(observers.clone(), config.page_items);
         let loader = Loader::new(sandbox, progress);
         let installer = Installer::new(loader, Arc::clone(&scopes), ledger, observers.clone());
         let library = Self {
@@ -136,6 +142,7 @@ impl Library {
             arrived: Vec::new(),
             last_attempt: 0,
             announced: HashMap::new(),
+            should_serve: Arc::default(),
             configs,
             publisher,
             inbox: inbox.clone(),
@@ -149,6 +156,7 @@ impl Library {
     pub async fn run(mut self, stop: CancellationToken) {
         self.begin();
         loop {
+            self.publish_expected();
             let due =
                 self.announced.iter().filter(|(id, one)| !one.kinds.is_empty() && !self.under_way.contains_key(*id));
             let due = due.map(|(_, one)| one.next).min();
@@ -231,6 +239,7 @@ impl Library {
     }
 
     fn install_all(&mut self, wanted: Vec<Arc<PluginConfig>>) {
+        self.should_serve = wanted.clone().into();
         for config in wanted {
             let state = config.source.state().ok();
             let same = self.under_way.get(&config.id).is_some_and(|one| {
@@ -299,7 +308,9 @@ impl Library {
         }
         let Some(under_way) = self.under_way.remove(&id) else { return };
         self.start_debounce();
-        self.arrived.push(Arrived { id, installed, kinds: under_way.kinds });
+        let reported = self.report_at_once(&id, &installed);
+        let UnderWay { config, kinds, .. } = under_way;
+        self.arrived.push(Arrived { id, config, installed, kinds, reported });
     }
 
     /// Serves what tasks have installed, in order of precedence, so that a contested name goes to the plugin with the higher precedence and
@@ -307,7 +318,7 @@ impl Library {
     fn take_in(&mut self) {
         let mut arrived = std::mem::take(&mut self.arrived);
         arrived.sort_by_key(|one| self.precedence(&one.id));
-        for Arrived { id, installed, kinds } in arrived {
+        for Arrived { id, installed, kinds, .. } in arrived {
             self.take_in_one(id, installed, kinds);
         }
     }

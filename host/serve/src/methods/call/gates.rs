@@ -22,7 +22,7 @@ use wharf_config::{
     access::{
         approval::{ApprovalRequest, Decision},
         call_roots::CallRoots,
-        scope::Nothing,
+        closed::Nothing,
     },
     roles::{Entry, Rights},
 };

@@ -1,12 +1,14 @@
 //! Calls into plugins: from the parameters of `tools/call`, `resources/read`, `prompts/get` and `completion/complete` to their
 //! results.
 //!
-//! The steps are the same for all of them and for all revisions: find the plugin and check the request (`tool`, `resource`, `prompt`,
-//! `complete`), pass the gates (`gates`), run the plugin and record the run (`run`; `refused` records requests that are refused before
-//! that). If the plugin asks questions, the client gets them (`rounds`), and the plugin runs again from the start with all answers so far
-//! (MRTR). A modern client gets the questions as its answer, a legacy one as requests. No sandbox waits while a person thinks.
+//! The steps are the same for all of them and for all revisions: find the plugin (`coming` waits for plugins that are still being loaded)
+//! and check the request (`tool`, `resource`, `prompt`, `complete`), pass the gates (`gates`), run the plugin and record the run (`run`;
+//! `refused` records requests that are refused before that). If the plugin asks questions, the client gets them (`rounds`), and the plugin
+//! runs again from the start with all answers so far (MRTR). A modern client gets the questions as its answer, a legacy one as requests. No
+//! sandbox waits while a person thinks.
 
 mod background;
+mod coming;
 mod complete;
 mod confirm;
 pub mod direct;
@@ -22,6 +24,7 @@ mod run;
 mod search;
 mod tool;
 
+pub use coming::for_list;
 pub use complete::complete;
 pub use failed::{Failed, Said, Why};
 pub use prompt::prompt;

@@ -14,7 +14,10 @@ use super::{
 };
 use crate::client::{context::Context, session::PERSON_TIMEOUT};
 use wharf_base::request_state::Carried;
-use wharf_config::access::grants::{Table, ask};
+use wharf_config::access::grants::{
+    ask,
+    hint::{Allowed, Hint, Table},
+};
 use wharf_plugins::bridge;
 
 /// How often a plugin may ask in one request.
@@ -86,7 +89,7 @@ fn checked(ctx: &Context, request: &Request<'_>, round: &Round) -> Result<Vec<(S
     let mut needs = wit::ClientCapabilities::empty();
     for (key, question) in &round.questions {
         if let Err(ability) = granted.allows(question) {
-            ctx.server.hint(id, (ask::Grant::hint(ability), Some(Table::Grants)));
+            ctx.server.hint(id, Hint { text: ask::Grant::hint(ability), allowed: Allowed::In(Table::Grants) });
             let text = format!(
                 "The plugin `{id}` wants to ask you something ({ability}), which the operator of this server has not \
                  allowed."

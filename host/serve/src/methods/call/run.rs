@@ -18,7 +18,10 @@ use wharf_base::{
     refusals::{Reason, What},
     text::{clean, escaped},
 };
-use wharf_config::{access::grants, config::Config};
+use wharf_config::{
+    access::{call_roots::CallRoots, grants::hint},
+    config::Config,
+};
 use wharf_plugins::{
     bridge,
     observe::{journal::Unrecorded, observers::Recording, record::Ended},
@@ -80,7 +83,7 @@ pub async fn run_once<O: Operation>(
         biased;
         () = served.access.revoked() => Lost::Access,
         lost = outlived(ctx, request, passed) => lost,
-        report = call => return finished(ctx, served, record, report).await,
+        report = call => return finished(ctx, request, roots, record, report).await,
         () = closed => Lost::Root,
     };
     Err(stopped(id, record, lost).await)
@@ -89,10 +92,12 @@ pub async fn run_once<O: Operation>(
 /// Reports to the operator and in the record how a run ended, and returns its outcome.
 async fn finished<T>(
     ctx: &Context,
-    served: &Served,
+    request: &Request<'_>,
+    roots: &CallRoots,
     record: Recording,
     report: Report<T>,
 ) -> Result<(T, String), Failed> {
+    let served = request.served;
     let id = &served.config.id;
     let ended = match &report.result {
         Ok(_) if report.bytes.is_none() => Ended::Asked,
@@ -101,7 +106,7 @@ async fn finished<T>(
         Err(error) => error.into(),
     };
     let recorded = record.end(ended, &report).await;
-    let hints = hints(ctx, served, &report.denials);
+    let hints = hints(ctx, served, roots, &report.denials);
     if !report.printed.is_empty() {
         let printed = served.config.settings.redacted(&report.printed);
         if let Some(rehearsal) = ctx.server.scopes.rehearsal() {
@@ -210,14 +215,21 @@ fn join(text: &str, hints: &str) -> String {
     if hints.is_empty() { text.to_owned() } else { format!("{text}\n{hints}") }
 }
 
-/// Logs for the operator what was refused, and returns a sentence about it for the client.
-fn hints(ctx: &Context, served: &Served, denials: &[Denial]) -> String {
+/// Logs for the operator what was refused, and returns what the client may know about it.
+fn hints(ctx: &Context, served: &Served, roots: &CallRoots, denials: &[Denial]) -> String {
+    let (id, by) = (&served.config.id, served.config.granted_by());
     for denial in denials {
-        ctx.server.hint(&served.config.id, grants::hint(denial, escaped));
+        ctx.server.hint(id, hint::hint(denial, by, escaped));
     }
-    if denials.iter().any(grants::can_allow) {
-        "The operator of this server can allow this.".into()
-    } else {
-        String::new()
+    let mut said = vec![hint::for_client(denials, id, by, clean)];
+    // A runtime may ask for directories at its start, so that alone does not mean that the plugin needs any.
+    let needs_directories = |denial: &Denial| match denial {
+        Denial::NoDirectory { asked } => *asked || served.means_folders(),
+        Denial::Http(_) => false,
+    };
+    if denials.iter().any(needs_directories) {
+        said.push(format!("No directory is open: {}.", roots.explained()));
     }
+    said.retain(|sentence| !sentence.is_empty());
+    said.join("\n")
 }

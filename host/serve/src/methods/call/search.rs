@@ -1,8 +1,6 @@
 //! The search tools, which replace the list of all tools for clients that are better off with few: `find_tools`, `call_tool` and
 //! `read_resource`. A request through them takes the same path as a direct one.
 
-use std::{collections::HashMap, sync::Arc};
-
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use wharf_protocol::{
@@ -13,6 +11,7 @@ use wharf_protocol::{
 };
 
 use super::{
+    coming,
     failed::{Failed, Said},
     refused, resource,
     result::CallResult,
@@ -21,13 +20,9 @@ use super::{
 use crate::client::context::Context;
 use wharf_base::heavy::heavy;
 use wharf_config::profiles::Style;
-use wharf_plugins::{
-    bridge::OfferedTool,
-    plugins::{
-        finder::{CALL, DEFAULT_FOUND, FIND, MAX_FOUND, MAX_QUERY_CHARS, READ},
-        lists::List,
-        served::Served,
-    },
+use wharf_plugins::plugins::{
+    finder::{CALL, DEFAULT_FOUND, FIND, MAX_FOUND, MAX_QUERY_CHARS, READ},
+    lists::List,
 };
 
 /// The maximum size of the listed entries, as JSON; at least one entry is listed.
@@ -106,7 +101,7 @@ async fn find(ctx: &Context, asked: &Find) -> Result<CallResult, RpcError> {
     // The first query after a change builds the index, which takes long for many tools.
     let found = heavy(MAX_LISTED_BYTES, || view.find(&asked.query));
     let (total, mut told) = (found.len(), Told::default());
-    for (_, tool) in varied(found, limit) {
+    for (_, tool) in found.into_iter().take(limit) {
         let Value::Object(mut entry) = ctx.encoder.tool(&tool.published) else { continue };
         entry.retain(|key, _| TOOL_KEYS.contains(&key.as_str()));
         if !told.add(Value::Object(entry)) {
@@ -114,33 +109,18 @@ async fn find(ctx: &Context, asked: &Find) -> Result<CallResult, RpcError> {
         }
     }
     let mut answer = Map::new();
+    let mut hints = Vec::new();
     if told.entries.is_empty() {
-        let all = view.count_findable();
-        answer.insert("hint".into(), format!("none of the {all} tools fits; try other words").into());
+        hints.push(format!("none of the {} tools fits; try other words", view.count_findable()));
+        hints.extend(ctx.server.failed(&view, ctx.is_operator()));
+    }
+    hints.extend(coming::still_coming(ctx, &view));
+    if !hints.is_empty() {
+        answer.insert("hint".into(), hints.join(". ").into());
     }
     answer.insert("tools".into(), told.entries.into());
     answer.insert("total".into(), total.into());
     Ok(structured(Value::Object(answer), told.bytes))
-}
-
-/// Returns the best matches, but at most about half of them from one plugin if others match too, so that a plugin with many tools, or one
-/// made to match every query, does not crowd out the others.
-fn varied<'a>(
-    found: Vec<(&'a Arc<Served>, &'a Arc<OfferedTool>)>,
-    limit: usize,
-) -> Vec<(&'a Arc<Served>, &'a Arc<OfferedTool>)> {
-    let most = (limit / 2).max(3);
-    let mut of_plugin: HashMap<&str, usize> = HashMap::new();
-    let (mut first, mut rest) = (Vec::new(), Vec::new());
-    for one in found {
-        let count = of_plugin.entry(&one.0.config.id).or_default();
-        *count += 1;
-        if *count <= most { first.push(one) } else { rest.push(one) }
-    }
-    first.truncate(limit);
-    rest.truncate(limit - first.len());
-    first.append(&mut rest);
-    first
 }
 
 /// The entries of a list, as many as fit.

@@ -14,7 +14,7 @@ use wharf_protocol::{
 use wharf_sandbox::{CallTool, ToolAnswer, model::Content};
 
 use super::{
-    background,
+    background, coming,
     failed::{Failed, Said, Why, defect},
     gates::{self, Prepared},
     refused,
@@ -31,7 +31,7 @@ use wharf_base::{
 use wharf_config::roles::{Entry, EntryKind};
 use wharf_plugins::{
     bridge::{self, OfferedTool},
-    plugins::served::Served,
+    plugins::{expected::Sought, served::Served, view::View},
     tasks::Purpose,
 };
 use wharf_schema::Fits;
@@ -68,8 +68,20 @@ impl<'a> WantedCall<'a> {
 /// function that called this one; a call that is refused in words for the model is recorded here.
 pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, Failed> {
     let WantedCall { name, arguments: written, retry, task, by_model } = wanted;
-    let view = ctx.view().await;
-    let (served, tool) = view.tool(&name, by_model).map_err(Failed::unknown)?;
+    let (view, mut late) = (ctx.server.view(ctx.caller(), ctx.profile()), None);
+    let (served, tool) = match view.tool(&name, by_model) {
+        Ok(found) => found,
+        Err(_) => {
+            let sought = Sought { kind: EntryKind::Tool, name: &name };
+            let find = |view: &View| view.tool(&name, by_model).map(drop);
+            let view = match Box::pin(coming::wait_for(ctx, sought, find)).await {
+                Ok(view) => view,
+                Err(failed) => return Err(refused_in_words(ctx, &name, written, failed, "loading").await),
+            };
+            late.insert(view).tool(&name, by_model).map_err(Failed::unknown)?
+        }
+    };
+    let name = if tool.published.name == name { name } else { tool.published.name.clone() };
     let arguments = bridge::arguments(written)?;
     if let Some(headers) = &ctx.headers {
         for mirrored in &tool.mirrored {
@@ -79,7 +91,7 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, F
     }
     let mode = match mode(ctx, tool, task.as_ref()) {
         Ok(mode) => mode,
-        Err(failed) => return Err(invalid(ctx, &name, written, failed).await),
+        Err(failed) => return Err(refused_in_words(ctx, &name, written, failed, "invalid").await),
     };
     let (bytes, limit) = (written.map_or(2, |raw| raw.get().len()), served.config.limits.timeout);
     let Retry { input_responses: answers, request_state } = retry;
@@ -88,18 +100,18 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, F
         None => Carried::default(),
     };
     let checked = tool.input.check_within(arguments, bytes, limit, (&served.checks, ctx.party())).await;
-    let Fits { value: arguments, without_nulls } = match checked {
+    let Fits { value: arguments, rewritten } = match checked {
         Ok(fits) => fits,
         Err(problem) => {
             let text = format!("The arguments do not fit the tool's schema: {problem}");
             let failed = Failed::new(Why::InvalidArguments(problem.pointer), text);
-            return Err(invalid(ctx, &name, written, failed).await);
+            return Err(refused_in_words(ctx, &name, written, failed, "invalid").await);
         }
     };
-    // The plugin gets the arguments that were checked. They are what the client wrote, unless nulls were removed or a person is asked:
-    // the plugin gets exactly what the person is shown, even for numbers that cannot be represented as written. Sealed state is bound
+    // The plugin gets the arguments that were checked. They are what the client wrote, unless they were rewritten or a person is
+    // asked: the plugin gets exactly what the person is shown, even for numbers that cannot be represented as written. Sealed state is bound
     // to what the client wrote.
-    let (text, arguments) = if without_nulls || served.config.confirm.is_some() {
+    let (text, arguments) = if rewritten || served.config.confirm.is_some() {
         (arguments.to_string(), bridge::arguments(written)?)
     } else {
         (written.map_or("{}", RawValue::get).to_owned(), arguments)
@@ -108,7 +120,7 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, F
     let prepared = gates::pass(ctx, &request, answers, carried).await?;
     let (served, tool, text) = (Arc::clone(served), Arc::clone(tool), Arc::new(text));
     // Dropped here, so that a catalog that is replaced meanwhile is not retained for as long as the call takes.
-    drop(view);
+    drop((view, late));
     let call = Call { served, tool, name, arguments, text, prepared };
     match mode {
         Mode::AtOnce => call.run(ctx).await,
@@ -125,10 +137,16 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, F
     }
 }
 
-/// Records an invalid call that is refused in words for the model.
-async fn invalid(ctx: &Context, name: &str, written: Option<&RawValue>, failed: Failed) -> Failed {
+/// Records a call that is refused in words for the model. `why`: one word for the record.
+async fn refused_in_words(
+    ctx: &Context,
+    name: &str,
+    written: Option<&RawValue>,
+    failed: Failed,
+    why: &'static str,
+) -> Failed {
     if let Said::Explained(_) = &failed.said {
-        refused::tool(ctx, name, written, "invalid".to_owned()).await;
+        refused::tool(ctx, name, written, why.to_owned()).await;
     }
     failed
 }

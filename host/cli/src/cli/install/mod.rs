@@ -10,26 +10,36 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
+use self::{opens::opens, program::Program};
 use super::{
-    arguments::{Allowed, Install, Plugins, Run},
+    arguments::Install,
     file::{PRIVATE_MODE, changed_meanwhile, make_folder, read, read_backup, replace, write_backup},
+    lacks,
     load::{load, print},
     serve::refuse_nothing,
 };
-use crate::setup::clients::{self, Client, Places, Server};
+use crate::setup::{
+    clients::Client,
+    known::{self, Places},
+    server::Server,
+};
 use wharf_base::{
     failed::{OrFailed, failed},
     text,
 };
-use wharf_config::{access::capability::Access, config};
+use wharf_config::config::{self, Config};
 use wharf_plugins::plugins::status::Status;
 
-pub(super) async fn run(command: Install) -> Result<ExitCode> {
-    let Some(client) = command.client.filter(|_| !command.list) else { return list() };
-    let usual = || client.path(&Places::here()?).context("name the client's config with --config-path");
+pub mod line;
+mod opens;
+mod program;
+
+pub(super) async fn run(mut command: Install) -> Result<ExitCode> {
+    let Some(client) = command.client()? else { return list() };
+    let places = Places::here()?;
     let path = match &command.config_path {
         Some(path) => std::path::absolute(path)?,
-        None => usual()?,
+        None => client.path(&places).context("name the client's config with --config-path")?,
     };
     let before = read(&path)?;
     let text = before.as_deref().unwrap_or_default();
@@ -38,29 +48,37 @@ pub(super) async fn run(command: Install) -> Result<ExitCode> {
     if command.uninstall {
         return uninstall(&command, client, &path, text, &servers);
     }
-    let is_raw = !command.arguments.is_empty();
-    let args = if is_raw { command.arguments.clone() } else { arguments(&command.run, client)? };
-    let server = Server { name: name(&command)?, command: binary()?, args };
-    let is_other =
-        client.has(text, &server.name)? && !servers.iter().any(|one| one.name == server.name && one.is_wharf());
+    let name = name(&command)?;
+    let own = servers.iter().find(|one| one.name == name && one.is_wharf());
     ensure!(
-        !is_other || command.force,
-        "{} has a server `{}` that is not wharf; choose another --name, or replace it with --force",
+        own.is_some() || !client.has(text, &name)? || command.force,
+        "{} has a server `{name}` that is not wharf; choose another --name, or replace it with --force, which `wharf install {} \
+         --uninstall` undoes",
         text::path(&path),
-        server.name
+        client.id
     );
+    let (args, config, notes) = if command.arguments.is_empty() {
+        let (args, config, notes) = described(&mut command, client, own, &places.home)?;
+        (args, Some(config), notes)
+    } else {
+        (command.arguments.clone(), None, Vec::new())
+    };
+    let program = Program::here()?;
+    let args = program.before.iter().cloned().chain(args).collect();
+    let server = Server { name, command: program.command.clone(), args };
     let after = client.set(text, &server).map_err(|error| located(&path, &error))?;
     let says = format!("{}: `{}` is {}", text::path(&path), server.name, text::escaped(&server.line()));
+    let tell = |first: &str| std::iter::once(first).chain(notes.iter().map(String::as_str)).try_for_each(print);
     if after == text {
-        print(&format!("already up to date: {says}; nothing was changed"))?;
+        tell(&format!("already up to date: {says}; nothing was changed"))?;
         return Ok(ExitCode::SUCCESS);
     }
     if command.dry_run {
-        print(&format!("would write {says}; nothing was changed"))?;
+        tell(&format!("would write {says}; nothing was changed"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if !is_raw {
-        try_out(&command.run).await?;
+    if let Some(config) = config {
+        try_out(config).await?;
     }
     let folder = path.parent().context("the path of the config names no folder")?;
     if !folder.is_dir() {
@@ -68,12 +86,54 @@ pub(super) async fn run(command: Install) -> Result<ExitCode> {
         print(&format!("created {}, which did not exist: is {} installed?", text::path(folder), client.title))?;
     }
     write(client, &path, before.as_deref(), &after)?;
-    print(&says)?;
-    if let Some(odd) = short_lived(&server.command) {
-        print(&format!("note: {} {odd}; install wharf permanently, and run this again", server.command))?;
+    tell(&says)?;
+    if let Some(odd) = program.short_lived() {
+        print(&format!("note: {} {odd}; install wharf permanently, and run this again", program.command))?;
+    }
+    if let Some(remedy) =
+        client.remedy().filter(|_| command.arguments.is_empty() && command.given.run.profile.is_none())
+    {
+        print(&format!("note: {remedy}"))?;
     }
     print(&format!("next: {}", client.next_step))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the arguments for `wharf run`, the config that they lead to, and what a person has to know about both.
+fn described(
+    command: &mut Install,
+    client: &Client,
+    before: Option<&Server>,
+    home: &Path,
+) -> Result<(Vec<String>, Config, Vec<String>)> {
+    let kept = line::keep(before, &mut command.given)?;
+    line::add_roots(&mut command.given);
+    let run = &command.given.run;
+    let args = line::arguments(&command.given, client)?;
+    let command_line = line::command_line(run)?;
+    let is_open = |paths: &[PathBuf]| paths.iter().any(|path| lacks::is_variable(path));
+    // What the client puts in place of a variable is a folder on the command line, so the default config is not read.
+    let by_config = run.config.config.is_some() || !is_open(&run.named.paths);
+    let file = if by_config { run.file(&command_line)? } else { None };
+    refuse_nothing(file.as_deref(), &command_line.plugins)?;
+    let config = config::load(file.as_deref(), &command_line)?;
+    if let Some(profile) = &run.profile {
+        let known = || config.profiles.names().collect::<Vec<_>>().join(", ");
+        ensure!(config.profiles.has(profile), "--profile: there is no profile `{profile}`; choose one of: {}", known());
+    }
+    let is_open = is_open(&run.named.paths) || is_open(&run.granted.roots);
+    let mut lacking = lacks::lacking(&config, Some(client), is_open).into_iter();
+    if let Some((plugin, lack)) = lacking.find(|(plugin, _)| run.named.builtins.contains(plugin)) {
+        bail!("{}; add {}", lack.says(&plugin, Some(client)), lack.words());
+    }
+    let mut notes = opens(run, &config, client, home);
+    for folder in &kept.folders {
+        notes.push(format!("{} was open before, and stays open; --uninstall first closes it", text::path(folder)));
+    }
+    for (folder, why) in &kept.dropped {
+        notes.push(format!("{} was open before, and is not any more: {why}", text::path(folder)));
+    }
+    Ok((args, config, notes))
 }
 
 /// Adds the path to an error of a text. The error begins with a line number if it is about a line.
@@ -95,7 +155,9 @@ fn write(client: &Client, path: &Path, before: Option<&str>, after: &str) -> Res
     check_unchanged(path, before)?;
     if let Some(before) = before {
         let backup = backup(path);
-        if !read_backup(&backup)?.is_some_and(|original| client.only_adds_servers(&original, before)) {
+        // A file that wharf has made needs no backup: it is deleted in the end. An empty one was there before.
+        let original = read_backup(&backup)?.or_else(|| (!before.is_empty()).then(String::new));
+        if !original.is_some_and(|original| client.only_adds_servers(&original, before)) {
             write_backup(&backup, before.as_bytes())?;
         }
     }
@@ -109,7 +171,7 @@ fn check_unchanged(path: &Path, before: Option<&str>) -> Result<()> {
 fn uninstall(command: &Install, client: &Client, path: &Path, text: &str, servers: &[Server]) -> Result<ExitCode> {
     let own: Vec<&str> = servers.iter().filter(|server| server.is_wharf()).map(|server| server.name.as_str()).collect();
     let file = text::path(path);
-    let says_which = command.name.is_some() || !command.run.named.is_empty();
+    let says_which = command.name.is_some() || !command.given.run.named.is_empty();
     let name = match own.as_slice() {
         _ if says_which => name(command)?,
         [] => {
@@ -133,20 +195,27 @@ fn uninstall(command: &Install, client: &Client, path: &Path, text: &str, server
         print(&format!("would remove the server `{name}` from {file}; nothing was changed"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    match after {
-        Some(after) => write(client, path, Some(text), &after)?,
+    match &after.text {
+        Some(after) if original.as_ref() == Some(after) => {
+            check_unchanged(path, Some(text))?;
+            replace(path, after.as_bytes(), PRIVATE_MODE)?;
+            // Nothing of wharf is left, so the next install makes a backup of what there is then.
+            std::fs::remove_file(backup(path)).with_context(|| text::path(&backup(path))).or_failed()?;
+        }
+        Some(after) => write(client, path, Some(text), after)?,
         None => {
             check_unchanged(path, Some(text))?;
             std::fs::remove_file(path).with_context(|| file.clone()).or_failed()?;
         }
     }
-    print(&format!("removed the server `{name}` from {file}"))?;
+    let restored = if after.is_restored { ", and put back the one that it had replaced" } else { "" };
+    print(&format!("removed the server `{name}` from {file}{restored}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn list() -> Result<ExitCode> {
     let places = Places::here()?;
-    for client in clients::ALL {
+    for client in known::ALL {
         let Some(path) = client.path(&places) else { continue };
         let says = match read(&path) {
             Ok(None) => "no such file".to_owned(),
@@ -171,7 +240,7 @@ fn list() -> Result<ExitCode> {
 
 /// Returns the server's name in the client's config.
 fn name(command: &Install) -> Result<String> {
-    let named = &command.run.named;
+    let named = &command.given.run.named;
     let files = named.paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "wasm"));
     let files = files.filter_map(|path| path.file_stem()?.to_str().map(str::to_owned));
     let ids: Vec<String> = named.builtins.iter().cloned().chain(files).collect();
@@ -186,93 +255,9 @@ fn name(command: &Install) -> Result<String> {
     Ok(name)
 }
 
-/// Returns the arguments of `wharf run`, with absolute paths so that they mean the same in every folder.
-fn arguments(run: &Run, client: &Client) -> Result<Vec<String>> {
-    let mut args = vec!["run".to_owned()];
-    let mut add = |option: &str, value: String| args.extend([option.to_owned(), value]);
-    let place = |path: &Path| {
-        let words = path.to_str().with_context(|| {
-            format!("{}: the path is not UTF-8, so it cannot be written into a config", text::path(path))
-        })?;
-        if words.contains("${") {
-            ensure!(
-                client.has_variables,
-                "{words}: {} does not expand variables; name the folder itself",
-                client.title
-            );
-            return Ok(words.to_owned());
-        }
-        Ok(std::path::absolute(path)?.to_str().unwrap_or(words).to_owned())
-    };
-    let Run { config, granted, profile, named } = run;
-    if let Some(config) = &config.config {
-        add("-c", place(config)?);
-    }
-    if let Some(profile) = profile {
-        add("--profile", profile.clone());
-    }
-    for root in &granted.roots {
-        add("--root", place(root)?);
-    }
-    for builtin in &named.builtins {
-        config::builtin::find(builtin)?;
-        add("--builtin", builtin.clone());
-    }
-    if let Some(prefix) = &named.prefix {
-        add("--prefix", prefix.clone());
-    }
-    let mut allow: Vec<String> = granted.allow.iter().map(Allowed::to_string).collect();
-    let has = |kind: &str| granted.allow.iter().any(|allowed| allowed.to_string().starts_with(kind));
-    // A folder on the command line grants access to it.
-    let granted_folders = named.paths.iter().any(|path| path.is_dir() || is_variable(path)) || has("roots=");
-    for builtin in &named.builtins {
-        match builtin.as_str() {
-            "fetch" if !has("http=") => {
-                bail!("`fetch` has no access to any URL yet: add --allow http=https://example.com/")
-            }
-            "memory" if !granted_folders && granted.roots.is_empty() => {
-                bail!("name the folder in which `memory` stores its file")
-            }
-            "files" | "git" | "memory" if !granted_folders => {
-                ensure!(
-                    client.has_roots || !granted.roots.is_empty(),
-                    "{} does not tell servers which folders are open: name the folders that `{builtin}` may use",
-                    client.title
-                );
-                let access = if named.read_only { Access::Read } else { Access::ReadWrite };
-                allow.push(Allowed::Roots(access).to_string());
-            }
-            _ => {}
-        }
-    }
-    allow.dedup();
-    for allowed in allow {
-        add("--allow", allowed);
-    }
-    args.extend(named.read_only.then(|| "--read-only".to_owned()));
-    for path in &named.paths {
-        args.push(place(path)?);
-    }
-    Ok(args)
-}
-
-fn is_variable(path: &Path) -> bool {
-    path.to_str().is_some_and(|path| path.contains("${"))
-}
-
 /// Loads what would be served, as `wharf check` does, so that only a working server is written. The client's first start then finds the
 /// compiled plugins in the cache.
-async fn try_out(run: &Run) -> Result<()> {
-    let named = &run.named;
-    let paths = named.paths.iter().filter(|path| !is_variable(path)).cloned().collect();
-    let command_line = run.granted.command_line(&Plugins { paths, ..named.clone() })?;
-    let file = run.file(&command_line)?;
-    refuse_nothing(file.as_deref(), &command_line.plugins)?;
-    let mut config = config::load(file.as_deref(), &command_line)?;
-    if let Some(profile) = &run.profile {
-        let known = || config.profiles.names().collect::<Vec<_>>().join(", ");
-        ensure!(config.profiles.has(profile), "--profile: there is no profile `{profile}`; choose one of: {}", known());
-    }
+async fn try_out(mut config: Config) -> Result<()> {
     // Another process may write the audit log, and no call is made here.
     Arc::make_mut(&mut config.startup).audit = None;
     let wharf = load(config).await?.wharf;
@@ -284,26 +269,4 @@ async fn try_out(run: &Run) -> Result<()> {
     }
     wharf.stop().await;
     Ok(())
-}
-
-/// Returns the path of this binary. A path through `PATH` is preferred, since it stays the same when a package manager updates wharf.
-fn binary() -> Result<String> {
-    let own = std::env::current_exe().context("the path of this program cannot be determined")?;
-    let real = own.canonicalize().unwrap_or_else(|_| own.clone());
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let mut found =
-        std::env::split_paths(&folders).filter(|folder| folder.is_absolute()).map(|folder| folder.join("wharf"));
-    let path = found.find(|path| path.canonicalize().is_ok_and(|path| path == real)).unwrap_or(own);
-    path.into_os_string().into_string().map_err(|path| anyhow::anyhow!("{}: the path is not UTF-8", path.display()))
-}
-
-/// Returns why the binary at this path may soon be gone.
-fn short_lived(command: &str) -> Option<&'static str> {
-    let temporary = std::env::temp_dir();
-    match command {
-        path if path.contains("/_npx/") => Some("is in the cache of npx"),
-        path if path.contains("/uv/archive-") || path.contains("/uv/cache/") => Some("is in the cache of uv"),
-        path if Path::new(path).starts_with(&temporary) => Some("is in the folder for temporary files"),
-        _ => None,
-    }
 }

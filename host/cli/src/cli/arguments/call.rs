@@ -1,0 +1,133 @@
+//! The arguments of `wharf call`.
+
+#![expect(clippy::disallowed_methods, reason = "tells folders from the names of tools")]
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use super::{ConfigFile, Granted, Plugins, known::Known};
+use wharf_config::config::{Named, Positional};
+
+#[derive(Debug, Args)]
+#[command(override_usage = "wharf call [OPTIONS] <PLUGIN.wasm> [DIR]... <TOOL> [JSON | key=value]...\n       \
+    wharf call [OPTIONS] --builtin <NAME> [DIR]... <TOOL> [JSON | key=value]...")]
+pub struct Call {
+    #[command(flatten)]
+    pub config: ConfigFile,
+    #[command(flatten)]
+    pub granted: Granted,
+    /// Approve the call, if `confirm` in the config requires a person's approval
+    #[arg(long)]
+    pub yes: bool,
+    /// A built-in plugin, in place of a component
+    #[arg(long, value_name = "NAME", value_parser = Known::builtins(), hide_possible_values = true)]
+    pub builtin: Option<String>,
+    /// Open the folders for reading only
+    #[arg(long)]
+    pub read_only: bool,
+    /// The component, the folders that it may read and write in, the tool's name in the plugin, and the arguments: one JSON object, or
+    /// key=value pairs
+    #[arg(required = true, value_name = "PLUGIN.wasm DIR TOOL ARGUMENTS")]
+    pub words: Vec<String>,
+}
+
+/// What `wharf call` is to call.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Parts<'a> {
+    pub plugin: Named,
+    pub folders: Vec<PathBuf>,
+    pub tool: &'a str,
+    pub arguments: &'a [String],
+}
+
+impl Call {
+    /// Splits the words into the plugin, the folders, the tool and its arguments.
+    pub fn parts(&self) -> Result<Parts<'_>> {
+        let (plugin, mut words) = match (&self.builtin, self.words.split_first()) {
+            (Some(name), _) => (Named::BuiltIn(name.clone()), self.words.as_slice()),
+            (None, Some((path, words))) => (Named::File(path.into()), words),
+            (None, None) => bail!("name a plugin"),
+        };
+        let mut folders = Vec::new();
+        // The last word before the arguments is the tool, even if there is a folder of that name.
+        while let [word, next, ..] = words
+            && !is_argument(next)
+        {
+            let path = Path::new(word);
+            if !path.is_dir() && !word.contains('/') {
+                break;
+            }
+            match Positional::tell(path)? {
+                Positional::Folder(folder) => folders.push(folder),
+                Positional::Plugin(_) => bail!("`{word}` is not a folder; `wharf call` calls one tool of one plugin"),
+            }
+            words = words.get(1..).unwrap_or_default();
+        }
+        let (tool, arguments) = words.split_first().context("name the tool, after the plugin")?;
+        Ok(Parts { plugin, folders, tool, arguments })
+    }
+
+    /// Returns the plugin and its folders, as `wharf run` has them on its command line.
+    pub fn opened(&self, plugin: &Named, folders: Vec<PathBuf>) -> Plugins {
+        let mut plugins = Plugins { paths: folders, read_only: self.read_only, ..Plugins::default() };
+        match plugin {
+            Named::BuiltIn(name) => plugins.builtins.push(name.clone()),
+            Named::File(path) => plugins.paths.push(path.clone()),
+        }
+        plugins
+    }
+}
+
+/// Whether a word is an argument of a tool.
+fn is_argument(word: &str) -> bool {
+    word.trim_start().starts_with('{') || word.contains('=')
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::arguments::{Arguments, Command};
+
+    fn call(words: &[&str]) -> Call {
+        match Arguments::try_parse_from([&["wharf", "call"], words].concat()).unwrap().command {
+            Command::Call(call) => call,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn folders_stand_between_the_plugin_and_the_tool() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().to_str().unwrap();
+        let gone = format!("{at}/gone");
+        for (words, folders, tool, arguments) in [
+            (["--builtin", "files", at, "list", "path=a"].as_slice(), 1, "list", 1),
+            (&["--builtin", "files", at, at, "list"], 2, "list", 0),
+            (&["--builtin", "files", at, "list", "{\"path\": 1}"], 1, "list", 1),
+            (&["--builtin", "files", at], 0, at, 0),
+            (&["--builtin", "files", "list", "path=a", "b=c"], 0, "list", 2),
+            (&["a.wasm", at, "list"], 1, "list", 0),
+            (&["a.wasm", "greet", "name"], 0, "greet", 1),
+        ] {
+            let call = call(words);
+            let parts = call.parts().unwrap();
+            assert_eq!(
+                (parts.folders.len(), parts.tool, parts.arguments.len()),
+                (folders, tool, arguments),
+                "{words:?}"
+            );
+        }
+        for (words, expected) in [
+            (["--builtin", "files", gone.as_str(), "list"].as_slice(), "does not exist"),
+            (&["a.wasm"], "name the tool"),
+            (&["a.wasm", "./b.wasm", "greet"], "calls one tool of one plugin"),
+        ] {
+            let error = call(words).parts().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Arguments whose values are names that wharf knows, so that shells complete them. Unknown names are rejected where they are used.
+
+use std::ffi::OsStr;
+
+use clap::{
+    Arg, Command, Error,
+    builder::{PossibleValue, StringValueParser, TypedValueParser},
+};
+
+use crate::setup::known::ALL;
+use wharf_config::config::builtin;
+
+/// Parses a text, and tells shells which texts are known.
+#[derive(Debug, Clone)]
+pub struct Known(Vec<&'static str>);
+
+impl Known {
+    /// The names of the built-in plugins.
+    pub fn builtins() -> Self {
+        Self(builtin::names().collect())
+    }
+
+    /// The names of the clients.
+    pub fn clients() -> Self {
+        Self(ALL.iter().map(|client| client.id).collect())
+    }
+}
+
+impl TypedValueParser for Known {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(PossibleValue::new)))
+    }
+}

@@ -1,0 +1,213 @@
+//! Tests of the search: the rules one by one, and how often whole sentences find the right tool among those of two dozen servers.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::*;
+
+pub fn described(name: &str, description: &str) -> Tool {
+    tool(name, "", description, json!({ "type": "object", "properties": {} }), false)
+}
+
+fn hinted(name: &str, description: &str, hints: Value) -> Tool {
+    Tool { annotations: hints.as_object().cloned(), ..described(name, description) }
+}
+
+fn found(tools: &[Tool], query: &str) -> Vec<String> {
+    let finder = Finder::new(tools.iter().map(|tool| ("some", tool)));
+    finder.find(query, |_| true).into_iter().map(Into::into).collect()
+}
+
+#[test]
+fn rare_words_and_names_count_more() {
+    let tools = [
+        described("files_read", "Reads a file of the project"),
+        described("files_write", "Writes a file of the project"),
+        described("git_log", "Shows who changed which file of the project, and when"),
+    ];
+    assert_eq!(found(&tools, "log of the file")[0], "git_log");
+    assert_eq!(found(&tools, "write")[0], "files_write");
+    assert_eq!(found(&tools, "file project").len(), 3);
+    assert_eq!(found(&tools, ""), [""; 0]);
+    assert_eq!(found(&tools, "zebra"), [""; 0]);
+}
+
+#[test]
+fn other_words_for_the_same_are_found_after_the_word_itself() {
+    let tools = [
+        described("tracker_open", "Creates an issue in the tracker"),
+        described("zoo_open", "Reports a bug that was seen in the zoo"),
+    ];
+    assert_eq!(found(&tools, "bug"), ["zoo_open", "tracker_open"]);
+    assert_eq!(found(&tools, "issue"), ["tracker_open", "zoo_open"]);
+    let repositories = [described("repos_get", "Of repositories")];
+    assert_eq!(found(&repositories, "repositor"), ["repos_get"], "the beginning of a word");
+}
+
+#[test]
+fn a_tool_that_does_all_that_is_asked_and_no_more_comes_first() {
+    let tools = [
+        described("read_many_files", "Reads many files at once, in one call, and returns them one after the other"),
+        described("read_file", "Reads a file"),
+        described("read_file_of_archive", "Reads a file out of a compressed archive"),
+    ];
+    assert_eq!(found(&tools, "I want to read a file")[0], "read_file");
+    assert_eq!(found(&tools, "read a file out of an archive")[0], "read_file_of_archive");
+}
+
+#[test]
+fn a_question_does_not_mean_a_tool_that_changes_what_it_asks_for() {
+    let tools = [
+        described("update_branch", "Updates the branch"),
+        described("delete_branch", "Deletes the branch"),
+        described("get_branch", "Gets the branch"),
+    ];
+    assert_eq!(found(&tools, "which branch is it")[0], "get_branch");
+    assert_eq!(found(&tools, "remove the branch")[0], "delete_branch");
+    assert_eq!(found(&tools, "how do I delete a branch")[0], "delete_branch");
+    // Annotations count more than the verb.
+    let hinted = [
+        hinted("x_branch", "The branch", json!({ "readOnlyHint": false })),
+        hinted("y_branch", "The branch", json!({ "readOnlyHint": true })),
+    ];
+    assert_eq!(found(&hinted, "which branch is it")[0], "y_branch");
+}
+
+#[test]
+fn deprecated_tools_come_last_and_lend_their_names_to_what_replaces_them() {
+    let tools = [
+        described("read_file", "Reads a file. DEPRECATED: Use read_text_file instead."),
+        described("read_media_file", "Reads a media file"),
+        described("read_text_file", "Reads the complete contents of something, with its lines, as text"),
+        described("zoo", "Feeds a file to a lion"),
+    ];
+    assert_eq!(found(&tools, "read a file"), ["read_text_file", "read_media_file", "zoo", "read_file"]);
+    // A deprecated tool that the caller does not see lends nothing.
+    let finder = Finder::new(tools.iter().map(|tool| ("some", tool)));
+    let alone = Finder::new(tools.iter().skip(1).map(|tool| ("some", tool)));
+    for query in ["read a file", "file", "read_file"] {
+        assert_eq!(finder.find(query, |name| name != "read_file"), alone.find(query, |_| true), "{query}");
+    }
+    // A tool of another plugin is never what replaces it.
+    let other = [described("read_file", "Deprecated: use greet"), described("greet", "Says hello")];
+    let finder = Finder::new([("one", &other[0]), ("two", &other[1])].into_iter());
+    assert_eq!(finder.find("read file", |_| true), ["read_file"]);
+}
+
+#[test]
+fn what_is_not_seen_changes_nothing() {
+    let tools = [
+        described("greet", "Says hello"),
+        described("hellosecret", "Says hello to the hidden, helloworld, hello hello"),
+        described("other", "Does something else"),
+    ];
+    let finder = Finder::new(tools.iter().map(|tool| ("some", tool)));
+    let of_all = |query: &str| finder.find(query, |_| true).len();
+    for query in ["hello", "hellopublic", "hellosecret", "helloworld", "helloWorld", "hidden", "says", "else hello"] {
+        let alone = Finder::new([("some", &tools[0]), ("some", &tools[2])].into_iter());
+        let sees = |name: &str| name != "hellosecret";
+        assert_eq!(finder.find(query, sees), alone.find(query, |_| true), "{query}");
+    }
+    assert_eq!(of_all("hidden"), 1);
+}
+
+/// The stemmer takes quadratic time for some words, so long ones are ignored.
+#[test]
+fn no_text_takes_long() {
+    let began = std::time::Instant::now();
+    let long =
+        ["ay".repeat(500_000), "a ".repeat(500_000), "ay ".repeat(300_000), "é".repeat(500_000), "aB".repeat(500_000)];
+    for text in long {
+        assert_eq!(found(&[described("one", &text)], "zebra"), [""; 0]);
+        found(&[described("one", "a tool")], &text);
+    }
+    assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
+}
+
+/// A sentence, and the tools that do what it asks for.
+type Sentence = (String, Vec<String>);
+
+#[derive(Deserialize)]
+struct Sentences {
+    /// Written before the ranking was changed to suit them.
+    tuned: Vec<Sentence>,
+    /// Written afterwards.
+    held_out: Vec<Sentence>,
+}
+
+#[derive(Deserialize)]
+struct Offered {
+    name: String,
+    title: Option<String>,
+    description: String,
+    #[serde(rename = "inputSchema")]
+    input_schema: Value,
+    annotations: Option<Value>,
+}
+
+fn data<T: serde::de::DeserializeOwned>(name: &str) -> T {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data").join(name);
+    let text = std::fs::read_to_string(&path).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The tools of the built-in plugins, and of other servers if `all`, under the names that clients see.
+fn offered(all: bool) -> Vec<(String, Tool)> {
+    let own = ["files", "git", "memory", "time", "fetch", "sequentialthinking", "sqlite", "echo"];
+    let lists: BTreeMap<String, Vec<Offered>> = data("tools.json");
+    let lists = lists.into_iter().filter(|(id, _)| all || own.contains(&id.as_str()));
+    let named = |id: &str, name: String| if name.starts_with(id) && name != id { name } else { format!("{id}_{name}") };
+    let one = |(id, list): (String, Vec<Offered>)| {
+        list.into_iter().map(move |one| {
+            let title = one.title.unwrap_or_default();
+            let made = tool(&named(&id, one.name), &title, &one.description, one.input_schema, false);
+            (id.clone(), Tool { annotations: one.annotations.and_then(|hints| hints.as_object().cloned()), ..made })
+        })
+    };
+    lists.flat_map(one).collect()
+}
+
+/// How many sentences there are for these tools, and those that do not find a right tool among the first three.
+fn missed(tools: &[(String, Tool)], sentences: &[Sentence]) -> (usize, Vec<String>) {
+    let finder = Finder::new(tools.iter().map(|(id, tool)| (id.as_str(), tool)));
+    let offers = |name: &String| tools.iter().any(|(_, tool)| tool.name == *name);
+    let asked: Vec<&Sentence> = sentences.iter().filter(|(_, right)| right.iter().any(offers)).collect();
+    let judge = |(sentence, right): &&Sentence| {
+        let found = finder.find(sentence, |_| true);
+        let first = found.get(..3).unwrap_or(&found);
+        let is_right = first.iter().any(|name| right.iter().any(|one| one == name));
+        (!is_right).then(|| format!("{sentence:?}: {}; not {}", first.join(" "), right.join(" or ")))
+    };
+    (asked.len(), asked.iter().filter_map(judge).collect())
+}
+
+/// A client passes on what a person says: whole sentences, not only key words.
+#[test]
+fn whole_sentences_find_the_right_tool_among_the_first_three() {
+    let Sentences { tuned, held_out } = data("sentences.json");
+    let everything = offered(true);
+    for (_, right) in tuned.iter().chain(&held_out) {
+        for name in right {
+            assert!(everything.iter().any(|(_, tool)| tool.name == *name), "there is no tool {name}");
+        }
+    }
+    for tools in [everything, offered(false)] {
+        for sentences in [&tuned, &held_out] {
+            let (asked, missed) = missed(&tools, sentences);
+            let are_few = missed.len() * 100 <= asked * 15;
+            assert!(asked >= 30 && are_few, "{} of {asked} among {} tools: {missed:#?}", missed.len(), tools.len());
+        }
+    }
+}
+
+#[test]
+fn reading_a_file_finds_the_tool_that_reads_a_text_file() {
+    for all in [true, false] {
+        let tools = offered(all);
+        let finder = Finder::new(tools.iter().map(|(id, tool)| (id.as_str(), tool)));
+        let found = finder.find("read a file", |_| true);
+        assert_eq!(found.first(), Some(&"files_read_text_file"), "{:?}", &found[..4]);
+        assert_eq!(found.iter().rev().find(|name| name.starts_with("files_")), Some(&"files_read_file"));
+    }
+}

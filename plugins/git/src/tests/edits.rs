@@ -1,0 +1,149 @@
+//! What changes the repository: what is said of a commit, and what is refused.
+
+use super::*;
+
+#[test]
+fn hooks_that_were_not_run_are_named() {
+    let home = Home::new();
+    let repo = home.repository("r", &[]);
+    let commit = |content: &str| {
+        repo.write("a.txt", content);
+        repo.git(&["add", "a.txt"]);
+        repo.committed(content).unwrap()
+    };
+    assert_eq!(commit("1").lines().count(), 1);
+    repo.write(".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n");
+    contains(&commit("2"), "\nHooks of the repository were not run: pre-commit");
+    repo.write(".husky/commit-msg", "#!/bin/sh\nexit 1\n");
+    repo.git(&["config", "core.hooksPath", ".husky"]);
+    let said = commit("3");
+    assert!(said.ends_with("\nHooks of the repository were not run: commit-msg"), "{said}");
+    repo.git(&["config", "core.hooksPath", ".nothing"]);
+    assert_eq!(commit("4").lines().count(), 1);
+    for elsewhere in ["~/hooks", "/nowhere/hooks"] {
+        repo.git(&["config", "core.hooksPath", elsewhere]);
+        contains(
+            &commit(elsewhere),
+            &format!("Hooks were not run: core.hooksPath is {elsewhere}, which this server cannot"),
+        );
+    }
+    repo.git(&["config", "--unset", "core.hooksPath"]);
+    fs::remove_file(repo.at.join(".git/hooks/pre-commit")).unwrap();
+    repo.git(&["config", "hook.lint.event", "pre-commit"]);
+    contains(&commit("5"), "\nHooks of the repository's config were not run: lint");
+}
+
+#[test]
+fn a_checkout_names_its_hook() {
+    let home = Home::new();
+    let repo = home.repository("r", &[]);
+    repo.git(&["branch", "other"]);
+    repo.write(".git/hooks/post-checkout", "#!/bin/sh\n");
+    let said = crate::checkout::checkout(&repo.place(), "other").unwrap();
+    assert_eq!(said, "Switched to branch 'other'\nHooks of the repository were not run: post-checkout");
+}
+
+#[test]
+fn a_commit_that_should_be_signed_says_that_it_is_not() {
+    let home = Home::new();
+    let repo = home.repository("r", &[]);
+    repo.git(&["config", "commit.gpgSign", "true"]);
+    repo.write("a.txt", "two\n");
+    repo.git(&["add", "a.txt"]);
+    contains(&repo.committed("two").unwrap(), "\nThe commit is not signed: commit.gpgSign is set");
+    repo.git(&["config", "commit.gpgSign", "false"]);
+    repo.git(&["config", "include.path", "../shared"]);
+    repo.write("a.txt", "three\n");
+    repo.git(&["add", "a.txt"]);
+    let said = repo.committed("three").unwrap();
+    contains(&said, "\nFiles that the repository's config includes were not read");
+    assert!(!said.contains("not signed"), "{said}");
+}
+
+#[test]
+fn a_branch_and_a_folder_of_branches_cannot_have_one_name() {
+    let home = Home::new();
+    let repo = home.repository("r", &[]);
+    let create = |name: &str| crate::edit::create_branch(&repo.place().repo, name, None);
+    create("docs").unwrap();
+    let refused = "cannot lock ref 'refs/heads/docs/x': 'refs/heads/docs' exists; cannot create 'refs/heads/docs/x'";
+    assert_eq!(failure(create("docs/x")), refused);
+    // Also if the branch is not a file of its own.
+    repo.git(&["pack-refs", "--all"]);
+    assert_eq!(failure(create("docs/x")), refused);
+    repo.git(&["branch", "-D", "docs"]);
+    create("docs/x/y").unwrap();
+    contains(&failure(create("docs")), "'refs/heads/docs/x/y' exists; cannot create 'refs/heads/docs'");
+    // What is left of branches that are gone is not in the way.
+    repo.git(&["pack-refs", "--all"]);
+    repo.git(&["branch", "-D", "docs/x/y"]);
+    fs::create_dir_all(repo.at.join(".git/refs/heads/docs/x")).unwrap();
+    create("docs").unwrap();
+    assert_eq!(repo.git(&["rev-parse", "docs"]), repo.git(&["rev-parse", "main"]));
+    assert_eq!(failure(create("a b")), "'a b' is not a valid branch name");
+}
+
+#[test]
+fn a_commit_and_a_checkout_with_conflicts_are_refused() {
+    let home = Home::new();
+    let repo = home.repository("r", &[]);
+    repo.git(&["checkout", "-q", "-b", "side"]);
+    repo.write("a.txt", "side\n");
+    repo.commit("side");
+    repo.git(&["checkout", "-q", "main"]);
+    repo.write("a.txt", "main\n");
+    repo.commit("main");
+    repo.stops(&["merge", "side"]);
+    contains(&failure(repo.committed("early")), "because you have unmerged files");
+    contains(&failure(crate::checkout::checkout(&repo.place(), "side")), "because you have unmerged files");
+    repo.write("a.txt", "both\n");
+    repo.add(&["."]).unwrap();
+    repo.same_status();
+    repo.committed("both").unwrap();
+    repo.same_status();
+    assert_eq!(repo.git(&["rev-parse", "HEAD^2"]), repo.git(&["rev-parse", "side"]));
+}
+
+#[test]
+fn a_checkout_loses_no_file_of_a_folder_in_the_way() {
+    let home = Home::new();
+    let repo = home.repository("r", &[]);
+    repo.git(&["branch", "before"]);
+    repo.write("x", "a file\n");
+    repo.write("b.txt", "b\n");
+    repo.commit("x");
+    repo.git(&["branch", "after"]);
+    repo.git(&["checkout", "-q", "before"]);
+    repo.write("x/mine", "mine\n");
+    let refused = failure(crate::checkout::checkout(&repo.place(), "after"));
+    contains(&refused, "Updating the following directories would lose untracked files in them:\n\tx");
+    assert!(!repo.at.join("b.txt").exists());
+    fs::remove_file(repo.at.join("x/mine")).unwrap();
+    crate::checkout::checkout(&repo.place(), "after").unwrap();
+    assert_eq!(fs::read(repo.at.join("x")).unwrap(), b"a file\n");
+    repo.same_status();
+}
+
+#[test]
+fn an_ignored_file_and_a_missing_one_are_not_added() {
+    let home = Home::new();
+    let repo = home.repository("r", &[]);
+    repo.write(".gitignore", "*.log\n");
+    repo.write("x.log", "x\n");
+    contains(&failure(repo.add(&["x.log"])), "The following paths are ignored by one of your .gitignore files:\nx.log");
+    contains(&failure(repo.add(&["nothing"])), "pathspec 'nothing' did not match any files");
+    contains(&failure(repo.add(&["../x"])), "Path '../x' is outside the repository");
+}
+
+#[test]
+fn a_reset_forgets_what_was_only_announced() {
+    let home = Home::new();
+    let repo = home.repository("r", &[]);
+    repo.write("announced", "text\n");
+    repo.git(&["add", "--intent-to-add", "announced"]);
+    repo.write("a.txt", "two\n");
+    repo.git(&["add", "a.txt"]);
+    crate::edit::reset(&repo.place().repo).unwrap();
+    assert_eq!(repo.git(&["status", "--porcelain"]), "M a.txt\n?? announced".replacen("M", " M", 1));
+    repo.same_status();
+}
