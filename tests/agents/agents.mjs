@@ -18,7 +18,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { installedVersion, requireFrom } from '../conformance/clients/arguments.mjs';
 import { complain, count, needPaths, tell } from '../conformance/clients/telling.mjs';
-import { drive } from './drive.mjs';
+import { drive, warm } from './drive.mjs';
 import { install, modulesOf } from './install.mjs';
 import { cut, judge } from './judge.mjs';
 import { AGENTS } from './known.mjs';
@@ -55,6 +55,7 @@ if (!options['cut-off']) {
 }
 
 const { countTokens: tokens } = requireFrom(modulesOf(options.target, TOKENIZER))('gpt-tokenizer/encoding/o200k_base');
+await warm(options);
 const rows = [];
 for (const agent of chosen) {
   const start = Date.now();
@@ -76,7 +77,7 @@ for (const agent of chosen) {
   let failed = 0;
   for (const { name, ok, why } of findings) if (!tell(title, name, ok, why)) failed += 1;
   console.log(`--    ${title}: ${Date.now() - start} ms; asked for and refused: ${elsewhere(result.transcript)}`);
-  if (failed > 0) transcript(result);
+  if (failed > 0) tellAll(result);
 }
 
 const made = table(rows);
@@ -96,7 +97,7 @@ function elsewhere(transcript) {
 }
 
 /** Prints the conversation, and the end of what the agent printed. All of it is in files next to the agent's home. */
-function transcript({ place, transcript, output, code }) {
+function tellAll({ place, transcript, output, code }) {
   console.log(`      | all of it: ${place.folder}`);
   let last;
   for (const { what, path, url, error, asked, said } of transcript) {

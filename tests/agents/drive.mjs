@@ -1,7 +1,7 @@
 // Runs one agent with the scripted model: its home is made, wharf is put into its config by `wharf install`, and it is asked one
 // question.
 
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { run } from '../conformance/clients/processes.mjs';
 import { modulesOf } from './install.mjs';
@@ -11,6 +11,18 @@ import { conversation } from './script.mjs';
 
 const RUN_MS = 180_000;
 const INSTALL_MS = 60_000;
+const WARM_MS = 180_000;
+
+/** Where wharf caches what it compiles, below a home. */
+const CACHE = '.cache/wharf';
+
+/** Compiles the plugins, once for all agents. */
+export async function warm({ bin, plugins, target }) {
+  const place = makePlace(join(target, 'run', 'warm'), plugins);
+  const env = { PATH: process.env.PATH, HOME: join(target, 'warm') };
+  const { code, stdout, stderr } = await run(bin, ['check', ...place.servers.wharf], { env, ms: WARM_MS, cwd: place.project });
+  if (code !== 0) throw new Error(['`wharf check` fails:', ...stdout, ...stderr].join('\n'));
+}
 
 class NotInstalled extends Error {}
 
@@ -18,6 +30,8 @@ class NotInstalled extends Error {}
 export async function drive(agent, { bin, plugins, target }) {
   const modules = modulesOf(target, agent.client);
   const place = makePlace(join(target, 'run', agent.client), plugins);
+  cpSync(join(target, 'warm', CACHE), join(place.home, CACHE), { recursive: true });
+  chmodSync(join(place.home, CACHE), 0o700);
   const talk = conversation(place, agent.deferred);
   const model = await startModel(talk);
   try {

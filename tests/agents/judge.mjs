@@ -6,6 +6,9 @@ import { LISTED, find } from './script.mjs';
 
 const count = (text, part) => text.split(part).length - 1;
 
+/** How wharf's reason begins. The name alone would not show that a reason was told: it is in the agent's config. */
+const failed = (plugin) => `plugin ${plugin} did not load`;
+
 /** What the model gets for a text of a result: how often it is there, whether it is the text itself, and how large all of it is. */
 export function measured(texts, text, tokens) {
   const whole = texts.join('\n');
@@ -71,10 +74,10 @@ export function judge(agent, { place, seen, output, asked }, tokens) {
 
   // A plugin that does not load, next to one that does: the instructions say so, if the agent passes them on.
   const told = [first, last].flatMap(({ said }) => said).join('\n');
-  facts.half = /\bmast\b/.test(told);
+  facts.half = told.includes(failed('mast'));
   expect('a plugin that fails', facts.half || !facts.instructions, 'the model is not told that `mast` did not load');
   // A server without any plugin: the reason reaches the model or the person.
-  facts.wreck = /\bkeel\b/.test(told) ? 'model' : output.includes('keel.wasm') ? 'person' : undefined;
+  facts.wreck = told.includes(failed('keel')) ? 'model' : output.includes(failed('keel')) ? 'person' : undefined;
   const isTold = facts.wreck || !agent.expected.reasons;
   expect('a server that fails', isTold, 'neither the model nor the person is told that `keel` did not load');
   return { findings, facts };

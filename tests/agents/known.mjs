@@ -145,7 +145,13 @@ export const AGENTS = [
         telemetry: { enabled: false },
       }),
     }),
-    env: (url) => ({ OPENAI_API_KEY: 'scripted', OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: 'scripted' }),
+    env: (url) => ({
+      OPENAI_API_KEY: 'scripted',
+      OPENAI_BASE_URL: `${url}/v1`,
+      OPENAI_MODEL: 'scripted',
+      // On a busy machine the model would not get the instructions of servers that answer later.
+      QWEN_CODE_LEGACY_MCP_BLOCKING: '1',
+    }),
     expected: { instructions: true, roots: true },
     args: () => ['--auth-type', 'openai', '--model', 'scripted', '--yolo', '--output-format', 'json', PROMPT],
   },

@@ -22,7 +22,7 @@ export function makePlace(folder, plugins) {
   const text = { path: join(project, 'crane.jsonc'), content: TEXT };
   writeFileSync(text.path, TEXT);
   const [mast, keel] = ['mast.wasm', 'keel.wasm'].map((name) => join(folder, name));
-  for (const path of [mast, keel]) writeFileSync(path, 'This is not a component.');
+  for (const path of [mast, keel]) writeFileSync(path, 'not a component');
   const late = { from: join(folder, 'late.wasm'), to: join(dropped, 'late.wasm') };
   copyFileSync(join(plugins, 'echo.wasm'), late.from);
 

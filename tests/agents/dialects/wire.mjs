@@ -9,7 +9,7 @@ export function event(response, data, type) {
   response.write(`${type ? `event: ${type}\n` : ''}data: ${JSON.stringify(data)}\n\n`);
 }
 
-/** The members that say what a text is, and are not text for the model. */
+/** The members that say what a text is, and are not a text for the model. */
 const LABELS = new Set(['type', 'role', 'id', 'name', 'mimeType', 'media_type', 'call_id', 'tool_use_id', 'tool_call_id', 'status']);
 
 /** All texts inside a value, in order, without labels and the bytes of pictures. */

@@ -14,9 +14,9 @@ use tokio::sync::{broadcast, watch};
 use super::{
     catalog::Catalog,
     expected::{Expected, Sought},
+    filter::Filter,
     served::Generations,
     status::{Problem, Stage, Status, Subject},
-    view::View,
 };
 use crate::observe::{journal::Event, observers::Observers};
 use wharf_base::text::escaped;
@@ -61,11 +61,18 @@ impl Published {
     }
 
     /// Returns why something is not in the catalog, for a client that may know: the plugin that its name means did not load.
-    pub fn lost(&self, sought: &Sought<'_>, view: &View, to_operator: bool) -> Option<String> {
+    /// `knows`: whether the client may know of a plugin.
+    pub fn lost(
+        &self,
+        sought: &Sought<'_>,
+        filter: &Filter,
+        knows: impl Fn(&str) -> bool,
+        to_operator: bool,
+    ) -> Option<String> {
         let expected = self.expected.borrow().clone()?;
         let status = self.status.lock();
-        let known = expected.meant(sought, &view.filter).into_iter().filter(|config| view.may_know(&config.id));
-        known.into_iter().find_map(|config| {
+        let mut known = expected.meant(sought, filter).into_iter().filter(|config| knows(&config.id));
+        known.find_map(|config| {
             let Status::Failed { problem, last_good } = status.get(&Subject::plugin(&config.id))? else { return None };
             Some(problem.told(&config.id, *last_good, to_operator))
         })

@@ -56,6 +56,8 @@ pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The longest time that `initialize` and `server/discover` wait for the first load.
 const INTRODUCTION_TIMEOUT: Duration = Duration::from_millis(500);
+/// The same if a plugin is required: if none loads, the answer says so, and a person may not see it anywhere else.
+const REQUIRED_INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How many resource updates a slow listener may be behind before it gets an update of all its resources.
 const MAX_UPDATES_BEHIND: usize = 256;
@@ -250,12 +252,14 @@ impl Server {
 
     /// Waits a moment for the first load, before a client gets the instructions, which it gets only once.
     pub async fn ready_to_introduce(&self) {
+        let requires = self.required.get().is_some_and(|ids| !ids.is_empty());
         // If loading takes longer, the client gets what is loaded by then.
-        self.published.wait(INTRODUCTION_TIMEOUT).await;
+        self.published.wait(if requires { REQUIRED_INTRODUCTION_TIMEOUT } else { INTRODUCTION_TIMEOUT }).await;
     }
 
     /// Returns why none of the required plugins loads, if that is known. None: one of them does, or none is required.
     pub fn none_loads(&self) -> Option<String> {
+        let required = self.required.get().filter(|ids| !ids.is_empty())?;
         let status = self.published.status();
         let problem = |id: &String| match status.get(&Subject::plugin(id))? {
             Status::Failed { problem, last_good: false, .. } => {
@@ -263,16 +267,15 @@ impl Server {
             }
             _ => None,
         };
-        let problems: Vec<String> = self.required.get()?.iter().map(problem).collect::<Option<_>>()?;
+        let problems: Vec<String> = required.iter().map(problem).collect::<Option<_>>()?;
         match problems.as_slice() {
-            [] => None,
             [one] => Some(one.clone()),
             all => Some(format!("no plugin on the command line loads:\n  {}", all.join("\n  "))),
         }
     }
 
-    /// Refuses the handshake of the user who started this process if no required plugin loads: many clients show only the errors of a
-    /// handshake to a person, and no output of a process that ends.
+    /// Refuses the handshake and the lists of the user who started this process if no required plugin loads: many clients show a person
+    /// only these errors, and no output of a process that ends.
     pub fn admit_introduction(&self, caller: &Caller) -> Result<(), RpcError> {
         match self.none_loads().filter(|_| is_operator(caller)) {
             Some(problem) => Err(RpcError::internal(problem)),

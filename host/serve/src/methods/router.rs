@@ -90,7 +90,9 @@ fn said(panic: &(dyn Any + Send)) -> String {
 
 async fn list(ctx: &Context, list: List, params: Option<&Params>) -> Result<Encoded, RpcError> {
     let params: params::List = params::read(params)?;
-    call::for_list(ctx, list).await.page(list, params.cursor.as_deref(), &ctx.encoder).map(Encoded::Shared)
+    let view = call::for_list(ctx, list).await;
+    ctx.server.admit_introduction(ctx.caller())?;
+    view.page(list, params.cursor.as_deref(), &ctx.encoder).map(Encoded::Shared)
 }
 
 async fn discover(ctx: &Context) -> Result<String, RpcError> {

@@ -86,7 +86,9 @@ pub async fn wait_for(
             Some(coming) => match coming.iter().map(|config| config.limits.timeout).max() {
                 Some(limit) => limit,
                 None => {
-                    if let Some(why) = ctx.server.published.lost(&sought, &view, ctx.is_operator()) {
+                    let knows = |id: &str| view.may_know(id);
+                    let lost = ctx.server.published.lost(&sought, &view.filter, knows, ctx.is_operator());
+                    if let Some(why) = lost {
                         error.message += &format!("; {why}");
                     }
                     return Err(Failed::unknown(error));
