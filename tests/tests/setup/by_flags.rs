@@ -108,7 +108,8 @@ async fn a_commit_has_the_name_of_the_person() {
     folder.write("home/.gitconfig", "[user\nname = Ann\n");
     let broken = repository(&folder, "broken", "");
     let unknown = committed(&folder, &broken, &[]).await.unwrap_err();
-    assert!(unknown.contains(".gitconfig: line 1 is not a line of a git config"), "{unknown}");
+    // The log has the file and the line. A model that could make a config include files would learn here which of them exist.
+    assert!(unknown.contains("its log says why") && !unknown.contains(".gitconfig"), "{unknown}");
 }
 
 fn entity(name: &str) -> Value {

@@ -117,12 +117,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         std::fs::create_dir(at("odd.wasm")).unwrap();
-        std::fs::write(at("component"), b"").unwrap();
+        std::fs::write(at("component"), b"\0asm\x0d\0\x01\0").unwrap();
+        std::fs::write(at("notes.txt"), "no component").unwrap();
         assert_eq!(Positional::tell(folder.path()).unwrap(), Positional::Folder(folder.path().to_owned()));
         assert_eq!(Positional::tell(&at("odd.wasm")).unwrap(), Positional::Folder(at("odd.wasm")));
         for plugin in ["component", "later.wasm"] {
             assert_eq!(Positional::tell(&at(plugin)).unwrap(), Positional::Plugin(at(plugin)));
         }
+        let error = Positional::tell(&at("notes.txt")).unwrap_err().to_string();
+        assert!(error.contains("neither a folder nor a WebAssembly component"), "{error}");
         std::fs::create_dir_all(at("Documents/letters")).unwrap();
         for (typo, meant) in [
             ("typo", None),
