@@ -120,7 +120,8 @@ fn fingerprint(what: &dyn std::fmt::Debug) -> [u8; 32] {
 /// pages of each revision.
 const ENTRY_BYTES: usize = 1024;
 const TEXT_COPIES: usize = 4;
-/// The maximum number of words of a tool that are indexed for the search, and the memory charge for each of them.
+/// The maximum number of words of a tool that are indexed for the search, and the memory charge for each of them: as a word, and as the
+/// name of a tool that takes the place of a deprecated one.
 pub const MAX_TOOL_WORDS: usize = 500;
 const TOOL_WORD_BYTES: usize = 64;
 /// The memory charge for a compiled template, which is the maximum that it can use.
@@ -249,7 +250,8 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
     let more = details.and_then(|details| details.more.as_ref());
     let title = details.and_then(|details| details.title.as_deref());
     charge.entry(&[&tool.name, &tool.description, title.unwrap_or_default()], more)?;
-    let words = (tool.name.len() + tool.description.len() + tool.input_schema.len()) / 2;
+    let title_bytes = title.map_or(0, str::len);
+    let words = (tool.name.len() + title_bytes + tool.description.len() + tool.input_schema.len()) / 2;
     charge.pay(words.min(MAX_TOOL_WORDS) * TOOL_WORD_BYTES)?;
     let (input_schema, input) =
         paid_schema(&tool.input_schema, true, charge).map_err(|error| format!("input schema: {error}"))?;

@@ -124,6 +124,11 @@ impl Lists {
         })
     }
 
+    /// Whether the search index exists. [`Self::finder`] builds it if not, and blocks the thread of each caller until then.
+    pub fn is_indexed(&self) -> bool {
+        self.finder.get().is_some()
+    }
+
     /// Returns a digest of each list as `filter` leaves it. The digest of a list stays the same as long as its entries do.
     pub fn digests(&self, filter: &Filter) -> Digests {
         *self.filtered(filter).digests.get_or_init(|| self.digest(filter))

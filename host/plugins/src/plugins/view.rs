@@ -128,6 +128,16 @@ impl View {
         self.catalog.lists.all_tools(&self.filter).filter(|(_, tool)| tool.for_models).count()
     }
 
+    /// Whether the search index exists.
+    pub fn is_indexed(&self) -> bool {
+        self.catalog.lists.is_indexed()
+    }
+
+    /// Builds the search index unless it exists. A search does the same.
+    pub fn build_index(&self) {
+        self.catalog.lists.finder();
+    }
+
     /// Returns the tools that match at least one word of the query and that the caller sees, best match first.
     pub fn find(&self, query: &str) -> Vec<(&Arc<Served>, &Arc<OfferedTool>)> {
         let sees = |name: &str| {

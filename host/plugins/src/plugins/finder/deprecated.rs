@@ -13,6 +13,8 @@ const AFTER_MARK: &str = "use since in as and please by from for alias tool name
 const BEFORE_MARK: &str = "is was has been being are now officially marked as";
 /// The subjects that mean the tool itself.
 const ITSELF: [&str; 3] = ["this", "it", "the"];
+/// The maximum length of a tool's name.
+const MAX_NAME_BYTES: usize = 128;
 /// The maximum number of words of such a subject, as in "this legacy tool".
 const MAX_SUBJECT_WORDS: usize = 3;
 
@@ -63,18 +65,28 @@ fn clauses(text: &str) -> impl Iterator<Item = &str> {
         .flat_map(|part| part.split(" - "))
 }
 
-/// Whether the description of a deprecated tool names another tool, which then takes its place.
-pub fn names(description: &str, other: &str) -> bool {
+/// Returns the words of a deprecated tool's description that may be names of tools: a tool that is named takes its place. Splits the
+/// description once, so the caller looks each word up and does not search the text for each name.
+pub fn mentioned(description: &str) -> impl Iterator<Item = &str> {
     let is_part = |one: char| one.is_alphanumeric() || one == '_' || one == '-';
-    description.split(|one| !is_part(one)).any(|word| word == other)
+    let words = description.split(move |one| !is_part(one));
+    let words = words.filter(|word| !word.is_empty() && word.len() <= MAX_NAME_BYTES);
+    #[cfg(test)]
+    let words = words.inspect(|_| tests::MENTIONED.set(tests::MENTIONED.get() + 1));
+    words
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use serde_json::json;
 
     use super::*;
     use crate::plugins::finder::tests::described;
+
+    thread_local! {
+        /// The number of words that this thread has taken out of descriptions of deprecated tools.
+        pub static MENTIONED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
 
     #[test]
     fn a_tool_is_deprecated_if_something_says_so_of_itself() {
@@ -132,7 +144,11 @@ mod tests {
 
     #[test]
     fn what_takes_its_place_is_named_as_a_whole() {
-        assert!(names("DEPRECATED: Use `read_text_file` instead.", "read_text_file"));
-        assert!(!names("Use read_text_file_2", "read_text_file"));
+        let of = |text| mentioned(text).collect::<Vec<_>>();
+        assert_eq!(
+            of("DEPRECATED: Use `read_text_file` (or a-b)."),
+            ["DEPRECATED", "Use", "read_text_file", "or", "a-b"]
+        );
+        assert_eq!(of(&"x".repeat(MAX_NAME_BYTES + 1)), [""; 0]);
     }
 }

@@ -5,6 +5,10 @@
 //! engines: by how many concepts of the query they contain, how rare each of them is among all tools, and in which field it occurs. This
 //! score grows with the share of the tool's name and first sentence that the query covers, and is lower for a tool whose verb is of another
 //! kind than the query's (`action`). Deprecated tools come last.
+//!
+//! Plugins write the texts and clients write the queries, so both have bounds. Building the index takes time linear in the text: each text
+//! is split a fixed number of times, and at most [`MAX_TOOL_WORDS`] words of a tool are indexed. A search looks at each posting at most
+//! once to count what is visible, and then at most once for each concept of the query, of which there are at most 64.
 
 mod action;
 mod deprecated;
@@ -130,8 +134,10 @@ const OTHER_WORD_COUNT: f32 = 0.5;
 /// The weight of a word that only shares its beginning with a word of the query, and how long a shared beginning must be.
 const PREFIX_WEIGHT: f32 = 0.3;
 const MIN_PREFIX_BYTES: usize = 4;
-/// The maximum number of indexed words that may match because they begin with a word of the query.
+/// The maximum number of indexed words that may match because they begin with a word of the query, for all words of the query together.
 const MAX_PREFIX_MATCHES: usize = 256;
+/// The maximum number of visible tools that take the place of one deprecated tool: the first ones that its description names.
+const MAX_SUCCESSORS: usize = 8;
 
 /// The posting list of a word: the index of each tool that contains it, with its weighted number of occurrences there.
 type Postings = Vec<(usize, f32)>;
@@ -140,8 +146,14 @@ type Postings = Vec<(usize, f32)>;
 pub struct Finder {
     stems: Stems,
     tools: Vec<Indexed>,
+    words: Words,
+}
+
+/// The indexed words.
+#[derive(Default)]
+struct Words {
     /// The number of each word, which is its place in `postings`.
-    words: BTreeMap<String, usize>,
+    numbers: BTreeMap<String, usize>,
     postings: Vec<Postings>,
 }
 
@@ -151,10 +163,12 @@ struct Indexed {
     length: f32,
     /// The words of its name, the plugin's id and the first sentence of its description.
     head: Vec<usize>,
+    /// How many of these, at the beginning, are the words of its name.
+    name_words: usize,
     action: Option<Action>,
     is_deprecated: bool,
-    /// The deprecated tools whose place it takes, each with the words of its name.
-    replaces: Vec<(usize, Vec<usize>)>,
+    /// The tools of the same plugin that the description of a deprecated tool names, each once; at most [`MAX_TOOL_WORDS`].
+    successors: Vec<usize>,
 }
 
 /// The tools that a caller sees.
@@ -164,32 +178,29 @@ struct Sight {
     all: f32,
     /// Their average length.
     usual: f32,
+    /// For each indexed word, the number of these tools that contain it.
+    counts: Vec<f32>,
 }
 
 impl Finder {
     /// Builds the index. `tools`: each tool with the id of its plugin.
     pub fn new<'a>(tools: impl Iterator<Item = (&'a str, &'a Tool)>) -> Self {
-        let mut index = Self { stems: Stems::new(), tools: Vec::new(), words: BTreeMap::new(), postings: Vec::new() };
+        let mut index = Self { stems: Stems::new(), tools: Vec::new(), words: Words::default() };
         let tools: Vec<(&str, &Tool)> = tools.collect();
         for (plugin, tool) in &tools {
             index.add(plugin, tool);
         }
-        let mut by_plugin: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (at, (plugin, _)) in tools.iter().enumerate() {
-            by_plugin.entry(plugin).or_default().push(at);
-        }
-        let deprecated = index.tools.iter().enumerate().filter(|(_, tool)| tool.is_deprecated).map(|(at, _)| at);
-        for old in deprecated.collect::<Vec<_>>() {
-            let Some((plugin, tool)) = tools.get(old) else { continue };
-            let name: Vec<String> = index.stems.words(own_name(plugin, &tool.name)).collect();
-            let name: Vec<usize> = name.into_iter().map(|word| index.number(word)).collect();
-            let siblings = by_plugin.get(plugin).into_iter().flatten().copied();
-            for new in siblings.filter(|at| *at != old) {
-                let Some((_, other)) = tools.get(new) else { continue };
-                let names = [other.name.as_str(), own_name(plugin, &other.name)];
-                if names.iter().any(|name| deprecated::names(&tool.description, name)) {
-                    index.tools.get_mut(new).into_iter().for_each(|tool| tool.replaces.push((old, name.clone())));
-                }
+        let numbers = tools.iter().enumerate().map(|(at, (plugin, tool))| ((*plugin, tool.name.as_str()), at));
+        let numbers: HashMap<(&str, &str), usize> = numbers.collect();
+        for (old, (indexed, (plugin, tool))) in index.tools.iter_mut().zip(&tools).enumerate() {
+            if indexed.is_deprecated {
+                let number = |name: &str| numbers.get(&(*plugin, name)).copied();
+                let own = |word: &str, mark: char| number(&format!("{plugin}{mark}{word}"));
+                let mut had = HashSet::from([old]);
+                let named = deprecated::mentioned(&tool.description)
+                    .flat_map(|word| [number(word), own(word, '_'), own(word, '-')])
+                    .flatten();
+                indexed.successors = named.filter(|new| had.insert(*new)).take(MAX_TOOL_WORDS).collect();
             }
         }
         index
@@ -198,21 +209,26 @@ impl Finder {
     fn add(&mut self, plugin: &str, tool: &Tool) {
         let own_name = own_name(plugin, &tool.name);
         let (first, rest) = first_sentence(&tool.description);
-        let (mut counts, mut head): (HashMap<String, f32>, Vec<String>) = Default::default();
+        let (mut counts, mut head): (HashMap<usize, f32>, Vec<usize>) = Default::default();
         let mut left = MAX_TOOL_WORDS;
+        // Returns the number of different words so far.
         let mut add = |text: &str, weight: f32, is_head: bool| {
             for word in self.stems.words(text).take(left) {
-                if is_head && !head.contains(&word) {
-                    head.push(word.clone());
-                }
-                *counts.entry(word).or_default() += weight;
+                let number = self.words.number(word);
+                let so_far = counts.entry(number).or_insert_with(|| {
+                    head.extend(is_head.then_some(number));
+                    0.0
+                });
+                *so_far += weight;
                 left -= 1;
             }
+            counts.len()
         };
-        add(own_name, NAME_WEIGHT, true);
+        // The fields of the head come first, so a word is new to the head exactly if it is new.
+        let name_words = add(own_name, NAME_WEIGHT, true);
         add(plugin, ID_WEIGHT, true);
-        add(tool.title.as_deref().map_or("", |title| title), TITLE_WEIGHT, false);
         add(first, FIRST_SENTENCE_WEIGHT, true);
+        add(tool.title.as_deref().map_or("", |title| title), TITLE_WEIGHT, false);
         add(rest, DESCRIPTION_WEIGHT, false);
         let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_default();
         for (name, argument) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -224,37 +240,25 @@ impl Finder {
         }
         let at = self.tools.len();
         let length = counts.values().sum();
-        for (word, count) in counts {
-            let number = self.number(word);
-            self.postings.get_mut(number).into_iter().for_each(|postings| postings.push((at, count)));
+        for (number, count) in counts {
+            self.words.postings.get_mut(number).into_iter().for_each(|postings| postings.push((at, count)));
         }
-        let head = head.into_iter().map(|word| self.number(word)).collect();
         let action = Action::done(tool, own_name, &self.stems);
-        let is_deprecated = deprecated::is_deprecated(tool);
-        self.tools.push(Indexed { name: tool.name.clone(), length, head, action, is_deprecated, replaces: Vec::new() });
-    }
-
-    /// Returns the number of a word, which it gets if it is new.
-    fn number(&mut self, word: String) -> usize {
-        let next = self.postings.len();
-        let number = *self.words.entry(word).or_insert(next);
-        if number == next {
-            self.postings.push(Postings::new());
-        }
-        number
+        let (name, is_deprecated, successors) = (tool.name.clone(), deprecated::is_deprecated(tool), Vec::new());
+        self.tools.push(Indexed { name, length, head, name_words, action, is_deprecated, successors });
     }
 
     /// Returns the names of the tools that match at least one word of the query, best match first, and deprecated tools last. Considers
     /// only tools for which `sees` returns true.
     pub fn find(&self, query: &str, sees: impl Fn(&str) -> bool) -> Vec<&str> {
         let sight = self.sight(sees);
-        let query =
-            Query::read(query, &self.stems, |stem| self.words.get(stem).is_some_and(|word| self.has(*word, &sight)));
+        let query = Query::read(query, &self.stems, |stem| self.words.get(stem).is_some_and(|word| sight.knows(word)));
         let mut scores: HashMap<usize, f32> = HashMap::new();
         // How well the query covers each word.
         let mut covered: HashMap<usize, f32> = HashMap::new();
+        let mut prefixes_left = MAX_PREFIX_MATCHES;
         for concept in &query.concepts {
-            let words = self.alternatives(concept, &sight);
+            let words = self.alternatives(concept, &sight, &mut prefixes_left);
             for (at, score) in self.matches(&words, concept.word.is_some(), &sight) {
                 *scores.entry(at).or_default() += score;
             }
@@ -263,21 +267,28 @@ impl Finder {
                 *so_far = so_far.max(weight);
             }
         }
-        let mut rarities = HashMap::new();
+        let share = |words: &[usize]| {
+            let (mut all, mut known) = (0.0, 0.0);
+            for word in words {
+                let rarity = sight.rarity(sight.count(*word));
+                all += rarity;
+                known += rarity * covered.get(word).copied().unwrap_or_default();
+            }
+            if all > 0.0 { known / all } else { 0.0 }
+        };
+        // The best share of the names of the deprecated tools whose place a tool takes.
+        let mut lent: HashMap<usize, f32> = HashMap::new();
+        for (_, old) in self.tools.iter().enumerate().filter(|(at, tool)| tool.is_deprecated && sight.has(*at)) {
+            let name = share(old.head.get(..old.name_words).unwrap_or_default());
+            for new in old.successors.iter().filter(|new| sight.has(**new)).take(MAX_SUCCESSORS) {
+                let so_far = lent.entry(*new).or_default();
+                *so_far = so_far.max(name);
+            }
+        }
         let mut found: Vec<(&Indexed, usize, f32)> = Vec::new();
         for (at, score) in scores {
             let Some(tool) = self.tools.get(at) else { continue };
-            let mut share = |words: &[usize]| {
-                let (mut all, mut known) = (0.0, 0.0);
-                for word in words {
-                    let rarity = rarities.entry(*word).or_insert_with(|| sight.rarity(self.count(*word, &sight)));
-                    all += *rarity;
-                    known += *rarity * covered.get(word).copied().unwrap_or_default();
-                }
-                if all > 0.0 { known / all } else { 0.0 }
-            };
-            let old_names = tool.replaces.iter().filter(|(old, _)| sight.has(*old)).map(|(_, name)| name.as_slice());
-            let share = std::iter::once(tool.head.as_slice()).chain(old_names).map(&mut share).fold(0.0, f32::max);
+            let share = share(&tool.head).max(lent.get(&at).copied().unwrap_or_default());
             let is_other = query.action.zip(tool.action).is_some_and(|(asked, done)| asked.differs(done));
             let fits = if is_other { OTHER_ACTION } else { 1.0 };
             found.push((tool, at, score * fits * (1.0 + COVERAGE_WEIGHT * share)));
@@ -294,22 +305,14 @@ impl Finder {
         let seen: Vec<bool> = self.tools.iter().map(|tool| sees(&tool.name)).collect();
         let all = seen.iter().filter(|seen| **seen).count() as f32;
         let lengths: f32 = self.tools.iter().zip(&seen).filter(|(_, seen)| **seen).map(|(tool, _)| tool.length).sum();
-        Sight { sees: seen, all, usual: (lengths / all.max(1.0)).max(1.0) }
+        let mut sight = Sight { sees: seen, all, usual: (lengths / all.max(1.0)).max(1.0), counts: Vec::new() };
+        sight.counts = (0..self.words.postings.len()).map(|word| self.seen(word, &sight).count() as f32).collect();
+        sight
     }
 
     /// Returns the occurrences of a word in visible tools.
     fn seen<'a>(&'a self, word: usize, sight: &'a Sight) -> impl Iterator<Item = (usize, f32)> + 'a {
-        self.postings.get(word).into_iter().flatten().copied().filter(|(at, _)| sight.has(*at))
-    }
-
-    fn has(&self, word: usize, sight: &Sight) -> bool {
-        self.seen(word, sight).next().is_some()
-    }
-
-    /// Returns the number of visible tools that contain a word.
-    #[expect(clippy::cast_precision_loss, reason = "there are far fewer tools than a f32 can count")]
-    fn count(&self, word: usize, sight: &Sight) -> f32 {
-        self.seen(word, sight).count() as f32
+        self.words.postings.get(word).into_iter().flatten().copied().filter(|(at, _)| sight.has(*at))
     }
 
     /// Returns the score of each visible tool that has a word for a concept. `words`: these words. `has_own`: whether the concept is a word
@@ -338,19 +341,21 @@ impl Finder {
 
     /// Returns the indexed words for a concept, each with its weight: its own word, others that mean the same and, if no visible tool
     /// contains its own word, words that share its beginning.
-    fn alternatives(&self, concept: &Concept, sight: &Sight) -> Vec<(usize, f32)> {
-        let number = |(word, weight): (&str, f32)| Some((*self.words.get(word)?, weight));
+    fn alternatives(&self, concept: &Concept, sight: &Sight, prefixes_left: &mut usize) -> Vec<(usize, f32)> {
+        let number = |(word, weight): (&str, f32)| Some((self.words.get(word)?, weight));
         let own = concept.word.as_deref().and_then(|word| number((word, 1.0)));
         let others = concept.others.iter().filter_map(|(word, weight)| number((word, *weight)));
         let mut all: Vec<(usize, f32)> = own.into_iter().chain(others).collect();
         if let Some(word) = concept.word.as_deref()
             && word.len() >= MIN_PREFIX_BYTES
-            && !own.is_some_and(|(own, _)| self.has(own, sight))
+            && !own.is_some_and(|(own, _)| sight.knows(own))
         {
-            let longer = self.words.range::<str, _>((Bound::Excluded(word), Bound::Unbounded));
+            let longer = self.words.numbers.range::<str, _>((Bound::Excluded(word), Bound::Unbounded));
             let longer = longer.take_while(|(known, _)| known.starts_with(word)).map(|(_, number)| *number);
-            let longer = longer.filter(|number| self.has(*number, sight)).take(MAX_PREFIX_MATCHES);
+            let before = all.len();
+            let longer = longer.filter(|number| sight.knows(*number)).take(*prefixes_left);
             all.extend(longer.map(|number| (number, PREFIX_WEIGHT)));
+            *prefixes_left -= all.len() - before;
             let shorter = word.char_indices().filter_map(|(at, _)| word.get(..at));
             let shorter = shorter.filter(|part| part.len() >= MIN_PREFIX_BYTES && part.len() * 3 >= word.len() * 2);
             all.extend(shorter.filter_map(|part| number((part, PREFIX_WEIGHT))));
@@ -359,9 +364,35 @@ impl Finder {
     }
 }
 
+impl Words {
+    fn get(&self, word: &str) -> Option<usize> {
+        self.numbers.get(word).copied()
+    }
+
+    /// Returns the number of a word, which it gets if it is new.
+    fn number(&mut self, word: String) -> usize {
+        let next = self.postings.len();
+        let number = *self.numbers.entry(word).or_insert(next);
+        if number == next {
+            self.postings.push(Postings::new());
+        }
+        number
+    }
+}
+
 impl Sight {
     fn has(&self, tool: usize) -> bool {
         self.sees.get(tool).copied().unwrap_or_default()
+    }
+
+    /// Returns the number of visible tools that contain a word.
+    fn count(&self, word: usize) -> f32 {
+        self.counts.get(word).copied().unwrap_or_default()
+    }
+
+    /// Whether a visible tool contains a word.
+    fn knows(&self, word: usize) -> bool {
+        self.count(word) > 0.0
     }
 
     /// Returns how much a word counts that this many tools contain.

@@ -122,7 +122,72 @@ fn no_text_takes_long() {
         assert_eq!(found(&[described("one", &text)], "zebra"), [""; 0]);
         found(&[described("one", "a tool")], &text);
     }
+    // Many deprecated tools with long descriptions among many others, whose names they contain.
+    let names: Vec<String> = (0..4000).map(|at| format!("q{at}")).collect();
+    let text = format!("Deprecated. {}", names.join(" "));
+    let old = (0..100).map(|at| described(&format!("old{at}"), &text));
+    let tools: Vec<Tool> = names.iter().map(|name| described(name, "")).chain(old).collect();
+    assert_eq!(found(&tools, "zebra"), [""; 0]);
     assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_deprecated_tool_lends_its_name_to_the_first_few_visible_tools_that_it_names() {
+    let names: Vec<String> = (0..12).map(|at| format!("some_new{at}")).collect();
+    let last_first: Vec<&str> = names.iter().rev().map(String::as_str).collect();
+    let text = format!("Deprecated: use {}, new11 or new11", last_first.join(", "));
+    let mut tools = vec![described("some_read_file", &text)];
+    tools.extend(names.iter().map(|name| described(name, "A file")));
+    let finder = Finder::new(tools.iter().map(|tool| ("some", tool)));
+    assert_eq!(finder.tools[0].successors, (1..=12).rev().collect::<Vec<_>>(), "each once");
+    let order = |numbers: &[usize]| -> Vec<String> { numbers.iter().map(|at| format!("some_new{at}")).collect() };
+    let of_new = |hidden: &str| -> Vec<String> {
+        let found = finder.find("read file", |name| name != hidden);
+        found.into_iter().filter(|name| name.contains("new")).map(Into::into).collect()
+    };
+    assert_eq!(of_new(""), order(&[4, 5, 6, 7, 8, 9, 10, 11, 0, 1, 2, 3]));
+    assert_eq!(of_new("some_new11"), order(&[3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2]), "a hidden tool is not counted");
+    assert_eq!(of_new("some_read_file"), order(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]));
+    // By its own name, too.
+    let short = [described("some_old", "Deprecated: use new or some-newer"), described("some_new", "")];
+    let finder = Finder::new(short.iter().map(|tool| ("some", tool)));
+    assert_eq!(finder.tools[0].successors, [1]);
+}
+
+/// The words of a description are taken once, however many other tools the plugin has.
+#[test]
+fn the_cost_of_deprecated_tools_is_linear() {
+    let words = 400;
+    let work = |old: usize, new: usize| {
+        let names: Vec<String> = (0..new).map(|at| format!("new{at}")).collect();
+        let text = format!("Deprecated. {}", vec!["new1"; words - 1].join(" "));
+        let mut tools: Vec<Tool> = names.iter().map(|name| described(name, "")).collect();
+        tools.extend((0..old).map(|at| described(&format!("old{at}"), &text)));
+        let before = deprecated::tests::MENTIONED.get();
+        let finder = Finder::new(tools.iter().map(|tool| ("some", tool)));
+        let successors: usize = finder.tools.iter().map(|tool| tool.successors.len()).sum();
+        assert_eq!(successors, old, "each once");
+        assert!(finder.tools.iter().all(|tool| tool.head.len() <= MAX_TOOL_WORDS));
+        deprecated::tests::MENTIONED.get() - before
+    };
+    assert_eq!(work(1, 10), words);
+    assert_eq!(work(1, 1000), words, "other tools cost nothing");
+    assert_eq!(work(100, 1000), 100 * words);
+}
+
+/// A search counts each posting of a visible tool, and words that share a beginning match up to a limit for the whole query.
+#[test]
+fn nested_beginnings_match_up_to_a_limit() {
+    let text = |at: usize| (0..400).map(|word| format!("{}{at}x{word}", "a".repeat(20))).collect::<Vec<_>>().join(" ");
+    let tools = [described("one", &text(1)), described("two", &text(2))];
+    let finder = Finder::new(tools.iter().map(|tool| ("some", tool)));
+    let query: Vec<String> = (MIN_PREFIX_BYTES..20).map(|length| "a".repeat(length)).collect();
+    let sight = finder.sight(|_| true);
+    let query = Query::read(&query.join(" "), &finder.stems, |_| false);
+    assert!(query.concepts.len() > 10);
+    let mut left = MAX_PREFIX_MATCHES;
+    let matched = query.concepts.iter().map(|concept| finder.alternatives(concept, &sight, &mut left).len());
+    assert_eq!(matched.sum::<usize>(), MAX_PREFIX_MATCHES);
 }
 
 /// A sentence, and the tools that do what it asks for.

@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
+use tokio::sync::Mutex;
 use wharf_protocol::{
     Method, RpcError,
     error::{INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND},
@@ -23,6 +24,7 @@ use wharf_config::profiles::Style;
 use wharf_plugins::plugins::{
     finder::{CALL, DEFAULT_FOUND, FIND, MAX_FOUND, MAX_QUERY_CHARS, READ},
     lists::List,
+    view::View,
 };
 
 /// The maximum size of the listed entries, as JSON; at least one entry is listed.
@@ -95,10 +97,9 @@ async fn find(ctx: &Context, asked: &Find) -> Result<CallResult, RpcError> {
             "The query has more than {MAX_QUERY_CHARS} characters; a few words are enough."
         )));
     }
-    let view = ctx.view().await;
+    let view = indexed(ctx).await;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a small number")]
     let limit = asked.limit.unwrap_or(DEFAULT_FOUND).clamp(1.0, MAX_FOUND) as usize;
-    // The first query after a change builds the index, which takes long for many tools.
     let found = heavy(MAX_LISTED_BYTES, || view.find(&asked.query));
     let (total, mut told) = (found.len(), Told::default());
     for (_, tool) in found.into_iter().take(limit) {
@@ -121,6 +122,23 @@ async fn find(ctx: &Context, asked: &Find) -> Result<CallResult, RpcError> {
     answer.insert("tools".into(), told.entries.into());
     answer.insert("total".into(), total.into());
     Ok(structured(Value::Object(answer), told.bytes))
+}
+
+/// Returns what the caller sees of the catalog, with the index for the search.
+///
+/// The first search after a change builds the index, which takes long for many tools. This process builds one index at a time: the other
+/// searches wait here without a thread. The catalog may change while they wait, so each one then takes the newest, and no index is built
+/// for a catalog that is no longer served.
+async fn indexed(ctx: &Context) -> View {
+    static BUILD: Mutex<()> = Mutex::const_new(());
+    let view = ctx.view().await;
+    if view.is_indexed() {
+        return view;
+    }
+    let _turn = BUILD.lock().await;
+    let newest = ctx.server.view(ctx.caller(), ctx.profile());
+    heavy(MAX_LISTED_BYTES, || newest.build_index());
+    newest
 }
 
 /// The entries of a list, as many as fit.
