@@ -128,7 +128,7 @@ async fn find(ctx: &Context, asked: &Find) -> Result<CallResult, RpcError> {
 ///
 /// The first search after a change builds the index, which takes long for many tools. This process builds one index at a time: the other
 /// searches wait here without a thread. The catalog may change while they wait, so each one then takes the newest, and no index is built
-/// for a catalog that is no longer served.
+/// for a catalog that was replaced.
 async fn indexed(ctx: &Context) -> View {
     static BUILD: Mutex<()> = Mutex::const_new(());
     let view = ctx.view().await;
