@@ -71,7 +71,8 @@ function cases() {
     if (round % 10 === 0) look();
   }
   // More members than there are, and arguments that do not fit.
-  ask('create_entities', { entities: [{ name: 'More', entityType: 't', observations: [], since: 1 }], more: 2 });
+  ask('create_entities', { entities: [{ name: 'More', entityType: 't', observations: [], since: 1 }] });
+  ask('open_nodes', { names: ['More'], more: 2 });
   ask('create_relations', { relations: [{ from: 'More', to: 'More', relationType: 'is', weight: 1 }] });
   for (const args of [{}, { entities: {} }, { entities: [{}] }, { entities: [{ name: 1, entityType: 't', observations: [] }] }, { entities: null }]) {
     ask('create_entities', args);
