@@ -7,7 +7,7 @@ use tokio::{
     sync::mpsc,
     task::JoinSet,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{Id, Malformed, RpcError, long::IdSearch};
 
 use super::pipe::{Pipe, PipeClient};
@@ -91,6 +91,12 @@ where
     // The client cannot answer questions any more, but waits for what it requested. The writer ends when all outboxes are dropped.
     let tracker = pipe.abandon();
     drop((pipe, outbox));
+    finish(tracker, &stop, &written).await;
+}
+
+/// Waits until all requests are answered and all answers are written. If wharf stops or the output breaks, they have a second. `written`:
+/// cancelled when the writer has ended.
+async fn finish(tracker: TaskTracker, stop: &CancellationToken, written: &CancellationToken) {
     let answered = async {
         tracker.wait().await;
         tokio::time::timeout(UNREAD_TIMEOUT, written.cancelled()).await.ok();
