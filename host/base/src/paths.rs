@@ -7,15 +7,18 @@
 
 use std::{
     collections::HashSet,
-    fs::FileType,
+    fs::{File, FileType},
     io::ErrorKind,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::OFlags,
+};
 
 /// The maximum number of links that are followed on the way to one file, so that following a cycle of links terminates.
 const MAX_HOPS: usize = 40;
@@ -23,6 +26,12 @@ const MAX_HOPS: usize = 40;
 /// Whether there is a folder at a path. Links are followed.
 pub fn is_folder(path: &Path) -> bool {
     path.is_dir()
+}
+
+/// Opens a regular file for reading; `None` if something else is at the path. A pipe does not block the caller.
+pub fn open_regular(path: &Path) -> std::io::Result<Option<File>> {
+    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    Ok(file.metadata()?.is_file().then_some(file))
 }
 
 /// The identity of a file or directory.

@@ -2,19 +2,13 @@
 //!
 //! git evaluates the conditions of `includeIf` for each repository, so they are passed on with what they include.
 
-#![expect(clippy::disallowed_methods, reason = "the person's git config is read here")]
-
 use std::{
-    fs::File,
     io::Read,
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
-use rustix::fs::OFlags;
-
 use super::{default_paths::base_dirs, git_config};
-use wharf_base::text;
+use wharf_base::{paths::open_regular, text};
 
 /// The most bytes of a git config, and how deep includes are followed, as in git.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -187,16 +181,13 @@ impl Reader {
 
 /// Returns the text of a file, or `None` if the file does not exist.
 fn contents(path: &Path) -> Result<Option<String>, String> {
-    // A pipe, which would block, is opened too.
-    let file = match File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path) {
-        Ok(file) => file,
+    let file = match open_regular(path) {
+        Ok(Some(file)) => file,
+        // /dev/null is what people write for no file.
+        Ok(None) => return Ok(None),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("it cannot be read: {error}")),
     };
-    // /dev/null is what people write for no file.
-    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-        return Ok(None);
-    }
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| format!("it cannot be read: {error}"))?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
@@ -206,6 +197,7 @@ fn contents(path: &Path) -> Result<Option<String>, String> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests write git configs")]
 mod tests {
     use std::fs;
 

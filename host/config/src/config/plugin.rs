@@ -159,6 +159,12 @@ impl PluginConfig {
         }
     }
 
+    /// Whether a tool or prompt is published under the plugin's own name for it, without the prefix: the name begins with the prefix, or is
+    /// that of a built-in plugin with one tool.
+    pub fn publishes_own_name(&self, own: &str) -> bool {
+        own.starts_with(&self.prefix) || self.source.is_built_in() && Some(own) == self.prefix.strip_suffix('_')
+    }
+
     /// Whether the operator allows a tool to be published. `name`: as the plugin calls it.
     pub fn allows_tool(&self, name: &str) -> bool {
         allows(self.tools.as_deref(), name)

@@ -6,15 +6,12 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, File},
+    fs,
     io::Read,
-    os::unix::fs::OpenOptionsExt,
     path::{Component, Path, PathBuf},
 };
 
-use rustix::fs::OFlags;
-
-use wharf_base::text;
+use wharf_base::{paths::open_regular, text};
 
 /// The most bytes of a file with a time zone. The largest known ones have less than 4 KiB.
 const MAX_FILE_BYTES: u64 = 64 << 10;
@@ -171,10 +168,7 @@ fn rule(bytes: &[u8]) -> Option<String> {
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // A path can lead to a device or a pipe, which never ends.
-    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("it is not a file"));
-    }
+    let file = open_regular(path)?.ok_or_else(|| std::io::Error::other("it is not a file"))?;
     file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

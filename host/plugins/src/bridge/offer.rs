@@ -202,9 +202,7 @@ fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a str>) -> Result<(), St
 /// Returns the name under which clients see a tool or prompt: its own name after the plugin's prefix, unless it begins with the prefix. So
 /// `git` publishes `git_status`, and not `git_git_status`. Built-in plugins with one tool give it their own name, and it keeps that too.
 fn published_name(config: &PluginConfig, own: &str) -> Result<String, String> {
-    let prefix = config.prefix.as_str();
-    let is_plugins_name = config.source.is_built_in() && Some(own) == prefix.strip_suffix('_');
-    let name = if own.starts_with(prefix) || is_plugins_name { own.to_owned() } else { format!("{prefix}{own}") };
+    let name = if config.publishes_own_name(own) { own.to_owned() } else { format!("{}{own}", config.prefix) };
     let valid = !own.is_empty()
         && name.len() <= 128
         && own.chars().all(|character| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.'));

@@ -39,9 +39,7 @@ impl Sought<'_> {
             EntryKind::Resource => true,
             EntryKind::Tool | EntryKind::Prompt => {
                 let own = self.name.strip_prefix(config.prefix.as_str());
-                // A built-in plugin with one tool gives it its own name, without a prefix.
-                let is_plugins_name = config.source.is_built_in() && self.name == config.id;
-                own.is_some_and(allows) || (own.is_some() || is_plugins_name) && allows(self.name)
+                own.is_some_and(allows) || config.publishes_own_name(self.name) && allows(self.name)
             }
         }
     }

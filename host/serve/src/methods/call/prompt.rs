@@ -15,10 +15,7 @@ use super::{
 };
 use crate::client::context::Context;
 use wharf_config::roles::EntryKind;
-use wharf_plugins::{
-    bridge,
-    plugins::{expected::Sought, view::View},
-};
+use wharf_plugins::{bridge, plugins::expected::Sought};
 
 pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<String, RpcError> {
     let retry = params.take_retry();
@@ -30,16 +27,9 @@ pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<Stri
 
 /// Gets a prompt.
 pub async fn get(ctx: &Context, params: params::GetPrompt, retry: Retry) -> Result<mcp::PromptResult, Failed> {
-    let (view, mut late) = (ctx.server.view(ctx.caller(), ctx.profile()), None);
-    let (served, prompt) = match view.prompt(&params.name) {
-        Ok(found) => found,
-        Err(_) => {
-            let sought = Sought { kind: EntryKind::Prompt, name: &params.name };
-            let find = |view: &View| view.prompt(&params.name).map(drop);
-            let view = Box::pin(coming::wait_for(ctx, sought, find)).await?;
-            late.insert(view).prompt(&params.name).map_err(Failed::unknown)?
-        }
-    };
+    let sought = Sought { kind: EntryKind::Prompt, name: &params.name };
+    let view = Box::pin(coming::wait_for(ctx, sought, |view| view.prompt(&params.name).map(drop))).await?;
+    let (served, prompt) = view.prompt(&params.name).map_err(Failed::unknown)?;
     let given = params.arguments.unwrap_or_default();
     let arguments = &prompt.published.arguments;
     if let Some(missing) =

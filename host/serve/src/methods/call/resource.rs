@@ -16,7 +16,7 @@ use crate::client::context::Context;
 use wharf_config::roles::EntryKind;
 use wharf_plugins::{
     bridge::{self, check_uri},
-    plugins::{expected::Sought, view::View},
+    plugins::expected::Sought,
 };
 
 pub async fn resource(ctx: &Context, mut params: params::ReadResource) -> Result<String, RpcError> {
@@ -30,16 +30,9 @@ pub async fn resource(ctx: &Context, mut params: params::ReadResource) -> Result
 /// Reads a resource.
 pub async fn read(ctx: &Context, uri: &str, retry: Retry) -> Result<mcp::ReadResult, Failed> {
     check_uri(uri)?;
-    let (view, mut late) = (ctx.server.view(ctx.caller(), ctx.profile()), None);
-    let (served, listed) = match view.resource(uri) {
-        Ok(found) => found,
-        Err(_) => {
-            let sought = Sought { kind: EntryKind::Resource, name: uri };
-            let find = |view: &View| view.resource(uri).map(drop);
-            let view = Box::pin(coming::wait_for(ctx, sought, find)).await?;
-            late.insert(view).resource(uri)?
-        }
-    };
+    let sought = Sought { kind: EntryKind::Resource, name: uri };
+    let view = Box::pin(coming::wait_for(ctx, sought, |view| view.resource(uri).map(drop))).await?;
+    let (served, listed) = view.resource(uri)?;
     let request = Request::of_resource(served, uri, listed.template);
     let operation = |context| ReadResource { uri: uri.to_owned(), context };
     let result = match pass_and_run(ctx, &request, retry, operation).await? {
