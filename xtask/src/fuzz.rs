@@ -98,6 +98,7 @@ fn build(root: &Path) -> Result<std::path::PathBuf> {
     cargo
         // Without `--package`, cargo enables the same features as for the tests, so it reuses the dependencies built for them.
         .args(["build", "--locked", "--release", "--features", "fuzz/libfuzzer", "--bin", "fuzz"])
+        .args(crate::own_crates_at(1)?)
         .env("RUSTC_WORKSPACE_WRAPPER", env::current_exe()?)
         .env(WRAPPER, "1");
     crate::run_in(root, &mut cargo).context("fuzzing needs a C++ compiler, such as g++")?;

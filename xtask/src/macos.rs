@@ -9,17 +9,24 @@ use crate::{add_target, c, cargo_with, say};
 /// The targets by Rust's name and by Zig's.
 const TARGETS: [(&str, &str); 2] = [("aarch64-apple-darwin", "aarch64-macos"), ("x86_64-apple-darwin", "x86_64-macos")];
 
-pub fn check(root: &Path) -> Result<()> {
+/// `rest`: the arguments of the command.
+pub fn check(root: &Path, rest: &[String]) -> Result<()> {
+    let brief = rest.iter().any(|argument| argument == "--brief");
+    let wanted = if brief { 1 } else { TARGETS.len() };
     // The release profile is that of all other commands, so build scripts and macros are not compiled again.
     let mut arguments = vec!["clippy", "--locked", "--release", "--package", "wharf"];
     // Build scripts ask Xcode for the path of the SDK unless this variable is set. The C compiler needs no SDK, so any folder will do.
     let mut environment = vec![("SDKROOT".to_owned(), root.join("target/languages/c"))];
-    for (target, zig_target) in TARGETS {
+    for (target, zig_target) in TARGETS.into_iter().take(wanted) {
         add_target(target)?;
         environment.extend(c::compiler(root, target, zig_target)?);
         arguments.extend(["--target", target]);
     }
     arguments.extend(["--", "--deny", "warnings"]);
-    say("checking wharf for macOS, on both processors");
+    say(if brief {
+        "checking wharf for macOS, on one processor"
+    } else {
+        "checking wharf for macOS, on both processors"
+    });
     cargo_with(&arguments, &environment)
 }

@@ -50,7 +50,7 @@ cargo xtask fuzz         fuzzes the parsers of untrusted input: [TARGET] [SECOND
 cargo xtask soak         runs all hostile clients and plugins at once, next to well-behaved clients: [SECONDS], by default a minute
 cargo xtask package      builds a small binary at target/shipped/wharf and packages it at target/dist/ (archive, npm, wheel, mcpb, deb);
                          --binary FILE packages that one, --only KIND, --check installs and uses each; needs npm and Python 3
-cargo xtask macos        checks that wharf compiles for macOS; needs Python 3
+cargo xtask macos        checks that wharf compiles for macOS; --brief for one of two processors; needs Python 3
 cargo xtask deny         checks licences, bans and sources of all dependencies with cargo-deny, and advisories where they can be fetched
 cargo xtask contract     generates docs/contract.md from wit/
 cargo xtask tidy         checks project rules that the compiler does not check
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
         "bench" => bench(rest),
         "fuzz" => fuzz::run(&root(), rest),
         "soak" => soak(rest),
-        "macos" => macos::check(&root()),
+        "macos" => macos::check(&root(), rest),
         "package" => package::run_command(&root(), rest),
         "deny" => deny::check(&root(), true),
         "contract" => tidy(&["contract"]),
@@ -291,5 +291,23 @@ fn test() -> Result<()> {
     let plugins = ["fetch", "files", "git", "memory", "sequentialthinking", "sqlite", "time", "wharf-sdk"]
         .map(|plugin| ["-p", plugin]);
     cargo(&[&["test", "--locked", "--lib", "--features", "wharf-sdk/http"], plugins.concat().as_slice()].concat())?;
-    cargo(&["test", "--locked", "--release"])
+    let test = ["test", "--locked", "--release"];
+    // Unit tests are built from wharf's crates a second time. To optimise those takes longer than all tests run.
+    let hardly = own_crates_at(0)?;
+    let hardly: Vec<&str> = hardly.iter().map(String::as_str).collect();
+    cargo(&[&test, hardly.as_slice(), &["--lib", "--bins"]].concat())?;
+    cargo(&[test.as_slice(), &["--test", "*"]].concat())?;
+    cargo(&[test.as_slice(), &["--doc"]].concat())
+}
+
+/// Returns arguments for cargo with which wharf's own crates are compiled at this level of optimisation, in parallel. What they depend on is
+/// compiled as always, so it is not compiled again.
+fn own_crates_at(level: u8) -> Result<Vec<String>> {
+    let metadata = MetadataCommand::new().current_dir(root()).no_deps().exec()?;
+    let own = metadata.workspace_default_packages().into_iter().filter(|package| package.name.starts_with("wharf"));
+    let settings = own.flat_map(|package| {
+        let of = format!("profile.release.package.{}", package.name);
+        [format!("{of}.opt-level={level}"), format!("{of}.codegen-units=64")]
+    });
+    Ok(settings.flat_map(|setting| ["--config".to_owned(), setting]).collect())
 }
