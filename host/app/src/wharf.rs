@@ -124,7 +124,7 @@ impl Wharf {
     /// If the extensions of a request have the [`SocketAddr`](std::net::SocketAddr) of its client, as such or as axum 0.8's `ConnectInfo`,
     /// each client address has its own share of memory; otherwise all clients have one share together.
     pub fn http_service(&self, path: &str) -> HttpService {
-        HttpService(routes::routes(&self.inner.server, path))
+        HttpService(routes::Routes::new(&self.inner.server, path).all)
     }
 
     /// Serves HTTP on a listener, of TCP or of a Unix socket, until wharf stops or is drained, over TLS if the config names a

@@ -87,8 +87,17 @@ impl LoadedPlugin {
             .as_ref()
             .map(|network| Traffic::new(Arc::clone(network), limits.http, memory.clone(), traces.clone()));
         let state = CallState::new(events, traces.clone(), Arc::clone(&pace), traffic);
-        let run = self.clone().run(operation, scope, state, client, (party, memory));
-        let run = masked::<O>(run, network.clone(), Arc::clone(&pace));
+        let run = {
+            let (plugin, network, pace) = (self.clone(), network.clone(), Arc::clone(&pace));
+            // The future owns everything it needs, so that it can move to another thread while it runs.
+            async move {
+                let mut result = plugin.run(operation, scope, state, client, (party, memory)).await;
+                if let Some(network) = network.filter(|network| network.hides()) {
+                    mask::<O>(&mut result, &*network, &pace).await;
+                }
+                result
+            }
+        };
         let run = sandbox.runtime.run(run, &self.0.turns, pace);
         let result = match tokio::time::timeout(timeout, run).await {
             Ok(Ok(result)) => result,
@@ -127,10 +136,9 @@ impl LoadedPlugin {
         }
     }
 
-    /// Runs the call from its wait for a turn to its outcome. The future owns everything it needs, so that it can move to another thread
-    /// while it runs.
+    /// Runs the call from its wait for a turn to its outcome.
     async fn run<O: Operation>(
-        self,
+        &self,
         operation: O,
         scope: Scope,
         call: CallState,
@@ -177,7 +185,8 @@ impl LoadedPlugin {
                 let process = operation.process(&about)?;
                 let plugin = (&self.0.spec, &self.0.settings);
                 let state = State::new(scope, plugin, &own_memory, process, share, call);
-                Instance::start(&code.linked, &self.0.spec.limits, state).await?
+                let store = Instance::store(&code.linked, &self.0.spec.limits, state)?;
+                Instance::start(&code.linked, store).await?
             }
         };
         tracing::debug!(reused, "runs in an instance");
@@ -201,26 +210,18 @@ impl LoadedPlugin {
     }
 }
 
-/// Runs a call, and masks the network's secrets in its outcome.
-async fn masked<O: Operation>(
-    run: impl Future<Output = Result<O::Outcome, CallError>>,
-    network: Option<Arc<dyn Network>>,
-    pace: Arc<Pace>,
-) -> Result<O::Outcome, CallError> {
-    let mut result = run.await;
-    if let Some(network) = network.filter(|network| network.hides()) {
-        // Searching a long text would block an I/O worker for too long, so the call moves to a guest thread first.
-        if result.as_ref().is_ok_and(|outcome| O::bytes(outcome).is_none_or(|bytes| bytes > MAX_INLINE_MASK_BYTES)) {
-            pace.overrun();
-            tokio::task::yield_now().await;
-        }
-        let hide = |bytes: &mut [u8]| network.hide(bytes);
-        match &mut result {
-            Ok(outcome) => outcome.mask(&hide),
-            Err(error) => error.mask(&hide),
-        }
+/// Masks the network's secrets in the outcome of a call.
+async fn mask<O: Operation>(result: &mut Result<O::Outcome, CallError>, network: &dyn Network, pace: &Pace) {
+    // Searching a long text would block an I/O worker for too long, so the call moves to a guest thread first.
+    if result.as_ref().is_ok_and(|outcome| O::bytes(outcome).is_none_or(|bytes| bytes > MAX_INLINE_MASK_BYTES)) {
+        pace.overrun();
+        tokio::task::yield_now().await;
     }
-    result
+    let hide = |bytes: &mut [u8]| network.hide(bytes);
+    match result {
+        Ok(outcome) => outcome.mask(&hide),
+        Err(error) => error.mask(&hide),
+    }
 }
 
 /// Counts a call as a running one of its plugin until dropped.

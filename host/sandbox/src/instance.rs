@@ -69,7 +69,8 @@ fn trap(error: wasmtime::Error) -> CallError {
 }
 
 impl Instance {
-    pub(crate) async fn start(linked: &Linked, limits: &Limits, mut state: State) -> Result<Self, CallError> {
+    /// Makes the store of a new instance. This is not part of [`Instance::start`], so that its future does not contain the whole state.
+    pub(crate) fn store(linked: &Linked, limits: &Limits, mut state: State) -> Result<Store<State>, CallError> {
         if !state.budget.grow(linked.instance_bytes) {
             return Err(match state.budget.refused() {
                 Some(Refused::Total) => CallError::TotalMemory,
@@ -84,6 +85,11 @@ impl Instance {
             store.data().call.tick();
             Ok(UpdateDeadline::Yield(1))
         });
+        Ok(store)
+    }
+
+    /// Instantiates the component in its store.
+    pub(crate) async fn start(linked: &Linked, mut store: Store<State>) -> Result<Self, CallError> {
         let instance = linked.pre.instantiate_async(&mut store).await.map_err(trap)?;
         let base_bytes = store.data().budget.used();
         Ok(Self { store, instance, tools: None, resources: None, prompts: None, completions: None, base_bytes })

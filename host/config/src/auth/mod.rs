@@ -173,7 +173,8 @@ impl Auth {
             // The check of a token that was valid recently counts for its user, so that it does not wait behind other tokens from the same
             // address.
             let party = self.verified.known(token).unwrap_or(from);
-            let judged = introspect(introspector, issuer, token, party).await;
+            // Boxed, so that the futures of all requests stay small.
+            let judged = Box::pin(introspect(introspector, issuer, token, party)).await;
             if let Err(Refused::Invalid(why)) = &judged {
                 self.verified.add_bad(token, from, why);
             }

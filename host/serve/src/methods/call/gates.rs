@@ -161,7 +161,7 @@ async fn program(
         request.name,
         request.arguments.clone(),
     );
-    let reason = match ctx.away(tokio::time::timeout(PERSON_TIMEOUT, approver.approve(asked))).await? {
+    let reason = match Box::pin(ctx.away(tokio::time::timeout(PERSON_TIMEOUT, approver.approve(asked)))).await? {
         Ok(Decision::Allow) => {
             carried.approval.by_program = true;
             return Ok(Some(ApprovalOutcome::Program));
@@ -200,7 +200,8 @@ async fn roots(
         return Ok(scopes.in_place_of(why));
     }
     if let Some(session) = &ctx.session {
-        return Ok(ctx.away(session.roots(&ctx.server, &ctx.outbox)).await?);
+        // Boxed, so that the futures of calls that need no roots stay small.
+        return Ok(Box::pin(ctx.away(session.roots(&ctx.server, &ctx.outbox))).await?);
     }
     let known = match (&carried.roots, offered.get(ROOTS_KEY)) {
         (Some(uris), _) => uris.clone(),

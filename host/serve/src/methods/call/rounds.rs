@@ -37,8 +37,8 @@ pub async fn pass_and_run<O: Operation<Outcome = Outcome<T>>, T>(
         Some(state) => request.open(ctx, state, answers.as_ref())?,
         None => Carried::default(),
     };
-    let prepared = gates::pass(ctx, request, answers, carried).await?;
-    run(ctx, request, prepared, operation).await.map(|(outcome, _)| outcome)
+    let mut prepared = gates::pass(ctx, request, answers, carried).await?;
+    run(ctx, request, &mut prepared, operation).await.map(|(outcome, _)| outcome)
 }
 
 /// Runs the operation until it is done or the client must answer. Returns the outcome, and what the client may know about refused
@@ -46,15 +46,14 @@ pub async fn pass_and_run<O: Operation<Outcome = Outcome<T>>, T>(
 pub async fn run<O: Operation<Outcome = Outcome<T>>, T>(
     ctx: &Context,
     request: &Request<'_>,
-    prepared: Prepared,
+    Prepared { offered, carried, passed }: &mut Prepared,
     operation: impl Fn(wit::Context) -> O,
 ) -> Result<(T, String), Failed> {
-    let Prepared { offered, mut carried, passed } = prepared;
     loop {
         let mut context = ctx.for_plugin(&request.served.config.id);
         context.answers = carried.answers.iter().filter_map(bridge::carried_answer).collect();
         context.state.clone_from(&carried.state);
-        let round = match run_once(ctx, request, operation(context), &passed).await? {
+        let round = match run_once(ctx, request, operation(context), passed).await? {
             (Outcome::Ask(round), _) => round,
             (Outcome::Done(outcome), hints) => return Ok((outcome, hints)),
         };
@@ -70,7 +69,8 @@ pub async fn run<O: Operation<Outcome = Outcome<T>>, T>(
         if carried.rounds > MAX_ROUNDS {
             return Err(defect(request.served, &format!("it asked more than {MAX_ROUNDS} times")));
         }
-        answer(ctx, request, &questions, &offered, &mut carried).await?;
+        // Boxed, so that the futures of calls that ask nothing stay small.
+        Box::pin(answer(ctx, request, &questions, offered, carried)).await?;
     }
 }
 

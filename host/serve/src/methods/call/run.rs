@@ -65,7 +65,7 @@ pub async fn run_once<O: Operation>(
     let owner = request.root_owner(ctx);
     // A task may have waited long for its turn since its roots were found.
     if let (Some(_), Some(session)) = (&ctx.task, owner)
-        && session.has_closed(&ctx.server, &ctx.outbox, roots).await
+        && Box::pin(session.has_closed(&ctx.server, &ctx.outbox, roots)).await
     {
         return Err(stopped(id, record, Lost::Root).await);
     }
@@ -74,7 +74,7 @@ pub async fn run_once<O: Operation>(
     let call = served.plugin.call(call).instrument(span);
     let closed = async {
         match owner {
-            Some(session) => session.lost(&ctx.server, &ctx.outbox, roots).await,
+            Some(session) => Box::pin(session.lost(&ctx.server, &ctx.outbox, roots)).await,
             None => std::future::pending().await,
         }
     };

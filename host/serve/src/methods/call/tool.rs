@@ -121,18 +121,17 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, F
     let (served, tool, text) = (Arc::clone(served), Arc::clone(tool), Arc::new(text));
     // Dropped here, so that a catalog that is replaced meanwhile is not retained for as long as the call takes.
     drop((view, late));
-    let call = Call { served, tool, name, arguments, text, prepared };
+    let mut call = Call { served, tool, name, arguments, text, prepared };
     match mode {
         Mode::AtOnce => call.run(ctx).await,
         Mode::Task(ttl_ms) => {
             let (served, ask_first, purpose) = (Arc::clone(&call.served), call.tool.ask_before_task, call.purpose());
             let terms = background::Terms { ttl_ms, ask_first, purpose };
-            background::begin(ctx, &served, terms, |ctx| {
+            let begun = background::begin(ctx, &served, terms, |ctx| {
                 // What is told of a failure becomes the result of the task.
                 Box::pin(async move { call.run(&ctx).await.or_else(CallResult::failed) })
-            })
-            .await
-            .map_err(Failed::from)
+            });
+            Box::pin(begun).await.map_err(Failed::from)
         }
     }
 }
@@ -146,7 +145,7 @@ async fn refused_in_words(
     why: &'static str,
 ) -> Failed {
     if let Said::Explained(_) = &failed.said {
-        refused::tool(ctx, name, written, why.to_owned()).await;
+        Box::pin(refused::tool(ctx, name, written, why.to_owned())).await;
     }
     failed
 }
@@ -203,11 +202,11 @@ struct Call {
 }
 
 impl Call {
-    async fn run(self, ctx: &Context) -> Result<CallResult, Failed> {
-        let (served, tool) = (&*self.served, &*self.tool);
-        let request = Request::of_tool(served, tool, &self.name, &self.arguments, self.text.len());
-        let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::clone(&self.text), context };
-        let (outcome, hints) = rounds::run(ctx, &request, self.prepared, operation).await?;
+    async fn run(&mut self, ctx: &Context) -> Result<CallResult, Failed> {
+        let Self { served, tool, name, arguments, text, prepared } = self;
+        let request = Request::of_tool(served, tool, name, arguments, text.len());
+        let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::clone(text), context };
+        let (outcome, hints) = rounds::run(ctx, &request, prepared, operation).await?;
         checked(served, ctx.party(), tool, with_hints(outcome, hints)).await
     }
 

@@ -117,7 +117,7 @@ impl Endpoint {
         let from = Source { visitor, charge: Arc::new(charge), noted: extensions.remove() };
         let message = match Frame::parse(&body) {
             Ok(Frame::One(message)) => message,
-            Ok(Frame::Batch(messages)) => return self.batch(&headers, messages, from).await,
+            Ok(Frame::Batch(messages)) => return Box::pin(self.batch(&headers, messages, from)).await,
             Err(malformed) => {
                 let body = error_text(malformed.id.as_ref(), &malformed.error, Revision::V2026_07_28);
                 return Err(Refused { status: StatusCode::BAD_REQUEST, body });

@@ -22,11 +22,13 @@ use super::{
     access_log::{AccessLog, Noted},
     connections::Peer,
     headers::{REQUEST_ID, request_id},
+    routes::Routes,
 };
 use wharf_base::random_id;
 use wharf_config::config;
 
 pub struct Front {
+    routes: Routes,
     app: TowerToHyperService<Router>,
     /// The prefix of this process's ids, and how many ids it has given.
     prefix: String,
@@ -35,11 +37,12 @@ pub struct Front {
 }
 
 impl Front {
-    pub fn new(app: Router, log: Option<&config::AccessLog>) -> Result<Self> {
+    pub fn new(routes: Routes, log: Option<&config::AccessLog>) -> Result<Self> {
         let mut prefix = random_id::id().map_err(|error| anyhow::anyhow!("{}", error.message))?;
         prefix.truncate(12);
         let log = log.map(AccessLog::open).transpose()?.map(Arc::new);
-        Ok(Self { app: TowerToHyperService::new(app), prefix, given: AtomicU64::new(0), log })
+        let app = TowerToHyperService::new(routes.all.clone());
+        Ok(Self { routes, app, prefix, given: AtomicU64::new(0), log })
     }
 
     /// Answers a request.
@@ -52,7 +55,10 @@ impl Front {
         if let Some(noted) = &noted {
             request.extensions_mut().insert(Arc::clone(noted));
         }
-        let mut response = self.app.call(request).await?;
+        let mut response = match self.routes.answer_directly(request).await {
+            Ok(response) => response,
+            Err(request) => self.app.call(request).await?,
+        };
         response.headers_mut().insert(REQUEST_ID, id);
         Ok(match noted {
             None => response,

@@ -16,7 +16,7 @@ use super::{
     front::Front,
     http2::{self, Cut},
     paced::{PACE_INTERVAL, Paced},
-    routes::routes,
+    routes::Routes,
     socket::{Accepted, Socket},
     tls::{Secured, Tls},
     unsent::{Flushed, Kept},
@@ -77,7 +77,7 @@ impl Listener {
             None => None,
             Some(files) => Some(Tls::open(files).await?),
         };
-        let front = Arc::new(Front::new(routes(server, MCP_PATH), server.startup.http.access_log.as_ref())?);
+        let front = Arc::new(Front::new(Routes::new(server, MCP_PATH), server.startup.http.access_log.as_ref())?);
         Ok(Self { server: Arc::clone(server), sockets, tls, front })
     }
 

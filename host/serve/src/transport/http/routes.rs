@@ -3,12 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Router,
+    BoxError, Router,
+    body::Body,
     extract::{Path as UrlPath, Request as HttpRequest, State},
     response::Response as HttpResponse,
     routing::any,
 };
-use http::{HeaderValue, Method, StatusCode, header};
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, StatusCode, header};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::{
@@ -27,12 +29,47 @@ use crate::client::server::Server;
 /// How long a browser may cache the answer to a CORS preflight request.
 const PREFLIGHT_MAX_AGE: Duration = Duration::from_secs(600);
 
-/// Returns all routes, with MCP at this path.
-pub fn routes(server: &Arc<Server>, path: &str) -> Router {
+/// All routes of a server.
+pub struct Routes {
+    pub all: Router,
+    direct: Option<Direct>,
+}
+
+/// The endpoint at its own path. Most requests go there. The router would look for their path in a tree, and box a future at each of its
+/// layers: that takes 3 µs, a tenth of what a call takes in all.
+struct Direct {
+    path: Box<str>,
+    endpoint: Arc<Endpoint>,
+}
+
+impl Routes {
+    /// Makes the routes, with MCP at this path.
+    pub fn new(server: &Arc<Server>, path: &str) -> Self {
+        let endpoint = Arc::new(Endpoint::new(server));
+        // Many servers accept a slash after their path, so clients are often configured with one.
+        let path = path.trim_end_matches('/');
+        let all = routes(server, path, Arc::clone(&endpoint));
+        // The layer for CORS is around the router.
+        let direct = server.startup.http.allowed_origins.is_empty();
+        Self { all, direct: direct.then(|| Direct { path: path.into(), endpoint }) }
+    }
+
+    /// Answers a request to the endpoint itself. Any other request is returned, for the router.
+    pub async fn answer_directly<B>(&self, request: Request<B>) -> Result<HttpResponse, Request<B>>
+    where
+        B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        match &self.direct {
+            Some(direct) if request.uri().path() == &*direct.path => {
+                Ok(visit(&direct.endpoint, None, request.map(Body::new)).await)
+            }
+            _ => Err(request),
+        }
+    }
+}
+
+fn routes(server: &Arc<Server>, path: &str, shared: Arc<Endpoint>) -> Router {
     let config = &server.startup;
-    let shared = Arc::new(Endpoint::new(server));
-    // Many servers accept a slash after their path, so clients are often configured with one.
-    let path = path.trim_end_matches('/');
     let mut app = Router::new().route(&format!("{path}/"), any(endpoint));
     if !path.is_empty() {
         app = app.route(path, any(endpoint)).route(&format!("{path}/{{profile}}"), any(profile));
