@@ -1,5 +1,6 @@
 //! Basics that all other modules may use, and that depend on no other module: text, paths, counted memory, random ids.
 
+#![deny(clippy::large_futures)]
 #![forbid(unsafe_code)]
 
 pub mod appended;

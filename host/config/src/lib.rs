@@ -1,5 +1,6 @@
 //! The operator's config, and the grants, roles and logins that it describes.
 
+#![deny(clippy::large_futures)]
 #![forbid(unsafe_code)]
 
 pub mod access;

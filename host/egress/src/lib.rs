@@ -8,6 +8,7 @@
 //!
 //! A request that no rule allows causes neither a DNS look-up nor a connection. Plugins share neither connections nor TLS sessions.
 
+#![deny(clippy::large_futures)]
 #![forbid(unsafe_code)]
 
 use std::{

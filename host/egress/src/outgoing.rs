@@ -57,7 +57,8 @@ impl Outgoing {
         let (mut parts, body) = request.into_parts();
         let target = Target::of(&parts.uri).map_err(|problem| anyhow!(problem))?;
         let url = target.url(&parts.uri)?;
-        let stream = deadline.limit(self.connect(&url, &target)).await??;
+        // Boxed, as is the exchange, because the futures of everything that may send a request contain this one.
+        let stream = Box::pin(deadline.limit(self.connect(&url, &target))).await??;
         let headers = &mut parts.headers;
         headers.insert(HOST, target.authority().parse()?);
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION"))));
@@ -68,7 +69,7 @@ impl Outgoing {
         } else {
             parts.uri = url.path_and_query().map_or("/", |path| path.as_str()).parse()?;
         }
-        exchange(stream, Request::from_parts(parts, Full::from(body)), limits.body_bytes, deadline).await
+        Box::pin(exchange(stream, Request::from_parts(parts, Full::from(body)), limits.body_bytes, deadline)).await
     }
 
     async fn connect(&self, url: &Uri, target: &Target) -> Result<Stream, Unconnected> {

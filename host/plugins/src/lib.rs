@@ -1,5 +1,6 @@
 //! Loads plugins and lists what they offer, and records what they do.
 
+#![deny(clippy::large_futures)]
 #![forbid(unsafe_code)]
 
 pub mod approvals;

@@ -4,9 +4,10 @@ use wasmtime::component::{Component, InstancePre};
 
 use crate::{
     adapter::Foreign,
-    bindings::{completions, prompts, resources, tools},
+    bindings::{completions, prompts, resources},
     load_error::LoadError,
     store::State,
+    tools_export::ToolsExport,
 };
 
 /// The package of the contract, and the prefix of the versions that wharf supports.
@@ -29,7 +30,7 @@ pub struct Exports {
 /// A linked component, from which instances are created.
 pub struct Linked {
     pub(crate) pre: InstancePre<State>,
-    pub(crate) tools: Option<tools::GuestIndices>,
+    pub(crate) tools: Option<ToolsExport>,
     pub(crate) resources: Option<resources::GuestIndices>,
     pub(crate) prompts: Option<prompts::GuestIndices>,
     pub(crate) completions: Option<completions::GuestIndices>,
@@ -46,11 +47,14 @@ impl Linked {
         instance_bytes: usize,
         docs: Option<&str>,
     ) -> Result<Self, LoadError> {
-        let has =
-            |interface: &str| component.get_export_index(None, format!("{PACKAGE}{interface}@{VERSION}0")).is_some();
+        let name = |interface: &str| format!("{PACKAGE}{interface}@{VERSION}0");
+        let has = |interface: &str| component.get_export_index(None, name(interface)).is_some();
         let wrong = |interface: &str| LoadError::WrongType(format!("{PACKAGE}{interface}"));
         let mut linked = Self {
-            tools: has("tools").then(|| tools::GuestIndices::new(&pre)).transpose().map_err(|_| wrong("tools"))?,
+            tools: has("tools")
+                .then(|| ToolsExport::new(component, &pre, &name("tools")))
+                .transpose()
+                .map_err(|_| wrong("tools"))?,
             resources: has("resources")
                 .then(|| resources::GuestIndices::new(&pre))
                 .transpose()

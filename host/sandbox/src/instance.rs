@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use wasmtime::{Store, UpdateDeadline, component};
+use wasmtime::{AsContextMut, Store, UpdateDeadline, component};
 
 use crate::{
     adapter::{
@@ -12,7 +12,7 @@ use crate::{
     },
     bindings::{
         completions::{self, Completion},
-        prompts, resources, tools,
+        prompts, resources,
         types::{Failure, FailureKind},
     },
     component::Linked,
@@ -25,6 +25,7 @@ use crate::{
     },
     scope::{Limits, PluginSpec},
     store::State,
+    tools_export::CallToolExport,
 };
 
 /// The number of bytes that a guest may pass to the host in addition to the result itself: names, lengths, the sizes of records in lists.
@@ -45,7 +46,7 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Instance {
     store: Store<State>,
     instance: component::Instance,
-    tools: Option<tools::Guest>,
+    call_tool: Option<CallToolExport>,
     resources: Option<resources::Guest>,
     prompts: Option<prompts::Guest>,
     completions: Option<completions::Guest>,
@@ -92,7 +93,7 @@ impl Instance {
     pub(crate) async fn start(linked: &Linked, mut store: Store<State>) -> Result<Self, CallError> {
         let instance = linked.pre.instantiate_async(&mut store).await.map_err(trap)?;
         let base_bytes = store.data().budget.used();
-        Ok(Self { store, instance, tools: None, resources: None, prompts: None, completions: None, base_bytes })
+        Ok(Self { store, instance, call_tool: None, resources: None, prompts: None, completions: None, base_bytes })
     }
 
     /// Returns the largest number of handles that the instance has ever had room for.
@@ -134,7 +135,7 @@ impl Instance {
         };
         let mut listing = Listing::default();
         if let Some(tools) = &code.tools {
-            let tools = tools.load(&mut *store, instance).map_err(|error| wrong("tools", &error))?;
+            let tools = tools.list.load(&mut *store, instance).map_err(|error| wrong("tools", &error))?;
             listing.tools = tools.call_list_tools(&mut *store).await.map_err(trap)?.map_err(CallError::Failed)?;
         }
         if let Some(resources) = &code.resources {
@@ -271,8 +272,15 @@ impl sealed::Perform for CallTool {
             ServedAs::Functions => return instance.call_function(plugin, &self).await.map(Outcome::Done),
             ServedAs::Command => return instance.run(plugin, &self.name).await.map(Outcome::Done),
         }
-        let tools = guest!(instance, plugin, tools);
-        let called = tools.call_call_tool(&mut instance.store, &self.name, &self.args, &self.context).await;
+        let call_tool = match instance.call_tool {
+            Some(call_tool) => call_tool,
+            None => {
+                let tools = plugin.linked.tools.as_ref().ok_or(CallError::NoInterface("tools"))?;
+                let found = tools.call_tool(instance.store.as_context_mut(), &instance.instance).map_err(trap)?;
+                *instance.call_tool.insert(found)
+            }
+        };
+        let called = call_tool.call(&mut instance.store, (&self.name, &self.args, &self.context)).await;
         called.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
     }
 

@@ -8,7 +8,7 @@
 //! exception is opt-in: if the operator lets a plugin's instances be reused, what a call leaves in its instance is visible to later calls
 //! of the same client that have exactly the same access.
 
-#![deny(missing_docs)]
+#![deny(clippy::large_futures, missing_docs)]
 
 mod adapter;
 mod bindings;
@@ -50,6 +50,8 @@ mod sandbox;
 mod scope;
 pub mod sections;
 mod store;
+#[expect(unsafe_code, reason = "calls a function whose type was checked before")]
+mod tools_export;
 mod traces;
 mod traffic;
 mod warm;

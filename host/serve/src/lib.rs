@@ -1,5 +1,6 @@
 //! Serves clients: sessions, the methods of the protocol, stdio and HTTP.
 
+#![deny(clippy::large_futures)]
 #![forbid(unsafe_code)]
 
 pub mod client;

@@ -95,11 +95,11 @@ impl Introspector {
     /// valid recently.
     pub async fn ask(&self, token: &str, party: Party) -> Answer {
         let _waits = self.waiting.take(party).map_err(|full| self.cannot(party, &full.into()))?;
-        let ask = async {
+        let ask = Box::pin(async {
             let turn = tokio::time::timeout(TURN_TIMEOUT, self.turns.wait(party)).await;
             let _turn = turn.context("too many tokens are waiting for introspection")?;
             self.exchange(token).await
-        };
+        });
         // If the client that asks disconnects, the next one that waits for the answer asks again.
         self.question(token)
             .get_or_init(|| async { ask.await.map_err(|error| self.cannot(party, &error)) })

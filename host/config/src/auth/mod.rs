@@ -150,12 +150,18 @@ impl Auth {
 
     /// Resolves when the caller's API key, or one of its scopes, is revoked. Never resolves for a caller without an API key.
     pub async fn revoked(&self, identity: &Identity) {
-        let Some(keys) = self.api_keys.as_ref().filter(|_| identity.key.is_some()) else {
+        if self.api_keys.is_none() || identity.key.is_none() {
             return std::future::pending().await;
-        };
-        while !keys.is_revoked(identity, &self.settings) {
+        }
+        while !self.is_revoked(identity) {
             tokio::time::sleep(api_keys::RELOAD_INTERVAL).await;
         }
+    }
+
+    /// Whether the caller's API key, or one of its scopes, is revoked. Not so for a caller without an API key.
+    pub fn is_revoked(&self, identity: &Identity) -> bool {
+        let keys = self.api_keys.as_ref().filter(|_| identity.key.is_some());
+        keys.is_some_and(|keys| keys.is_revoked(identity, &self.settings))
     }
 
     async fn verify(&self, token: &str, from: Party) -> Result<Arc<Identity>, Refused> {

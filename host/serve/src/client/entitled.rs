@@ -50,6 +50,11 @@ impl Server {
         })
     }
 
+    /// Whether the API key that the caller used is revoked.
+    pub fn is_key_revoked(&self, identity: &Identity) -> bool {
+        self.auth.as_ref().is_some_and(|auth| auth.is_revoked(identity))
+    }
+
     /// Resolves when the API key that the caller used is revoked.
     pub async fn key_revoked(&self, identity: &Identity) {
         match &self.auth {

@@ -1,7 +1,7 @@
 //! One run of a plugin. It is stopped when its access is taken away, and its outcome is reported to the operator and the
 //! client.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, task::Poll};
 
 use tracing::Instrument;
 use wharf_protocol::Method;
@@ -12,7 +12,7 @@ use super::{
     gates::Passed,
     request::Request,
 };
-use crate::client::context::Context;
+use crate::client::{context::Context, session::Session};
 use wharf_base::{
     principal::Owner,
     refusals::{Reason, What},
@@ -20,6 +20,7 @@ use wharf_base::{
 };
 use wharf_config::{
     access::{call_roots::CallRoots, grants::hint},
+    auth::Identity,
     config::Config,
 };
 use wharf_plugins::{
@@ -71,20 +72,19 @@ pub async fn run_once<O: Operation>(
     }
     let span = tracing::debug_span!("run", plugin = id, action = request.method.as_str());
     let call = PluginCall { operation, scope, events: ctx.events(id), timeout, client, party: ctx.party() };
-    let call = served.plugin.call(call).instrument(span);
-    let closed = async {
-        match owner {
-            Some(session) => Box::pin(session.lost(&ctx.server, &ctx.outbox, roots)).await,
-            None => std::future::pending().await,
-        }
-    };
+    // Nothing that was taken away before the run begins is used.
+    if let Some(lost) = already_lost(ctx, request, passed) {
+        return Err(stopped(id, record, lost).await);
+    }
+    let mut call = std::pin::pin!(served.plugin.call(call).instrument(span));
+    // Most calls have ended when they first return, so only the others wait for what may be taken away.
+    if let Poll::Ready(report) = futures_util::poll!(&mut call) {
+        return finished(ctx, request, roots, record, report).await;
+    }
     let lost = tokio::select! {
-        // Revocations are polled first, so that access that is revoked before the run begins is never used.
         biased;
-        () = served.access.revoked() => Lost::Access,
-        lost = outlived(ctx, request, passed) => lost,
+        lost = Box::pin(lost(ctx, request, passed, owner)) => lost,
         report = call => return finished(ctx, request, roots, record, report).await,
-        () = closed => Lost::Root,
     };
     Err(stopped(id, record, lost).await)
 }
@@ -182,25 +182,52 @@ impl Lost {
     }
 }
 
-/// Resolves when the caller loses what the call was admitted with: what the roles of the config gave, or its API key.
-async fn outlived(ctx: &Context, request: &Request<'_>, passed: &Passed) -> Lost {
-    let Some(identity) = ctx.caller().identity() else { return std::future::pending().await };
-    let (rights, has_roots) = (passed.rights.as_ref(), !passed.roots.all.is_empty());
+/// Whether the roles of the config still give the caller what the call was admitted with.
+fn roles_give(config: &Config, identity: &Arc<Identity>, request: &Request<'_>, passed: &Passed) -> bool {
+    config.roles.still_give(identity, passed.rights.as_ref(), &request.entry, !passed.roots.all.is_empty())
+}
+
+/// Returns what was taken away since the call was admitted.
+fn already_lost(ctx: &Context, request: &Request<'_>, passed: &Passed) -> Option<Lost> {
+    if request.served.access.is_revoked() {
+        return Some(Lost::Access);
+    }
+    let identity = ctx.caller().identity()?;
+    if !roles_give(&ctx.server.config.borrow(), identity, request, passed) {
+        return Some(Lost::Roles);
+    }
+    ctx.server.is_key_revoked(identity).then_some(Lost::Key)
+}
+
+/// Waits until something that the call uses is taken away. `owner`: the session whose client can close the call's roots.
+async fn lost(ctx: &Context, request: &Request<'_>, passed: &Passed, owner: Option<&Arc<Session>>) -> Lost {
+    let identity = ctx.caller().identity();
     let mut config = ctx.server.config.clone();
-    let gives = |now: &Arc<Config>| now.roles.still_give(identity, rights, &request.entry, has_roots);
     let roles = async {
+        let Some(identity) = identity else { return std::future::pending().await };
         // The config's sender is gone, so the config cannot change any more.
-        if config.wait_for(|now| !gives(now)).await.is_err() {
+        if config.wait_for(|now| !roles_give(now, identity, request, passed)).await.is_err() {
             std::future::pending().await
         }
     };
-    if identity.key.is_none() {
-        roles.await;
-        return Lost::Roles;
-    }
+    let key = async {
+        match identity {
+            Some(identity) => ctx.server.key_revoked(identity).await,
+            None => std::future::pending().await,
+        }
+    };
+    let closed = async {
+        match owner {
+            Some(session) => session.lost(&ctx.server, &ctx.outbox, &passed.roots).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
+        biased;
+        () = request.served.access.revoked() => Lost::Access,
         () = roles => Lost::Roles,
-        () = ctx.server.key_revoked(identity) => Lost::Key,
+        () = key => Lost::Key,
+        () = closed => Lost::Root,
     }
 }
 
