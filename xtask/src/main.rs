@@ -17,6 +17,7 @@ mod adapted;
 mod c;
 mod conformance;
 mod deny;
+mod fixed;
 mod fuzz;
 mod installed;
 mod languages;
@@ -45,7 +46,8 @@ cargo xtask search       evaluates the tool search on the tools of hundreds of o
 cargo xtask service      tests the systemd unit and the container image; --unit, --image; needs root on Debian
 cargo xtask slots        checks that no data of one call reaches the next: [CALLS], --languages with guests of `cargo xtask languages`,
                          --swap with memory that is swapped out, which needs root
-cargo xtask bench        compares wharf with the official SDK without a sandbox and with bare servers; --brief, --full, --micro
+cargo xtask bench        compares wharf with the official SDK without a sandbox and with bare servers; --brief, --full, --micro;
+                         --fixed with the build of one fixed commit and the best so far, --record adds that to tests/bench/history.tsv
 cargo xtask fuzz         fuzzes the parsers of untrusted input: [TARGET] [SECONDS], by default a minute for all; needs a C++ compiler
 cargo xtask soak         runs all hostile clients and plugins at once, next to well-behaved clients: [SECONDS], by default a minute
 cargo xtask package      builds a small binary at target/shipped/wharf and packages it at target/dist/ (archive, npm, wheel, mcpb, deb);
@@ -251,7 +253,11 @@ fn bench(rest: &[String]) -> Result<()> {
         guests()?;
         return cargo(&["bench", "--locked", "--bench", "micro"]);
     }
-    prepare(&["bench", "sdk_echo", "bare_echo"])?;
+    prepare(&["bench"])?;
+    cargo(&["build", "--locked", "--profile", "rival", "--package", "rivals", "--bins"])?;
+    if rest.iter().any(|argument| argument == "--fixed") {
+        return fixed::compare(&root(), rest);
+    }
     // Plugins in other languages are measured if `cargo xtask languages` has made them.
     run(Command::new(root().join("target/release/bench")).args(rest))
 }

@@ -1,7 +1,8 @@
-//! Compares wharf with another build of it, such as the one from before a change: `--before PATH`.
+//! Compares wharf with another build of it: `--before WHARF`. The two take turns in one run, each with its own plugins, and a row is how
+//! many times less time a call of this build takes on a core.
 //!
-//! The two take turns in one run. The time that a server's threads had on a core for each call is the steadier figure on a
-//! machine that does other things too.
+//! `cargo xtask bench --fixed` names the build of one fixed commit, which `history.tsv` names. What several changes lose then adds up,
+//! where comparisons with the build before each change would each see a little.
 
 use std::path::Path;
 
@@ -10,81 +11,102 @@ use anyhow::Result;
 use crate::{
     Effort,
     load::{Connection, Measured},
-    report::Report,
+    report::{Report, Row, Wanted},
     rows::{ECHO, KEPT, Site, many, message, turns},
-    servers::{Built, Era, Http, TOKEN, call, modern_list_post, pipe, show},
+    servers::{Built, Era, Http, TOKEN, call, cpu_seconds, modern_list_post, pipe, show},
 };
 
-fn note(report: &mut Report, name: &str, [now, before]: &[Measured; 2]) {
-    report.note(format!(
-        "{name}: now / before {:.3} × calls ({:.0} against {:.0} a second); time on a core for a call {:.1} against {:.1} us: {:.3} ×",
-        now.rate() / before.rate(),
-        now.rate(),
-        before.rate(),
-        now.core_us(),
-        before.core_us(),
-        before.core_us() / now.core_us(),
-    ));
+fn row(report: &mut Report, name: &'static str, [now, before]: &[Measured; 2]) {
+    report.row(Row {
+        name: name.into(),
+        figure: before.core_us() / now.core_us(),
+        unit: "×",
+        wanted: Wanted::AtLeast,
+        target: 1.0,
+        detail: format!(
+            "{:.1} us on a core (middle {:.1}) against {:.1} ({:.1}); {:.2} × calls",
+            now.core_us(),
+            now.middle_us(),
+            before.core_us(),
+            before.middle_us(),
+            now.rate() / before.rate(),
+        ),
+    });
 }
 
-pub async fn compare(built: &Built, before: &Path, effort: &Effort, report: &mut Report) -> Result<()> {
-    let other = Built { wharf: before.to_path_buf(), ..built.clone() };
-    let plain = Site::new(built, ECHO)?;
-    let kept = Site::new(built, &format!("{ECHO}{KEPT}"))?;
-    for (name, site, era, bytes) in [
-        ("HTTP modern, fresh", &plain, Era::Modern, 32),
-        ("HTTP legacy, fresh", &plain, Era::Legacy, 32),
-        ("HTTP modern, reused", &kept, Era::Modern, 32),
-        ("64 KiB, HTTP modern, fresh", &plain, Era::Modern, 64 << 10),
-        ("1 MiB, HTTP modern, fresh", &plain, Era::Modern, 1 << 20),
+/// `other`: the other build.
+pub async fn compare(built: &Built, other: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
+    for (name, config, era, bytes) in [
+        ("HTTP modern, fresh", "", Era::Modern, 32),
+        ("HTTP legacy, fresh", "", Era::Legacy, 32),
+        ("HTTP modern, reused", KEPT, Era::Modern, 32),
+        ("64 KiB, HTTP modern, fresh", "", Era::Modern, 64 << 10),
+        ("1 MiB, HTTP modern, fresh", "", Era::Modern, 1 << 20),
+        ("HTTP modern, fresh, audited", AUDITED, Era::Modern, 32),
     ] {
-        let (now, then) = (Http::wharf(built, &site.config()).await?, Http::wharf(&other, &site.config()).await?);
+        let sites = [Site::new(built, &format!("{ECHO}{config}"))?, Site::new(other, &format!("{ECHO}{config}"))?];
+        let servers = [Http::wharf(built, &sites[0].config()).await?, Http::wharf(other, &sites[1].config()).await?];
         let arguments = message(bytes);
-        let mut ours = now.connections(era, 16, "echo", &arguments).await?;
-        let mut theirs = then.connections(era, 16, "echo", &arguments).await?;
-        if std::ptr::eq(site, &kept) {
-            show(&mut ours, TOKEN)?;
-            show(&mut theirs, TOKEN)?;
+        let mut loads = [
+            servers[0].connections(era, 16, "echo", &arguments).await?,
+            servers[1].connections(era, 16, "echo", &arguments).await?,
+        ];
+        if config == KEPT {
+            loads.iter_mut().try_for_each(|load| show(load, TOKEN))?;
         }
-        let sums = turns(effort, [&now, &then], [&mut ours, &mut theirs], bytes).await?;
-        note(report, name, &sums);
-    }
-    {
-        let site = many(built, 1000)?;
-        let (now, then) = (Http::wharf(built, &site.config()).await?, Http::wharf(&other, &site.config()).await?);
-        let mut loads = [Vec::new(), Vec::new()];
-        for (server, load) in [&now, &then].into_iter().zip(&mut loads) {
-            for _ in 0..16 {
-                load.push(Connection::open(&server.address, modern_list_post(&server.address)).await?);
-            }
-            for connection in load.iter_mut().take(1) {
-                connection.exchange().await?;
-            }
-            server.settled().await?;
-        }
+        let [now, then] = &servers;
         let [ours, theirs] = &mut loads;
-        let sums = turns(effort, [&now, &then], [ours, theirs], 100_000).await?;
-        note(report, "tools/list of 1000 tools", &sums);
+        row(report, name, &turns(effort, [now, then], [ours, theirs], bytes).await?);
     }
-    let config = plain.config().display().to_string();
-    let (_now, mut ours) = pipe(&built.wharf, &["run", "-c", &config]).await?;
-    let (_then, mut theirs) = pipe(before, &["run", "-c", &config]).await?;
+    lists(built, other, effort, report).await?;
+    stdio(built, other, effort, report).await
+}
+
+const AUDITED: &str = "[audit]\nfile = 'log/audit.jsonl'\n";
+
+async fn lists(built: &Built, other: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
+    let sites = [many(built, 1000)?, many(other, 1000)?];
+    let servers = [Http::wharf(built, &sites[0].config()).await?, Http::wharf(other, &sites[1].config()).await?];
+    let mut loads = [Vec::new(), Vec::new()];
+    for (server, load) in servers.iter().zip(&mut loads) {
+        for _ in 0..16 {
+            load.push(Connection::open(&server.address, modern_list_post(&server.address)).await?);
+        }
+        for connection in load.iter_mut().take(1) {
+            connection.exchange().await?;
+        }
+        server.settled().await?;
+    }
+    let [now, then] = &servers;
+    let [ours, theirs] = &mut loads;
+    row(report, "tools/list of 1000 tools", &turns(effort, [now, then], [ours, theirs], 100_000).await?);
+    Ok(())
+}
+
+async fn stdio(built: &Built, other: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
+    let sites = [Site::new(built, ECHO)?, Site::new(other, ECHO)?];
+    let configs = sites.each_ref().map(|site| site.config().display().to_string());
+    let mut now = pipe(&built.wharf, &["run", "-c", &configs[0]]).await?;
+    let mut then = pipe(&other.wharf, &["run", "-c", &configs[1]]).await?;
     let small = message(32);
     let line = |id: u64| call(id, "echo", &small, None).to_string();
-    let (mut one, mut two) = (Measured::default(), Measured::default());
+    let mut sums = [Measured::default(), Measured::default()];
     for round in 0..=effort.rounds {
-        let (ours, theirs) =
-            (ours.load(&line, 16, effort.round, 32).await?, theirs.load(&line, 16, effort.round, 32).await?);
-        if round > 0 {
-            one.add(ours);
-            two.add(theirs);
+        for ((child, pipe), sum) in [&mut now, &mut then].into_iter().zip(&mut sums) {
+            let before = cpu_seconds(child)?;
+            let mut measured = pipe.load(&line, 16, effort.round, 32).await?;
+            measured.core_seconds = cpu_seconds(child)? - before;
+            if round > 0 {
+                sum.add(measured);
+            }
         }
     }
-    report.note(format!(
-        "stdio, fresh: now / before {:.3} × calls ({:.0} against {:.0} a second)",
-        one.rate() / two.rate(),
-        one.rate(),
-        two.rate()
-    ));
+    row(report, "stdio, fresh", &sums);
     Ok(())
+}
+
+/// The other build: its binary, and the folder with its plugins.
+pub fn other(built: &Built, wharf: &Path, plugins: Option<&Path>) -> Built {
+    let plugins = plugins.unwrap_or(&built.plugins).to_path_buf();
+    Built { wharf: wharf.to_path_buf(), plugins, ..built.clone() }
 }

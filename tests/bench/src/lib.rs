@@ -1,27 +1,12 @@
-//! What the servers that wharf is measured against have in common.
+//! What the measurements and the micro benchmarks have in common.
 
 use std::time::Duration;
 
-use anyhow::Result;
-use axum::{Router, serve::ListenerExt};
 use wharf_sandbox::{
     CompilerConfig, Program, SandboxConfig,
     ledger::Account,
     model::{ClientCapabilities, Context, Reports},
 };
-
-/// Serves on a free port of loopback, without waiting for small answers to become large ones, and says where.
-#[expect(clippy::print_stdout, reason = "the address is what the program is asked for")]
-pub async fn serve(app: Router) -> Result<()> {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    println!("{}", listener.local_addr()?);
-    let listener = listener.tap_io(|stream| {
-        // Without it, it is only slower.
-        stream.set_nodelay(true).ok();
-    });
-    axum::serve(listener, app).await?;
-    Ok(())
-}
 
 /// A sandbox that is never the bottleneck. The program that makes it compiles its plugins.
 pub fn sandbox_config() -> SandboxConfig {

@@ -11,6 +11,8 @@ use tokio::{
     process::{ChildStdin, ChildStdout},
 };
 
+use crate::report::median;
+
 /// What came of a load.
 #[derive(Debug, Default, Clone)]
 pub struct Measured {
@@ -20,6 +22,8 @@ pub struct Measured {
     pub latencies: Vec<u32>,
     /// How long the server's threads were on a core for it.
     pub core_seconds: f64,
+    /// The server's own time for a call in each round, in microseconds.
+    rounds_us: Vec<f64>,
 }
 
 impl Measured {
@@ -27,9 +31,15 @@ impl Measured {
         self.calls as f64 / self.seconds.max(1e-9)
     }
 
-    /// The server's own time for a call, in microseconds: what neither the client nor the machine's other work changes much.
+    /// The server's own time for a call, in microseconds, in the round in which it was least. Whatever else the machine does only adds to
+    /// it, through caches and the clock rate.
     pub fn core_us(&self) -> f64 {
-        self.core_seconds / self.calls.max(1) as f64 * 1e6
+        self.rounds_us.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// The server's own time for a call in the middle round.
+    pub fn middle_us(&self) -> f64 {
+        median(self.rounds_us.clone())
     }
 
     /// A percentile of the latencies, in microseconds.
@@ -45,6 +55,7 @@ impl Measured {
         self.seconds += other.seconds;
         self.latencies.extend(other.latencies);
         self.core_seconds += other.core_seconds;
+        self.rounds_us.push(other.core_seconds / other.calls.max(1) as f64 * 1e6);
     }
 }
 

@@ -3,19 +3,24 @@
 //! Everything is a ratio of two loads that alternate in short rounds, so that what else the machine does hits both alike.
 //! `--brief` takes a minute and fails below wide margins; `--full` takes longer rounds and more of them; `--rival CMD` adds
 //! any other stdio server that has a tool `echo` with an argument `message`; `--before WHARF` compares nothing but another build of
-//! wharf with this one; `--sandboxes` measures nothing but fresh sandboxes in each language.
+//! wharf with this one, whose plugins are in the folder of `--before-plugins`, and `--history FILE` fails if a row fell; `--sandboxes` measures nothing but fresh sandboxes in each language.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "it writes what servers are to read and its report; what it spawns ends with it"
 )]
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail};
 
 mod before;
 mod egress;
+mod history;
 mod http2;
 mod load;
 mod login;
@@ -58,7 +63,8 @@ fn main() -> ExitCode {
 async fn run() -> Result<bool> {
     let mut effort = Effort { round: Duration::from_millis(700), rounds: 9, brief: false, rival: None };
     let mut out: Option<PathBuf> = None;
-    let mut before: Option<PathBuf> = None;
+    let (mut before, mut before_plugins): (Option<PathBuf>, Option<PathBuf>) = (None, None);
+    let (mut history, mut record): (Option<PathBuf>, bool) = (None, false);
     let mut sandboxes_alone = false;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -69,6 +75,11 @@ async fn run() -> Result<bool> {
             "--full" => effort = Effort { round: Duration::from_secs(2), rounds: 15, brief: false, ..effort },
             "--rival" => effort.rival = Some(arguments.next().context("--rival needs a command")?),
             "--before" => before = Some(PathBuf::from(arguments.next().context("--before needs a wharf")?)),
+            "--before-plugins" => {
+                before_plugins = Some(arguments.next().context("--before-plugins needs a folder")?.into());
+            }
+            "--history" => history = Some(arguments.next().context("--history needs a file")?.into()),
+            "--record" => record = true,
             "--sandboxes" => sandboxes_alone = true,
             "--out" => out = Some(arguments.next().context("--out needs a folder")?.into()),
             other => {
@@ -81,9 +92,13 @@ async fn run() -> Result<bool> {
     let built = servers::Built::find()?;
     let mut report = report::Report::default();
     if let Some(before) = before {
-        before::compare(&built, &before, &effort, &mut report).await?;
+        let other = before::other(&built, &before, before_plugins.as_deref());
+        before::compare(&built, &other, &effort, &mut report).await?;
         report.print();
-        return Ok(true);
+        return match history {
+            Some(file) => judged(&file, record, &report),
+            None => Ok(true),
+        };
     }
     if sandboxes_alone {
         sandboxes::compare(&built, &effort, &mut report)?;
@@ -103,4 +118,18 @@ async fn run() -> Result<bool> {
         report.write(&out)?;
     }
     Ok(!effort.brief || report.within_margins())
+}
+
+/// Compares the rows with their history, and adds them to it if they are to be recorded. Returns whether each has kept what it won.
+fn judged(file: &Path, record: bool, report: &report::Report) -> Result<bool> {
+    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let problems = history::check(&text, &report.rows)?;
+    for problem in &problems {
+        report::say(&format!("fallen: {problem}"));
+    }
+    if record {
+        let head = std::process::Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output()?;
+        std::fs::write(file, history::with(&text, String::from_utf8_lossy(&head.stdout).trim(), &report.rows))?;
+    }
+    Ok(problems.is_empty())
 }

@@ -35,8 +35,8 @@ impl Built {
         let target = folder.parent().context("no target folder")?;
         let built = Self {
             wharf: folder.join("wharf"),
-            sdk: folder.join("sdk_echo"),
-            bare: folder.join("bare_echo"),
+            sdk: target.join("rival/sdk_echo"),
+            bare: target.join("rival/bare_echo"),
             plugins: target.join("plugins"),
             examples: [
                 ("JavaScript, QuickJS", "js"),
@@ -248,15 +248,17 @@ pub fn post(address: &str, headers: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A server on a pipe, after its handshake.
-/// The time that the threads of a process have had on a core, in seconds, by ticks of a hundredth.
+/// The time that the threads of a process have had on a core, in seconds. The kernel counts it in nanoseconds for each thread. Threads that
+/// have ended are missing; servers keep those that answer calls.
 pub fn cpu_seconds(child: &Child) -> Result<f64> {
     let pid = child.id().context("the server has ended")?;
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name, in parentheses, may have spaces.
-    let (_, rest) = stat.rsplit_once(')').context("not a stat")?;
-    let ticks: Vec<f64> = rest.split_whitespace().skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
-    Ok(ticks.iter().sum::<f64>() / 100.0)
+    let mut nanoseconds: u64 = 0;
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread may end between the two looks.
+        let Ok(stat) = std::fs::read_to_string(thread?.path().join("schedstat")) else { continue };
+        nanoseconds += stat.split_whitespace().next().context("no time in schedstat")?.parse::<u64>()?;
+    }
+    Ok(nanoseconds as f64 / 1e9)
 }
 
 pub async fn pipe(program: &Path, arguments: &[&str]) -> Result<(Child, Pipe)> {

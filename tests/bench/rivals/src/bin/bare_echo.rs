@@ -22,7 +22,7 @@ async fn main() -> Result<()> {
         "soon"
     };
     let router = Router::new().route("/mcp", post(echo)).route("/soon", get(soon));
-    bench::serve(router.route("/list", get(move || async move { (json, list) }))).await
+    rivals::serve(router.route("/list", get(move || async move { (json, list) }))).await
 }
 
 async fn echo(Json(request): Json<Value>) -> Json<Value> {

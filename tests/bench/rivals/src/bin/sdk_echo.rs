@@ -47,5 +47,5 @@ async fn main() -> Result<()> {
     };
     let config = StreamableHttpServerConfig::default().with_legacy_session_mode(sessions).with_json_response(!sessions);
     let service = StreamableHttpService::new(|| Ok(Echo), Arc::new(LocalSessionManager::default()), config);
-    bench::serve(axum::Router::new().nest_service("/mcp", service)).await
+    rivals::serve(axum::Router::new().nest_service("/mcp", service)).await
 }
