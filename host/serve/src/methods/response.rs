@@ -18,17 +18,29 @@ pub enum Encoded {
     Shared(Arc<str>),
 }
 
+impl Encoded {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Own(result) => result,
+            Self::Shared(result) => result,
+        }
+    }
+}
+
 /// The text of a response.
 pub enum ResponseText {
     Whole(String),
-    Framed { head: String, result: Arc<str> },
+    Framed { head: String, result: Encoded },
 }
+
+/// A result of this size is sent as a piece of its own. Copying a smaller one takes less time than one more piece.
+const MIN_FRAMED_BYTES: usize = 32 << 10;
 
 impl ResponseText {
     pub fn of(ctx: &Context, answer: Result<Encoded, RpcError>) -> Self {
         match answer {
-            Ok(Encoded::Own(result)) => Self::Whole(result_text(&ctx.id, &result)),
-            Ok(Encoded::Shared(result)) => Self::Framed { head: result_head(&ctx.id), result },
+            Ok(Encoded::Own(result)) if result.len() < MIN_FRAMED_BYTES => Self::Whole(result_text(&ctx.id, &result)),
+            Ok(result) => Self::Framed { head: result_head(&ctx.id), result },
             Err(error) => {
                 tracing::debug!(code = error.code, "refused: {}", escaped(&error.message));
                 Self::Whole(error_text(Some(&ctx.id), &error, ctx.encoder.revision))
@@ -40,8 +52,9 @@ impl ResponseText {
         match self {
             Self::Whole(text) => text,
             Self::Framed { mut head, result } => {
-                head.reserve(result.len() + 1);
-                head.push_str(&result);
+                let result = result.as_str();
+                head.reserve_exact(result.len() + 1);
+                head.push_str(result);
                 head.push('}');
                 head
             }
@@ -52,20 +65,27 @@ impl ResponseText {
     pub fn own_bytes(&self) -> usize {
         match self {
             Self::Whole(text) => text.len(),
-            Self::Framed { head, .. } => head.len(),
+            Self::Framed { head, result: Encoded::Own(result) } => head.len() + result.len() + 1,
+            Self::Framed { head, result: Encoded::Shared(_) } => head.len(),
         }
     }
 
     /// Whether all its bytes belong to this response alone.
     pub fn is_own(&self) -> bool {
-        matches!(self, Self::Whole(_))
+        matches!(self, Self::Whole(_) | Self::Framed { result: Encoded::Own(_), .. })
     }
 
     /// The text in pieces, none of which is copied.
     pub fn into_pieces(self) -> [Bytes; 3] {
         match self {
             Self::Whole(text) => [text.into(), Bytes::new(), Bytes::new()],
-            Self::Framed { head, result } => [head.into(), Bytes::from_owner(Shared(result)), Bytes::from_static(b"}")],
+            Self::Framed { head, result } => {
+                let result = match result {
+                    Encoded::Own(result) => result.into(),
+                    Encoded::Shared(result) => Bytes::from_owner(Shared(result)),
+                };
+                [head.into(), result, Bytes::from_static(b"}")]
+            }
         }
     }
 }
@@ -86,9 +106,11 @@ mod tests {
 
     #[test]
     fn pieces_are_the_text() {
-        let framed = || ResponseText::Framed { head: result_head(&Id::number(7)), result: r#"{"a":1}"#.into() };
         let whole = result_text(&Id::number(7), r#"{"a":1}"#);
-        assert_eq!(framed().into_string(), whole);
-        assert_eq!(framed().into_pieces().concat(), whole.as_bytes());
+        for result in [|| Encoded::Shared(r#"{"a":1}"#.into()), || Encoded::Own(r#"{"a":1}"#.into())] {
+            let framed = || ResponseText::Framed { head: result_head(&Id::number(7)), result: result() };
+            assert_eq!(framed().into_string(), whole);
+            assert_eq!(framed().into_pieces().concat(), whole.as_bytes());
+        }
     }
 }

@@ -10,7 +10,7 @@ use wharf_protocol::{
     params,
 };
 
-use super::http::headers::{VERSION_HEADER, check_name, single, text};
+use super::http::headers::{METHOD_HEADER, VERSION_HEADER, check_name, single, text};
 use crate::{
     client::{
         context::{Arrival, ClientDeclared, Context},
@@ -157,7 +157,7 @@ fn modern(
     let revision = revision.ok_or_else(|| RpcError::unsupported_version(&version))?;
     let mut repeated = None;
     if let Some(headers) = door.headers {
-        if single(headers, "mcp-method")? != Some(request.method.as_str()) {
+        if single(headers, METHOD_HEADER)? != Some(request.method.as_str()) {
             return Err(RpcError::header_mismatch("the header Mcp-Method is missing or differs from `method`").into());
         }
         let encoder = door.server.encoder(revision);

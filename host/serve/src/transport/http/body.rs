@@ -2,7 +2,6 @@
 //! written in pieces.
 
 use std::{
-    collections::VecDeque,
     convert::Infallible,
     pin::Pin,
     task::{Context, Poll},
@@ -11,7 +10,7 @@ use std::{
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use wharf_protocol::{Id, RpcError, long::IdSearch};
 
@@ -38,7 +37,7 @@ pub struct Hold {
 
 /// A response body that is handed over in pieces as its client reads. The request counts as under way until this is dropped.
 pub struct Pieces {
-    left: VecDeque<Bytes>,
+    left: [Bytes; 3],
     /// Whether the tail is still to be copied. The tail of a text that many answers share is not copied, since the
     /// text stays in memory anyway.
     copy_tail: bool,
@@ -47,7 +46,7 @@ pub struct Pieces {
 
 impl Pieces {
     pub fn new(text: ResponseText, hold: Hold) -> Self {
-        Self { copy_tail: text.is_own(), left: text.into_pieces().into(), _hold: hold }
+        Self { copy_tail: text.is_own(), left: text.into_pieces(), _hold: hold }
     }
 }
 
@@ -56,18 +55,14 @@ impl HttpBody for Pieces {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        while let Some(mut next) = self.left.pop_front() {
-            if next.len() > MAX_PIECE_BYTES {
-                let rest = next.split_off(MAX_PIECE_BYTES);
-                let last = self.copy_tail && rest.len() <= MAX_COPIED_TAIL_BYTES;
-                self.left.push_front(if last { Bytes::copy_from_slice(&rest) } else { rest });
-                self.copy_tail &= !last;
-            }
-            if !next.is_empty() {
-                return Poll::Ready(Some(Ok(Frame::data(next))));
-            }
+        let copy_tail = self.copy_tail;
+        let Some(left) = self.left.iter_mut().find(|piece| !piece.is_empty()) else { return Poll::Ready(None) };
+        let next = left.split_to(left.len().min(MAX_PIECE_BYTES));
+        if copy_tail && !left.is_empty() && left.len() <= MAX_COPIED_TAIL_BYTES {
+            *left = Bytes::copy_from_slice(left);
+            self.copy_tail = false;
         }
-        Poll::Ready(None)
+        Poll::Ready(Some(Ok(Frame::data(next))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -103,7 +98,7 @@ pub async fn read_message(
     incoming: Incoming<'_>,
 ) -> Result<(Vec<u8>, Charge), Refused> {
     let mut search = IdSearch::default();
-    let content_type = text(headers, "content-type").unwrap_or_default();
+    let content_type = text(headers, header::CONTENT_TYPE).unwrap_or_default();
     let is_json = content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");
     let refused = if is_json {
         let read = read_body(&mut body, limit, incoming, &mut search);

@@ -106,15 +106,20 @@ impl Endpoint {
         }
     }
 
-    pub async fn post(self: &Arc<Self>, request: HttpRequest, visitor: &Visitor) -> Result<HttpResponse, Refused> {
-        let (http::request::Parts { headers, mut extensions, .. }, body) = request.into_parts();
+    pub async fn post(
+        self: &Arc<Self>,
+        request: HttpRequest,
+        noted: Option<Arc<Noted>>,
+        visitor: &Visitor,
+    ) -> Result<HttpResponse, Refused> {
+        let (http::request::Parts { headers, .. }, body) = request.into_parts();
         if !accepts(&headers, "application/json") || !accepts(&headers, "text/event-stream") {
             let message = "Accept must name application/json and text/event-stream";
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, message));
         }
         let incoming = self.server.ledger.incoming(&visitor.accounts);
         let (body, charge) = read_message(&headers, body, self.server.startup.message_bytes, incoming).await?;
-        let from = Source { visitor, charge: Arc::new(charge), noted: extensions.remove() };
+        let from = Source { visitor, charge: Arc::new(charge), noted };
         let message = match Frame::parse(&body) {
             Ok(Frame::One(message)) => message,
             Ok(Frame::Batch(messages)) => return Box::pin(self.batch(&headers, messages, from)).await,
@@ -194,7 +199,7 @@ impl Endpoint {
     }
 
     fn named(&self, headers: &HeaderMap, visitor: &Visitor) -> Named {
-        match text(headers, SESSION_HEADER.as_str()) {
+        match text(headers, SESSION_HEADER) {
             None => Named::None,
             Some(id) => {
                 let session = self.sessions.get(id, visitor.caller.principal(), visitor.profile.as_deref());

@@ -19,25 +19,43 @@ use wharf_base::{
 };
 use wharf_config::auth::{Caller, Identity, Refused};
 
+/// The connection of a request, and its line in the access log if there is one.
+pub struct Connected {
+    pub peer: Arc<Peer>,
+    pub noted: Option<Arc<Noted>>,
+}
+
+impl Connected {
+    /// Takes both from a request that came through the router.
+    pub fn of(request: &mut HttpRequest, server: &Server) -> Self {
+        Self { noted: request.extensions_mut().remove(), peer: peer(request, server) }
+    }
+}
+
 /// A request that may use the server.
 pub struct Entered {
     pub request: HttpRequest,
     pub peer: Arc<Peer>,
+    pub noted: Option<Arc<Noted>>,
     pub caller: Caller,
     /// The accounts that are charged for the memory that the client makes wharf use; their party takes places for the request.
     pub accounts: Accounts,
 }
 
 /// Admits a request, or refuses it and logs that. `profile`: the profile that its URL names.
-pub async fn enter(server: &Server, request: HttpRequest, profile: Option<&str>) -> Result<Entered, HttpResponse> {
-    let peer = peer(&request, server);
+pub async fn enter(
+    server: &Server,
+    request: HttpRequest,
+    Connected { peer, noted }: Connected,
+    profile: Option<&str>,
+) -> Result<Entered, HttpResponse> {
     match identify(server, &peer, request.headers(), request.uri().query()).await {
         Ok(caller) => {
-            if let Some(noted) = request.extensions().get::<Arc<Noted>>() {
+            if let Some(noted) = &noted {
                 noted.by(caller.principal());
             }
             let accounts = peer.accounts(party(caller.principal(), peer.remote().address()), &server.ledger);
-            Ok(Entered { request, peer, caller, accounts })
+            Ok(Entered { request, peer, noted, caller, accounts })
         }
         Err(refusal) => {
             let from = unauthenticated(peer.remote().address());

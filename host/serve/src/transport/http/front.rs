@@ -21,8 +21,9 @@ use hyper_util::service::TowerToHyperService;
 use super::{
     access_log::{AccessLog, Noted},
     connections::Peer,
+    entry::Connected,
     headers::{REQUEST_ID, request_id},
-    routes::Routes,
+    routes::{Routes, visit},
 };
 use wharf_base::random_id;
 use wharf_config::config;
@@ -51,13 +52,18 @@ impl Front {
         request.headers_mut().insert(REQUEST_ID, id.clone());
         let noted =
             self.log.as_ref().map(|log| Noted::new(log, peer.remote(), &request, id.to_str().unwrap_or_default()));
-        request.extensions_mut().insert(Arc::clone(peer));
-        if let Some(noted) = &noted {
-            request.extensions_mut().insert(Arc::clone(noted));
-        }
-        let mut response = match self.routes.answer_directly(request).await {
-            Ok(response) => response,
-            Err(request) => self.app.call(request).await?,
+        let mut response = match self.routes.direct(request.uri().path()) {
+            Some(endpoint) => {
+                let connected = Connected { peer: Arc::clone(peer), noted: noted.clone() };
+                visit(endpoint, None, request.map(Body::new), connected).await
+            }
+            None => {
+                request.extensions_mut().insert(Arc::clone(peer));
+                if let Some(noted) = &noted {
+                    request.extensions_mut().insert(Arc::clone(noted));
+                }
+                self.app.call(request).await?
+            }
         };
         response.headers_mut().insert(REQUEST_ID, id);
         Ok(match noted {

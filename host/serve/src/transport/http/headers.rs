@@ -1,6 +1,9 @@
 //! Reads headers, and compares them with the parts of the body that they repeat.
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{self, AsHeaderName},
+};
 use wharf_protocol::{Method, Request, RpcError, header::decode_value};
 
 use wharf_base::headers;
@@ -9,9 +12,12 @@ use wharf_base::headers;
 /// has the same limit for HTTP/1.1.
 pub const MAX_FIELDS: usize = 100;
 
-pub const VERSION_HEADER: &str = "mcp-protocol-version";
+// Names that are constants need not be parsed for each lookup.
+pub const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
+const NAME_HEADER: HeaderName = HeaderName::from_static("mcp-name");
 
-pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub fn text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
@@ -30,8 +36,8 @@ pub fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
 }
 
 /// Returns the value of a header that may occur at most once, without blanks around it. The error is for the client.
-pub fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
-    let value = headers::single(headers, name).map(|value| value.map(str::trim));
+pub fn single(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, RpcError> {
+    let value = headers::single(headers, &name).map(|value| value.map(str::trim));
     value.map_err(|_| RpcError::header_mismatch(format!("the header {name} is malformed, or occurs twice")))
 }
 
@@ -43,7 +49,7 @@ pub fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError
     let Some(expected) = written.and_then(|text| serde_json::from_str::<String>(text.get()).ok()) else {
         return Ok(());
     };
-    let mut values = headers.get_all("mcp-name").iter();
+    let mut values = headers.get_all(NAME_HEADER).iter();
     let given = values.next().and_then(|value| decode_value(value.as_bytes()));
     if given.as_ref() == Some(&expected) && values.next().is_none() {
         Ok(())

@@ -3,20 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    BoxError, Router,
-    body::Body,
+    Router,
     extract::{Path as UrlPath, Request as HttpRequest, State},
     response::Response as HttpResponse,
     routing::any,
 };
-use bytes::Bytes;
-use http::{HeaderValue, Method, Request, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::{
     card,
     endpoint::{Endpoint, SESSION_HEADER, Visitor},
-    entry::{Entered, enter},
+    entry::{Connected, Entered, enter},
     headers::REQUEST_ID,
     health, login,
     refused::Refused,
@@ -54,17 +52,9 @@ impl Routes {
         Self { all, direct: direct.then(|| Direct { path: path.into(), endpoint }) }
     }
 
-    /// Answers a request to the endpoint itself. Any other request is returned, for the router.
-    pub async fn answer_directly<B>(&self, request: Request<B>) -> Result<HttpResponse, Request<B>>
-    where
-        B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
-    {
-        match &self.direct {
-            Some(direct) if request.uri().path() == &*direct.path => {
-                Ok(visit(&direct.endpoint, None, request.map(Body::new)).await)
-            }
-            _ => Err(request),
-        }
+    /// Returns the endpoint if this is its path. Requests to other paths are for the router.
+    pub fn direct(&self, path: &str) -> Option<&Arc<Endpoint>> {
+        self.direct.as_ref().filter(|direct| *direct.path == *path).map(|direct| &direct.endpoint)
     }
 }
 
@@ -103,20 +93,29 @@ fn cors(origins: &[String]) -> CorsLayer {
         .max_age(PREFLIGHT_MAX_AGE)
 }
 
-async fn endpoint(State(shared): State<Arc<Endpoint>>, request: HttpRequest) -> HttpResponse {
-    visit(&shared, None, request).await
+async fn endpoint(State(shared): State<Arc<Endpoint>>, mut request: HttpRequest) -> HttpResponse {
+    let connected = Connected::of(&mut request, &shared.server);
+    visit(&shared, None, request, connected).await
 }
 
 async fn profile(
     State(shared): State<Arc<Endpoint>>,
     UrlPath(name): UrlPath<String>,
-    request: HttpRequest,
+    mut request: HttpRequest,
 ) -> HttpResponse {
-    visit(&shared, Some(name.into()), request).await
+    let connected = Connected::of(&mut request, &shared.server);
+    visit(&shared, Some(name.into()), request, connected).await
 }
 
-async fn visit(shared: &Arc<Endpoint>, profile: Option<Arc<str>>, request: HttpRequest) -> HttpResponse {
-    let Entered { request, peer, caller, accounts } = match enter(&shared.server, request, profile.as_deref()).await {
+/// Answers a request to the endpoint. `profile`: the one that its path names.
+pub async fn visit(
+    shared: &Arc<Endpoint>,
+    profile: Option<Arc<str>>,
+    request: HttpRequest,
+    connected: Connected,
+) -> HttpResponse {
+    let entered = enter(&shared.server, request, connected, profile.as_deref()).await;
+    let Entered { request, peer, noted, caller, accounts } = match entered {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
@@ -129,7 +128,7 @@ async fn visit(shared: &Arc<Endpoint>, profile: Option<Arc<str>>, request: HttpR
     let method = request.method().clone();
     let gets = method == Method::GET;
     let answer = match method {
-        Method::POST => shared.post(request, &visitor).await,
+        Method::POST => shared.post(request, noted, &visitor).await,
         Method::GET if shared.server.startup.protocol.legacy => shared.open_stream(request.headers(), &visitor).await,
         Method::DELETE if shared.server.startup.protocol.legacy => shared.end_session(request.headers(), &visitor),
         _ => {

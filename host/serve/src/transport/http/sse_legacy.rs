@@ -24,7 +24,7 @@ use super::{
     body::read_message,
     connections::Busy,
     endpoint::Endpoint,
-    entry::{Entered, enter},
+    entry::{Connected, Entered, enter},
     headers::accepts,
     listens::Listen,
     refused::Refused,
@@ -52,9 +52,10 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
     Router::new().route("/sse", get(open)).route("/messages", post(take)).with_state(streams)
 }
 
-async fn open(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
+async fn open(State(streams): State<Arc<Streams>>, mut request: HttpRequest) -> HttpResponse {
     let server = &streams.endpoint.server;
-    let Entered { request, peer, caller, accounts } = match enter(server, request, None).await {
+    let connected = Connected::of(&mut request, server);
+    let Entered { request, peer, caller, accounts, .. } = match enter(server, request, connected, None).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
@@ -162,9 +163,11 @@ impl Drop for Listed {
 }
 
 /// Takes a message from a client. The answer goes to the client's stream.
-async fn take(State(streams): State<Arc<Streams>>, request: HttpRequest) -> HttpResponse {
+async fn take(State(streams): State<Arc<Streams>>, mut request: HttpRequest) -> HttpResponse {
     let endpoint = &streams.endpoint;
-    let Entered { request, peer, caller, accounts } = match enter(&endpoint.server, request, None).await {
+    let connected = Connected::of(&mut request, &endpoint.server);
+    let Entered { request, peer, caller, accounts, .. } = match enter(&endpoint.server, request, connected, None).await
+    {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
