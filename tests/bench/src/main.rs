@@ -3,7 +3,8 @@
 //! Everything is a ratio of two loads that alternate in short rounds, so that what else the machine does hits both alike.
 //! `--brief` takes a minute and fails below wide margins; `--full` takes longer rounds and more of them; `--rival CMD` adds
 //! any other stdio server that has a tool `echo` with an argument `message`; `--before WHARF` compares nothing but another build of
-//! wharf with this one, whose plugins are in the folder of `--before-plugins`, and `--history FILE` fails if a row fell; `--sandboxes` measures nothing but fresh sandboxes in each language.
+//! wharf with this one, whose plugins are in the folder of `--before-plugins`, and `--history FILE` fails if a row fell; `--sandboxes`
+//! measures nothing but fresh sandboxes in each language.
 
 #![expect(
     clippy::disallowed_methods,
@@ -84,7 +85,7 @@ async fn run() -> Result<bool> {
             "--out" => out = Some(arguments.next().context("--out needs a folder")?.into()),
             other => {
                 bail!(
-                    "unknown argument {other}; there are --brief, --full, --sandboxes, --rival CMD, --before WHARF, --out FOLDER"
+                    "unknown argument {other}; there are --brief, --full, --sandboxes, --rival CMD, --before WHARF, --before-plugins FOLDER, --history FILE, --record, --out FOLDER"
                 )
             }
         }
