@@ -99,7 +99,9 @@ struct UnderWay {
 /// The result of a task. `kinds`: the lists that the plugin announced as changed, if the task only requested its lists again.
 struct Arrived {
     id: String,
+    /// The config and source state with which the task was started.
     config: Arc<PluginConfig>,
+    state: Option<SourceState>,
     installed: Installed,
     kinds: Option<Kinds>,
     /// Whether clients already learn that it failed.
@@ -242,10 +244,16 @@ impl Library {
         self.should_serve = wanted.clone().into();
         for config in wanted {
             let state = config.source.state().ok();
-            let same = self.under_way.get(&config.id).is_some_and(|one| {
-                one.kinds.is_none() && one.config == config && one.state == state && state.is_some()
+            let is_for =
+                |of: &Arc<PluginConfig>, seen: &Option<SourceState>| *of == config && *seen == state && state.is_some();
+            let loading = self.under_way.get(&config.id);
+            let loading = loading.is_some_and(|one| one.kinds.is_none() && is_for(&one.config, &one.state));
+            // A plugin may wait here for others that are loaded with it. Loading it again would list it twice.
+            let loaded = self.arrived.iter().find(|one| one.id == config.id && one.kinds.is_none());
+            let loaded = loaded.is_some_and(|one| {
+                is_for(&one.config, &one.state) && !matches!(one.installed, Installed::Failed { .. })
             });
-            if !same {
+            if !loading && !loaded {
                 self.start(config, state, None);
             }
         }
@@ -309,8 +317,8 @@ impl Library {
         let Some(under_way) = self.under_way.remove(&id) else { return };
         self.start_debounce();
         let reported = self.report_at_once(&id, &installed);
-        let UnderWay { config, kinds, .. } = under_way;
-        self.arrived.push(Arrived { id, config, installed, kinds, reported });
+        let UnderWay { config, state, kinds, .. } = under_way;
+        self.arrived.push(Arrived { id, config, state, installed, kinds, reported });
     }
 
     /// Serves what tasks have installed, in order of precedence, so that a contested name goes to the plugin with the higher precedence and
