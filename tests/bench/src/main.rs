@@ -90,7 +90,7 @@ async fn run() -> Result<bool> {
             }
         }
     }
-    let built = servers::Built::find()?;
+    let built = servers::Built::find(if effort.brief { "release" } else { "rival" })?;
     let mut report = report::Report::default();
     if let Some(before) = before {
         let other = before::other(&built, &before, before_plugins.as_deref());

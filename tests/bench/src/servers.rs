@@ -29,14 +29,15 @@ pub struct Built {
 }
 
 impl Built {
-    pub fn find() -> Result<Self> {
+    /// `rivals`: the profile with which the other side was built.
+    pub fn find(rivals: &str) -> Result<Self> {
         let own = std::env::current_exe()?;
         let folder = own.parent().context("no folder")?;
         let target = folder.parent().context("no target folder")?;
         let built = Self {
             wharf: folder.join("wharf"),
-            sdk: target.join("rival/sdk_echo"),
-            bare: target.join("rival/bare_echo"),
+            sdk: target.join(rivals).join("sdk_echo"),
+            bare: target.join(rivals).join("bare_echo"),
             plugins: target.join("plugins"),
             examples: [
                 ("JavaScript, QuickJS", "js"),
