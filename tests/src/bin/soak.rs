@@ -27,7 +27,8 @@ const HOST_MIB: u64 = 256;
 const SLACK_MIB: u64 = 128;
 /// The most memory that may be in use after the second half, in addition to that after the first.
 const LEFT_MIB: u64 = 48;
-const P99: Duration = Duration::from_millis(250);
+/// How late a ping may be answered, except one of a hundred. Two slow cores that did nothing else took 280 ms.
+const P99: Duration = Duration::from_millis(500);
 
 /// Greedy clients, at 127.0.0.11 and the following addresses.
 const GREEDY: u8 = 10;
