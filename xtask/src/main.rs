@@ -254,7 +254,7 @@ fn bench(rest: &[String]) -> Result<()> {
         return cargo(&["bench", "--locked", "--bench", "micro"]);
     }
     if rest.iter().any(|argument| argument == "--brief") {
-        // Without link-time optimisation, nothing has to be compiled that the tests have not compiled already.
+        // Without link-time optimisation, what the other side depends on is compiled for the tests already.
         prepare(&["bench", "sdk_echo", "bare_echo"])?;
     } else {
         prepare(&["bench"])?;
@@ -303,7 +303,7 @@ fn test() -> Result<()> {
         .map(|plugin| ["-p", plugin]);
     cargo(&[&["test", "--locked", "--lib", "--features", "wharf-sdk/http"], plugins.concat().as_slice()].concat())?;
     let test = ["test", "--locked", "--release"];
-    // Unit tests are built from wharf's crates a second time. To optimise those takes longer than all tests run.
+    // For unit tests, the workspace's crates are compiled a second time. To optimise them takes longer than all tests run.
     let hardly = own_crates_at(0)?;
     let hardly: Vec<&str> = hardly.iter().map(String::as_str).collect();
     cargo(&[&test, hardly.as_slice(), &["--lib", "--bins"]].concat())?;
@@ -311,12 +311,11 @@ fn test() -> Result<()> {
     cargo(&[test.as_slice(), &["--doc"]].concat())
 }
 
-/// Returns arguments for cargo with which wharf's own crates are compiled at this level of optimisation, in parallel. What they depend on is
-/// compiled as always, so it is not compiled again.
+/// Returns arguments for cargo with which the workspace's crates are compiled at this level of optimisation, in parallel. What they depend on
+/// is compiled as always, so it is not compiled again.
 fn own_crates_at(level: u8) -> Result<Vec<String>> {
     let metadata = MetadataCommand::new().current_dir(root()).no_deps().exec()?;
-    let own = metadata.workspace_default_packages().into_iter().filter(|package| package.name.starts_with("wharf"));
-    let settings = own.flat_map(|package| {
+    let settings = metadata.workspace_default_packages().into_iter().flat_map(|package| {
         let of = format!("profile.release.package.{}", package.name);
         [format!("{of}.opt-level={level}"), format!("{of}.codegen-units=64")]
     });

@@ -1,5 +1,5 @@
-//! The export `tools` of a component. The type of its function `call-tool` is checked once for each component and not in every call, since
-//! the check takes a tenth of the time of a short call: it compares all records and variants that the function takes and returns.
+//! The export `tools` of a component. The type of its function `call-tool` is checked once for each component and not in every call: the
+//! check compares all records and variants that the function takes and returns, which took a tenth of the time of a short call's sandbox.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,7 @@ use crate::{
 type Arguments<'a> = (&'a str, &'a String, &'a types::Context);
 type Returned = (Result<tools::ToolOutcome, types::Failure>,);
 
-/// What the export's functions are called by.
+/// The indices of the export's functions.
 pub(crate) struct ToolsExport {
     /// For the list of tools.
     pub(crate) list: tools::GuestIndices,
@@ -25,7 +25,7 @@ pub(crate) struct ToolsExport {
     checked: AtomicBool,
 }
 
-/// The function `call-tool` of an instance. There is no value of this type for a function of another type.
+/// The function `call-tool` of an instance, whose type was checked.
 #[derive(Clone, Copy)]
 pub(crate) struct CallToolExport(Func);
 

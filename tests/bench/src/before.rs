@@ -12,8 +12,8 @@ use crate::{
     Effort,
     load::{Connection, Measured},
     report::{Report, Row, Wanted},
-    rows::{ECHO, KEPT, Site, many, message, turns},
-    servers::{Built, Era, Http, TOKEN, call, cpu_seconds, modern_list_post, pipe, show},
+    rows::{AUDITED, ECHO, KEPT, Site, many, message, turns, turns_on_pipes},
+    servers::{Built, Era, Http, TOKEN, modern_list_post, pipe, show},
 };
 
 fn row(report: &mut Report, name: &'static str, [now, before]: &[Measured; 2]) {
@@ -62,8 +62,6 @@ pub async fn compare(built: &Built, other: &Built, effort: &Effort, report: &mut
     stdio(built, other, effort, report).await
 }
 
-const AUDITED: &str = "[audit]\nfile = 'log/audit.jsonl'\n";
-
 async fn lists(built: &Built, other: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
     let sites = [many(built, 1000)?, many(other, 1000)?];
     let servers = [Http::wharf(built, &sites[0].config()).await?, Http::wharf(other, &sites[1].config()).await?];
@@ -86,22 +84,13 @@ async fn lists(built: &Built, other: &Built, effort: &Effort, report: &mut Repor
 async fn stdio(built: &Built, other: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
     let sites = [Site::new(built, ECHO)?, Site::new(other, ECHO)?];
     let configs = sites.each_ref().map(|site| site.config().display().to_string());
-    let mut now = pipe(&built.wharf, &["run", "-c", &configs[0]]).await?;
-    let mut then = pipe(&other.wharf, &["run", "-c", &configs[1]]).await?;
-    let small = message(32);
-    let line = |id: u64| call(id, "echo", &small, None).to_string();
-    let mut sums = [Measured::default(), Measured::default()];
-    for round in 0..=effort.rounds {
-        for ((child, pipe), sum) in [&mut now, &mut then].into_iter().zip(&mut sums) {
-            let before = cpu_seconds(child)?;
-            let mut measured = pipe.load(&line, 16, effort.round, 32).await?;
-            measured.core_seconds = cpu_seconds(child)? - before;
-            if round > 0 {
-                sum.add(measured);
-            }
-        }
+    let mut servers = [
+        pipe(&built.wharf, &["run", "-c", &configs[0]]).await?,
+        pipe(&other.wharf, &["run", "-c", &configs[1]]).await?,
+    ];
+    if let [now, then] = &*turns_on_pipes(effort, &mut servers).await? {
+        row(report, "stdio, fresh", &[now.clone(), then.clone()]);
     }
-    row(report, "stdio, fresh", &sums);
     Ok(())
 }
 

@@ -1,5 +1,5 @@
 //! The history of each row of `cargo xtask bench --fixed`: how many times as fast as the fixed build wharf was. A row that falls below
-//! [`KEPT`] of its best ever fails.
+//! [`LEAST_OF_BEST`] of its best ever fails.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::report::Row;
 
 /// The part of the best figure of a row that it must keep.
-pub const KEPT: f64 = 0.97;
+const LEAST_OF_BEST: f64 = 0.97;
 
 /// The figures of one row, oldest first.
 type Rows = BTreeMap<String, Vec<f64>>;
@@ -32,9 +32,9 @@ fn fallen(rows: &Rows) -> Vec<String> {
     for (name, figures) in rows {
         let best = figures.iter().copied().fold(0.0, f64::max);
         let last = figures.last().copied().unwrap_or_default();
-        if last < best * KEPT {
+        if last < best * LEAST_OF_BEST {
             problems.push(format!(
-                "{name}: {last:.3} × is {:.3} of its best, {best:.3} ×, and must be at least {KEPT}",
+                "{name}: {last:.3} × is {:.3} of its best, {best:.3} ×, and must be at least {LEAST_OF_BEST}",
                 last / best
             ));
         }

@@ -4,11 +4,11 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, process::Child};
 
 use crate::{
     Effort,
-    load::{Connection, Measured, http},
+    load::{Connection, Measured, Pipe, http},
     login,
     report::{Point, Report, Row, Wanted},
     servers::{Built, Era, Http, TOKEN, call, cpu_seconds, get, modern_list_post, pipe, show},
@@ -35,6 +35,9 @@ impl Site {
 pub const ECHO: &str = "[plugins.echo]\npath = 'PLUGINS/echo.wasm'\nprefix = ''\n";
 /// Instances are kept for clients that are known, and these are known by a token.
 pub const KEPT: &str = "instances = 'reused'\n[http]\ntoken_env = 'BENCH_TOKEN'\n";
+
+/// Every call is recorded. The log has a folder of its own, because wharf reacts to changes in that of its config.
+pub const AUDITED: &str = "[audit]\nfile = 'log/audit.jsonl'\n";
 
 /// The arguments of an echo of so many bytes.
 pub fn message(bytes: usize) -> Value {
@@ -134,9 +137,9 @@ pub async fn targets(built: &Built, effort: &Effort, report: &mut Report) -> Res
     lists(built, effort, report).await
 }
 
-/// With every call on record, against none. The log has a folder of its own, as everywhere.
+/// With every call on record, against none.
 async fn audited(built: &Built, effort: &Effort, report: &mut Report, plain: &Http) -> Result<()> {
-    let site = Site::new(built, &format!("[audit]\nfile = 'log/audit.jsonl'\n{ECHO}"))?;
+    let site = Site::new(built, &format!("{AUDITED}{ECHO}"))?;
     let audited = Http::wharf(built, &site.config()).await?;
     let small = message(32);
     let mut ours = audited.connections(Era::Modern, 16, "echo", &small).await?;
@@ -171,38 +174,44 @@ async fn watched(built: &Built, effort: &Effort, report: &mut Report, plain: &Ht
     Ok(())
 }
 
-async fn stdio(built: &Built, effort: &Effort, report: &mut Report, config: &Path) -> Result<()> {
-    let config = config.to_str().context("the folder is not UTF-8")?;
-    let (wharf, mut ours) = pipe(&built.wharf, &["run", "-c", config]).await?;
-    let (sdk, mut theirs) = pipe(&built.sdk, &["stdio"]).await?;
+/// Servers on pipes in turn, with small echoes.
+pub async fn turns_on_pipes(effort: &Effort, servers: &mut [(Child, Pipe)]) -> Result<Vec<Measured>> {
     let small = message(32);
     let line = |id: u64| call(id, "echo", &small, None).to_string();
-    ours.load(&line, 16, effort.round, 32).await?;
-    theirs.load(&line, 16, effort.round, 32).await?;
-    let mut rival = match &effort.rival {
-        None => None,
-        Some(command) => {
-            let mut words = command.split_whitespace();
-            let program = words.next().context("--rival is empty")?;
-            Some(pipe(Path::new(program), &words.collect::<Vec<_>>()).await?)
-        }
-    };
-    let (mut one, mut other, mut third) = (Measured::default(), Measured::default(), Measured::default());
-    for _ in 0..effort.rounds {
-        for (child, pipe, sum) in [(&wharf, &mut ours, &mut one), (&sdk, &mut theirs, &mut other)] {
+    let mut sums = vec![Measured::default(); servers.len()];
+    for round in 0..=effort.rounds {
+        for ((child, pipe), sum) in servers.iter_mut().zip(&mut sums) {
             let before = cpu_seconds(child)?;
             let mut measured = pipe.load(&line, 16, effort.round, 32).await?;
             measured.core_seconds = cpu_seconds(child)? - before;
-            sum.add(measured);
-        }
-        if let Some((_, rival)) = &mut rival {
-            third.add(rival.load(&line, 16, effort.round, 32).await?);
+            // The first round warms up.
+            if round > 0 {
+                sum.add(measured);
+            }
         }
     }
-    if rival.is_some() {
-        report.note(format!("stdio, fresh / rival: {:.2} × ({:.0} calls/s)", one.rate() / third.rate(), third.rate()));
+    Ok(sums)
+}
+
+async fn stdio(built: &Built, effort: &Effort, report: &mut Report, config: &Path) -> Result<()> {
+    let config = config.to_str().context("the folder is not UTF-8")?;
+    let mut servers = vec![pipe(&built.wharf, &["run", "-c", config]).await?, pipe(&built.sdk, &["stdio"]).await?];
+    if let Some(command) = &effort.rival {
+        let mut words = command.split_whitespace();
+        let program = words.next().context("--rival is empty")?;
+        servers.push(pipe(Path::new(program), &words.collect::<Vec<_>>()).await?);
     }
-    report.row(ratio("stdio, fresh / SDK on stdio", 2.0, &[one, other]));
+    let measured = turns_on_pipes(effort, &mut servers).await?;
+    if let [wharf, _, rival] = &*measured {
+        report.note(format!(
+            "stdio, fresh / rival: {:.2} × ({:.0} calls/s)",
+            wharf.rate() / rival.rate(),
+            rival.rate()
+        ));
+    }
+    if let [wharf, sdk, ..] = &*measured {
+        report.row(ratio("stdio, fresh / SDK on stdio", 2.0, &[wharf.clone(), sdk.clone()]));
+    }
     Ok(())
 }
 

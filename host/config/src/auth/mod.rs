@@ -158,7 +158,7 @@ impl Auth {
         }
     }
 
-    /// Whether the caller's API key, or one of its scopes, is revoked. Not so for a caller without an API key.
+    /// Whether the caller's API key, or one of its scopes, is revoked. Always false for a caller without an API key.
     pub fn is_revoked(&self, identity: &Identity) -> bool {
         let keys = self.api_keys.as_ref().filter(|_| identity.key.is_some());
         keys.is_some_and(|keys| keys.is_revoked(identity, &self.settings))

@@ -33,7 +33,7 @@ pub enum ResponseText {
     Framed { head: String, result: Encoded },
 }
 
-/// A result of this size is sent as a piece of its own. Copying a smaller one takes less time than one more piece.
+/// A result of at least this size is sent as a piece of its own. A smaller one is copied behind its head, so that there is one piece to write.
 const MIN_FRAMED_BYTES: usize = 32 << 10;
 
 impl ResponseText {

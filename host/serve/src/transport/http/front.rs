@@ -23,14 +23,14 @@ use super::{
     connections::Peer,
     entry::Connected,
     headers::{REQUEST_ID, request_id},
-    routes::{Routes, visit},
+    routes::{Direct, Routes, visit},
 };
 use wharf_base::random_id;
 use wharf_config::config;
 
 pub struct Front {
-    routes: Routes,
     app: TowerToHyperService<Router>,
+    direct: Option<Direct>,
     /// The prefix of this process's ids, and how many ids it has given.
     prefix: String,
     given: AtomicU64,
@@ -38,12 +38,11 @@ pub struct Front {
 }
 
 impl Front {
-    pub fn new(routes: Routes, log: Option<&config::AccessLog>) -> Result<Self> {
+    pub fn new(Routes { all, direct }: Routes, log: Option<&config::AccessLog>) -> Result<Self> {
         let mut prefix = random_id::id().map_err(|error| anyhow::anyhow!("{}", error.message))?;
         prefix.truncate(12);
         let log = log.map(AccessLog::open).transpose()?.map(Arc::new);
-        let app = TowerToHyperService::new(routes.all.clone());
-        Ok(Self { routes, app, prefix, given: AtomicU64::new(0), log })
+        Ok(Self { app: TowerToHyperService::new(all), direct, prefix, given: AtomicU64::new(0), log })
     }
 
     /// Answers a request.
@@ -52,7 +51,7 @@ impl Front {
         request.headers_mut().insert(REQUEST_ID, id.clone());
         let noted =
             self.log.as_ref().map(|log| Noted::new(log, peer.remote(), &request, id.to_str().unwrap_or_default()));
-        let mut response = match self.routes.direct(request.uri().path()) {
+        let mut response = match self.direct.as_ref().and_then(|direct| direct.at(request.uri().path())) {
             Some(endpoint) => {
                 let connected = Connected { peer: Arc::clone(peer), noted: noted.clone() };
                 visit(endpoint, None, request.map(Body::new), connected).await
