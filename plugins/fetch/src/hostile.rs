@@ -45,7 +45,8 @@ fn took(html: &str) -> (Duration, bool) {
 fn no_page_takes_much_longer_than_an_ordinary_one() {
     let paragraph =
         "<div class=\"a b\"><p>Some words of an ordinary page, with <a href=\"/x\">a link</a>, and more.</p></div>\n";
-    let (ordinary, is_read) = took(&format!("<html><body><article>{}</article></body></html>", repeated(paragraph)));
+    let plain = format!("<html><body><article>{}</article></body></html>", repeated(paragraph));
+    let (ordinary, is_read) = took(&plain);
     assert!(is_read);
     let within = |around: &str, times: usize, unit: &str| format!("{}{}", around.repeat(times), repeated(unit));
     let half = |unit: &str| unit.repeat(BYTES / 2 / unit.len());
@@ -135,8 +136,8 @@ fn no_page_takes_much_longer_than_an_ordinary_one() {
         pages.push((unit, repeated(unit)));
     }
     for (name, html) in pages {
-        // A shared processor may be slow for a moment, so a page that seems slow is measured again.
-        let fast = (0..3).any(|_| took(&html).0 < ordinary * MAX_RATIO);
+        // A shared processor may be slow for a moment, so a page that seems slow is measured again, next to the ordinary one.
+        let fast = took(&html).0 < ordinary * MAX_RATIO || (0..2).any(|_| took(&html).0 < took(&plain).0 * MAX_RATIO);
         assert!(fast, "{name} took more than {MAX_RATIO} times as long as the ordinary page, which took {ordinary:?}");
     }
 }
