@@ -36,6 +36,7 @@ mod log;
 mod manager;
 mod new;
 mod serve;
+mod standard;
 mod suggest;
 mod test_command;
 

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     arguments::{Run, Serve},
     manager::{self, Passed},
+    standard,
 };
 use wharf_app::operator::{Listener, Operator, Pipe, Setup, Socket};
 use wharf_base::{
@@ -200,7 +201,7 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
     });
     let pipe = async {
         if stdio {
-            let mut input = BufReader::new(tokio::io::stdin());
+            let mut input = BufReader::new(standard::input());
             let silent = tokio::select! {
                 read = input.fill_buf() => read.is_ok_and(<[u8]>::is_empty),
                 () = stop.cancelled() => false,
@@ -210,10 +211,13 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
                 stop.run_until_cancelled(operator.none_loads()).await;
             }
             let pipe = Pipe { alone, profile: profile.map(Into::into), ..Pipe::default() };
-            let served = operator.serve_pipe(input, tokio::io::stdout(), pipe).await;
+            // On a worker thread, so that calls and what wakes them mostly stay on one thread.
+            let mut serving = JoinSet::new();
+            serving.spawn(operator.serve_pipe(input, standard::output(), pipe));
+            let served = serving.join_next().await;
             // Wharf stops when the client at stdin has finished, even if it also serves HTTP.
             stop.cancel();
-            served?;
+            served.transpose()?.transpose()?;
         }
         Ok(())
     };
