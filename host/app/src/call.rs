@@ -205,7 +205,8 @@ impl Wharf {
             Error::arguments(None, format!("the arguments of `{name}` cannot be written as JSON: {error}"))
         })?;
         let direct = self.direct(call.principal, &call.roots, call.approved)?;
-        let work = direct.call(&self.inner.server, name.clone(), arguments.as_deref());
+        let work =
+            direct.call(&self.inner.server, name.clone(), arguments.map(|text| Box::<str>::from(text).into_string()));
         within(call.timeout, &name, work).await
     }
 

@@ -1,6 +1,6 @@
 //! The capabilities that clients declare, and those that wharf declares.
 
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 
 use crate::{object::Object, revision::Revision};
 
@@ -31,8 +31,8 @@ impl ClientCapabilities {
     ///
     /// A capability that the revision does not define is not used, even if the client declares it. Members that wharf does not know are
     /// ignored, but stay in [`text`](Self::text), since clients may declare more than MCP defines.
-    pub fn read(raw: &RawValue, revision: Revision) -> Option<Self> {
-        let all = Self { text: raw.get().into(), ..Self::read_all(&serde_json::from_str(raw.get()).ok()?) };
+    pub fn read(text: &str, revision: Revision) -> Option<Self> {
+        let all = Self { text: text.into(), ..Self::read_all(&serde_json::from_str(text).ok()?) };
         let (elicitation, later) = (revision >= Revision::V2025_06_18, revision >= Revision::V2025_11_25);
         Some(Self {
             form: all.form && elicitation,
@@ -93,7 +93,6 @@ mod tests {
     #[test]
     fn revisions_bound_abilities() {
         let raw = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}"#;
-        let raw: &RawValue = serde_json::from_str(raw).unwrap();
         for (revision, form, url, tools) in [
             (Revision::V2024_11_05, false, false, false),
             (Revision::V2025_03_26, false, false, false),
@@ -117,7 +116,7 @@ mod tests {
             (r#"{"elicitation":{"form":{},"url":{}}}"#, true, true),
             (r#"{"elicitation":true}"#, false, false),
         ] {
-            let read = ClientCapabilities::read(serde_json::from_str(text).unwrap(), Revision::V2025_11_25).unwrap();
+            let read = ClientCapabilities::read(text, Revision::V2025_11_25).unwrap();
             assert_eq!((read.form, read.url), (form, url), "{text}");
         }
     }

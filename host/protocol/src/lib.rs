@@ -26,6 +26,7 @@ pub mod revision;
 pub mod shown;
 pub mod task;
 pub mod text;
+pub mod written;
 
 pub use error::RpcError;
 pub use level::Level;
@@ -34,3 +35,4 @@ pub use method::Method;
 pub use object::Object;
 pub use revision::{Era, Feature, Revision};
 pub use shown::Shown;
+pub use written::Written;

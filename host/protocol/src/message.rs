@@ -11,8 +11,9 @@ use serde_json::{Value, value::RawValue};
 use crate::{
     error::RpcError,
     method::Method,
-    params::{Params, RawParams},
+    params::{Params, RawParams, Text},
     revision::Revision,
+    written::Written,
 };
 
 /// The id of a request, or a progress token: a string or an integer, which is sent back exactly as it was received.
@@ -138,11 +139,14 @@ pub struct Malformed {
 }
 
 impl Frame {
-    /// Parses one line of a pipe or the body of one POST. The bytes may be anything.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
-        let text = std::str::from_utf8(bytes).map_err(|_| Malformed::parse("the frame is not UTF-8"))?;
-        if !text.trim_start_matches(JSON_SPACE).starts_with('[') {
-            return Message::parse(text).map(Self::One);
+    /// Parses one line of a pipe or the body of one POST. The bytes may be anything. The parameters of the messages share their memory.
+    pub fn parse(bytes: impl Into<Vec<u8>>) -> Result<Self, Malformed> {
+        let text = String::from_utf8(bytes.into()).map_err(|_| Malformed::parse("the frame is not UTF-8"))?;
+        let (frame, is_batch) =
+            (Written::from(text), |text: &str| text.trim_start_matches(JSON_SPACE).starts_with('['));
+        let text = frame.as_str();
+        if !is_batch(text) {
+            return Message::parse(text, &frame).map(Self::One);
         }
         let Items(items) = serde_json::from_str(text).map_err(|error| {
             if error.is_data() {
@@ -154,7 +158,7 @@ impl Frame {
         if items.is_empty() {
             return Err(Malformed::request(None, "an empty batch"));
         }
-        Ok(Self::Batch(items.into_iter().map(|item| Message::parse(item.get())).collect()))
+        Ok(Self::Batch(items.into_iter().map(|item| Message::parse(item.get(), &frame)).collect()))
     }
 }
 
@@ -190,7 +194,8 @@ impl<'de> Deserialize<'de> for Items<'de> {
 const JSON_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
 impl Message {
-    fn parse(text: &str) -> Result<Self, Malformed> {
+    /// `frame`: the text of which the message is a part.
+    fn parse(text: &str, frame: &Written) -> Result<Self, Malformed> {
         let envelope: Envelope = serde_json::from_str(text).map_err(|error| {
             if error.is_data() && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
                 Malformed::request(None, format!("not a JSON-RPC message: {error}"))
@@ -207,31 +212,29 @@ impl Message {
                 None => return Err(Malformed::request(None, "a request id must be a string or an integer")),
             },
         };
-        if envelope.jsonrpc.as_deref() != Some("2.0") {
+        if envelope.jsonrpc.is_none_or(|version| version.0 != "2.0") {
             return Err(Malformed::request(id, "`jsonrpc` must be \"2.0\""));
         }
         let is_structured = |raw: &RawValue| raw.get().starts_with('{');
-        let params = match envelope.params {
+        let method = envelope.method.map(|method| method.0.into_owned());
+        let params = match envelope.params.map(|params| params.of(frame)) {
             None => None,
-            Some(RawParams::Members(params)) => Some(params),
-            Some(RawParams::Other) if envelope.method.is_none() => None,
-            Some(RawParams::Other) => {
+            Some(Some(params)) => Some(params),
+            Some(None) if method.is_none() => None,
+            Some(None) => {
                 return match id {
                     Some(id) => {
                         Err(Malformed { id: Some(id), error: RpcError::invalid_params("`params` must be an object") })
                     }
                     // Notifications are never answered, not even malformed ones. So this one is passed on without its parameters.
-                    None => Ok(Self::Notification(Notification {
-                        method: envelope.method.unwrap_or_default(),
-                        params: None,
-                    })),
+                    None => Ok(Self::Notification(Notification { method: method.unwrap_or_default(), params: None })),
                 };
             }
         };
         if envelope.error.is_some_and(|error| !is_structured(error)) {
             return Err(Malformed::request(id, "`error` must be an object"));
         }
-        match (envelope.method, envelope.result, envelope.error) {
+        match (method, envelope.result, envelope.error) {
             (Some(method), None, None) => Ok(match id {
                 Some(id) => Self::Request(Request { id, method, params }),
                 None => Self::Notification(Notification { method, params }),
@@ -263,11 +266,14 @@ impl Malformed {
 /// agree on which of the two counts.
 #[derive(Deserialize)]
 struct Envelope<'a> {
-    jsonrpc: Option<String>,
+    #[serde(borrow)]
+    jsonrpc: Option<Text<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
-    method: Option<String>,
-    params: Option<RawParams>,
+    #[serde(borrow)]
+    method: Option<Text<'a>>,
+    #[serde(borrow)]
+    params: Option<RawParams<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,
     #[serde(borrow)]

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     capability::ClientCapabilities, error::RpcError, level::Level, message::Id, params::Params, revision::Revision,
+    written::Written,
 };
 
 /// The key of the revision of a modern request.
@@ -26,11 +27,11 @@ pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId
 #[derive(Debug, Clone, Default)]
 pub struct RequestMeta {
     /// The whole object as it was written.
-    text: Option<Box<RawValue>>,
-    version: Option<Box<RawValue>>,
-    capabilities: Option<Box<RawValue>>,
-    client_info: Option<Box<RawValue>>,
-    log_level: Option<Box<RawValue>>,
+    text: Option<Written>,
+    version: Option<Written>,
+    capabilities: Option<Written>,
+    client_info: Option<Written>,
+    log_level: Option<Written>,
     /// The token with which progress is reported to the client. It is stored as it was written, since it must be sent back with exactly the
     /// same type.
     pub progress_token: Option<Id>,
@@ -87,35 +88,35 @@ pub struct ModernClaim {
 
 /// The members of `_meta` that wharf reads. Those that only modern requests have count as present even if they are null.
 #[derive(Deserialize)]
-struct Members {
-    #[serde(rename = "io.modelcontextprotocol/protocolVersion", default, deserialize_with = "present")]
-    version: Option<Box<RawValue>>,
-    #[serde(rename = "io.modelcontextprotocol/clientCapabilities", default, deserialize_with = "present")]
-    capabilities: Option<Box<RawValue>>,
-    #[serde(rename = "io.modelcontextprotocol/clientInfo", default, deserialize_with = "present")]
-    client_info: Option<Box<RawValue>>,
-    #[serde(rename = "io.modelcontextprotocol/logLevel", default, deserialize_with = "present")]
-    log_level: Option<Box<RawValue>>,
-    #[serde(rename = "progressToken")]
-    token: Option<Box<RawValue>>,
+struct Members<'a> {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow, default, deserialize_with = "present")]
+    version: Option<&'a RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow, default, deserialize_with = "present")]
+    capabilities: Option<&'a RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow, default, deserialize_with = "present")]
+    client_info: Option<&'a RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/logLevel", borrow, default, deserialize_with = "present")]
+    log_level: Option<&'a RawValue>,
+    #[serde(borrow, rename = "progressToken")]
+    token: Option<&'a RawValue>,
 }
 
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
-    Box::<RawValue>::deserialize(deserializer).map(Some)
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl RequestMeta {
     /// Parses the `_meta` of a request's parameters. Fails if `_meta` is not an object, or if its progress token is neither a string nor an
     /// integer; the error is for the client.
     pub fn read(params: Option<&Params>) -> Result<Self, RpcError> {
-        let Some(text) = params.and_then(|params| params.get("_meta")).filter(|text| text.get() != "null") else {
+        let Some(text) = params.and_then(|params| params.get("_meta")).filter(|text| text.as_str() != "null") else {
             return Ok(Self::default());
         };
-        if !text.get().starts_with('{') {
+        if !text.as_str().starts_with('{') {
             return Err(RpcError::invalid_params("`_meta` must be an object"));
         }
-        let members: Members =
-            serde_json::from_str(text.get()).map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}")))?;
+        let members: Members<'_> = serde_json::from_str(text.as_str())
+            .map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}")))?;
         let progress_token = match members.token {
             None => None,
             Some(raw) => Some(
@@ -123,19 +124,20 @@ impl RequestMeta {
                     .ok_or_else(|| RpcError::invalid_params("`_meta.progressToken` must be a string or an integer"))?,
             ),
         };
+        let piece = |member: Option<&RawValue>| member.map(|raw| text.piece(raw.get()));
         Ok(Self {
-            text: Some(text.to_owned()),
-            version: members.version,
-            capabilities: members.capabilities,
-            client_info: members.client_info,
-            log_level: members.log_level,
+            text: Some(text.clone()),
+            version: piece(members.version),
+            capabilities: piece(members.capabilities),
+            client_info: piece(members.client_info),
+            log_level: piece(members.log_level),
             progress_token,
         })
     }
 
     /// Returns the JSON of the whole object.
     pub fn text(&self) -> &str {
-        self.text.as_ref().map_or("{}", |text| text.get())
+        self.text.as_ref().map_or("{}", Written::as_str)
     }
 
     /// Returns the trace to which the request belongs; `None` if `_meta` does not contain a valid one.
@@ -162,14 +164,16 @@ impl RequestMeta {
         let wrong = |key: &str, kind: &str| RpcError::invalid_params(format!("`_meta` key {key} must be {kind}"));
         let version = match &self.version {
             Some(version) => {
-                serde_json::from_str::<String>(version.get()).map_err(|_| wrong(PROTOCOL_VERSION, "a string"))?
+                serde_json::from_str::<String>(version.as_str()).map_err(|_| wrong(PROTOCOL_VERSION, "a string"))?
             }
             None => return Err(self.missing()),
         };
         let capabilities = match &self.capabilities {
             // If the version is not served, the caller refuses it; until then the capabilities are parsed as in the newest revision.
-            Some(raw) => ClientCapabilities::read(raw, Revision::parse(&version).unwrap_or(Revision::V2026_07_28))
-                .ok_or_else(|| wrong(CLIENT_CAPABILITIES, "an object"))?,
+            Some(text) => {
+                ClientCapabilities::read(text.as_str(), Revision::parse(&version).unwrap_or(Revision::V2026_07_28))
+                    .ok_or_else(|| wrong(CLIENT_CAPABILITIES, "an object"))?
+            }
             None => return Err(self.missing()),
         };
         Ok(ModernClaim { version, capabilities })
@@ -186,7 +190,7 @@ impl RequestMeta {
     pub fn log_level(&self) -> Result<Option<Level>, RpcError> {
         match &self.log_level {
             None => Ok(None),
-            Some(value) => serde_json::from_str::<String>(value.get())
+            Some(value) => serde_json::from_str::<String>(value.as_str())
                 .ok()
                 .and_then(|name| Level::parse(&name))
                 .map(Some)
@@ -196,7 +200,7 @@ impl RequestMeta {
 
     /// Returns the JSON of the client's description of itself, such as its name and version; it is not validated.
     pub fn client_info(&self) -> Option<&str> {
-        self.client_info.as_ref().map(|info| info.get())
+        self.client_info.as_ref().map(Written::as_str)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The parameters of each method, typed. Unknown members are ignored; a wrong type is an [`RpcError`] that names the member.
 
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use serde::{
     Deserialize, Deserializer,
@@ -9,12 +9,12 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-use crate::{error::RpcError, object::Object};
+use crate::{error::RpcError, object::Object, written::Written};
 
 /// The members of `params`, each as it was written. The text is scanned once, when the message is parsed; a method then parses only the
 /// members that it needs.
 #[derive(Debug, Clone, Default)]
-pub struct Params(Vec<(Box<str>, Box<RawValue>)>);
+pub struct Params(Vec<(Written, Written)>);
 
 /// Deserializes `params` as `T`; absent parameters are treated like `{}`. The error is for the client and names the member that is wrong.
 pub fn read<'a, T: Deserialize<'a>>(params: Option<&'a Params>) -> Result<T, RpcError> {
@@ -24,12 +24,15 @@ pub fn read<'a, T: Deserialize<'a>>(params: Option<&'a Params>) -> Result<T, Rpc
 
 impl Params {
     /// Returns the member with this name, as it was written. If there are several, the first one is returned.
-    pub fn get(&self, key: &str) -> Option<&RawValue> {
-        self.0.iter().find(|(name, _)| **name == *key).map(|(_, value)| &**value)
+    pub fn get(&self, key: &str) -> Option<&Written> {
+        self.0.iter().find(|(name, _)| name.as_str() == key).map(|(_, value)| value)
     }
 
-    fn members(&self) -> impl Iterator<Item = (&str, &RawValue)> {
-        self.0.iter().map(|(name, value)| (&**name, &**value))
+    /// Returns the members for which `wanted` returns true.
+    fn members(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = (&str, &RawValue)> {
+        let wanted = self.0.iter().filter(move |(name, _)| wanted(name.as_str()));
+        // All members were parsed with the message, so this does not fail.
+        wanted.map(|(name, value)| (name.as_str(), serde_json::from_str(value.as_str()).unwrap_or(RawValue::NULL)))
     }
 }
 
@@ -38,7 +41,7 @@ impl<'de> Deserializer<'de> for &'de Params {
     type Error = serde_json::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        visitor.visit_map(MapDeserializer::new(self.members()))
+        visitor.visit_map(MapDeserializer::new(self.members(|_| true)))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -47,7 +50,7 @@ impl<'de> Deserializer<'de> for &'de Params {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Self::Error> {
-        visitor.visit_map(MapDeserializer::new(self.members().filter(|(name, _)| fields.contains(name))))
+        visitor.visit_map(MapDeserializer::new(self.members(|name| fields.contains(&name))))
     }
 
     forward_to_deserialize_any! {
@@ -57,44 +60,75 @@ impl<'de> Deserializer<'de> for &'de Params {
 }
 
 /// The `params` of a message, before its method is known.
-pub(crate) enum RawParams {
-    Members(Params),
+pub(crate) enum RawParams<'a> {
+    Members(Vec<(Text<'a>, &'a RawValue)>),
     /// Anything but an object; its contents are ignored.
     Other,
 }
 
-impl<'de> Deserialize<'de> for RawParams {
+impl RawParams<'_> {
+    /// Returns the members, which are parts of `message`; `None` if it is not an object.
+    pub(crate) fn of(self, message: &Written) -> Option<Params> {
+        let Self::Members(members) = self else { return None };
+        let piece = |(name, value): (Text<'_>, &RawValue)| (message.piece(&name.0), message.piece(value.get()));
+        Some(Params(members.into_iter().map(piece).collect()))
+    }
+}
+
+/// A string that is borrowed from the message unless it contains escapes.
+pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Borrow;
+        impl<'de> Visitor<'de> for Borrow {
+            type Value = Text<'de>;
+            fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+                formatter.write_str("a string")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Borrow)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for RawParams<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Walk;
         impl<'de> Visitor<'de> for Walk {
-            type Value = RawParams;
+            type Value = RawParams<'de>;
             fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
                 formatter.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawParams, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawParams<'de>, A::Error> {
                 let mut members = Vec::with_capacity(4);
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(RawParams::Members(Params(members)))
+                Ok(RawParams::Members(members))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<RawParams, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<RawParams<'de>, A::Error> {
                 while items.next_element::<IgnoredAny>()?.is_some() {}
                 Ok(RawParams::Other)
             }
-            fn visit_bool<E>(self, _: bool) -> Result<RawParams, E> {
+            fn visit_bool<E>(self, _: bool) -> Result<RawParams<'de>, E> {
                 Ok(RawParams::Other)
             }
-            fn visit_i64<E>(self, _: i64) -> Result<RawParams, E> {
+            fn visit_i64<E>(self, _: i64) -> Result<RawParams<'de>, E> {
                 Ok(RawParams::Other)
             }
-            fn visit_u64<E>(self, _: u64) -> Result<RawParams, E> {
+            fn visit_u64<E>(self, _: u64) -> Result<RawParams<'de>, E> {
                 Ok(RawParams::Other)
             }
-            fn visit_f64<E>(self, _: f64) -> Result<RawParams, E> {
+            fn visit_f64<E>(self, _: f64) -> Result<RawParams<'de>, E> {
                 Ok(RawParams::Other)
             }
-            fn visit_str<E>(self, _: &str) -> Result<RawParams, E> {
+            fn visit_str<E>(self, _: &str) -> Result<RawParams<'de>, E> {
                 Ok(RawParams::Other)
             }
         }

@@ -137,7 +137,7 @@ fn tool() -> impl Strategy<Value = Tool> {
 proptest! {
     #[test]
     fn parsing_never_panics(bytes in any::<Vec<u8>>()) {
-        let _ = Frame::parse(&bytes);
+        let _ = Frame::parse(&*bytes);
         let _ = header::decode_value(&bytes);
     }
 

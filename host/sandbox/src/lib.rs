@@ -73,7 +73,7 @@ pub use load_error::{EngineError, LoadError};
 pub use look::would_instantiate;
 pub use operation::{
     CallError, CallTool, Complete, GetPrompt, ListEntries, Listing, Outcome, PromptAnswer, ReadAnswer, ReadResource,
-    ToolAnswer,
+    Text, ToolAnswer,
 };
 pub use outside::{Outside, with_section};
 pub use sandbox::{Sandbox, SandboxConfig};

@@ -1,6 +1,6 @@
 //! The operations that a plugin can be asked to perform, their outcomes, and the errors that can take an outcome's place.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
@@ -17,6 +17,11 @@ use crate::bindings::{
 #[derive(Debug)]
 pub struct ListEntries;
 
+/// A text that may share its memory with others.
+pub trait Text: AsRef<str> + fmt::Debug + Send + Sync {}
+
+impl<T: AsRef<str> + fmt::Debug + Send + Sync> Text for T {}
+
 /// Calls a tool of a plugin.
 #[derive(Debug)]
 pub struct CallTool {
@@ -24,7 +29,7 @@ pub struct CallTool {
     pub name: String,
     /// A JSON object that matches the tool's input schema; the caller has checked that. It is shared, because a tool that asks questions is
     /// called again with the same arguments.
-    pub args: Arc<String>,
+    pub args: Arc<dyn Text>,
     /// What the plugin may know about the client, and the client's answers to earlier questions.
     pub context: Context,
 }

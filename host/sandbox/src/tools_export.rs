@@ -13,7 +13,7 @@ use crate::{
     store::State,
 };
 
-type Arguments<'a> = (&'a str, &'a String, &'a types::Context);
+type Arguments<'a> = (&'a str, &'a str, &'a types::Context);
 type Returned = (Result<tools::ToolOutcome, types::Failure>,);
 
 /// The indices of the export's functions.

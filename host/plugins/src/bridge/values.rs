@@ -1,6 +1,6 @@
 //! Parses the JSON texts that plugins and clients exchange, and removes `_meta` keys that are reserved for the protocol.
 
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 use wharf_protocol::{Object, RpcError};
 use wharf_sandbox::model as wit;
 
@@ -22,8 +22,8 @@ pub const ASK_BEFORE_TASK_META: &str = "dev.wharf/ask-before-task";
 
 /// Parses a call's arguments; without a text, they are `{}`. A duplicate name is an error, because the plugin parses the text itself and
 /// might use the other value.
-pub fn arguments(raw: Option<&RawValue>) -> Result<Value, RpcError> {
-    let text = raw.map_or("{}", RawValue::get);
+pub fn arguments(written: Option<&str>) -> Result<Value, RpcError> {
+    let text = written.unwrap_or("{}");
     // Many values take long to parse; a single long string does not.
     let large = if text.len() > LARGE_TEXT_BYTES { tree_bytes(text.as_bytes()) / TREE_BYTES_PER_TEXT_BYTE } else { 0 };
     let Unambiguous(value) = heavy(large, || serde_json::from_str(text))

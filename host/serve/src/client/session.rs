@@ -145,7 +145,7 @@ impl Session {
     ) -> Result<(Arc<Self>, String), RpcError> {
         let revision = Revision::negotiate(&params.protocol_version);
         let declared = params.capabilities.as_deref().filter(|raw| raw.get() != "null");
-        let capabilities = match declared.map(|raw| ClientCapabilities::read(raw, revision)) {
+        let capabilities = match declared.map(|raw| ClientCapabilities::read(raw.get(), revision)) {
             None => ClientCapabilities { text: "{}".into(), ..ClientCapabilities::default() },
             Some(Some(capabilities)) => capabilities,
             Some(None) => return Err(RpcError::invalid_params("`capabilities` must be an object")),

@@ -112,7 +112,7 @@ impl Pipe {
     /// called for each request in it; takes a place for the request, on transports where the number of requests is limited.
     pub async fn take<E>(
         self: &Arc<Self>,
-        line: &[u8],
+        line: Vec<u8>,
         charge: Charge,
         party: Party,
         place: impl Fn() -> Result<Option<Taken>, E>,

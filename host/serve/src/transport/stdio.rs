@@ -22,8 +22,6 @@ use wharf_base::{
 
 /// The maximum number of bytes that wait to be written. Senders of more wait for room.
 const MAX_QUEUED_BYTES: u32 = 16 << 20;
-/// The capacity of the line buffer that is retained from one line to the next.
-const RETAINED_LINE_BYTES: usize = 64 << 10;
 /// The maximum number of messages in one write.
 const MAX_MESSAGES_PER_WRITE: usize = 64;
 
@@ -53,11 +51,8 @@ where
     let stop = server.stop.clone();
     let pipe = Pipe::new(Arc::clone(server), outbox.clone(), client, accounts.clone(), true);
     let mut input = BufReader::with_capacity(64 * 1024, input);
-    let mut line = Vec::new();
     loop {
-        // After a long line, its memory is released.
-        line.clear();
-        line.shrink_to(RETAINED_LINE_BYTES);
+        let mut line = Vec::new();
         let mut incoming = ledger.incoming(&accounts);
         let read = tokio::select! {
             read = async {
@@ -70,7 +65,7 @@ where
         };
         match read {
             Ok(Line::Whole) => {
-                let taken = pipe.take(&line, incoming.into_charge(), party, || Ok::<_, Infallible>(None)).await;
+                let taken = pipe.take(line, incoming.into_charge(), party, || Ok::<_, Infallible>(None)).await;
                 // The number of requests is not limited here, so this cannot fail.
                 taken.unwrap_or_default();
             }

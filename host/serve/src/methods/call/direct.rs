@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use serde_json::{json, value::RawValue};
+use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use wharf_protocol::{
-    Id, Method,
+    Id, Method, Written,
     meta::RequestMeta,
     model::{Completion, PromptResult, ReadResult, ToolResult},
     params::{self, Reference, Retry},
@@ -75,10 +75,13 @@ impl Direct {
         self,
         server: &Arc<Server>,
         name: String,
-        arguments: Option<&RawValue>,
+        arguments: Option<String>,
     ) -> Result<ToolResult, Failed> {
-        let ctx = &self.begin(server, arguments.map_or(0, |text| text.get().len()))?.ctx;
-        let wanted = WantedCall { name: name.clone(), arguments, retry: Retry::default(), task: None, by_model: false };
+        let ctx = &self.begin(server, arguments.as_ref().map_or(0, String::len))?.ctx;
+        let arguments = arguments.map(Written::from);
+        let retry = Retry::default();
+        let wanted =
+            WantedCall { name: name.clone(), arguments: arguments.clone(), retry, task: None, by_model: false };
         match tool::call(ctx, wanted).await {
             Ok(CallResult::InputRequired(json) | CallResult::Task(json)) => {
                 Err(Failed { why: Why::NeedsClient, said: Said::InputRequired(json) })
@@ -88,7 +91,7 @@ impl Direct {
             Err(Failed { why: Why::Failed, said: Said::Explained(text) }) => Ok(ToolResult::error(text)),
             Err(failed) => {
                 if let Said::Rpc(error) = &failed.said {
-                    refused::tool(ctx, &name, arguments, error.code.to_string()).await;
+                    refused::tool(ctx, &name, arguments.as_ref().map(Written::as_str), error.code.to_string()).await;
                 }
                 Err(failed)
             }

@@ -1,7 +1,7 @@
 //! The record of a request that reached no plugin, because the request is invalid or the client lacks a capability that it needs.
 
-use serde_json::{Value, value::RawValue};
-use wharf_protocol::{Method, RpcError, error::clip, params::Params};
+use serde_json::Value;
+use wharf_protocol::{Method, RpcError, Written, error::clip, params::Params};
 
 use super::failed::{Failed, Said};
 use crate::client::context::Context;
@@ -20,32 +20,32 @@ pub async fn refused(ctx: &Context, method: Method, params: Option<&Params>, err
         return;
     }
     let (name, why) = (named(method, params).unwrap_or_default(), error.code.to_string());
-    let written = params.and_then(|params| params.get("arguments"));
+    let written = params.and_then(|params| params.get("arguments")).map(Written::as_str);
     if method == Method::CallTool {
         return of_tool(ctx, &name, written, why).await;
     }
-    let bytes = written.map_or(0, |raw| raw.get().len());
-    let arguments = written.and_then(|raw| bridge::arguments(Some(raw)).ok());
+    let bytes = written.map_or(0, str::len);
+    let arguments = written.and_then(|text| bridge::arguments(Some(text)).ok());
     of(ctx, method, &name, arguments.as_ref(), bytes, why).await;
 }
 
 /// Records that a call of a tool ended before its plugin ran, unless there is a record of it already. `written`: the arguments as the
 /// client wrote them. `why`: the code of an error, or one word.
-pub async fn tool(ctx: &Context, name: &str, written: Option<&RawValue>, why: String) {
+pub async fn tool(ctx: &Context, name: &str, written: Option<&str>, why: String) {
     if ctx.server.observers.is_active() && ctx.set_recorded() {
         of_tool(ctx, name, written, why).await;
     }
 }
 
-async fn of_tool(ctx: &Context, name: &str, written: Option<&RawValue>, why: String) {
-    let bytes = written.map_or(2, |raw| raw.get().len());
+async fn of_tool(ctx: &Context, name: &str, written: Option<&str>, why: String) {
+    let bytes = written.map_or(2, str::len);
     of(ctx, Method::CallTool, name, bridge::arguments(written).ok().as_ref(), bytes, why).await;
 }
 
 /// Returns the name or URI that the request is for, as far as it can be read.
 fn named(method: Method, params: Option<&Params>) -> Option<String> {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
-    let member = |key: &str| serde_json::from_str::<Value>(params?.get(key)?.get()).ok();
+    let member = |key: &str| serde_json::from_str::<Value>(params?.get(key)?.as_str()).ok();
     match method {
         Method::CallTool | Method::GetPrompt => member("name")?.as_str().map(ToOwned::to_owned),
         Method::ReadResource => member("uri")?.as_str().map(ToOwned::to_owned),

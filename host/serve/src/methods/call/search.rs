@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use tokio::sync::Mutex;
 use wharf_protocol::{
-    Method, RpcError,
+    Method, RpcError, Written,
     error::{INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND},
     model::{Body, Content, ReadResult, ResourceContents, ToolResult},
     params::Retry,
@@ -61,20 +61,23 @@ pub fn is_own(ctx: &Context, name: &str) -> bool {
 }
 
 /// Answers a call of a search tool. A mistake of the model becomes a result that explains it, since many programs stop at an error.
-pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, RpcError> {
+pub async fn call(ctx: &Context, wanted: WantedCall) -> Result<CallResult, RpcError> {
     let WantedCall { name, arguments, retry, task, by_model: _ } = wanted;
     if task.is_some() {
         let message = format!("`{name}` does not run as a task; call the tool that you mean by its own name");
         return Err(RpcError::new(METHOD_NOT_FOUND, message));
     }
-    let text = arguments.map_or("{}", RawValue::get);
+    let written = arguments.unwrap_or_else(|| "{}".to_owned().into());
+    let text = written.as_str();
     match name.as_str() {
         FIND => match read(text) {
             Ok(asked) => find(ctx, &asked).await,
             Err(problem) => Ok(problem),
         },
         CALL => match read::<CallTool<'_>>(text) {
-            Ok(asked) => call_tool(ctx, asked, retry).await,
+            Ok(CallTool { name, arguments }) => {
+                call_tool(ctx, name, arguments.map(|text| written.piece(text.get())), retry).await
+            }
             Err(problem) => Ok(problem),
         },
         _ => match read::<ReadResource>(text) {
@@ -165,14 +168,18 @@ fn structured(value: Value, bytes: usize) -> CallResult {
     CallResult::Result { result: ToolResult { structured: Some(value), ..ToolResult::default() }, bytes, turn: None }
 }
 
-async fn call_tool(ctx: &Context, asked: CallTool<'_>, retry: Retry) -> Result<CallResult, RpcError> {
-    let CallTool { name, arguments } = asked;
+async fn call_tool(
+    ctx: &Context,
+    name: String,
+    arguments: Option<Written>,
+    retry: Retry,
+) -> Result<CallResult, RpcError> {
     let answers = is_answer(&retry);
     let ctx = ctx.without_headers();
-    let wanted = WantedCall { name: name.clone(), arguments, retry, task: None, by_model: true };
+    let wanted = WantedCall { name: name.clone(), arguments: arguments.clone(), retry, task: None, by_model: true };
     let result = Box::pin(tool::call(&ctx, wanted)).await;
     if let Err(Failed { said: Said::Rpc(error), .. }) = &result {
-        refused::tool(&ctx, &name, arguments, error.code.to_string()).await;
+        refused::tool(&ctx, &name, arguments.as_ref().map(Written::as_str), error.code.to_string()).await;
     }
     in_words(result.or_else(CallResult::failed), answers, "Look for it with find_tools.")
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 use wharf_protocol::{
-    Feature, RpcError,
+    Feature, RpcError, Written,
     error::METHOD_NOT_FOUND,
     model::{self as mcp, TaskSupport, ToolResult},
     params::{self, Params, Retry, TaskTerms},
@@ -44,21 +44,21 @@ enum Mode {
 }
 
 /// A requested call of a tool.
-pub struct WantedCall<'a> {
+pub struct WantedCall {
     pub name: String,
     /// The arguments as the client wrote them.
-    pub arguments: Option<&'a RawValue>,
+    pub arguments: Option<Written>,
     pub retry: Retry,
     pub task: Option<TaskTerms>,
     /// Whether it is certain that a model chose the tool, rather than a page of the plugin.
     pub by_model: bool,
 }
 
-impl<'a> WantedCall<'a> {
+impl WantedCall {
     /// Reads the parameters of `tools/call`.
-    pub fn read(params: Option<&'a Params>) -> Result<Self, RpcError> {
+    pub fn read(params: Option<&Params>) -> Result<Self, RpcError> {
         let mut call: params::CallTool = params::read(params)?;
-        let (arguments, retry) = (params.and_then(|params| params.get("arguments")), call.take_retry());
+        let (arguments, retry) = (params.and_then(|params| params.get("arguments")).cloned(), call.take_retry());
         let params::CallTool { name, task, .. } = call;
         Ok(Self { name, arguments, retry, task, by_model: false })
     }
@@ -66,8 +66,9 @@ impl<'a> WantedCall<'a> {
 
 /// Calls a tool: checks the call, takes it through the gates, and runs it at once or begins a task. An error is recorded by the
 /// function that called this one; a call that is refused in words for the model is recorded here.
-pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, Failed> {
-    let WantedCall { name, arguments: written, retry, task, by_model } = wanted;
+pub async fn call(ctx: &Context, wanted: WantedCall) -> Result<CallResult, Failed> {
+    let WantedCall { name, arguments: shared, retry, task, by_model } = wanted;
+    let written = shared.as_ref().map(Written::as_str);
     let (view, mut late) = (ctx.server.view(ctx.caller(), ctx.profile()), None);
     let (served, tool) = match view.tool(&name, by_model) {
         Ok(found) => found,
@@ -93,7 +94,7 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, F
         Ok(mode) => mode,
         Err(failed) => return Err(refused_in_words(ctx, &name, written, failed, "invalid").await),
     };
-    let (bytes, limit) = (written.map_or(2, |raw| raw.get().len()), served.config.limits.timeout);
+    let (bytes, limit) = (written.map_or(2, str::len), served.config.limits.timeout);
     let Retry { input_responses: answers, request_state } = retry;
     let carried = match &request_state {
         Some(state) => Request::of_tool(served, tool, &name, &arguments, bytes).open(ctx, state, answers.as_ref())?,
@@ -112,9 +113,9 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, F
     // asked: the plugin gets exactly what the person is shown, even for numbers that cannot be represented as written. Sealed state is bound
     // to what the client wrote.
     let (text, arguments) = if rewritten || served.config.confirm.is_some() {
-        (arguments.to_string(), bridge::arguments(written)?)
+        (Written::from(arguments.to_string()), bridge::arguments(written)?)
     } else {
-        (written.map_or("{}", RawValue::get).to_owned(), arguments)
+        (shared.clone().unwrap_or_else(|| "{}".to_owned().into()), arguments)
     };
     let request = Request::of_tool(served, tool, &name, &arguments, bytes);
     let prepared = gates::pass(ctx, &request, answers, carried).await?;
@@ -140,7 +141,7 @@ pub async fn call(ctx: &Context, wanted: WantedCall<'_>) -> Result<CallResult, F
 async fn refused_in_words(
     ctx: &Context,
     name: &str,
-    written: Option<&RawValue>,
+    written: Option<&str>,
     failed: Failed,
     why: &'static str,
 ) -> Failed {
@@ -197,15 +198,15 @@ struct Call {
     tool: Arc<OfferedTool>,
     name: String,
     arguments: Value,
-    text: Arc<String>,
+    text: Arc<Written>,
     prepared: Prepared,
 }
 
 impl Call {
     async fn run(&mut self, ctx: &Context) -> Result<CallResult, Failed> {
         let Self { served, tool, name, arguments, text, prepared } = self;
-        let request = Request::of_tool(served, tool, name, arguments, text.len());
-        let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::clone(text), context };
+        let request = Request::of_tool(served, tool, name, arguments, text.as_str().len());
+        let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::<Written>::clone(text), context };
         let (outcome, hints) = rounds::run(ctx, &request, prepared, operation).await?;
         checked(served, ctx.party(), tool, with_hints(outcome, hints)).await
     }

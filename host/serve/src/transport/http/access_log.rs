@@ -175,10 +175,12 @@ impl Noted {
             return;
         }
         let name = request.params.as_ref().and_then(|params| params.get("name"));
-        let Some(mut name) = name.and_then(|name| serde_json::from_str::<String>(name.get()).ok()) else { return };
+        let Some(mut name) = name.and_then(|name| serde_json::from_str::<String>(name.as_str()).ok()) else { return };
         if name == CALL && server.style(profile) == Style::Search {
             let arguments = request.params.as_ref().and_then(|params| params.get("arguments"));
-            let Some(meant) = arguments.and_then(|raw| serde_json::from_str::<Meant>(raw.get()).ok()) else { return };
+            let Some(meant) = arguments.and_then(|raw| serde_json::from_str::<Meant>(raw.as_str()).ok()) else {
+                return;
+            };
             name = meant.name;
         }
         let catalog = server.published.catalog.borrow();

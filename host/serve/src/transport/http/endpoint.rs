@@ -120,7 +120,7 @@ impl Endpoint {
         let incoming = self.server.ledger.incoming(&visitor.accounts);
         let (body, charge) = read_message(&headers, body, self.server.startup.message_bytes, incoming).await?;
         let from = Source { visitor, charge: Arc::new(charge), noted };
-        let message = match Frame::parse(&body) {
+        let message = match Frame::parse(body) {
             Ok(Frame::One(message)) => message,
             Ok(Frame::Batch(messages)) => return Box::pin(self.batch(&headers, messages, from)).await,
             Err(malformed) => {

@@ -46,7 +46,7 @@ pub fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError
     let Some(key) = request.known().and_then(Method::name_member) else { return Ok(()) };
     let written = request.params.as_ref().and_then(|params| params.get(key));
     // A request without the member fails later, for that reason.
-    let Some(expected) = written.and_then(|text| serde_json::from_str::<String>(text.get()).ok()) else {
+    let Some(expected) = written.and_then(|text| serde_json::from_str::<String>(text.as_str()).ok()) else {
         return Ok(());
     };
     let mut values = headers.get_all(NAME_HEADER).iter();

@@ -185,7 +185,7 @@ async fn take(State(streams): State<Arc<Streams>>, mut request: HttpRequest) -> 
     match read_message(&parts.headers, body, endpoint.server.startup.message_bytes, incoming).await {
         // Requests count towards the same limit as those of Streamable HTTP.
         Ok((body, charge)) => {
-            match pipe.take(&body, charge, accounts.party(), || endpoint.seat(accounts.party(), None).map(Some)).await {
+            match pipe.take(body, charge, accounts.party(), || endpoint.seat(accounts.party(), None).map(Some)).await {
                 Ok(()) => accepted(),
                 Err(refused) => refused.into_response(),
             }
