@@ -5,6 +5,7 @@ use wasmtime::component::{Component, InstancePre};
 use crate::{
     adapter::Foreign,
     bindings::{completions, prompts, resources},
+    limits::TABLE_ELEMENT_BYTES,
     load_error::LoadError,
     store::State,
     tools_export::ToolsExport,
@@ -38,6 +39,17 @@ pub struct Linked {
     pub(crate) foreign: Foreign,
     /// The number of bytes that the host allocates for each instance in addition to its memory.
     pub(crate) instance_bytes: usize,
+    /// The number of bytes of memory and tables that each instance has at least when it starts.
+    pub(crate) start_bytes: usize,
+}
+
+/// Returns the size of the largest memory and of the largest table that an instance starts with.
+fn start_bytes(component: &Component) -> usize {
+    let required = component.resources_required();
+    let size = |bytes: Option<u64>| usize::try_from(bytes.unwrap_or(0)).unwrap_or(usize::MAX);
+    let memory = size(required.as_ref().and_then(|required| required.max_initial_memory_size));
+    let table = size(required.as_ref().and_then(|required| required.max_initial_table_size));
+    memory.saturating_add(table.saturating_mul(TABLE_ELEMENT_BYTES))
 }
 
 impl Linked {
@@ -70,6 +82,7 @@ impl Linked {
             foreign: Foreign::default(),
             pre,
             instance_bytes,
+            start_bytes: start_bytes(component),
         };
         if linked.exports() == Exports::default() {
             linked.foreign = Foreign::of(component, docs)?;

@@ -72,7 +72,9 @@ fn trap(error: wasmtime::Error) -> CallError {
 impl Instance {
     /// Makes the store of a new instance. This is not part of [`Instance::start`], so that its future does not contain the whole state.
     pub(crate) fn store(linked: &Linked, limits: &Limits, mut state: State) -> Result<Store<State>, CallError> {
-        if !state.budget.grow(linked.instance_bytes) {
+        // In one charge, since all calls share the account.
+        let charged = state.budget.prepay(linked.instance_bytes.saturating_add(linked.start_bytes));
+        if !(charged && state.budget.grow(linked.instance_bytes)) {
             return Err(match state.budget.refused() {
                 Some(Refused::Total) => CallError::TotalMemory,
                 _ => CallError::Memory(limits.memory_bytes),
@@ -164,7 +166,7 @@ impl Instance {
         let limits = &plugin.spec.limits;
         let account = plugin.total_memory;
         let bounds = (account, limits.memory_bytes, limits.output_bytes);
-        function.call(&mut self.store, &self.instance, &call.args, bounds).await
+        function.call(&mut self.store, &self.instance, (*call.args).as_ref(), bounds).await
     }
 
     /// Runs a command until it exits.
@@ -259,9 +261,9 @@ impl sealed::Perform for CallTool {
 
     fn process(&self, plugin: &About<'_>) -> Result<Option<(Process, Charge)>, CallError> {
         match plugin.served {
-            ServedAs::Command => {
-                command(plugin, &self.name)?.process(&plugin.spec.id, &self.args, plugin.total_memory).map(Some)
-            }
+            ServedAs::Command => command(plugin, &self.name)?
+                .process(&plugin.spec.id, (*self.args).as_ref(), plugin.total_memory)
+                .map(Some),
             ServedAs::Contract | ServedAs::Functions => Ok(None),
         }
     }
@@ -280,7 +282,7 @@ impl sealed::Perform for CallTool {
                 *instance.call_tool.insert(found)
             }
         };
-        let called = call_tool.call(&mut instance.store, (&self.name, &self.args, &self.context)).await;
+        let called = call_tool.call(&mut instance.store, (&self.name, (*self.args).as_ref(), &self.context)).await;
         called.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
     }
 

@@ -124,6 +124,10 @@ impl Account {
     }
 
     fn take(&self, bytes: usize) -> Result<(), Full> {
+        // Other threads charge the same accounts, so nothing is written for nothing.
+        if bytes == 0 {
+            return Ok(());
+        }
         let Share { limit, used, parent, times_free: _ } = &*self.0;
         // The free bytes of the parent may change in between. Then a dynamic share gets a charge more or less than it should, but the limit
         // of the parent still holds.
@@ -155,6 +159,9 @@ impl Account {
     }
 
     fn give(&self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
         self.0.used.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(parent) = &self.0.parent {
             parent.give(bytes);

@@ -16,7 +16,7 @@ const FREE_STREAMS: usize = 16;
 pub(crate) const FIELD_BYTES: usize = 256;
 
 /// How many bytes are charged for an element of a table.
-const TABLE_ELEMENT_BYTES: usize = 16;
+pub(crate) const TABLE_ELEMENT_BYTES: usize = 16;
 
 /// Why memory was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(crate) enum Refused {
 pub(crate) struct MemoryBudget {
     limit: usize,
     used: Charge,
+    /// How many of the charged bytes the instance has not asked for yet.
+    prepaid: usize,
     /// The charge for what open streams may hold.
     streams: Charge,
     refused: Option<Refused>,
@@ -38,7 +40,7 @@ pub(crate) struct MemoryBudget {
 
 impl MemoryBudget {
     pub(crate) fn new(limit: usize, total: &Account) -> Self {
-        Self { limit, used: total.open(), streams: total.open(), refused: None }
+        Self { limit, used: total.open(), prepaid: 0, streams: total.open(), refused: None }
     }
 
     /// Returns why the current call was last refused memory, if it was.
@@ -48,7 +50,14 @@ impl MemoryBudget {
 
     /// Returns how many bytes the instance holds, without those of streams.
     pub(crate) fn used(&self) -> usize {
-        self.used.bytes()
+        self.used.bytes() - self.prepaid
+    }
+
+    /// Charges this many bytes at once for what the instance will ask for piece by piece. Returns false if they do not fit.
+    pub(crate) fn prepay(&mut self, bytes: usize) -> bool {
+        let fits = self.grow(bytes);
+        self.prepaid += if fits { bytes } else { 0 };
+        fits
     }
 
     /// Whether more than half of the memory beyond the first `base` bytes is used up, so that the rest may not be enough for a
@@ -77,15 +86,17 @@ impl MemoryBudget {
 
     /// Charges this many more bytes of the guest's own memory, or of what the host stores for it. Returns false if they do not fit.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
+        let from_prepaid = bytes.min(self.prepaid);
         let held = self.used().saturating_add(self.streams.bytes());
         let refused = match held.checked_add(bytes) {
-            Some(sum) if sum <= self.limit => self.used.grow(bytes).is_err().then_some(Refused::Total),
+            Some(sum) if sum <= self.limit => self.used.grow(bytes - from_prepaid).is_err().then_some(Refused::Total),
             _ => Some(Refused::Own),
         };
         if refused.is_some() {
             self.refused = refused;
             return false;
         }
+        self.prepaid -= from_prepaid;
         true
     }
 }
@@ -119,6 +130,24 @@ mod tests {
         let mut two = MemoryBudget::new(20 * STREAM_BYTES, &total);
         assert!(!two.hold_streams(FREE_STREAMS + 6));
         assert_eq!(two.refused(), Some(Refused::Total));
+    }
+
+    #[test]
+    fn what_was_prepaid_is_not_charged_again() {
+        let total = Account::new(100);
+        let mut one = MemoryBudget::new(80, &total);
+        assert!(one.prepay(50));
+        assert_eq!((one.used(), total.left()), (0, 50));
+        assert!(one.grow(30));
+        assert_eq!((one.used(), total.left()), (30, 50));
+        assert!(!one.grow(51), "its limit counts what it asked for");
+        assert!(one.grow(50));
+        assert_eq!((one.used(), total.left()), (80, 20));
+        drop(one);
+        assert_eq!(total.left(), 100);
+        let mut other = MemoryBudget::new(80, &total);
+        assert!(!other.prepay(81));
+        assert_eq!((other.used(), total.left()), (0, 100));
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::{
     adapter::command::Process,
     bindings::{announcements, environment, logging, progress, types},
     denial::Denial,
+    fixed::Fixed,
     handles::Share,
     ledger::{Account, Charge},
     limits::MemoryBudget,
@@ -125,7 +126,10 @@ impl Drop for CallState {
 
 /// The data in the store of an instance.
 pub(crate) struct State {
-    wasi: WasiCtx,
+    /// `None` until the guest calls a function that needs it. Many calls need none, and building one takes as long as a tenth of a short
+    /// call's sandbox.
+    wasi: Option<Box<WasiCtx>>,
+    start: Start,
     http: WasiHttpCtx,
     table: ResourceTable,
     directories: Vec<Directory>,
@@ -144,6 +148,29 @@ pub(crate) struct State {
     handles_limit: usize,
     /// The last field, so that it is dropped, and the handles are given back, after the files have been closed.
     handles: Share,
+}
+
+/// What the guest finds when it starts: its environment variables, and the arguments and the input of a command.
+struct Start {
+    environment: Vec<(String, String)>,
+    fixed: Fixed,
+    process: Option<Process>,
+}
+
+impl Start {
+    /// Builds the WASI context. Takes what it contains.
+    fn context(&mut self, printed: &Capture, output: Option<&Collected>) -> WasiCtx {
+        let mut wasi = WasiCtxBuilder::new();
+        wasi.stdout(printed.clone()).stderr(printed.clone()).max_random_size(MAX_RANDOM_BYTES);
+        if let Some((process, output)) = self.process.take().zip(output) {
+            wasi.args(&process.argv).stdin(MemoryInputPipe::new(process.stdin)).stdout(output.clone());
+        }
+        for (name, value) in std::mem::take(&mut self.environment) {
+            wasi.env(name, value);
+        }
+        self.fixed.apply(&mut wasi);
+        wasi.build()
+    }
 }
 
 /// The directory entry that was passed on to the guest last.
@@ -166,25 +193,17 @@ impl State {
         call: CallState,
     ) -> Self {
         let printed = Capture::default();
-        let mut wasi = WasiCtxBuilder::new();
-        wasi.stdout(printed.clone()).stderr(printed.clone()).max_random_size(MAX_RANDOM_BYTES);
-        let output = process.map(|(process, charge)| {
-            let output = Collected::new(spec.limits.output_bytes);
-            wasi.args(&process.argv).stdin(MemoryInputPipe::new(process.stdin)).stdout(output.clone());
-            (output, charge)
-        });
-        for (name, value) in &scope.environment {
-            wasi.env(name, value);
-        }
-        let (output, started_with) = output.unzip();
-        scope.fixed.apply(&mut wasi);
+        let output = process.is_some().then(|| Collected::new(spec.limits.output_bytes));
+        let (process, started_with) = process.unzip();
+        let start = Start { environment: scope.environment, fixed: scope.fixed, process };
         let mut table = ResourceTable::new();
         table.set_max_capacity(handles.limit());
         call.traces.capture(&printed);
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(MAX_FIELDS_BYTES);
         Self {
-            wasi: wasi.build(),
+            wasi: None,
+            start,
             http,
             table,
             directories: scope.directories,
@@ -267,7 +286,9 @@ impl Drop for State {
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+        let (start, printed, output) = (&mut self.start, &self.printed, self.output.as_ref());
+        let ctx = self.wasi.get_or_insert_with(|| Box::new(start.context(printed, output)));
+        WasiCtxView { ctx, table: &mut self.table }
     }
 }
 

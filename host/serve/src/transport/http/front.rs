@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    io::Write as _,
     pin::Pin,
     sync::{
         Arc,
@@ -27,6 +28,9 @@ use super::{
 };
 use wharf_base::random_id;
 use wharf_config::config;
+
+/// The maximum length of an id that wharf assigns: a prefix of 12 characters, a dash, and a number.
+const MAX_OWN_ID_BYTES: usize = 12 + 1 + 20;
 
 pub struct Front {
     app: TowerToHyperService<Router>,
@@ -75,9 +79,13 @@ impl Front {
     }
 
     fn next_id(&self) -> HeaderValue {
-        let id = format!("{}-{}", self.prefix, self.given.fetch_add(1, Ordering::Relaxed));
-        // The id has only letters, digits and dashes.
-        HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("none"))
+        let mut id = [0; MAX_OWN_ID_BYTES];
+        let mut rest = &mut id[..];
+        let written = write!(rest, "{}-{}", self.prefix, self.given.fetch_add(1, Ordering::Relaxed));
+        let length = MAX_OWN_ID_BYTES - rest.len();
+        // The id has only letters, digits and dashes, and fits.
+        let id = written.ok().and_then(|()| HeaderValue::from_bytes(id.get(..length)?).ok());
+        id.unwrap_or_else(|| HeaderValue::from_static("none"))
     }
 }
 
