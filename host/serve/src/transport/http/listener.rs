@@ -15,6 +15,7 @@ use super::{
     connections::{Connections, Peer, Place, Remote},
     front::Front,
     http2::{self, Cut},
+    one_timer::OneTimer,
     paced::{PACE_INTERVAL, Paced},
     routes::Routes,
     socket::{Accepted, Socket},
@@ -202,7 +203,7 @@ where
         Ok::<_, Infallible>(response.map(|body| Kept::new(body, &unsent)))
     });
     let connection = hyper::server::conn::http1::Builder::new()
-        .timer(hyper_util::rt::TokioTimer::new())
+        .timer(OneTimer::default())
         .header_read_timeout(HEADER_TIMEOUT)
         .max_buf_size(MAX_BUFFER_BYTES)
         .serve_connection(hyper_util::rt::TokioIo::new(Flushed::new(stream, &unsent)), service);

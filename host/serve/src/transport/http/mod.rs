@@ -15,6 +15,7 @@ pub mod http2;
 pub mod listener;
 pub mod listens;
 mod login;
+mod one_timer;
 pub mod paced;
 pub mod refused;
 pub mod reply;
