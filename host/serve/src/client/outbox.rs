@@ -1,6 +1,9 @@
 //! The bounded queue of messages to a client, with backpressure: the queue of a pipe, or of a request's response stream.
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, OnceLock},
+    task::{Context, Poll},
+};
 
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -16,13 +19,94 @@ const USUAL_MESSAGE_BYTES: u32 = 64 * 1024;
 /// The sending end of a queue of messages to a client.
 #[derive(Clone)]
 pub struct Outbox {
-    sender: mpsc::UnboundedSender<Queued>,
-    /// Bounds the queue: one permit for each byte that may wait.
-    room: Arc<Semaphore>,
-    bytes: u32,
+    queue: Arc<Queue>,
     /// The account that is charged for the messages that wait.
     account: Account,
     pub voice: Voice,
+}
+
+/// A queue, which is created when somebody first sends a message or waits for one: most requests have none.
+struct Queue {
+    /// How many bytes may wait.
+    bytes: u32,
+    created: OnceLock<Created>,
+}
+
+struct Created {
+    sender: mpsc::UnboundedSender<Queued>,
+    /// Bounds the queue: one permit for each byte that may wait.
+    room: Arc<Semaphore>,
+    /// Taken by the receiving end.
+    receiver: Mutex<Option<mpsc::UnboundedReceiver<Queued>>>,
+}
+
+impl Queue {
+    fn created(&self) -> &Created {
+        self.created.get_or_init(|| {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            let room = Arc::new(Semaphore::new(usize::try_from(self.bytes).unwrap_or(usize::MAX)));
+            Created { sender, room, receiver: Mutex::new(Some(receiver)) }
+        })
+    }
+
+    /// Returns how many more bytes may wait.
+    fn room(&self) -> usize {
+        match self.created.get() {
+            Some(created) => created.room.available_permits(),
+            None => usize::try_from(self.bytes).unwrap_or(usize::MAX),
+        }
+    }
+}
+
+/// The receiving end of a queue. When it is dropped, messages cannot be sent any more.
+pub struct Messages {
+    /// The queue, until its receiver is taken.
+    queue: Option<Arc<Queue>>,
+    receiver: Option<mpsc::UnboundedReceiver<Queued>>,
+}
+
+impl Messages {
+    /// Returns the receiver of the queue. From then on, this does not count as an end that could send.
+    fn receiver(&mut self) -> &mut mpsc::UnboundedReceiver<Queued> {
+        if let Some(queue) = self.queue.take() {
+            self.receiver = queue.created().receiver.lock().take();
+        }
+        // A queue has one receiving end, so the receiver is there.
+        self.receiver.get_or_insert_with(|| mpsc::unbounded_channel().1)
+    }
+
+    /// Returns the next message if there is one.
+    pub fn try_recv(&mut self) -> Option<Queued> {
+        if self.queue.as_ref().is_some_and(|queue| queue.created.get().is_none()) {
+            return None;
+        }
+        self.receiver().try_recv().ok()
+    }
+
+    /// Waits for the next message. Returns `None` when no outbox is left.
+    pub async fn recv(&mut self) -> Option<Queued> {
+        self.receiver().recv().await
+    }
+
+    /// Waits for messages and takes up to `limit` of them. Returns 0 when no outbox is left.
+    pub async fn recv_many(&mut self, into: &mut Vec<Queued>, limit: usize) -> usize {
+        self.receiver().recv_many(into, limit).await
+    }
+
+    /// The same as [`Messages::recv`], for futures that are written by hand.
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<Queued>> {
+        self.receiver().poll_recv(cx)
+    }
+}
+
+impl Drop for Messages {
+    fn drop(&mut self) {
+        // Outboxes that are left notice that nobody receives any more. Without any, nobody could notice.
+        let is_shared = |queue: &Arc<Queue>| queue.created.get().is_some() || Arc::strong_count(queue) > 1;
+        if self.queue.as_ref().is_some_and(is_shared) {
+            self.receiver();
+        }
+    }
 }
 
 /// The switch that stops the messages of a request when it is cancelled. The lock is held while a message is sent, so that no message is
@@ -57,10 +141,12 @@ pub enum Unsent {
 impl Outbox {
     /// Creates a queue and its receiving end. `bytes`: how much may wait; a larger message waits alone. `account`:
     /// is charged for what waits.
-    pub fn new(bytes: u32, account: Account) -> (Self, mpsc::UnboundedReceiver<Queued>) {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let room = Arc::new(Semaphore::new(usize::try_from(bytes).unwrap_or(usize::MAX)));
-        (Self { sender, room, bytes, account, voice: Voice::default() }, receiver)
+    pub fn new(bytes: u32, account: Account) -> (Self, Messages) {
+        let queue = Arc::new(Queue { bytes, created: OnceLock::new() });
+        (
+            Self { queue: Arc::clone(&queue), account, voice: Voice::default() },
+            Messages { queue: Some(queue), receiver: None },
+        )
     }
 
     /// Returns an outbox for one request, which sends to the same queue and can be muted alone.
@@ -70,23 +156,24 @@ impl Outbox {
 
     fn say(&self, message: Queued) -> Result<(), Unsent> {
         let muted = self.voice.muted.lock();
-        if *muted { Err(Unsent::Closed) } else { self.sender.send(message).map_err(|_| Unsent::Closed) }
+        if *muted { Err(Unsent::Closed) } else { self.queue.created().sender.send(message).map_err(|_| Unsent::Closed) }
     }
 
     fn room_for(&self, text: &str) -> u32 {
-        u32::try_from(text.len() + MESSAGE_BYTES).map_or(self.bytes, |length| length.min(self.bytes))
+        u32::try_from(text.len() + MESSAGE_BYTES).map_or(self.queue.bytes, |length| length.min(self.queue.bytes))
     }
 
     /// Sends a message. Waits until the client has read enough to make room for it.
     pub async fn send(&self, text: String) -> Result<(), Unsent> {
-        let room = Arc::clone(&self.room).acquire_many_owned(self.room_for(&text)).await.map_err(|_| Unsent::Closed)?;
+        let room = Arc::clone(&self.queue.created().room).acquire_many_owned(self.room_for(&text));
+        let room = room.await.map_err(|_| Unsent::Closed)?;
         let charge = self.account.charge(text.len() + MESSAGE_BYTES).map_err(|_| Unsent::NoRoom)?;
         self.say(Queued { text, _room: room, _charge: charge })
     }
 
     /// Sends a message if there is room for it, and drops it otherwise. For messages that may be lost, sent by code that cannot wait.
     pub fn offer(&self, text: String) {
-        let room = Arc::clone(&self.room).try_acquire_many_owned(self.room_for(&text)).ok();
+        let room = Arc::clone(&self.queue.created().room).try_acquire_many_owned(self.room_for(&text)).ok();
         let charge = self.account.charge(text.len() + MESSAGE_BYTES).ok();
         if let Some((room, charge)) = room.zip(charge) {
             self.say(Queued { text, _room: room, _charge: charge }).ok();
@@ -96,26 +183,30 @@ impl Outbox {
     /// Waits until the messages that already wait for room have it. Acquires one byte only, because many callers may wait here, and more
     /// would add up to the room of the whole queue.
     pub async fn ready(&self) {
-        // The semaphore is never closed, so this cannot fail.
-        drop(self.room.acquire().await);
+        if let Some(created) = self.queue.created.get() {
+            // The semaphore is never closed, so this cannot fail.
+            drop(created.room.acquire().await);
+        }
     }
 
     /// Whether the queue is full, as it is while a message waits for room.
     pub fn is_full(&self) -> bool {
-        self.room.available_permits() == 0
+        self.queue.room() == 0
     }
 
     /// Waits until there is room for a message of the usual size.
     pub async fn roomy(&self) {
-        drop(self.room.acquire_many(USUAL_MESSAGE_BYTES.min(self.bytes / 2)).await);
+        if let Some(created) = self.queue.created.get() {
+            drop(created.room.acquire_many(USUAL_MESSAGE_BYTES.min(self.queue.bytes / 2)).await);
+        }
     }
 
     pub fn is_roomy(&self) -> bool {
-        self.room.available_permits() >= USUAL_MESSAGE_BYTES.min(self.bytes / 2) as usize
+        self.queue.room() >= USUAL_MESSAGE_BYTES.min(self.queue.bytes / 2) as usize
     }
 
     pub async fn closed(&self) {
-        self.sender.closed().await;
+        self.queue.created().sender.closed().await;
     }
 }
 
@@ -151,6 +242,29 @@ mod tests {
         assert_eq!(queue.recv().await.unwrap().text.len(), 216);
         drop(queue);
         assert_eq!(outbox.send("x".into()).await, Err(Unsent::Closed));
+    }
+
+    #[tokio::test]
+    async fn both_ends_notice_when_the_other_is_gone() {
+        let new = || Outbox::new(100, Account::new(1_000));
+        for waits in [false, true] {
+            let (outbox, mut queue) = new();
+            if waits {
+                assert!(queue.recv().now_or_never().is_none());
+            }
+            assert!(queue.try_recv().is_none() && outbox.closed().now_or_never().is_none());
+            drop(queue);
+            outbox.closed().now_or_never().unwrap();
+            assert_eq!(outbox.send("lost".into()).await, Err(Unsent::Closed));
+            let (outbox, mut queue) = new();
+            if waits {
+                assert!(queue.recv().now_or_never().is_none());
+            }
+            outbox.of_request().send("the last".into()).await.unwrap();
+            drop(outbox);
+            assert_eq!(queue.try_recv().unwrap().text, "the last");
+            assert!(queue.recv().await.is_none());
+        }
     }
 
     #[tokio::test]

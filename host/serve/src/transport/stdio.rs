@@ -4,7 +4,6 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
-    sync::mpsc,
     task::JoinSet,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -12,7 +11,7 @@ use wharf_protocol::{Id, Malformed, RpcError, long::IdSearch};
 
 use super::pipe::{Pipe, PipeClient};
 use crate::client::{
-    outbox::{Outbox, Queued},
+    outbox::{Messages, Outbox},
     server::{DRAIN_TIMEOUT, Server},
 };
 use wharf_base::{
@@ -185,7 +184,7 @@ fn paid(line: &[u8], incoming: &mut Incoming<'_>) -> Line {
 }
 
 /// Writes the queued messages, as many as wait in one write.
-async fn write<W: AsyncWrite + Unpin>(mut queue: mpsc::UnboundedReceiver<Queued>, mut output: W) {
+async fn write<W: AsyncWrite + Unpin>(mut queue: Messages, mut output: W) {
     let mut messages = Vec::new();
     let mut bytes = Vec::new();
     while queue.recv_many(&mut messages, MAX_MESSAGES_PER_WRITE).await > 0 {

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tokio::sync::mpsc::UnboundedReceiver;
 use wharf_protocol::{
     Id, Method, Written,
     meta::RequestMeta,
@@ -21,7 +20,7 @@ use super::{
 };
 use crate::client::{
     context::{Arrival, ClientDeclared, Context},
-    outbox::{Outbox, Queued},
+    outbox::{Messages, Outbox},
     server::Server,
 };
 use wharf_base::{
@@ -45,7 +44,7 @@ pub struct Direct {
 struct Begun {
     ctx: Context,
     _client: Accounts,
-    _messages: UnboundedReceiver<Queued>,
+    _messages: Messages,
 }
 
 impl Direct {

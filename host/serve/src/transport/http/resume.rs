@@ -181,7 +181,7 @@ impl Streams {
                 answer = &mut running.work => break answer,
             }
         };
-        while let Ok(message) = running.messages.try_recv() {
+        while let Some(message) = running.messages.try_recv() {
             log.append_message(message.text).await;
         }
         if let Some(reply) = answer {

@@ -14,10 +14,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::StatusCode;
 use parking_lot::Mutex;
-use tokio::{
-    sync::mpsc,
-    time::{Instant, Interval, interval_at},
-};
+use tokio::time::{Instant, Interval, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -32,7 +29,7 @@ use super::{
     sse::{self, Event},
 };
 use crate::{
-    client::outbox::{Outbox, Queued},
+    client::outbox::{Messages, Outbox},
     transport::pipe::{Pipe, PipeClient},
 };
 use wharf_base::{ledger::Account, principal::Principal, random_id};
@@ -104,7 +101,7 @@ async fn open(State(streams): State<Arc<Streams>>, mut request: HttpRequest) -> 
 /// A client's stream. When this is dropped, the client's requests and its session end.
 struct Open {
     greeting: Option<Bytes>,
-    messages: mpsc::UnboundedReceiver<Queued>,
+    messages: Messages,
     keep_alive: Interval,
     closing: CancellationToken,
     /// Set when wharf closes: ready when all requests under way are answered.
@@ -122,7 +119,7 @@ impl Open {
             return Some(greeting);
         }
         if self.over {
-            return self.messages.try_recv().ok().map(|message| sse::message(&message.text));
+            return self.messages.try_recv().map(|message| sse::message(&message.text));
         }
         loop {
             let ending = self.finished.is_some();
@@ -137,7 +134,7 @@ impl Open {
                 message = self.messages.recv() => return message.map(|message| sse::message(&message.text)),
                 () = finished => {
                     self.over = true;
-                    return self.messages.try_recv().ok().map(|message| sse::message(&message.text));
+                    return self.messages.try_recv().map(|message| sse::message(&message.text));
                 }
                 () = self.closing.cancelled(), if !ending => {
                     let tracker = self.listed.pipe.end();
