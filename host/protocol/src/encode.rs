@@ -262,12 +262,12 @@ impl Encoder {
     /// buffer instead of being built as a [`Value`] first.
     pub fn text_result(&self, text: &str) -> String {
         let start = r#"{"content":[{"type":"text","text":"#;
-        let mut json = Vec::with_capacity(start.len() + text.len() + text.len() / 8 + self.ending.len() + 8);
-        json.extend_from_slice(start.as_bytes());
+        let mut json = String::with_capacity(start.len() + text.len() + text.len() / 8 + self.ending.len() + 8);
+        json.push_str(start);
         write_string(&mut json, text);
-        json.extend_from_slice(b"}]");
-        json.extend_from_slice(self.ending.as_bytes());
-        String::from_utf8(json).unwrap_or_default()
+        json.push_str("}]");
+        json.push_str(&self.ending);
+        json
     }
 
     /// Writes the answer to `resources/read`. The caching hints forbid modern clients to cache it.

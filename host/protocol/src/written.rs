@@ -55,7 +55,7 @@ mod tests {
         assert!(Arc::ptr_eq(&piece.message, &whole.message));
         assert_eq!(piece.piece(&piece.as_str()[..4]).as_str(), "mess");
         for other in ["", "another", "a message"] {
-            assert_eq!(whole.piece(&other.to_owned()).as_str(), other);
+            assert_eq!(whole.piece(other).as_str(), other);
         }
     }
 }

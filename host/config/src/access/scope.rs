@@ -249,6 +249,24 @@ impl Scopes {
             tracing::warn!(plugin, "the directory {} does not exist", path.display());
         }
         of_client.apply(roots, &mut wanted);
+        // Most plugins have no folders.
+        let directories = if wanted.open.is_empty() { Vec::new() } else { self.granted(plugin, wanted) };
+        let network = self.egress.network(plugin, &http.0);
+        let placeholders = network.iter().flat_map(|network| network.variables());
+        let environment = match &self.rehearsal {
+            Some(rehearsal) => env.apply(|name| rehearsal.environment.get(name).cloned()),
+            None => env.apply(|name| std::env::var(name).ok()),
+        };
+        Scope {
+            directories,
+            environment: environment.into_iter().chain(placeholders).collect(),
+            network: network.map(|network| network.of(party)),
+            fixed: self.rehearsal.as_ref().map(|rehearsal| rehearsal.fixed).unwrap_or_default(),
+        }
+    }
+
+    /// Opens what is wanted, as far as the operator grants it.
+    fn granted(&self, plugin: &str, wanted: Wanted) -> Vec<Directory> {
         let (granted, lessened) = self.intersect(wanted);
         for one in lessened {
             let mut warned = self.warned.lock();
@@ -263,26 +281,14 @@ impl Scopes {
             let real = real.filter(|real| !all.contains(real));
             Some(Directory::new(handle, shown, one.access == Access::ReadWrite).also_at(real))
         });
-        let network = self.egress.network(plugin, &http.0);
-        let placeholders = network.iter().flat_map(|network| network.variables());
-        let environment = match &self.rehearsal {
-            Some(rehearsal) => env.apply(|name| rehearsal.environment.get(name).cloned()),
-            None => env.apply(|name| std::env::var(name).ok()),
-        };
-        Scope {
-            directories: directories.collect(),
-            environment: environment.into_iter().chain(placeholders).collect(),
-            network: network.map(|network| network.of(party)),
-            fixed: self.rehearsal.as_ref().map(|rehearsal| rehearsal.fixed).unwrap_or_default(),
-        }
+        directories.collect()
     }
 
     fn intersect(&self, wanted: Wanted) -> (Vec<overlap::Granted>, Vec<Lessened>) {
         // Looked up for every call that could write, since folders are created, removed and replaced.
         let writes = wanted.open.iter().any(|(_, access)| *access == Access::ReadWrite);
         let trusted = if writes { self.trusted() } else { Arc::default() };
-        let secret = if wanted.open.is_empty() { Arc::default() } else { self.secret() };
-        overlap::intersect(wanted.open, &wanted.moved, (&trusted, &secret))
+        overlap::intersect(wanted.open, &wanted.moved, (&trusted, &self.secret()))
     }
 
     /// Returns the folders through which files with secrets can currently be read.
