@@ -14,7 +14,6 @@ use axum::{
     response::{IntoResponse, Response as HttpResponse},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use wharf_protocol::{
     Feature, Frame, Malformed, Message, Method, Request, Revision, RpcError,
@@ -30,7 +29,7 @@ use super::{
     headers::{VERSION_HEADER, accepts, request_id, text},
     listens::{Listen, Listens},
     refused::{Refused, json},
-    reply::{First, Reply, Running, Work, accepted, answered, event_stream},
+    reply::{Crowd, First, Reply, Running, Work, accepted, answered, event_stream},
     resume::Streams,
     sessions::Sessions,
     waits::{Lasting, MADE_ROOM, Place, WaitedFor},
@@ -39,7 +38,7 @@ use crate::{
     client::{
         context::{Arrival, Context, ItsSeat},
         notifier::Feed,
-        outbox::{Outbox, Queued},
+        outbox::{Messages, Outbox},
         seat::{Seats, Taken, no_place},
         server::Server,
         session::Session,
@@ -90,6 +89,7 @@ pub struct Endpoint {
     streams: Arc<Streams>,
     seats: Arc<Seats>,
     listens: Listens,
+    crowd: Crowd,
 }
 
 impl Endpoint {
@@ -102,6 +102,7 @@ impl Endpoint {
             streams: Arc::default(),
             seats: Seats::new(config.in_flight),
             listens: Listens::new(config.listens),
+            crowd: Crowd::default(),
             server: Arc::clone(server),
         }
     }
@@ -174,7 +175,7 @@ impl Endpoint {
                 Some(session) => {
                     let taken = self.seat(from.visitor.accounts.party(), Some(&request))?;
                     let (work, seat) = self.begin(ctx, &session, request, taken, from.visitor)?;
-                    let running = Running::start(work, messages, |work| self.detached(work)).await;
+                    let running = Running::start(work, messages, &self.crowd, |work| self.detached(work)).await;
                     Ok(self.respond(&session, from.visitor.accounts.party(), running, &[seat]).await)
                 }
                 None => self.modern(ctx, request, messages, from.visitor).await,
@@ -411,7 +412,7 @@ impl Endpoint {
         self: &Arc<Self>,
         ctx: Context,
         request: Request,
-        messages: mpsc::UnboundedReceiver<Queued>,
+        messages: Messages,
         visitor: &Visitor,
     ) -> Result<HttpResponse, Refused> {
         let listens = ctx.arrival.stop.is_some();
@@ -425,7 +426,7 @@ impl Endpoint {
             drop(place);
             Some(Reply::of(&ctx, answer, &accounts, busy))
         });
-        let running = Running::start(work, messages, |work| self.attached(work)).await;
+        let running = Running::start(work, messages, &self.crowd, |work| self.attached(work)).await;
         let mut response = match running.first(None).await {
             First::Answer(answer) => answered(answer, Era::Modern),
             First::Stream(running, first) => running.stream(first),
