@@ -24,6 +24,7 @@ mod languages;
 mod macos;
 mod others;
 mod package;
+mod profile;
 mod search;
 mod service;
 mod slots;
@@ -50,8 +51,10 @@ cargo xtask bench        compares wharf with the official SDK without a sandbox 
                          --fixed with the build of one fixed commit and the best so far, --record adds that to tests/bench/history.tsv
 cargo xtask fuzz         fuzzes the parsers of untrusted input: [TARGET] [SECONDS], by default a minute for all; needs a C++ compiler
 cargo xtask soak         runs all hostile clients and plugins at once, next to well-behaved clients: [SECONDS], by default a minute
-cargo xtask package      builds a small binary at target/shipped/wharf and packages it at target/dist/ (archive, npm, wheel, mcpb, deb);
+cargo xtask package      builds the binary that is packaged (see `shipped`) and packages it at target/dist/ (archive, npm, wheel, mcpb, deb);
                          --binary FILE packages that one, --only KIND, --check installs and uses each; needs npm and Python 3
+cargo xtask profile      writes the profile by which release builds are optimised, at tests/bench/profiles/; takes as long as three builds
+cargo xtask shipped      builds the binary that is packaged, target/shipped/wharf, optimised by a profile that is made for it
 cargo xtask macos        checks that wharf compiles for macOS; --brief for one of two processors; needs Python 3
 cargo xtask deny         checks licences, bans and sources of all dependencies with cargo-deny, and advisories where they can be fetched
 cargo xtask contract     generates docs/contract.md from wit/
@@ -98,6 +101,8 @@ fn main() -> ExitCode {
         "bench" => bench(rest),
         "fuzz" => fuzz::run(&root(), rest),
         "soak" => soak(rest),
+        "profile" => profile::write(&root()),
+        "shipped" => profile::shipped(&root()),
         "macos" => macos::check(&root(), rest),
         "package" => package::run_command(&root(), rest),
         "deny" => deny::check(&root(), true),
@@ -139,7 +144,12 @@ fn cargo(arguments: &[&str]) -> Result<()> {
 fn cargo_with(arguments: &[&str], more: &[(String, PathBuf)]) -> Result<()> {
     let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     let more = more.iter().map(|(name, value)| (name, value));
-    run(cargo.args(arguments).envs(more).env("WHARF_BUILTINS", plugins()))
+    let (command, rest) = arguments.split_at(1);
+    cargo.args(command);
+    if rest.contains(&"--release") {
+        cargo.args(profile::arguments(&root())?);
+    }
+    run(cargo.args(rest).envs(more).env("WHARF_BUILTINS", plugins()))
 }
 
 /// Runs the crate `tidy`. It is a program of its own, so that its parsers of Rust and WIT are compiled only when it is used.
@@ -283,13 +293,6 @@ fn native(more: &[&str]) -> Result<()> {
     let mut arguments = vec!["build", "--locked", "--release", "--bin", "wharf"];
     arguments.extend(more.iter().flat_map(|bin| ["--bin", bin]));
     cargo(&arguments)
-}
-
-/// Builds the binary that is packaged.
-fn shipped() -> Result<()> {
-    guests()?;
-    say("building target/shipped/wharf (8 to 11 minutes on two cores; the last five are one long step)");
-    cargo(&["build", "--locked", "--profile", "shipped", "--bin", "wharf"])
 }
 
 fn test() -> Result<()> {

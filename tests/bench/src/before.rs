@@ -42,9 +42,11 @@ pub async fn compare(built: &Built, other: &Built, effort: &Effort, report: &mut
         ("HTTP modern, reused", KEPT, Era::Modern, 32),
         ("64 KiB, HTTP modern, fresh", "", Era::Modern, 64 << 10),
         ("1 MiB, HTTP modern, fresh", "", Era::Modern, 1 << 20),
-        ("HTTP modern, fresh, audited", AUDITED, Era::Modern, 32),
+        ("HTTP modern, fresh, audited / without", AUDITED, Era::Modern, 32),
     ] {
-        let sites = [Site::new(built, &format!("{ECHO}{config}"))?, Site::new(other, &format!("{ECHO}{config}"))?];
+        // The fixed build has no audit log.
+        let theirs = if config == AUDITED { "" } else { config };
+        let sites = [Site::new(built, &format!("{ECHO}{config}"))?, Site::new(other, &format!("{ECHO}{theirs}"))?];
         let servers = [Http::wharf(built, &sites[0].config()).await?, Http::wharf(other, &sites[1].config()).await?];
         let arguments = message(bytes);
         let mut loads = [

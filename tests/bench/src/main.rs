@@ -4,7 +4,8 @@
 //! `--brief` takes a minute and fails below wide margins; `--full` takes longer rounds and more of them; `--rival CMD` adds
 //! any other stdio server that has a tool `echo` with an argument `message`; `--before WHARF` compares nothing but another build of
 //! wharf with this one, whose plugins are in the folder of `--before-plugins`, and `--history FILE` fails if a row fell; `--sandboxes`
-//! measures nothing but fresh sandboxes in each language.
+//! measures nothing but fresh sandboxes in each language; `--train WHARF` measures nothing, but makes the calls from which the compiler
+//! learns what calls execute.
 
 #![expect(
     clippy::disallowed_methods,
@@ -29,6 +30,7 @@ mod report;
 mod rows;
 mod sandboxes;
 mod servers;
+mod train;
 mod whole;
 
 /// How long and how often.
@@ -66,7 +68,7 @@ async fn run() -> Result<bool> {
     let mut out: Option<PathBuf> = None;
     let (mut before, mut before_plugins): (Option<PathBuf>, Option<PathBuf>) = (None, None);
     let (mut history, mut record): (Option<PathBuf>, bool) = (None, false);
-    let mut sandboxes_alone = false;
+    let (mut sandboxes_alone, mut train): (bool, Option<PathBuf>) = (false, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -82,15 +84,20 @@ async fn run() -> Result<bool> {
             "--history" => history = Some(arguments.next().context("--history needs a file")?.into()),
             "--record" => record = true,
             "--sandboxes" => sandboxes_alone = true,
+            "--train" => train = Some(arguments.next().context("--train needs a wharf")?.into()),
             "--out" => out = Some(arguments.next().context("--out needs a folder")?.into()),
             other => {
                 bail!(
-                    "unknown argument {other}; there are --brief, --full, --sandboxes, --rival CMD, --before WHARF, --before-plugins FOLDER, --history FILE, --record, --out FOLDER"
+                    "unknown argument {other}; there are --brief, --full, --sandboxes, --rival CMD, --before WHARF, --before-plugins FOLDER, --history FILE, --record, --train WHARF, --out FOLDER"
                 )
             }
         }
     }
-    let built = servers::Built::find(if effort.brief { "release" } else { "rival" })?;
+    let built = servers::Built::find(if effort.brief || train.is_some() { "release" } else { "rival" })?;
+    if let Some(wharf) = train {
+        train::train(&built, &wharf).await?;
+        return Ok(true);
+    }
     let mut report = report::Report::default();
     if let Some(before) = before {
         let other = before::other(&built, &before, before_plugins.as_deref());

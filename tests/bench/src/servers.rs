@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
@@ -139,6 +140,15 @@ impl Http {
 
     pub fn cpu_seconds(&self) -> Result<f64> {
         cpu_seconds(&self.child)
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub async fn end(mut self) -> Result<()> {
+        let pid = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        kill_process(pid.context("the server has ended")?, Signal::TERM)?;
+        let status = self.child.wait().await?;
+        ensure!(status.success(), "the server ended with {status}");
+        Ok(())
     }
 
     /// Waits until it does nothing by itself any more, such as looking through a thousand plugins a second time.

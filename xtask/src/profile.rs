@@ -1,0 +1,118 @@
+//! Profile-guided optimisation. A build that counts runs the calls of `bench --train`, and the compiler then knows which functions and
+//! branches calls execute: it places those together and optimises them for speed, and everything else for size. A call executes a little of
+//! very many functions, so the processor mostly waits for code, and this halves the time that a call takes.
+//!
+//! The profile for release builds is in the repository, because counting and building again takes four times as long as building. It
+//! refers to functions by names that contain the version of the compiler, so it is used only with that version. After a change, the
+//! functions that changed are compiled as without a profile.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{cargo, guests, native, plugins, run, say};
+
+/// The only target with a profile.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// Returns the version of the compiler, such as `1.97.0`.
+fn rustc_version() -> Result<String> {
+    let output = Command::new("rustc").arg("--version").output().context("rustc is not installed")?;
+    let text = String::from_utf8(output.stdout)?;
+    Ok(text.split_whitespace().nth(1).context("rustc does not tell its version")?.to_owned())
+}
+
+/// Returns where the profile for release builds with this compiler is.
+fn file(root: &Path) -> Result<PathBuf> {
+    Ok(root.join("tests/bench/profiles").join(format!("release-{}.profdata", rustc_version()?)))
+}
+
+/// Returns an argument of cargo with which it passes this flag to the compiler.
+fn config(flag: &str, path: &Path) -> Result<String> {
+    let path = path.to_str().context("the path of this folder is not UTF-8")?;
+    // The quotes and escapes of Rust's strings are those of TOML's, for all but unusual characters.
+    Ok(format!("target.{TARGET}.rustflags=[{:?}]", format!("-C{flag}={path}")))
+}
+
+/// Returns the arguments with which cargo makes release builds use the profile; none if there is no profile for this compiler.
+pub fn arguments(root: &Path) -> Result<Vec<String>> {
+    let file = file(root)?;
+    if !file.exists() {
+        return Ok(Vec::new());
+    }
+    Ok(vec!["--config".into(), config("profile-use", &file)?])
+}
+
+/// Builds `wharf` with these arguments so that it counts, runs the calls of `bench --train`, and writes the profile.
+pub fn count(root: &Path, build: &[&str], built: &Path, profile: &Path) -> Result<()> {
+    let tool = profdata()?;
+    guests()?;
+    native(&["bench", "sdk_echo", "bare_echo"])?;
+    let (counts, target) = (root.join("target/counts"), root.join("target/counting"));
+    if counts.exists() {
+        fs::remove_dir_all(&counts)?;
+    }
+    say("building a wharf that counts what it executes (as long as any first build)");
+    let mut counting = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    counting.args(["build", "--locked", "--bin", "wharf"]).args(build).arg("--target-dir").arg(&target);
+    counting.arg("--config").arg(config("profile-generate", &counts)?).env("WHARF_BUILTINS", plugins());
+    run(&mut counting)?;
+    say("counting (about half a minute)");
+    run(Command::new(root.join("target/release/bench")).arg("--train").arg(target.join(built)))?;
+    if let Some(folder) = profile.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    run(Command::new(tool).args(["merge", "--sparse", "--output"]).arg(profile).arg(&counts))
+}
+
+/// Writes the profile for release builds.
+pub fn write(root: &Path) -> Result<()> {
+    let file = file(root)?;
+    count(root, &["--release"], Path::new("release/wharf"), &file)?;
+    say(&format!("wrote {} ({:.1} MB)", file.display(), fs::metadata(&file)?.len() as f64 / 1e6));
+    // Cargo does not notice that the file has changed.
+    say("removing target/release, so that the next build uses it");
+    Ok(fs::remove_dir_all(root.join("target/release"))?)
+}
+
+/// Builds the binary that is packaged, with a profile of its own: its functions have other names, because its crates are optimised
+/// differently.
+pub fn shipped(root: &Path) -> Result<()> {
+    let profile = root.join("target/counts.profdata");
+    if env::consts::ARCH == "x86_64" && cfg!(target_os = "linux") {
+        count(root, &["--profile", "shipped"], Path::new("shipped/wharf"), &profile)?;
+        say("building target/shipped/wharf (10 to 25 minutes on two cores; most of that is one long step)");
+        return cargo(&[
+            "build",
+            "--locked",
+            "--profile",
+            "shipped",
+            "--bin",
+            "wharf",
+            "--config",
+            &config("profile-use", &profile)?,
+        ]);
+    }
+    guests()?;
+    say("building target/shipped/wharf (8 to 11 minutes on two cores; the last five are one long step)");
+    cargo(&["build", "--locked", "--profile", "shipped", "--bin", "wharf"])
+}
+
+/// Returns the path of `llvm-profdata`, which is a component of rustup.
+fn profdata() -> Result<PathBuf> {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().context("rustc is not installed")?;
+    let sysroot = PathBuf::from(String::from_utf8(sysroot.stdout)?.trim());
+    let tool = sysroot.join("lib/rustlib").join(TARGET).join("bin/llvm-profdata");
+    if !tool.exists() {
+        say("adding the component llvm-tools");
+        run(Command::new("rustup").args(["component", "add", "llvm-tools"]))?;
+    }
+    if !tool.exists() {
+        bail!("there is no {}; install the component llvm-tools of Rust", tool.display());
+    }
+    Ok(tool)
+}
