@@ -1,8 +1,11 @@
 //! Starts the servers that are measured, and writes the requests they get.
 
 use std::{
+    collections::HashMap,
+    ffi::OsString,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::{LazyLock, Mutex, PoisonError},
 };
 
 use anyhow::{Context, Result, ensure};
@@ -259,17 +262,22 @@ pub fn post(address: &str, headers: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The time that the threads of a process have had on a core, in seconds. The kernel counts it in nanoseconds for each thread. Threads that
-/// have ended are missing; servers keep those that answer calls.
+/// The time that the threads of a process have had on a core, in seconds. The kernel counts it in nanoseconds for each thread. A thread that
+/// has ended counts with what it had when it was last seen.
 pub fn cpu_seconds(child: &Child) -> Result<f64> {
+    type Threads = HashMap<OsString, u64>;
+    static SEEN: LazyLock<Mutex<HashMap<u32, Threads>>> = LazyLock::new(Mutex::default);
     let pid = child.id().context("the server has ended")?;
-    let mut nanoseconds: u64 = 0;
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let threads = seen.entry(pid).or_default();
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        let thread = thread?;
         // A thread may end between the two looks.
-        let Ok(stat) = std::fs::read_to_string(thread?.path().join("schedstat")) else { continue };
-        nanoseconds += stat.split_whitespace().next().context("no time in schedstat")?.parse::<u64>()?;
+        let Ok(stat) = std::fs::read_to_string(thread.path().join("schedstat")) else { continue };
+        let nanoseconds = stat.split_whitespace().next().context("no time in schedstat")?.parse()?;
+        threads.insert(thread.file_name(), nanoseconds);
     }
-    Ok(nanoseconds as f64 / 1e9)
+    Ok(threads.values().sum::<u64>() as f64 / 1e9)
 }
 
 pub async fn pipe(program: &Path, arguments: &[&str]) -> Result<(Child, Pipe)> {
