@@ -120,8 +120,8 @@ impl<T: AsRawFd + AsFd + Unpin> AsyncWrite for Socket<T> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         loop {
             let mut writable = ready!(self.0.poll_write_ready(cx))?;
-            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            let sent = writable.try_io(|socket| uninterrupted(|| rustix::net::send(socket.get_ref(), bytes, flags)));
+            let sent = writable
+                .try_io(|socket| uninterrupted(|| rustix::net::send(socket.get_ref(), bytes, SendFlags::DONTWAIT)));
             if let Ok(sent) = sent {
                 return Poll::Ready(sent);
             }
