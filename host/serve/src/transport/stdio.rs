@@ -64,6 +64,8 @@ where
         };
         match read {
             Ok(Line::Whole) => {
+                // A line that came in pieces has room for more, which its request would keep.
+                line.shrink_to_fit();
                 let taken = pipe.take(line, incoming.into_charge(), party, || Ok::<_, Infallible>(None)).await;
                 // The number of requests is not limited here, so this cannot fail.
                 taken.unwrap_or_default();
