@@ -3,7 +3,7 @@
 //   node differential.mjs --bin WHARF --plugins DIR --modules DIR [--python PROGRAM] [--python-1 PROGRAM] [--only NAME]
 //     [--every N] [--timing] [--show N] [--folder DIR]
 //
-// `--every` asks only each Nth question about files and pages; `--only` compares one plugin. `--python` is an interpreter that has the reference servers for
+// `--every` asks only each Nth question; `--only` compares one plugin. `--python` is an interpreter that has the reference servers for
 // time, fetch and git, `--python-1` one that has that for SQLite. Fails if fewer than 97 of 100 answers are identical or equivalent, if
 // another differs for no reason that `intended.mjs` or the plugin's own file names, or if nothing differs any more where one is named.
 
@@ -167,7 +167,7 @@ const plugins = {
   memory: () => memory(shared),
   thinking: () => thinking(shared),
   time: () => python && time({ wharf, python, env, complain }),
-  fetch: () => python && fetch({ wharf: fetcher, python, modules: options.modules, env, complain, every: Number(options.every) }),
+  fetch: () => python && fetch({ wharf: fetcher, python, modules: options.modules, env, complain }),
   git: () => python && git({ ...shared, python }),
   sqlite: () => options['python-1'] && sqlite({ ...shared, python: options['python-1'] }),
 };
