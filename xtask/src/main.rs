@@ -235,9 +235,7 @@ fn guest_packages(in_c: bool) -> Result<Vec<String>> {
 
 /// Adds a target if rustc lacks it.
 fn add_target(target: &str) -> Result<()> {
-    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().context("rustc is not installed")?;
-    let sysroot = PathBuf::from(String::from_utf8(sysroot.stdout)?.trim());
-    if sysroot.join("lib/rustlib").join(target).join("lib").exists() {
+    if toolchain::libraries(target)?.join("lib").exists() {
         return Ok(());
     }
     say(&format!("adding the target {target}"));

@@ -14,21 +14,14 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{cargo, guests, native, plugins, run, say};
+use crate::{cargo, guests, native, plugins, run, say, toolchain};
 
 /// The only target with a profile.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Returns the version of the compiler, such as `1.97.0`.
-fn rustc_version() -> Result<String> {
-    let output = Command::new("rustc").arg("--version").output().context("rustc is not installed")?;
-    let text = String::from_utf8(output.stdout)?;
-    Ok(text.split_whitespace().nth(1).context("rustc does not tell its version")?.to_owned())
-}
-
 /// Returns where the profile for release builds with this compiler is.
 fn file(root: &Path) -> Result<PathBuf> {
-    Ok(root.join("tests/bench/profiles").join(format!("release-{}.profdata", rustc_version()?)))
+    Ok(root.join("tests/bench/profiles").join(format!("release-{}.profdata", toolchain::found()?)))
 }
 
 /// Returns an argument of cargo with which it passes this flag to the compiler.
@@ -38,7 +31,8 @@ fn config(flag: &str, path: &Path) -> Result<String> {
     Ok(format!("target.{TARGET}.rustflags=[{:?}]", format!("-C{flag}={path}")))
 }
 
-/// Returns the arguments with which cargo makes release builds use the profile; none if there is no profile for this compiler.
+/// Returns the arguments that make cargo use the profile for a release build. They are empty if the repository has no profile for this
+/// compiler.
 pub fn arguments(root: &Path) -> Result<Vec<String>> {
     let file = file(root)?;
     if !file.exists() {
@@ -47,8 +41,9 @@ pub fn arguments(root: &Path) -> Result<Vec<String>> {
     Ok(vec!["--config".into(), config("profile-use", &file)?])
 }
 
-/// Builds `wharf` with these arguments so that it counts, runs the calls of `bench --train`, and writes the profile.
-pub fn count(root: &Path, build: &[&str], built: &Path, profile: &Path) -> Result<()> {
+/// Builds wharf with these settings of cargo (`release` or `shipped`) so that it counts, runs the calls of `bench --train`, and writes the
+/// profile.
+fn count(root: &Path, settings: &str, profile: &Path) -> Result<()> {
     let tool = profdata()?;
     guests()?;
     native(&["bench", "sdk_echo", "bare_echo"])?;
@@ -58,11 +53,11 @@ pub fn count(root: &Path, build: &[&str], built: &Path, profile: &Path) -> Resul
     }
     say("building a wharf that counts what it executes (as long as any first build)");
     let mut counting = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-    counting.args(["build", "--locked", "--bin", "wharf"]).args(build).arg("--target-dir").arg(&target);
+    counting.args(["build", "--locked", "--bin", "wharf", "--profile", settings]).arg("--target-dir").arg(&target);
     counting.arg("--config").arg(config("profile-generate", &counts)?).env("WHARF_BUILTINS", plugins());
     run(&mut counting)?;
     say("counting (about half a minute)");
-    run(Command::new(root.join("target/release/bench")).arg("--train").arg(target.join(built)))?;
+    run(Command::new(root.join("target/release/bench")).arg("--train").arg(target.join(settings).join("wharf")))?;
     if let Some(folder) = profile.parent() {
         fs::create_dir_all(folder)?;
     }
@@ -72,7 +67,7 @@ pub fn count(root: &Path, build: &[&str], built: &Path, profile: &Path) -> Resul
 /// Writes the profile for release builds.
 pub fn write(root: &Path) -> Result<()> {
     let file = file(root)?;
-    count(root, &["--release"], Path::new("release/wharf"), &file)?;
+    count(root, "release", &file)?;
     say(&format!("wrote {} ({:.1} MB)", file.display(), fs::metadata(&file)?.len() as f64 / 1e6));
     // Cargo does not notice that the file has changed.
     say("removing target/release, so that the next build uses it");
@@ -84,7 +79,7 @@ pub fn write(root: &Path) -> Result<()> {
 pub fn shipped(root: &Path) -> Result<()> {
     let profile = root.join("target/counts.profdata");
     if env::consts::ARCH == "x86_64" && cfg!(target_os = "linux") {
-        count(root, &["--profile", "shipped"], Path::new("shipped/wharf"), &profile)?;
+        count(root, "shipped", &profile)?;
         say("building target/shipped/wharf (10 to 25 minutes on two cores; most of that is one long step)");
         return cargo(&[
             "build",
@@ -104,9 +99,7 @@ pub fn shipped(root: &Path) -> Result<()> {
 
 /// Returns the path of `llvm-profdata`, which is a component of rustup.
 fn profdata() -> Result<PathBuf> {
-    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().context("rustc is not installed")?;
-    let sysroot = PathBuf::from(String::from_utf8(sysroot.stdout)?.trim());
-    let tool = sysroot.join("lib/rustlib").join(TARGET).join("bin/llvm-profdata");
+    let tool = toolchain::libraries(TARGET)?.join("bin/llvm-profdata");
     if !tool.exists() {
         say("adding the component llvm-tools");
         run(Command::new("rustup").args(["component", "add", "llvm-tools"]))?;

@@ -3,7 +3,7 @@
 
 use std::{
     env,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
 
@@ -61,7 +61,7 @@ fn needed(root: &Path) -> Result<Version> {
 }
 
 /// Returns the version of the compiler that cargo would use.
-fn found() -> Result<Version> {
+pub fn found() -> Result<Version> {
     let output = Command::new("rustc").arg("--version").output().context("rustc is not installed")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let version = text.split_whitespace().nth(1).and_then(|version| Version::parse(version).ok());
@@ -69,6 +69,12 @@ fn found() -> Result<Version> {
     // A nightly or beta compiler counts as its version.
     version.pre = cargo_metadata::semver::Prerelease::EMPTY;
     Ok(version)
+}
+
+/// Returns the folder that the active compiler has for a target: its standard library and, for its own target, its tools.
+pub fn libraries(target: &str) -> Result<PathBuf> {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().context("rustc is not installed")?;
+    Ok(Path::new(String::from_utf8(sysroot.stdout)?.trim()).join("lib/rustlib").join(target))
 }
 
 fn installed(toolchain: &str) -> bool {

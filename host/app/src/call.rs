@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
 use wharf_protocol::{
     model as mcp,
     params::{self, CompleteArgument, CompleteContext, Reference},
@@ -47,7 +46,7 @@ pub struct Call<Target = ToolCall> {
 #[derive(Debug)]
 pub struct ToolCall {
     name: String,
-    arguments: Option<serde_json::Result<Box<RawValue>>>,
+    arguments: Option<serde_json::Result<String>>,
 }
 
 /// The URI of a resource, as part of a [`Call`].
@@ -117,7 +116,7 @@ impl Call<ToolCall> {
     /// Sets the arguments: anything that serialises to a JSON object. An error of the serialisation ends the call.
     #[must_use]
     pub fn arguments(mut self, arguments: impl Serialize) -> Self {
-        self.target.arguments = Some(to_raw_value(&arguments));
+        self.target.arguments = Some(serde_json::to_string(&arguments));
         self
     }
 }
@@ -205,8 +204,7 @@ impl Wharf {
             Error::arguments(None, format!("the arguments of `{name}` cannot be written as JSON: {error}"))
         })?;
         let direct = self.direct(call.principal, &call.roots, call.approved)?;
-        let work =
-            direct.call(&self.inner.server, name.clone(), arguments.map(|text| Box::<str>::from(text).into_string()));
+        let work = direct.call(&self.inner.server, name.clone(), arguments);
         within(call.timeout, &name, work).await
     }
 

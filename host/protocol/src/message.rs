@@ -142,10 +142,9 @@ impl Frame {
     /// Parses one line of a pipe or the body of one POST. The bytes may be anything. The parameters of the messages share their memory.
     pub fn parse(bytes: impl Into<Vec<u8>>) -> Result<Self, Malformed> {
         let text = String::from_utf8(bytes.into()).map_err(|_| Malformed::parse("the frame is not UTF-8"))?;
-        let (frame, is_batch) =
-            (Written::from(text), |text: &str| text.trim_start_matches(JSON_SPACE).starts_with('['));
+        let frame = Written::from(text);
         let text = frame.as_str();
-        if !is_batch(text) {
+        if !text.trim_start_matches(JSON_SPACE).starts_with('[') {
             return Message::parse(text, &frame).map(Self::One);
         }
         let Items(items) = serde_json::from_str(text).map_err(|error| {

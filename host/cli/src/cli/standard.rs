@@ -14,7 +14,7 @@ use std::{
 
 use rustix::{
     fs::FileType,
-    io::Errno,
+    io::retry_on_intr,
     net::{RecvFlags, SendFlags, SocketType},
 };
 use tokio::{
@@ -24,40 +24,24 @@ use tokio::{
 
 /// Returns a stream that reads from stdin.
 pub(super) fn input() -> Box<dyn AsyncRead + Send + Unpin> {
-    let stdin = std::io::stdin();
-    match kind(&stdin) {
-        Kind::Pipe => {
-            if let Ok(pipe) = pipe::OpenOptions::new().open_receiver("/proc/self/fd/0") {
-                return Box::new(pipe);
-            }
-        }
-        Kind::Socket => {
-            if let Ok(socket) = Socket::new(stdin) {
-                return Box::new(socket);
-            }
-        }
-        Kind::Other => {}
-    }
-    Box::new(tokio::io::stdin())
+    let stdin = io::stdin();
+    let opened: io::Result<Box<dyn AsyncRead + Send + Unpin>> = match kind(&stdin) {
+        Kind::Pipe => pipe::OpenOptions::new().open_receiver("/proc/self/fd/0").map(|pipe| Box::new(pipe) as _),
+        Kind::Socket => Socket::new(stdin).map(|socket| Box::new(socket) as _),
+        Kind::Other => Err(io::ErrorKind::Unsupported.into()),
+    };
+    opened.unwrap_or_else(|_| Box::new(tokio::io::stdin()))
 }
 
 /// Returns a stream that writes to stdout.
 pub(super) fn output() -> Box<dyn AsyncWrite + Send + Unpin> {
-    let stdout = std::io::stdout();
-    match kind(&stdout) {
-        Kind::Pipe => {
-            if let Ok(pipe) = pipe::OpenOptions::new().open_sender("/proc/self/fd/1") {
-                return Box::new(pipe);
-            }
-        }
-        Kind::Socket => {
-            if let Ok(socket) = Socket::new(stdout) {
-                return Box::new(socket);
-            }
-        }
-        Kind::Other => {}
-    }
-    Box::new(tokio::io::stdout())
+    let stdout = io::stdout();
+    let opened: io::Result<Box<dyn AsyncWrite + Send + Unpin>> = match kind(&stdout) {
+        Kind::Pipe => pipe::OpenOptions::new().open_sender("/proc/self/fd/1").map(|pipe| Box::new(pipe) as _),
+        Kind::Socket => Socket::new(stdout).map(|socket| Box::new(socket) as _),
+        Kind::Other => Err(io::ErrorKind::Unsupported.into()),
+    };
+    opened.unwrap_or_else(|_| Box::new(tokio::io::stdout()))
 }
 
 /// What a descriptor refers to.
@@ -88,23 +72,13 @@ impl<T: AsRawFd + AsFd> Socket<T> {
     }
 }
 
-/// Repeats an operation until it is not interrupted by a signal.
-fn uninterrupted<T>(mut operation: impl FnMut() -> Result<T, Errno>) -> io::Result<T> {
-    loop {
-        match operation() {
-            Err(Errno::INTR) => {}
-            done => return done.map_err(io::Error::from),
-        }
-    }
-}
-
 impl<T: AsRawFd + AsFd + Unpin> AsyncRead for Socket<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             let mut readable = ready!(self.0.poll_read_ready(cx))?;
             let unfilled = buffer.initialize_unfilled();
             let read = readable.try_io(|socket| {
-                uninterrupted(|| rustix::net::recv(socket.get_ref(), &mut *unfilled, RecvFlags::DONTWAIT))
+                Ok(retry_on_intr(|| rustix::net::recv(socket.get_ref(), &mut *unfilled, RecvFlags::DONTWAIT))?)
             });
             // Without a result, nothing was there to read after all.
             if let Ok(read) = read {
@@ -120,8 +94,9 @@ impl<T: AsRawFd + AsFd + Unpin> AsyncWrite for Socket<T> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         loop {
             let mut writable = ready!(self.0.poll_write_ready(cx))?;
-            let sent = writable
-                .try_io(|socket| uninterrupted(|| rustix::net::send(socket.get_ref(), bytes, SendFlags::DONTWAIT)));
+            let sent = writable.try_io(|socket| {
+                Ok(retry_on_intr(|| rustix::net::send(socket.get_ref(), bytes, SendFlags::DONTWAIT))?)
+            });
             if let Ok(sent) = sent {
                 return Poll::Ready(sent);
             }

@@ -2,7 +2,6 @@
 
 use std::{
     convert::Infallible,
-    io::Write as _,
     pin::Pin,
     sync::{
         Arc,
@@ -28,9 +27,6 @@ use super::{
 };
 use wharf_base::random_id;
 use wharf_config::config;
-
-/// The maximum length of an id that wharf assigns: a prefix of 12 characters, a dash, and a number.
-const MAX_OWN_ID_BYTES: usize = 12 + 1 + 20;
 
 pub struct Front {
     app: TowerToHyperService<Router>,
@@ -79,13 +75,9 @@ impl Front {
     }
 
     fn next_id(&self) -> HeaderValue {
-        let mut id = [0; MAX_OWN_ID_BYTES];
-        let mut rest = &mut id[..];
-        let written = write!(rest, "{}-{}", self.prefix, self.given.fetch_add(1, Ordering::Relaxed));
-        let length = MAX_OWN_ID_BYTES - rest.len();
-        // The id has only letters, digits and dashes, and fits.
-        let id = written.ok().and_then(|()| HeaderValue::from_bytes(id.get(..length)?).ok());
-        id.unwrap_or_else(|| HeaderValue::from_static("none"))
+        let id = format!("{}-{}", self.prefix, self.given.fetch_add(1, Ordering::Relaxed));
+        // The id has only letters, digits and dashes.
+        HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("none"))
     }
 }
 
