@@ -16,6 +16,7 @@ use self::{
     budget::{Exhausted, Lengths},
     cost::Cost,
     metered::{At, Metered},
+    plain::Plain,
 };
 use wharf_base::{explain::nearest, party::Party, text::clip};
 
@@ -24,6 +25,7 @@ mod cost;
 mod integers;
 mod metered;
 mod nulls;
+mod plain;
 pub mod readable;
 
 /// The maximum size of a schema, in bytes of JSON.
@@ -72,6 +74,8 @@ pub struct Schema {
     lengths: Lengths,
     /// Whether it may call numbers integers.
     names_integers: bool,
+    /// The same schema, if it is plain.
+    plain: Option<Plain>,
 }
 
 /// A schema that has been examined but not compiled.
@@ -131,8 +135,9 @@ impl Plan {
         let most = PATTERN_KINDS.last().map_or(0, |(size, _)| *size);
         let validator = build(&self.value, most).map_err(|error| format!("the schema is not valid: {error}"))?;
         let names_integers = self.text.get().contains("\"integer\"");
-        let Self { text, parts, lengths, .. } = self;
-        Ok(Schema { text, validator: Arc::new(validator), parts, lengths, names_integers })
+        let Self { text, value, parts, lengths, .. } = self;
+        let plain = Plain::of(&value);
+        Ok(Schema { text, validator: Arc::new(validator), parts, lengths, names_integers, plain })
     }
 }
 
@@ -169,6 +174,12 @@ impl Schema {
             plan.compile()
         });
         compiled.unwrap_or_else(|exhausted| Err(exhausted.to_string()))
+    }
+
+    /// Whether the text is certain to be valid as it is, and to have no object with a name twice. This parses the text but stores nothing of
+    /// it. `false`: [`Schema::check_within`] decides.
+    pub fn fits(&self, text: &str) -> bool {
+        self.plain.as_ref().is_some_and(|plain| plain.fits(text))
     }
 
     /// Checks a value of `bytes` bytes. Removes nulls for optional members if that makes the value valid, and writes whole numbers as

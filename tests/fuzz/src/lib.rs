@@ -164,8 +164,10 @@ fn config(data: &[u8]) {
 fn schema(data: &[u8]) {
     let parts = parts(data);
     let Some(Ok(schema)) = parts.first().map(|text| Schema::small(text)) else { return };
-    for value in parts.iter().skip(1).filter_map(|text| serde_json::from_str(text).ok()) {
-        let _ = schema.check(&value);
+    for text in parts.iter().skip(1) {
+        let Ok(value) = serde_json::from_str(text) else { continue };
+        let checked = schema.check(&value);
+        assert!(!schema.fits(text) || checked.is_ok(), "{text} fits and is refused: {checked:?}");
     }
 }
 

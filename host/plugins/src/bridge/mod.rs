@@ -1,5 +1,6 @@
 //! Converts between the types of the plugin interface (WIT) and those of MCP. All data from a plugin is validated here, once.
 
+mod arguments;
 mod asking;
 #[cfg(test)]
 mod hidden;
@@ -10,6 +11,7 @@ mod unambiguous;
 mod uri;
 mod values;
 
+pub use arguments::CallArguments;
 pub use asking::{
     RequestInfo, capability_for, carried_answer, carry_answer, client_info, context, missing_capabilities, question,
     read_answer, roots,

@@ -38,6 +38,11 @@ impl Observers {
         Self(any.then(|| Arc::new(all)))
     }
 
+    /// Whether records are stored with the arguments.
+    pub fn has_journal(&self) -> bool {
+        self.journal().is_some()
+    }
+
     fn journal(&self) -> Option<&dyn Journal> {
         self.0.as_ref()?.journal.as_deref()
     }

@@ -136,7 +136,7 @@ fn subject<'a>(request: &'a Request<'_>, roots: &CallRoots) -> ApprovalSubject<'
     ApprovalSubject {
         method: request.method,
         name: request.name,
-        arguments: request.arguments,
+        arguments: request.arguments.value(),
         plugin: &config.id,
         digest: request.served.plugin.code().digest().as_bytes(),
         definition: request.tool.map(|tool| tool.fingerprint()).unwrap_or_default(),

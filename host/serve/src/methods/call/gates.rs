@@ -159,7 +159,7 @@ async fn program(
         &request.served.config.id,
         request.method.as_str(),
         request.name,
-        request.arguments.clone(),
+        request.arguments.value().clone(),
     );
     let reason = match Box::pin(ctx.away(tokio::time::timeout(PERSON_TIMEOUT, approver.approve(asked)))).await? {
         Ok(Decision::Allow) => {

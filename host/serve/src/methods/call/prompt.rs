@@ -15,7 +15,10 @@ use super::{
 };
 use crate::client::context::Context;
 use wharf_config::roles::EntryKind;
-use wharf_plugins::{bridge, plugins::expected::Sought};
+use wharf_plugins::{
+    bridge::{self, CallArguments},
+    plugins::expected::Sought,
+};
 
 pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<String, RpcError> {
     let retry = params.take_retry();
@@ -37,7 +40,7 @@ pub async fn get(ctx: &Context, params: params::GetPrompt, retry: Retry) -> Resu
     {
         return Err(RpcError::invalid_params(format!("the argument `{}` is required", missing.name)).into());
     }
-    let bound = json!(given);
+    let bound = CallArguments::from(json!(given));
     let bytes = given.iter().map(|(name, value)| name.len() + value.len()).sum();
     let request = Request::of_prompt(served, &params.name, &bound, bytes);
     let given: Vec<(String, String)> = given.into_iter().collect();

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, LazyLock};
 
-use serde_json::Value;
 use wharf_protocol::{Method, Object, RpcError, model::Question, revision::Era};
 use wharf_sandbox::Scope;
 
@@ -12,7 +11,7 @@ use wharf_base::request_state::{self, Binding, Carried, Void};
 use wharf_config::roles::{Entry, EntryKind};
 use wharf_plugins::{
     approvals::{answer, ticket::Redeemed},
-    bridge::OfferedTool,
+    bridge::{CallArguments, OfferedTool},
     observe::{
         observers::{Begun, Recording},
         record::{Action, ApprovalOutcome},
@@ -21,13 +20,13 @@ use wharf_plugins::{
 };
 
 /// The arguments of requests that have none.
-static NO_ARGUMENTS: LazyLock<Value> = LazyLock::new(|| Value::Object(Object::new()));
+static NO_ARGUMENTS: LazyLock<CallArguments> = LazyLock::new(CallArguments::default);
 
 /// One request to one plugin, whatever its method.
 pub struct Request<'a> {
     pub method: Method,
     pub name: &'a str,
-    pub arguments: &'a Value,
+    pub arguments: &'a CallArguments,
     pub served: &'a Served,
     /// The entry of the catalog that roles are checked for.
     pub entry: Entry<'a>,
@@ -42,7 +41,7 @@ impl<'a> Request<'a> {
         served: &'a Served,
         tool: &'a OfferedTool,
         name: &'a str,
-        arguments: &'a Value,
+        arguments: &'a CallArguments,
         bytes: usize,
     ) -> Self {
         let entry = Entry::new(EntryKind::Tool, &served.config.id, name);
@@ -55,7 +54,7 @@ impl<'a> Request<'a> {
         Self { method: Method::ReadResource, name: uri, arguments: &NO_ARGUMENTS, served, entry, tool: None, bytes }
     }
 
-    pub fn of_prompt(served: &'a Served, name: &'a str, arguments: &'a Value, bytes: usize) -> Self {
+    pub fn of_prompt(served: &'a Served, name: &'a str, arguments: &'a CallArguments, bytes: usize) -> Self {
         let entry = Entry::new(EntryKind::Prompt, &served.config.id, name);
         Self { method: Method::GetPrompt, name, arguments, served, entry, tool: None, bytes }
     }
@@ -71,7 +70,7 @@ impl<'a> Request<'a> {
             principal: ctx.principal(),
             method: self.method.as_str(),
             name: self.name,
-            arguments: self.arguments,
+            arguments: self.arguments.value(),
             plugin_digest: self.served.plugin.code().digest().as_bytes(),
         }
     }
@@ -98,7 +97,7 @@ impl<'a> Request<'a> {
             action: Action::Request { method: self.method.into(), name: self.name.to_owned() },
             scope,
             bytes_in: self.bytes,
-            arguments: Some(self.arguments),
+            arguments: ctx.server.observers.has_journal().then(|| self.arguments.value()),
             approval,
             slot: self.tool.map(|tool| tool.slot.clone()),
         })

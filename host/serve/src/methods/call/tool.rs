@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
-use serde_json::Value;
 use wharf_protocol::{
     Feature, RpcError, Written,
     error::METHOD_NOT_FOUND,
@@ -30,7 +29,7 @@ use wharf_base::{
 };
 use wharf_config::roles::{Entry, EntryKind};
 use wharf_plugins::{
-    bridge::{self, OfferedTool},
+    bridge::{self, CallArguments, OfferedTool},
     plugins::{expected::Sought, served::Served, view::View},
     tasks::Purpose,
 };
@@ -83,39 +82,51 @@ pub async fn call(ctx: &Context, wanted: WantedCall) -> Result<CallResult, Faile
         }
     };
     let name = if tool.published.name == name { name } else { tool.published.name.clone() };
-    let arguments = bridge::arguments(written)?;
+    let shared = shared.unwrap_or_else(|| "{}".to_owned().into());
+    let written = shared.as_str();
+    let fitting = CallArguments::fitting(&shared, &tool.input);
+    let fits = fitting.is_some();
+    let arguments = match fitting {
+        Some(arguments) => arguments,
+        None => bridge::arguments(Some(written))?.into(),
+    };
     if let Some(headers) = &ctx.headers {
         for mirrored in &tool.mirrored {
             let given: Vec<&[u8]> = headers.get_all(&mirrored.header).iter().map(HeaderValue::as_bytes).collect();
-            mirrored.check(&arguments, &given)?;
+            mirrored.check(arguments.value(), &given)?;
         }
     }
     let mode = match mode(ctx, tool, task.as_ref()) {
         Ok(mode) => mode,
-        Err(failed) => return Err(refused_in_words(ctx, &name, written, failed, "invalid").await),
+        Err(failed) => return Err(refused_in_words(ctx, &name, Some(written), failed, "invalid").await),
     };
-    let (bytes, limit) = (written.map_or(2, str::len), served.config.limits.timeout);
+    let (bytes, limit) = (written.len(), served.config.limits.timeout);
     let Retry { input_responses: answers, request_state } = retry;
     let carried = match &request_state {
         Some(state) => Request::of_tool(served, tool, &name, &arguments, bytes).open(ctx, state, answers.as_ref())?,
         None => Carried::default(),
     };
-    let checked = tool.input.check_within(arguments, bytes, limit, (&served.checks, ctx.party())).await;
-    let Fits { value: arguments, rewritten } = match checked {
-        Ok(fits) => fits,
-        Err(problem) => {
-            let text = format!("The arguments do not fit the tool's schema: {problem}");
-            let failed = Failed::new(Why::InvalidArguments(problem.pointer), text);
-            return Err(refused_in_words(ctx, &name, written, failed, "invalid").await);
+    let (arguments, rewritten) = if fits {
+        (arguments, None)
+    } else {
+        let turns = (&served.checks, ctx.party());
+        match tool.input.check_within(arguments.into_value(), bytes, limit, turns).await {
+            Ok(Fits { value, rewritten: false }) => (value.into(), None),
+            // Sealed state is bound to what the client wrote.
+            Ok(Fits { value, rewritten: true }) => (bridge::arguments(Some(written))?.into(), Some(value)),
+            Err(problem) => {
+                let text = format!("The arguments do not fit the tool's schema: {problem}");
+                let failed = Failed::new(Why::InvalidArguments(problem.pointer), text);
+                return Err(refused_in_words(ctx, &name, Some(written), failed, "invalid").await);
+            }
         }
     };
     // The plugin gets the arguments that were checked. They are what the client wrote, unless they were rewritten or a person is
-    // asked: the plugin gets exactly what the person is shown, even for numbers that cannot be represented as written. Sealed state is bound
-    // to what the client wrote.
-    let (text, arguments) = if rewritten || served.config.confirm.is_some() {
-        (Written::from(arguments.to_string()), bridge::arguments(written)?)
-    } else {
-        (shared.clone().unwrap_or_else(|| "{}".to_owned().into()), arguments)
+    // asked: the plugin gets exactly what the person is shown, even for numbers that cannot be represented as written.
+    let text = match rewritten {
+        Some(value) => Written::from(value.to_string()),
+        None if served.config.confirm.is_some() => Written::from(arguments.value().to_string()),
+        None => shared.clone(),
     };
     let request = Request::of_tool(served, tool, &name, &arguments, bytes);
     let prepared = gates::pass(ctx, &request, answers, carried).await?;
@@ -197,7 +208,7 @@ struct Call {
     served: Arc<Served>,
     tool: Arc<OfferedTool>,
     name: String,
-    arguments: Value,
+    arguments: CallArguments,
     text: Arc<Written>,
     prepared: Prepared,
 }
