@@ -96,8 +96,10 @@ fn build(root: &Path) -> Result<std::path::PathBuf> {
     say("building the fuzz targets (a few minutes the first time)");
     let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     cargo
-        // Without `--package`, cargo enables the same features as for the tests, so it reuses the dependencies built for them.
+        // Without `--package`, cargo enables the same features as for the tests, and with the same flags it reuses the dependencies that
+        // were built for them.
         .args(["build", "--locked", "--release", "--features", "fuzz/libfuzzer", "--bin", "fuzz"])
+        .args(crate::profile::arguments(root)?)
         .args(crate::own_crates_at(1)?)
         .env("RUSTC_WORKSPACE_WRAPPER", env::current_exe()?)
         .env(WRAPPER, "1");
