@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
+use serde_json::Value;
 use wharf_protocol::{
     Feature, RpcError, Written,
     error::METHOD_NOT_FOUND,
@@ -100,7 +101,7 @@ pub async fn call(ctx: &Context, wanted: WantedCall) -> Result<CallResult, Faile
         Ok(mode) => mode,
         Err(failed) => return Err(refused_in_words(ctx, &name, Some(written), failed, "invalid").await),
     };
-    let (bytes, limit) = (written.len(), served.config.limits.timeout);
+    let bytes = written.len();
     let Retry { input_responses: answers, request_state } = retry;
     let carried = match &request_state {
         Some(state) => Request::of_tool(served, tool, &name, &arguments, bytes).open(ctx, state, answers.as_ref())?,
@@ -109,17 +110,7 @@ pub async fn call(ctx: &Context, wanted: WantedCall) -> Result<CallResult, Faile
     let (arguments, rewritten) = if fits {
         (arguments, None)
     } else {
-        let turns = (&served.checks, ctx.party());
-        match tool.input.check_within(arguments.into_value(), bytes, limit, turns).await {
-            Ok(Fits { value, rewritten: false }) => (value.into(), None),
-            // Sealed state is bound to what the client wrote.
-            Ok(Fits { value, rewritten: true }) => (bridge::arguments(Some(written))?.into(), Some(value)),
-            Err(problem) => {
-                let text = format!("The arguments do not fit the tool's schema: {problem}");
-                let failed = Failed::new(Why::InvalidArguments(problem.pointer), text);
-                return Err(refused_in_words(ctx, &name, Some(written), failed, "invalid").await);
-            }
-        }
+        Box::pin(checked_arguments(ctx, (served, tool), &name, written, arguments)).await?
     };
     // The plugin gets the arguments that were checked. They are what the client wrote, unless they were rewritten or a person is
     // asked: the plugin gets exactly what the person is shown, even for numbers that cannot be represented as written.
@@ -144,6 +135,27 @@ pub async fn call(ctx: &Context, wanted: WantedCall) -> Result<CallResult, Faile
                 Box::pin(async move { call.run(&ctx).await.or_else(CallResult::failed) })
             });
             Box::pin(begun).await.map_err(Failed::from)
+        }
+    }
+}
+
+/// Checks arguments against the schema. If they fit only when they are rewritten, also returns what the plugin gets. Sealed state is
+/// bound to what the client wrote.
+async fn checked_arguments(
+    ctx: &Context,
+    (served, tool): (&Served, &OfferedTool),
+    name: &str,
+    written: &str,
+    arguments: CallArguments,
+) -> Result<(CallArguments, Option<Value>), Failed> {
+    let (limit, turns) = (served.config.limits.timeout, (&served.checks, ctx.party()));
+    match tool.input.check_within(arguments.into_value(), written.len(), limit, turns).await {
+        Ok(Fits { value, rewritten: false }) => Ok((value.into(), None)),
+        Ok(Fits { value, rewritten: true }) => Ok((bridge::arguments(Some(written))?.into(), Some(value))),
+        Err(problem) => {
+            let text = format!("The arguments do not fit the tool's schema: {problem}");
+            let failed = Failed::new(Why::InvalidArguments(problem.pointer), text);
+            Err(refused_in_words(ctx, name, Some(written), failed, "invalid").await)
         }
     }
 }
