@@ -6,5 +6,6 @@
 pub mod access;
 pub mod auth;
 pub mod config;
+pub mod lock;
 pub mod profiles;
 pub mod roles;

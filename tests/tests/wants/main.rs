@@ -5,6 +5,7 @@
 
 mod denied;
 mod dialogue;
+mod pinned;
 mod secrets;
 mod shown;
 

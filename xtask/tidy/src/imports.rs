@@ -26,7 +26,8 @@ const ALLOWED_IMPORTS: [(&str, Modules); 4] = [
             ("auth", &[]),
             ("roles", &["access", "auth"]),
             ("profiles", &["roles"]),
-            ("config", &["access", "auth", "profiles", "roles"]),
+            ("lock", &[]),
+            ("config", &["access", "auth", "lock", "profiles", "roles"]),
         ],
     ),
     (

@@ -7,6 +7,7 @@ use clap::CommandFactory;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
+mod accept;
 mod add;
 mod answers;
 mod approvals;
@@ -107,6 +108,7 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
             add::add(&plugin, id.as_deref(), config.config.as_deref()).await
         }
         Command::Grant { id, config } => add::grant(&id, config.config.as_deref()).await,
+        Command::Accept { id, print, config } => accept::run(&id, print, config.config.as_deref()).await,
         // clap requires either `what` or --all; an empty `what` means everything.
         Command::Deny { id, what, config, all: _ } => deny::run(&id, &what, config.config.as_deref()),
         Command::Embed(command) => embed::run(&command),

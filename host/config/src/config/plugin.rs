@@ -15,7 +15,10 @@ use super::{
     settings::Settings,
     source::PluginSource,
 };
-use crate::access::grants::{Grants, hint::By};
+use crate::{
+    access::grants::{Grants, hint::By},
+    lock,
+};
 use wharf_base::{
     pattern::Pattern,
     quota::Quota,
@@ -36,6 +39,8 @@ pub struct PluginConfig {
     pub origin: Origin,
     pub source: PluginSource,
     pub sha256: Option<Digest>,
+    /// The lock file that has to have accepted what the plugin tells models and wants. `None`: it may tell them anything.
+    pub lock: Option<PathBuf>,
     pub prefix: String,
     /// How the plugin is served if it was not made for wharf.
     pub adapter: Arc<Adapter>,
@@ -215,6 +220,7 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
         origin: Origin::CommandLine,
         source,
         sha256: None,
+        lock: None,
         tools: None,
         prompts: None,
         instructions: None,
@@ -249,6 +255,11 @@ pub fn resolve(
     let prefix = raw.prefix.unwrap_or_else(|| format!("{id}_"));
     check_prefix(&prefix)?;
     let sha256 = raw.sha256.as_deref().map(|text| parse_hex32("sha256", text)).transpose()?.map(Digest::from);
+    let lock = match raw.surface.as_deref() {
+        None => None,
+        Some("pinned") => Some(absolute(lock::FILE_NAME)?),
+        Some(other) => bail!("`surface` is \"pinned\", not {}", text::quoted(other)),
+    };
     let instructions = raw.instructions;
     let bytes = instructions.as_ref().map_or(0, String::len);
     ensure!(bytes <= MAX_PARAGRAPH_BYTES, "`instructions` has {bytes} bytes, more than {MAX_PARAGRAPH_BYTES}");
@@ -260,6 +271,7 @@ pub fn resolve(
         origin: Origin::Configured,
         source,
         sha256,
+        lock,
         prefix,
         adapter: Arc::new(adapter),
         tools,

@@ -302,10 +302,16 @@ impl Config {
         let binary = std::env::current_exe().ok();
         let plugins = self.plugins.iter().filter_map(|plugin| plugin.source.path());
         let within_folders = self.plugin_dir.as_deref().into_iter().chain(cache).map(|folder| folder.join("*"));
+        let locks = self.plugins.iter().filter_map(|plugin| plugin.lock.as_deref());
         let own = [&self.file, &binary].into_iter().flatten().map(PathBuf::as_path);
         let log = self.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));
-        let now =
-            plugins.chain(own).map(Path::to_path_buf).chain(within_folders).chain(log).chain(approvals::trusted());
+        let now = plugins
+            .chain(own)
+            .chain(locks)
+            .map(Path::to_path_buf)
+            .chain(within_folders)
+            .chain(log)
+            .chain(approvals::trusted());
         let http = &self.startup.http;
         let served = http.tls.iter().flat_map(|tls| tls.files().cloned()).chain(http.listen.socket().cloned());
         let now = now.chain(served).chain(http.access_log.as_ref().and_then(AccessLog::trusted));
@@ -338,6 +344,7 @@ impl Config {
             origin: Origin::DroppedIn,
             source: PluginSource::File(path),
             sha256: None,
+            lock: None,
             prefix: format!("{id}_"),
             adapter: Arc::default(),
             tools: None,
@@ -441,6 +448,7 @@ mod tests {
             ("[plugins.a]\npath='a'\n[plugins.a.grants]\nask=['money']", "not one of elicitation"),
             ("[plugins.a]\npath='a'\nconfig={t={env='WHARF_TEST_NO_SUCH'}}", "WHARF_TEST_NO_SUCH is not set"),
             ("[plugins.a]\npath='a'\nsha256='zz'", "64 hexadecimal"),
+            ("[plugins.a]\npath='a'\nsurface='open'", "`surface` is \"pinned\", not \"open\""),
             ("[limits]\ntotal_concurrency=0", "from 1 to"),
             ("[http]\nlisten='localhost'", "not an address and port"),
             ("[admin]\nlisten='9464'", "[admin]: `listen`: `9464` is not an address and port"),

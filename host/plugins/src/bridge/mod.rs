@@ -6,6 +6,7 @@ mod asking;
 mod hidden;
 mod offer;
 mod outcome;
+mod surface;
 pub mod template;
 mod unambiguous;
 mod uri;
@@ -18,5 +19,6 @@ pub use asking::{
 };
 pub use offer::{MAX_TOOL_WORDS, MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool, offer};
 pub use outcome::{completion, failure_error, prompt_result, prompt_text, read_result, structured_result, tool_result};
+pub use surface::surface;
 pub use uri::check_uri;
 pub use values::{PLUGIN_META, arguments, level};

@@ -1,7 +1,7 @@
 //! Installs plugins: loads a plugin's code, asks the plugin for its lists, and checks them. This is slow, so the library runs it in tasks.
 //! The library alone decides what is served.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
 use tracing::Instrument;
@@ -23,7 +23,7 @@ use crate::{
 };
 use wharf_base::{
     ledger::Ledger,
-    text::{clip, escaped},
+    text::{self, clip, escaped},
 };
 use wharf_config::{
     access::{
@@ -31,6 +31,7 @@ use wharf_config::{
         wants::{parse, want::Wants},
     },
     config::PluginConfig,
+    lock::{Lock, Surface},
 };
 use wharf_schema::{budget, budget::Lengths};
 
@@ -122,7 +123,7 @@ impl Installer {
     /// Requests the lists of a plugin and checks them.
     async fn list(&self, code: Code, config: &Arc<PluginConfig>, slow: impl Fn()) -> Result<Fresh, Problem> {
         let wants = wants(&code)?;
-        let plugin = LoadedPlugin::new(code, spec(config));
+        let plugin = LoadedPlugin::new(code.clone(), spec(config));
         let plugin = plugin.map_err(|error| Problem { stage: Stage::Load, text: error.to_string() })?;
         // The semaphore is never closed, so this cannot fail.
         let permit = self.list_permits.acquire().await;
@@ -175,6 +176,9 @@ impl Installer {
             }
         };
         let offer = self.check(config, Arc::new(listing)).await?;
+        if let Some(lock) = &config.lock {
+            consent(&config.id, lock, &bridge::surface(&offer.listing, code.sections()))?;
+        }
         Ok(Fresh { plugin, config: Arc::clone(config), listed_for: Arc::clone(config), offer, wants })
     }
 
@@ -192,6 +196,27 @@ impl Installer {
         let offer = checked.map_err(|exhausted| exhausted.to_string()).and_then(|offer| offer);
         offer.map(Arc::new).map_err(|text| Problem { stage: Stage::List, text })
     }
+}
+
+/// The maximum number of differences that an error names.
+const MAX_DIFFERENCES: usize = 5;
+
+/// Checks that the operator has accepted what a plugin tells models and wants.
+fn consent(id: &str, lock: &Path, now: &Surface) -> Result<(), Problem> {
+    let problem = |text| Problem { stage: Stage::Consent, text };
+    let file = Lock::read(lock).map_err(|error| problem(format!("{error:#}")))?;
+    let (remedy, lock) = (format!("see and accept it with `wharf accept {id}`"), text::path(lock));
+    let Some(accepted) = file.accepted(id) else {
+        return Err(problem(format!("it is pinned, and {lock} accepts nothing of it yet; {remedy}")));
+    };
+    let differences = accepted.differences(now);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let more = differences.len().saturating_sub(MAX_DIFFERENCES);
+    let named: Vec<String> = differences.iter().take(MAX_DIFFERENCES).map(ToString::to_string).collect();
+    let more = if more > 0 { format!(", and {more} more differences") } else { String::new() };
+    Err(problem(format!("it is not what {lock} accepts: {}{more}; {remedy}", named.join(", "))))
 }
 
 /// Reads the section of the component in which the plugin declares the grants it wants. Returns `None` if there is no such section.

@@ -52,6 +52,8 @@ pub enum Stage {
     Load,
     /// The plugin does not return its lists, or an entry in them cannot be served.
     List,
+    /// It tells models, or wants, something that the operator has not accepted.
+    Consent,
     /// Another plugin has one of its names.
     Names,
 }
@@ -65,6 +67,7 @@ impl Stage {
             Self::Verify => "verify",
             Self::Load => "load",
             Self::List => "list",
+            Self::Consent => "consent",
             Self::Names => "names",
         }
     }
@@ -77,6 +80,7 @@ impl Stage {
             Self::Verify => "its file is not the one that the config names by its SHA-256",
             Self::Load => "its file is not a component that this server can load",
             Self::List => "it fails when asked what it offers",
+            Self::Consent => "nobody has accepted what it tells models",
             Self::Names => "another plugin has one of its names",
         }
     }

@@ -85,6 +85,16 @@ pub enum Command {
         #[command(flatten)]
         config: ConfigFile,
     },
+    /// Show what a pinned plugin tells models and wants that nobody has accepted yet, ask, and write it into wharf.lock
+    Accept {
+        /// The plugin's id
+        id: String,
+        /// Print the new contents of wharf.lock, and neither ask nor write
+        #[arg(long)]
+        print: bool,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
     /// Revoke grants of a plugin, without asking
     Deny {
         /// The plugin's id

@@ -56,6 +56,9 @@ pub struct Plugin {
     pub builtin: Option<String>,
     /// The SHA-256 of the file, as 64 hexadecimal digits: any other file is refused. `wharf add` writes it.
     pub sha256: Option<String>,
+    /// `"pinned"`: the plugin is served only with the names, descriptions, schemas, instructions and wants that `wharf.lock` in the
+    /// folder of the config has accepted, so that a new version cannot tell models anything else (docs/permissions.md).
+    pub surface: Option<String>,
     /// The text before the names of tools and prompts that do not begin with it already; `""` publishes all names unchanged.
     ///
     /// Default: the id and `_`

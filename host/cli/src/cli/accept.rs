@@ -1,0 +1,158 @@
+//! `wharf accept`: shows how what a pinned plugin tells models and wants differs from what was accepted, asks, and writes it into
+//! `wharf.lock`.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::{Map, Value};
+
+use super::{
+    ask::Person,
+    check::all_or_nothing,
+    file::{File, SHARED_MODE, replace},
+    load::{load, print},
+};
+use wharf_base::{
+    failed::failed,
+    text::{self, escaped, toml_header},
+};
+use wharf_config::{
+    config::Config,
+    lock::{Difference, Lock, Surface},
+};
+use wharf_plugins::plugins::status::Status;
+
+/// Runs `wharf accept`. `only_print`: prints the new contents of the lock file, and asks and writes nothing.
+pub async fn run(id: &str, only_print: bool, config: Option<&Path>) -> Result<ExitCode> {
+    let file = File::open(config)?;
+    let config = file.config()?;
+    let path = lock_of(&config, id).with_context(|| text::path(&file.path))?;
+    let now = surface(config, id).await?;
+    let mut lock = Lock::read(&path)?;
+    let before = lock.accepted(id).cloned();
+    let is_new = before.is_none();
+    let before = before.unwrap_or_default();
+    let differences = before.differences(&now);
+    if only_print {
+        lock.accept(id, now);
+        print(lock.text()?.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if differences.is_empty() && !is_new {
+        print(&format!("{} accepts all of {id} already", text::path(&path)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&format!("{id} tells models and wants, compared with what {} accepts:", text::path(&path)))?;
+    for line in differences.iter().flat_map(lines) {
+        print(&line)?;
+    }
+    let Some(mut person) = Person::here() else {
+        bail!(
+            "nothing was accepted, because there is no terminal to ask at; run `wharf accept {id}` at one, or put what \
+             `wharf accept {id} --print` prints into {}",
+            text::path(&path)
+        );
+    };
+    if !person.agrees(&format!("Accept this of {id}?"))? {
+        return Err(failed(anyhow!("nothing was accepted, and nothing was written")));
+    }
+    lock.accept(id, now);
+    replace(&path, lock.text()?.as_bytes(), SHARED_MODE)?;
+    print(&format!("wrote {}", text::path(&path)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the lock file of a plugin.
+fn lock_of(config: &Config, id: &str) -> Result<PathBuf> {
+    let Some(plugin) = config.plugins.iter().find(|plugin| plugin.id == id) else {
+        let pinned: Vec<&str> =
+            config.plugins.iter().filter(|plugin| plugin.lock.is_some()).map(|plugin| plugin.id.as_str()).collect();
+        bail!("there is no plugin `{}`; the pinned ones are: {}", escaped(id), all_or_nothing(&pinned));
+    };
+    plugin.lock.clone().with_context(|| {
+        let table = toml_header(&["plugins", id]);
+        format!("{id} is not pinned, so it needs no accepting; to pin it, write surface = \"pinned\" into {table}")
+    })
+}
+
+/// Loads the plugin, whether it is accepted or not, and returns its surface.
+async fn surface(mut config: Config, id: &str) -> Result<Surface> {
+    // Another process may write the audit log, and no call is made here.
+    Arc::make_mut(&mut config.startup).audit = None;
+    config.plugins.retain(|plugin| plugin.id == id);
+    config.plugin_dir = None;
+    for plugin in &mut config.plugins {
+        Arc::make_mut(plugin).lock = None;
+    }
+    for plugin in load(config).await?.wharf.plugins() {
+        if let Status::Failed { problem, .. } = &plugin.status {
+            return Err(failed(anyhow!("{id} does not load ({}): {}", problem.stage, problem.text)));
+        }
+        if let Some(serving) = plugin.serving {
+            return Ok(serving.surface);
+        }
+    }
+    Err(failed(anyhow!("{id} does not load")))
+}
+
+/// Returns the lines that show a difference: its name, and the members that differ.
+fn lines(difference: &Difference<'_>) -> Vec<String> {
+    let object = |text: Option<&str>| -> Option<Map<String, Value>> { serde_json::from_str(text?).ok() };
+    let mut lines = vec![difference.to_string()];
+    let mut show = |name: &str, sign: char, text: &str| {
+        // The names of members are wharf's own or, in wants, those of the plugin.
+        lines.push(format!("  {sign} {}{}", escaped(name), escaped(text)));
+    };
+    match (object(difference.before), object(difference.now)) {
+        (Some(before), Some(now)) => {
+            let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+            for name in names.into_iter().filter(|name| before.get(*name) != now.get(*name)) {
+                for (sign, object) in [('-', &before), ('+', &now)] {
+                    if let Some(value) = object.get(name).filter(|value| !value.is_null()) {
+                        show(&format!("{name}: "), sign, &text::escaped_json(&value.to_string()));
+                    }
+                }
+            }
+        }
+        _ => {
+            for (sign, text) in [('-', difference.before), ('+', difference.now)] {
+                if let Some(text) = text {
+                    show("", sign, text);
+                }
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_members_that_differ_are_shown() {
+        let surface = |text: &str| Surface([("tool a".to_owned(), text.to_owned())].into());
+        let before = surface(r#"{"description":"Reads.","title":null,"inputSchema":{"type":"object"}}"#);
+        let now = surface(r#"{"description":"Reads, and \u202e sends.","title":"A","inputSchema":{"type":"object"}}"#);
+        let all = |before: &Surface, now: &Surface| -> Vec<String> {
+            before.differences(now).iter().flat_map(lines).collect()
+        };
+        assert_eq!(
+            all(&before, &now),
+            [
+                "tool \"a\" has changed",
+                "  - description: \"Reads.\"",
+                "  + description: \"Reads, and \\u202e sends.\"",
+                "  + title: \"A\"",
+            ]
+        );
+        let gone = all(&before, &Surface::default());
+        assert_eq!(gone.len(), 2);
+        assert!(gone.iter().any(|line| line.starts_with("  - {\"description\":\"Reads.\"")), "{gone:?}");
+    }
+}
