@@ -7,16 +7,23 @@ use anyhow::Result;
 use super::{
     arguments::Inspect,
     check::all_or_nothing,
+    file::component,
     load::{load, print},
+    made_of::MadeOf,
 };
 use wharf_base::text::escaped;
 use wharf_config::{
     access::wants::want::because,
-    config::{self, CommandLine, Named},
+    config::{self, CommandLine, Named, builtin},
 };
 use wharf_plugins::plugins::{snapshot::Serving, status::Status};
 
 pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
+    let component = match (&command.plugin, &command.builtin) {
+        (Some(path), _) => component(path)?.0,
+        (None, Some(name)) => builtin::find(name)?.bytes().to_vec(),
+        (None, None) => Vec::new(),
+    };
     let file = command.plugin.map(Named::File);
     let plugins = file.into_iter().chain(command.builtin.map(Named::BuiltIn)).collect();
     let command_line = CommandLine { plugins, ..CommandLine::default() };
@@ -29,6 +36,10 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
         print(&format!("sha256 {}", serving.sha256))?;
         if let Some(adapted) = &serving.adapted {
             print(&format!("served: {adapted}"))?;
+        }
+        match MadeOf::of(&component) {
+            Ok(made_of) => made_of.lines(command.packages).iter().try_for_each(|line| print(line))?,
+            Err(error) => print(&format!("how it was made cannot be read: {}", escaped(&format!("{error:#}"))))?,
         }
         print(&format!("could use, if granted: {}", all_or_nothing(&serving.could_use)))?;
         show_wants(&serving)?;

@@ -34,6 +34,7 @@ mod keys;
 mod lacks;
 mod load;
 mod log;
+mod made_of;
 mod manager;
 mod new;
 mod serve;

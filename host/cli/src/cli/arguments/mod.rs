@@ -295,6 +295,9 @@ pub struct Inspect {
     /// A built-in plugin
     #[arg(long, value_name = "NAME", group = "subject", value_parser = Known::builtins(), hide_possible_values = true)]
     pub builtin: Option<String>,
+    /// List the packages that went into it, as far as it says
+    #[arg(long)]
+    pub packages: bool,
 }
 
 /// Checks the configs of clients that start wharf, wharf's own config and who may write the files that it names, and the machine:
