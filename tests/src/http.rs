@@ -214,6 +214,12 @@ impl Server {
         session
     }
 
+    /// Goes on with a session that another server opened.
+    pub fn attach(&self, detached: Detached) -> Session<'_> {
+        let Detached { path, id, revision, initialized, next_id, handler, notifications } = detached;
+        Session { server: self, path, id, revision, initialized, next_id, handler, notifications }
+    }
+
     /// Sends a signal.
     pub fn signal(&self, signal: rustix::process::Signal) {
         pipe::signal(self.pid(), signal);
@@ -251,6 +257,17 @@ pub fn modern_headers(body: &Value) -> Vec<(&'static str, String)> {
     headers
 }
 
+/// A legacy session over HTTP, without its server.
+pub struct Detached {
+    path: &'static str,
+    id: String,
+    revision: String,
+    initialized: Value,
+    next_id: u64,
+    handler: Option<pipe::Handler>,
+    notifications: VecDeque<Value>,
+}
+
 /// A legacy session over HTTP.
 pub struct Session<'a> {
     server: &'a Server,
@@ -266,6 +283,12 @@ pub struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// What the client keeps of the session, for another server, such as the next one after a restart.
+    pub fn detach(self) -> Detached {
+        let Self { server: _, path, id, revision, initialized, next_id, handler, notifications } = self;
+        Detached { path, id, revision, initialized, next_id, handler, notifications }
+    }
+
     /// Answers the server's requests from now on, while the test waits for its own answers.
     pub fn answer_with(&mut self, handler: impl FnMut(&str, &Value) -> Option<Value> + Send + 'static) {
         self.handler = Some(Box::new(handler));

@@ -34,7 +34,7 @@ pub mod transcript;
 pub use exchange::{Exchange, Frame};
 pub use folder::Folder;
 pub use held::Held;
-pub use http::{Server, Session};
+pub use http::{Detached, Server, Session};
 pub use patience::{PATIENCE, prompt, scaled};
 pub use pipe::{Ended, Pipe};
 pub use serde_json::{Value, json};

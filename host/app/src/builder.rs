@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use crate::{error::Error, setup::Setup, wharf::Wharf};
 use wharf_config::{
     access::approval::Approver,
-    config::{self, Plugin},
+    config::{self, Plugin, state::Keeps},
 };
 use wharf_plugins::observe::record::Observer;
 
@@ -88,7 +88,7 @@ impl Builder {
     /// does not load, that is not an error: it is served as soon as it loads.
     pub async fn build(self) -> Result<Wharf, Error> {
         let given: Vec<String> = self.setup.given.iter().map(|plugin| config::id_of(plugin).to_owned()).collect();
-        let wharf = self.setup.start()?;
+        let wharf = Setup { keeps: Keeps::Configured, ..self.setup }.start()?;
         wharf.inner.settled(1).await;
         for id in &given {
             wharf.check(id)?;

@@ -16,7 +16,10 @@ use crate::{
 use wharf_base::{ledger::Ledger, paths::Stamp, whole::Writing};
 use wharf_config::{
     access::{approval::Approver, rehearsal::Rehearsal, scope::Scopes},
-    config::{self, CommandLine, Config, Plugin},
+    config::{
+        self, CommandLine, Config, Plugin,
+        state::{self, Keeps},
+    },
 };
 use wharf_plugins::{
     audit::Log,
@@ -56,6 +59,8 @@ pub struct Setup {
     pub roots_in_home: bool,
     pub approver: Option<Arc<dyn Approver>>,
     pub observers: Vec<Box<dyn Observer>>,
+    /// What this wharf keeps from one start to the next.
+    pub keeps: Keeps,
     /// Called with a message when something takes long.
     pub progress: Option<fn(&str)>,
     /// Replaces the clock, randomness and the answers of servers, for tests of plugins.
@@ -78,6 +83,7 @@ impl Setup {
             roots_in_home,
             approver,
             observers,
+            keeps,
             progress,
             rehearsal,
             sandbox: shared,
@@ -93,6 +99,9 @@ impl Setup {
             None => origins.begin().map_err(Error::config)?,
         });
         let ledger = Ledger::new(config.startup.total_host_memory_bytes);
+        // Comes before the scopes, because it creates the state folder, and the scopes look at what exists.
+        let files = state::files(config.file.as_deref(), &config.startup.http.listen);
+        let kept = state::open(keeps, &config.startup.protocol, files).map_err(Error::config)?;
         // Comes before the scopes, because it creates the cache folder, and the scopes look at what exists.
         let sandbox = match shared {
             Some(sandbox) => sandbox,
@@ -132,6 +141,7 @@ impl Setup {
             scopes,
             approver,
             observers,
+            kept,
             stop: stop.clone(),
         };
         let server = Server::new(&config, shared).map_err(Error::config)?;

@@ -29,6 +29,8 @@ pub mod reading;
 pub mod refusals;
 pub mod request_state;
 pub mod rewrite;
+pub mod session_id;
 pub mod slot;
+pub mod state_keys;
 pub mod text;
 pub mod whole;

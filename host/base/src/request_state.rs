@@ -10,26 +10,24 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use chacha20poly1305::{
-    XChaCha20Poly1305, XNonce,
-    aead::{Aead, KeyInit, Payload},
-};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wharf_protocol::RpcError;
 
-use super::principal::Principal;
+use super::{
+    principal::Principal,
+    state_keys::{Ciphers, StateKeys},
+};
 
 /// How long sealed state is valid, and so how long a person may take to answer.
 pub const LIFETIME: Duration = Duration::from_secs(600);
 const VERSION: &str = "v1.";
-const NONCE_BYTES: usize = 24;
 /// The longest token accepted.
 const MAX_TOKEN_BYTES: usize = 512 * 1024;
 
 pub struct Seal {
-    cipher: XChaCha20Poly1305,
+    ciphers: Ciphers,
 }
 
 /// The state that a request carries from round to round.
@@ -101,33 +99,23 @@ struct Sealed {
     carried: Carried,
 }
 
-/// Makes a random key, for a process that shares its key with no other.
-pub fn random_key() -> Result<[u8; 32], getrandom::Error> {
-    let mut key = [0; 32];
-    getrandom::fill(&mut key)?;
-    Ok(key)
-}
-
 impl Seal {
-    /// Processes that share the key can continue what another has begun. With a key of its own, a process refuses the state that was
+    /// Processes that share a key can continue what another has begun. With keys of its own, a process refuses the state that was
     /// sealed before it was restarted.
-    pub fn with_key(key: [u8; 32]) -> Self {
-        Self { cipher: XChaCha20Poly1305::new(&key.into()) }
+    pub fn new(keys: &StateKeys) -> Self {
+        Self { ciphers: keys.plain() }
     }
 
     pub fn seal(&self, carried: Carried, binding: &Binding) -> Result<String, RpcError> {
         let failed = || RpcError::internal("the state of this request cannot be sealed");
         let sealed = Sealed { expires: now() + LIFETIME.as_secs(), plugin_digest: *binding.plugin_digest, carried };
         let text = serde_json::to_vec(&sealed).map_err(|_| failed())?;
-        let mut nonce = [0; NONCE_BYTES];
-        getrandom::fill(&mut nonce).map_err(|_| failed())?;
-        let payload = Payload { msg: &text, aad: &binding.bytes() };
-        let encrypted = self.cipher.encrypt(XNonce::from_slice(&nonce), payload).map_err(|_| failed())?;
-        let token = format!("{VERSION}{}", URL_SAFE_NO_PAD.encode([nonce.as_slice(), &encrypted].concat()));
+        let sealed = self.ciphers.seal(&text, &binding.bytes()).ok_or_else(failed)?;
+        let token = format!("{VERSION}{}", URL_SAFE_NO_PAD.encode(sealed));
         if token.len() > MAX_TOKEN_BYTES { Err(failed()) } else { Ok(token) }
     }
 
-    /// Opens sealed state. Fails unless it was sealed with this key and for this request, and has not expired.
+    /// Opens sealed state. Fails unless it was sealed with one of these keys and for this request, and has not expired.
     pub fn open(&self, token: &str, binding: &Binding) -> Result<Carried, RpcError> {
         self.open_at(now(), token, binding)
     }
@@ -141,9 +129,7 @@ impl Seal {
         };
         let body = token.strip_prefix(VERSION).filter(|body| body.len() <= MAX_TOKEN_BYTES).ok_or_else(refused)?;
         let bytes = URL_SAFE_NO_PAD.decode(body).map_err(|_| refused())?;
-        let (nonce, encrypted) = bytes.split_at_checked(NONCE_BYTES).ok_or_else(refused)?;
-        let payload = Payload { msg: encrypted, aad: &binding.bytes() };
-        let text = self.cipher.decrypt(XNonce::from_slice(nonce), payload).map_err(|_| refused())?;
+        let text = self.ciphers.open(&bytes, &binding.bytes()).ok_or_else(refused)?;
         let sealed: Sealed = serde_json::from_slice(&text).map_err(|_| refused())?;
         if sealed.expires < now {
             return Err(refused());
@@ -221,6 +207,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::state_keys::random_key;
 
     #[test]
     fn all_spellings_of_a_value_have_one_text() {
@@ -238,7 +225,7 @@ mod tests {
 
     #[test]
     fn only_the_same_request_opens_it() {
-        let seal = Seal::with_key(random_key().unwrap());
+        let seal = Seal::new(&StateKeys::random().unwrap());
         let arguments = json!({ "a": 1, "b": [1.5, "x"] });
         let digest = [7; 32];
         let binding = Binding {
@@ -271,7 +258,15 @@ mod tests {
         }
         let of_other_code = seal.open(&token, &Binding { plugin_digest: &another_digest, ..binding }).unwrap();
         assert_eq!((of_other_code.rounds, of_other_code.void), (0, Void::Answers), "its contents are ignored");
-        assert!(Seal::with_key(random_key().unwrap()).open(&token, &binding).is_err());
+        let (one, other) = (random_key().unwrap(), random_key().unwrap());
+        let of_one = Seal::new(&StateKeys::new(one, Vec::new())).seal(Carried::default(), &binding).unwrap();
+        for (keys, opens) in [
+            (StateKeys::new(other, vec![one]), true),
+            (StateKeys::new(one, vec![other]), true),
+            (StateKeys::new(other, Vec::new()), false),
+        ] {
+            assert_eq!(Seal::new(&keys).open(&of_one, &binding).is_ok(), opens, "a key is replaced");
+        }
         for at in 0..token.len() {
             let mut altered = token.clone().into_bytes();
             altered[at] = if altered[at] == b'A' { b'B' } else { b'A' };

@@ -12,6 +12,16 @@ use std::{
 
 use anyhow::{Context, Result};
 
+/// Waits for the lock under which the file is changed. It is released when the returned file is closed.
+pub fn lock(path: &Path) -> Result<File> {
+    let named = || path.display().to_string();
+    let lock =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path.with_extension("lock"));
+    let lock = lock.with_context(named)?;
+    lock.lock().with_context(named)?;
+    Ok(lock)
+}
+
 /// Writes the text that `changed` returns. `changed` runs under the lock, so it can read the current text. A new file is accessible to
 /// this user only.
 pub fn rewrite(path: &Path, changed: impl FnOnce() -> Result<String>) -> Result<()> {
@@ -21,10 +31,7 @@ pub fn rewrite(path: &Path, changed: impl FnOnce() -> Result<String>) -> Result<
     let named = || path.display().to_string();
     let folder = path.parent().with_context(named)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(|| folder.display().to_string())?;
-    let lock = path.with_extension("lock");
-    let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&lock);
-    let lock = lock.with_context(named)?;
-    lock.lock().with_context(named)?;
+    let _lock = lock(path)?;
     let text = changed()?;
     let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;

@@ -41,13 +41,50 @@ pub struct RawSecret {
     command: Option<Vec<String>>,
 }
 
+/// The variable with the folder of the credentials that systemd gives a service.
+const CREDENTIALS_FOLDER: &str = "CREDENTIALS_DIRECTORY";
+
 impl RawSecret {
+    /// Returns the source, after checking that there is exactly one.
+    pub fn source(self, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<SecretSource> {
+        Ok(match self {
+            RawSecret { env: Some(name), file: None, credential: None, command: None } => SecretSource::Env(name),
+            RawSecret { env: None, file: Some(path), credential: None, command: None } => {
+                SecretSource::File(absolute(&path)?)
+            }
+            RawSecret { env: None, file: None, credential: Some(name), command: None } => {
+                ensure!(is_credential_name(&name), "`{name}`: a credential's name has no slashes");
+                let folder = std::env::var_os(CREDENTIALS_FOLDER).with_context(|| {
+                    format!("`{name}`: ${CREDENTIALS_FOLDER} is not set; systemd sets it where a unit has credentials")
+                })?;
+                SecretSource::Credential(PathBuf::from(folder).join(name))
+            }
+            RawSecret { env: None, file: None, credential: None, command: Some(command) } => {
+                ensure!(!command.is_empty(), "the command is empty");
+                SecretSource::Command(command)
+            }
+            _ => {
+                bail!("it must be one of {{ env = … }}, {{ file = … }}, {{ credential = … }} and {{ command = [ … ] }}")
+            }
+        })
+    }
+
+    /// Whether the secret is a credential, and systemd gives this process none.
+    pub fn is_credential_elsewhere(&self) -> bool {
+        let Self { env: None, file: None, credential: Some(name), command: None } = self else { return false };
+        is_credential_name(name) && std::env::var_os(CREDENTIALS_FOLDER).is_none()
+    }
+
     /// Replaces a credential with an environment variable of the same name, for a process that systemd gives no credentials.
     pub fn forget_credential(&mut self) {
         if self.env.is_none() {
             self.env = self.credential.take();
         }
     }
+}
+
+fn is_credential_name(name: &str) -> bool {
+    !name.contains('/') && name != ".."
 }
 
 /// The source of a secret.
@@ -78,26 +115,7 @@ pub fn resolve(
             !name.is_empty() && name.bytes().all(plain),
             "`{name}`: a name consists of letters, digits, `_` and `-`"
         );
-        let source = match written {
-            RawSecret { env: Some(name), file: None, credential: None, command: None } => SecretSource::Env(name),
-            RawSecret { env: None, file: Some(path), credential: None, command: None } => {
-                SecretSource::File(absolute(&path)?)
-            }
-            RawSecret { env: None, file: None, credential: Some(name), command: None } => {
-                ensure!(!name.contains('/') && name != "..", "`{name}`: a credential's name has no slashes");
-                let folder = std::env::var_os("CREDENTIALS_DIRECTORY").with_context(|| {
-                    format!("`{name}`: $CREDENTIALS_DIRECTORY is not set; systemd sets it where a unit has credentials")
-                })?;
-                SecretSource::Credential(PathBuf::from(folder).join(name))
-            }
-            RawSecret { env: None, file: None, credential: None, command: Some(command) } => {
-                ensure!(!command.is_empty(), "`{name}`: the command is empty");
-                SecretSource::Command(command)
-            }
-            _ => bail!(
-                "`{name}` must be one of {{ env = … }}, {{ file = … }}, {{ credential = … }} and {{ command = [ … ] }}"
-            ),
-        };
+        let source = written.source(absolute).with_context(|| format!("`{name}`"))?;
         Ok((name, source))
     };
     written.into_iter().map(read).collect()
@@ -106,7 +124,7 @@ pub fn resolve(
 /// Loads a secret at once, for settings that are needed while the config is read. Fails for a secret from a command.
 pub fn now(sources: &SecretSources, name: &str) -> Result<Secret> {
     let source = sources.get(name).with_context(|| format!("there is no secret `{name}` in [secrets]"))?;
-    source.read_now().and_then(|text| validated(&text)).with_context(|| format!("the secret `{name}`"))
+    source.now().with_context(|| format!("the secret `{name}`"))
 }
 
 impl SecretSource {
@@ -124,6 +142,11 @@ impl SecretSource {
             Self::Command(command) => program::files(command),
             _ => Vec::new(),
         }
+    }
+
+    /// Loads the secret at once. Fails for a secret from a command.
+    pub fn now(&self) -> Result<Secret> {
+        validated(&self.read_now()?)
     }
 
     fn read_now(&self) -> Result<String> {

@@ -43,6 +43,25 @@ impl ClientCapabilities {
         })
     }
 
+    /// Returns a JSON object with only the capabilities that wharf uses in revisions with a handshake. [`read`](Self::read) reads the same
+    /// from it as from [`text`](Self::text).
+    pub fn brief(&self) -> String {
+        let mut brief = Object::new();
+        if self.roots {
+            brief.insert("roots".into(), json!({}));
+        }
+        if self.sampling {
+            brief.insert("sampling".into(), if self.sampling_tools { json!({ "tools": {} }) } else { json!({}) });
+        }
+        let modes = [("form", self.form), ("url", self.url)];
+        let modes: Object =
+            modes.into_iter().filter(|(_, has)| *has).map(|(mode, _)| (mode.into(), json!({}))).collect();
+        if !modes.is_empty() {
+            brief.insert("elicitation".into(), Value::Object(modes));
+        }
+        Value::Object(brief).to_string()
+    }
+
     fn read_all(raw: &Object) -> Self {
         let has = |name: &str| raw.get(name).is_some_and(Value::is_object);
         let inside =
@@ -115,9 +134,13 @@ mod tests {
             (r#"{"elicitation":{"url":{}}}"#, false, true),
             (r#"{"elicitation":{"form":{},"url":{}}}"#, true, true),
             (r#"{"elicitation":true}"#, false, false),
+            (r#"{"roots":{"listChanged":true},"sampling":{"tools":{}},"elicitation":{"url":{}},"x":1}"#, false, true),
+            (r#"{"sampling":{"context":{}}}"#, false, false),
         ] {
             let read = ClientCapabilities::read(text, Revision::V2025_11_25).unwrap();
             assert_eq!((read.form, read.url), (form, url), "{text}");
+            let again = ClientCapabilities::read(&read.brief(), Revision::V2025_11_25).unwrap();
+            assert_eq!(again, ClientCapabilities { text: again.text.clone(), ..read }, "{text}");
         }
     }
 }

@@ -16,6 +16,7 @@ use wharf_base::{
     ledger::Account,
     principal::Principal,
     request_state::{Binding, Seal},
+    state_keys::StateKeys,
 };
 use wharf_config::{
     access::open::Ceilings,
@@ -138,7 +139,7 @@ fn uri(data: &[u8]) {
 
 /// State that was not sealed cannot be opened.
 fn seal(data: &[u8]) {
-    static SEAL: LazyLock<Seal> = LazyLock::new(|| Seal::with_key([7; 32]));
+    static SEAL: LazyLock<Seal> = LazyLock::new(|| Seal::new(&StateKeys::new([7; 32], Vec::new())));
     let arguments = Value::Null;
     let binding = Binding {
         principal: &Principal::Process,

@@ -40,6 +40,7 @@ mod protocol_legacy;
 mod protocol_modern;
 mod protocol_pipe;
 mod requests_modern;
+mod restarts;
 mod resume;
 mod reused;
 mod rmcp_client;

@@ -241,3 +241,32 @@ async fn ends(mut stream: tokio::net::TcpStream) -> bool {
     // A connection that is closed before it is served may be reset.
     tokio::time::timeout(e2e::PATIENCE, read).await.expect("it ends").unwrap_or(0) == 0
 }
+
+/// Sessions that are made again from their ids count as those that were opened, and ids cannot be replayed for more places than there are.
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_that_come_back_count_once() {
+    let folder = Folder::new();
+    folder.config("[http]\nsessions = 4\n[admin]\nlisten = \"127.0.0.1:0\"");
+    let server = Server::start(&folder, &[]).await;
+    let id = server.legacy("2025-11-25", json!({})).await.id;
+    server.signal(rustix::process::Signal::KILL);
+    server.terminated().await;
+    let server = Server::start(&folder, &[]).await;
+    let ping = async |id: &str, number: u64| {
+        let ping = json!({ "jsonrpc": "2.0", "id": number, "method": "ping" });
+        server.post(&[("Mcp-Session-Id", id)], &ping).await.status()
+    };
+    let open = async || scrape(&server).await.sum("wharf_sessions", &[]) as u64;
+    assert_eq!(open().await, 0);
+    assert_eq!(e2e::together((0..24).map(|number| ping(&id, number))).await, [200; 24]);
+    assert_eq!(open().await, 1, "requests that name a session at once make one");
+    let mut ids = vec![id];
+    for _ in 0..8 {
+        ids.push(server.legacy("2025-11-25", json!({})).await.id);
+    }
+    for (number, id) in (0..).zip(ids.iter().cycle().take(30)) {
+        assert_eq!(ping(id, number).await, 200);
+        let open = open().await;
+        assert!((1..=4).contains(&open), "{open}");
+    }
+}

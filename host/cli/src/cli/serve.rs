@@ -28,7 +28,7 @@ use wharf_base::{
     machine::{self, Weight},
     parent,
 };
-use wharf_config::config::{self, CommandLine, Named};
+use wharf_config::config::{self, CommandLine, Named, state::Keeps};
 
 /// The longest time that the first load delays the ready notification to the service manager. Slower plugins load while clients are served.
 const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
@@ -54,7 +54,7 @@ pub(super) struct Transports {
 pub(super) async fn run(run: &Run) -> Result<()> {
     let command_line = run.granted.command_line(&run.named)?;
     let (named, profile) = (ids(&command_line), run.profile.clone());
-    let setup = Setup { roots_in_home: true, ..setup(run, command_line)? };
+    let setup = Setup { roots_in_home: true, keeps: Keeps::Configured, ..setup(run, command_line)? };
     let transports = Transports { stdio: true, profile, http: None, with_parent: true, hangup_ends: false, named };
     serve_all(setup, transports).await
 }
@@ -63,6 +63,7 @@ pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
     let command_line = serve.run.granted.command_line(&serve.run.named)?;
     let named = ids(&command_line);
     let setup = setup(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
+    let setup = Setup { keeps: Keeps::All, ..setup };
     ensure!(
         serve.stdio || serve.run.profile.is_none(),
         "--profile is for the client at stdin and stdout, so it needs --stdio; HTTP clients choose theirs with the URL: /mcp/NAME"

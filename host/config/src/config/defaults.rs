@@ -40,6 +40,7 @@ pub const ADMIN_LISTEN: &str = "127.0.0.1:9464";
 pub const CONNECTIONS: usize = 4096;
 pub const SESSIONS: usize = 1024;
 pub const SESSION_IDLE_MS: u64 = 3_600_000;
+pub const SESSION_LIFETIME_S: u64 = 7 * 24 * 3600;
 pub const LISTENS: usize = 1024;
 pub const DRAIN_S: u64 = 30;
 pub const SOCKET_MODE: u32 = 0o660;

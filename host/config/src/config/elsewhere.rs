@@ -10,9 +10,6 @@ pub fn without_variables(mut config: raw::Config) -> raw::Config {
     }
     // Whether the secret can be read here does not show whether it can be read where wharf will run.
     config.http.token_secret = None;
-    if config.protocol.state_key_env.as_deref().is_some_and(is_unset) {
-        config.protocol.state_key_env = None;
-    }
     if std::env::var_os("CREDENTIALS_DIRECTORY").is_none() {
         config.secrets.0.iter_mut().for_each(|(_, secret)| secret.forget_credential());
     }
@@ -57,7 +54,6 @@ mod tests {
         for (text, expected) in [
             (format!("[plugins.a]\npath = 'a'\nconfig = {{ x = [{{ env = '{unset}' }}] }}"), None),
             (format!("[http]\ntoken_env = '{unset}'"), None),
-            (format!("[protocol]\nstate_key_env = '{unset}'"), None),
             (format!("[telemetry]\notlp = 'http://a'\nheaders = {{ x = {{ env = '{unset}' }} }}"), None),
             ("[secrets]\nx = { credential = 'x' }".to_owned(), None),
             (

@@ -23,6 +23,8 @@ use wharf_egress::secrets::{self, SecretSources};
 
 /// The largest value of `drain_s` and of `drain_delay_s`.
 const MAX_DRAIN_S: u64 = 600;
+/// The values of `session_lifetime_s`: from a minute to 90 days.
+const SESSION_LIFETIMES_S: std::ops::RangeInclusive<u64> = 60..=90 * 24 * 3600;
 
 /// Where the access log is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,8 +56,10 @@ pub struct Http {
     /// The maximum number of connections at once, if there are enough file descriptors and memory for them.
     pub connections: usize,
     pub sessions: usize,
-    /// A session that has been idle for this long is closed.
+    /// A session that has been idle for this long leaves memory.
     pub session_idle: Duration,
+    /// How long after it was issued the id of a session makes the session again.
+    pub session_lifetime: Duration,
     pub listens: usize,
     pub in_flight: usize,
     /// After how long a legacy event stream is closed, so that its client comes back for the rest. None: never.
@@ -146,6 +150,12 @@ pub fn resolve(
             raw.session_idle_ms,
             Duration::from_millis(defaults::SESSION_IDLE_MS),
         )?,
+        session_lifetime: {
+            let seconds = raw.session_lifetime_s.unwrap_or(defaults::SESSION_LIFETIME_S);
+            let (least, most) = SESSION_LIFETIMES_S.into_inner();
+            ensure!(SESSION_LIFETIMES_S.contains(&seconds), "`session_lifetime_s` is from {least} to {most}");
+            Duration::from_secs(seconds)
+        },
         listens: within_bounds("listens", raw.listens, defaults::LISTENS, 1_000_000)?,
         in_flight: within_bounds(
             "in_flight",

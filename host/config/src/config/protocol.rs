@@ -3,7 +3,11 @@
 use anyhow::{Result, bail, ensure};
 use wharf_protocol::{Revision, encode::CacheHint, revision::Era};
 
-use super::{bounds::parse_hex32, raw};
+use super::{
+    raw,
+    state_keys::{self, StateKeySource},
+};
+use crate::access::capability::Absolute;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Protocol {
@@ -15,21 +19,10 @@ pub struct Protocol {
     pub sse: bool,
     /// Whether tasks are served: those of 2025-11-25, and those of the extension of 2026-07-28.
     pub tasks: bool,
-    /// The key that seals the state that modern clients carry between the rounds of a request (MRTR). None: each process generates
-    /// its own key.
-    pub state_key: Option<StateKey>,
+    /// The keys that seal what clients carry; the first one seals. If the config names no key, wharf makes one.
+    pub state_keys: Vec<StateKeySource>,
     /// How long clients may cache lists.
     pub lists: CacheHint,
-}
-
-/// A key that `Debug` does not show.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct StateKey(pub [u8; 32]);
-
-impl std::fmt::Debug for StateKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("StateKey(…)")
-    }
 }
 
 /// The longest time for which clients may cache a list: a day.
@@ -44,7 +37,7 @@ impl Protocol {
     }
 }
 
-pub fn resolve(raw: &raw::Protocol) -> Result<Protocol> {
+pub fn resolve(raw: raw::Protocol, absolute: Absolute<'_>) -> Result<Protocol> {
     let legacy = raw.legacy.unwrap_or(true);
     let modern = raw.modern.unwrap_or(true);
     let sse = raw.sse.unwrap_or(false);
@@ -57,14 +50,7 @@ pub fn resolve(raw: &raw::Protocol) -> Result<Protocol> {
             other => bail!("`extensions`: `{other}` is not offered; there is: tasks"),
         }
     }
-    let state_key = match &raw.state_key_env {
-        None => None,
-        Some(name) => {
-            let key = std::env::var(name).unwrap_or_default();
-            ensure!(!key.is_empty(), "`state_key_env`: the environment variable {name} is not set");
-            Some(StateKey(parse_hex32(&format!("state_key_env`: the value of `{name}"), key.trim())?))
-        }
-    };
+    let state_keys = state_keys::resolve(raw.state_keys, raw.state_key_env, absolute)?;
     let ttl_ms = raw.list_ttl_ms.unwrap_or(0);
     ensure!(ttl_ms <= MAX_TTL_MS, "`list_ttl_ms` is from 0 to {MAX_TTL_MS}");
     let public = match raw.list_scope.as_deref() {
@@ -72,5 +58,5 @@ pub fn resolve(raw: &raw::Protocol) -> Result<Protocol> {
         Some("public") => true,
         Some(other) => bail!("`list_scope`: `{other}` is neither \"private\" nor \"public\""),
     };
-    Ok(Protocol { modern, legacy, sse, tasks, state_key, lists: CacheHint { ttl_ms, public } })
+    Ok(Protocol { modern, legacy, sse, tasks, state_keys, lists: CacheHint { ttl_ms, public } })
 }

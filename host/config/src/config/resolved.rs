@@ -27,6 +27,8 @@ use super::{
     raw, roles,
     settings::Settings,
     source::PluginSource,
+    state,
+    state_keys::StateKeySource,
     telemetry::{self, Telemetry},
     trusted::trusted_by_default,
 };
@@ -176,7 +178,7 @@ impl Roots {
 pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
     let base = file.and_then(Path::parent).map(Path::to_path_buf);
     let absolute = |path: &str| absolute(path, base.as_deref());
-    let protocol = protocol::resolve(&raw.protocol).context("[protocol]")?;
+    let protocol = protocol::resolve(raw.protocol, &absolute).context("[protocol]")?;
     let limits = DefaultLimits::resolve(&raw.limits, protocol.tasks).context("[limits]")?;
     let mut plugins = Vec::new();
     let approvals = Approvals::resolve(raw.approvals).context("[approvals]")?;
@@ -314,7 +316,11 @@ impl Config {
             .chain(approvals::trusted());
         let http = &self.startup.http;
         let served = http.tls.iter().flat_map(|tls| tls.files().cloned()).chain(http.listen.socket().cloned());
-        let now = now.chain(served).chain(http.access_log.as_ref().and_then(AccessLog::trusted));
+        let kept = state::files(self.file.as_deref(), &http.listen);
+        let kept = kept.iter().flat_map(|files| [&files.key, &files.sessions]).cloned();
+        let keys = self.startup.protocol.state_keys.iter().filter_map(StateKeySource::file).cloned();
+        let now =
+            now.chain(kept).chain(keys).chain(served).chain(http.access_log.as_ref().and_then(AccessLog::trusted));
         let now = now.chain(self.approvals.programs()).chain(self.startup.auth.iter().flat_map(|auth| auth.files()));
         // Files that wharf would trust by default at its next start are protected as well, even if this start uses other files.
         let later = trusted_by_default().into_iter().chain(cache_dirs().into_iter().map(|dir| dir.join("*")));
@@ -326,7 +332,10 @@ impl Config {
             trusted: now.chain(later).chain(self.egress.files()).collect(),
             secret: {
                 let keys = http.tls.iter().map(|tls| &tls.key);
-                self.egress.secrets.values().filter_map(secrets::SecretSource::file).chain(keys).cloned().collect()
+                let sealing = self.startup.protocol.state_keys.iter().filter_map(StateKeySource::file);
+                let made = state::files(self.file.as_deref(), &http.listen).map(|files| files.key);
+                let named = self.egress.secrets.values().filter_map(secrets::SecretSource::file);
+                named.chain(keys).chain(sealing).cloned().chain(made).collect()
             },
             egress: self.egress.clone(),
         }
@@ -455,7 +464,7 @@ mod tests {
             ("[protocol]\nlegacy=false\nsse=true", "`sse` needs `legacy`"),
             ("[protocol]\nextensions=['skills']", "there is: tasks"),
             ("[protocol]\nlist_scope='all'", "neither \"private\" nor \"public\""),
-            ("[protocol]\nstate_key_env='WHARF_TEST_NO_SUCH'", "is not set"),
+            ("[http]\nsession_lifetime_s=59", "`session_lifetime_s` is from 60 to 7776000"),
             ("[audit]\nfile='a'\narguments='none'", "not one of \"digest\", \"redacted\", \"full\""),
             ("[audit]\nfile='a'\non_failure='stop'", "neither \"refuse\" nor \"continue\""),
             ("[audit]\nfile='a'\nkeep=0", "`keep` is from 1 to"),

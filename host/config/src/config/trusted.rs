@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use super::{
     approvals, audit,
     default_paths::{absolute, default_paths},
-    raw,
+    listen::ListenAddress,
+    raw, state,
 };
 
 /// Returns the paths that wharf would trust if it were started without the name of a config: the default file, whether or not it
@@ -23,6 +24,10 @@ pub fn trusted_by_default() -> Vec<PathBuf> {
             trusted.extend(plugins.chain(dropped_in).filter_map(|path| absolute(&path, Some(base)).ok()));
             let log = raw.audit.iter().filter_map(|audit| absolute(&audit.file, Some(base)).ok());
             trusted.extend(log.flat_map(|log| audit::trusted(&log)));
+        }
+        // Its address does not matter, since what is kept for a file belongs to the file.
+        if let Some(files) = state::files(Some(&file), &ListenAddress::Unix(PathBuf::new())) {
+            trusted.extend([files.key, files.sessions]);
         }
         trusted.push(file);
     }

@@ -15,7 +15,7 @@ use wharf_sandbox::{
 };
 
 use crate::bridge::Offer;
-use wharf_base::text::clean;
+use wharf_base::{session_id::ListDigests, text::clean};
 use wharf_config::{
     access::wants::want::{WantedGrant, Wants},
     config::PluginConfig,
@@ -165,6 +165,11 @@ pub struct Changed {
     pub prompts: bool,
 }
 
+impl Changed {
+    pub const ALL: Self = Self { tools: true, resources: true, prompts: true };
+    pub const NONE: Self = Self { tools: false, resources: false, prompts: false };
+}
+
 impl Generations {
     pub fn since(self, before: Self) -> Changed {
         Changed {
@@ -176,6 +181,12 @@ impl Generations {
 }
 
 impl Digests {
+    /// Returns the digests in a shorter form.
+    pub fn short(self) -> ListDigests {
+        // The lower half of a hash is as good as any other.
+        [self.tools, self.resources, self.prompts].map(|digest| (digest >> 32) as u32)
+    }
+
     pub fn since(self, before: Self) -> Changed {
         Changed {
             tools: self.tools != before.tools,

@@ -12,7 +12,7 @@ use super::{
     served::{Digests, Generations, Served},
 };
 use crate::bridge::{OfferedPrompt, OfferedTool};
-use wharf_base::reading::doubt_of_uri;
+use wharf_base::{reading::doubt_of_uri, session_id::ListDigests};
 use wharf_config::roles::{Entry, EntryKind, RoleDenied};
 
 /// A catalog with the filter of one caller.
@@ -152,6 +152,11 @@ impl View {
     pub fn instructions(&self, own: Option<&str>) -> Option<Shown> {
         let sees = |served: &Served| self.filter.hides_nothing() || sees_any(&self.filter, served);
         self.catalog.instructions(own, sees).0.map(Shown::from)
+    }
+
+    /// Returns a short digest of each list as the caller sees it. It is the same in every process of this version of wharf.
+    pub fn list_digests(&self) -> ListDigests {
+        self.catalog.lists.digests(&self.filter).short()
     }
 
     /// Returns the current versions of the lists.

@@ -5,6 +5,7 @@ mod entitled;
 pub mod in_flight;
 pub mod notifier;
 pub mod outbox;
+pub mod remembered;
 pub mod seat;
 pub mod server;
 pub mod session;

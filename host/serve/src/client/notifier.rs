@@ -20,6 +20,7 @@ use super::{
     outbox::{Outbox, Unsent},
     server::Server,
 };
+use wharf_base::session_id::ListDigests;
 use wharf_config::{auth::Caller, config::Config, profiles::Style};
 use wharf_plugins::{
     plugins::{
@@ -49,8 +50,22 @@ pub trait Listener: Send + Sync {
     fn caller(&self) -> Caller;
     /// Returns the profile that the listener connected to.
     fn profile(&self) -> Option<&str>;
-    /// Returns the generations of the lists that the listener last learned about; None before the first time.
-    fn last_told(&self) -> &Mutex<Option<ListVersions>>;
+    /// Returns what the listener last learned about the lists.
+    fn last_told(&self) -> &Mutex<Told>;
+}
+
+/// What a listener last learned about the lists.
+#[derive(Debug, Clone, Copy)]
+pub enum Told {
+    /// It connected before the first load, and may have seen the lists of that load.
+    Nothing,
+    Versions(ListVersions),
+    /// What the id of its session says, which this process may not have issued. `lists`: None if it could not have seen any list when the id
+    /// was issued.
+    Sealed {
+        lists: Option<ListDigests>,
+        issued: u64,
+    },
 }
 
 /// Receives every change from [`Feed::open`] on, for one listener.
@@ -89,7 +104,8 @@ impl Feed {
             self.catalog.mark_unchanged();
             let view = self.server.view(&listener.caller(), listener.profile());
             let first = self.server.published.first.get().copied();
-            for list in list_changes(listener, view.list_versions(), first, view.filter.style()) {
+            let since = |sealed| self.server.lists_since(&view, sealed);
+            for list in list_changes(listener, view.list_versions(), first, view.filter.style(), since) {
                 if outbox.send(notification::list_changed(list, listener.tag())).await == Err(Unsent::Closed) {
                     return;
                 }
@@ -144,27 +160,31 @@ pub fn covers(subscribed: &str, uri: &str) -> bool {
 }
 
 /// Returns the lists that changed for the listener since it last learned about them. `first`: the generations after the first load.
-/// `style`: how tools are listed for the listener.
+/// `style`: how tools are listed for the listener. `since`: returns what changed since the id of a session was issued.
 fn list_changes(
     listener: &dyn Listener,
     now: ListVersions,
     first: Option<Generations>,
     style: Style,
+    since: impl FnOnce((Option<ListDigests>, u64)) -> Changed,
 ) -> Vec<ChangingList> {
-    let before = listener.last_told().lock().replace(now);
-    let changed = match (before, first) {
-        (Some(before), _) => match (before.own, now.own) {
+    let mut told = listener.last_told().lock();
+    let changed = match (*told, first) {
+        (Told::Sealed { lists, issued }, _) => since((lists, issued)),
+        (Told::Versions(before), _) => match (before.own, now.own) {
             (Some(before), Some(now)) => now.since(before),
             (None, None) => now.all.since(before.all),
             // The first role or profile was added, or the last one removed, so any list may differ.
-            _ => Changed { tools: true, resources: true, prompts: true },
+            _ => Changed::ALL,
         },
         // A listener that connected before the first load may have seen the lists of that load, but nothing older. The search tools, which
         // a client with the search style gets in place of all others, are the same at every load.
-        (None, Some(first)) if style == Style::Search => Changed { tools: false, ..now.all.since(first) },
-        (None, Some(first)) => now.all.since(first),
-        (None, None) => return Vec::new(),
+        (Told::Nothing, Some(first)) if style == Style::Search => Changed { tools: false, ..now.all.since(first) },
+        (Told::Nothing, Some(first)) => now.all.since(first),
+        (Told::Nothing, None) => Changed::NONE,
     };
+    *told = Told::Versions(now);
+    drop(told);
     let mut lists = Vec::new();
     if changed.tools && listener.wants_tools() {
         lists.push(ChangingList::Tools);

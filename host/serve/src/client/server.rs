@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    hash::{DefaultHasher, Hash, Hasher},
     path::PathBuf,
     sync::{
         Arc, OnceLock,
@@ -16,13 +17,15 @@ use tokio::sync::{broadcast, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{Revision, RpcError, Shown, encode::Encoder};
 
+use super::remembered::Remembered;
 use wharf_base::{
     caller_id::CallerIds,
     ledger::Ledger,
     principal::Principal,
     quota::Quotas,
     refusals::Refusals,
-    request_state::{Seal, random_key},
+    request_state::Seal,
+    session_id::{ListDigests, SessionIds},
     text::{clip, escaped, toml_header},
 };
 use wharf_config::{
@@ -32,7 +35,7 @@ use wharf_config::{
         scope::Scopes,
     },
     auth::{self, Auth, Caller},
-    config::{Config, Startup, approvals},
+    config::{Config, Startup, approvals, state::KeptState},
     profiles::Style,
     roles::Rights,
 };
@@ -44,6 +47,7 @@ use wharf_plugins::{
         filter::Filter,
         inbox::Inbox,
         published::Published,
+        served::Changed,
         status::{Status, Subject},
         view::View,
     },
@@ -78,6 +82,8 @@ pub struct Shared {
     pub scopes: Arc<Scopes>,
     pub approver: Option<Arc<dyn Approver>>,
     pub observers: Observers,
+    /// What this process kept from its last start, such as the keys that seal what clients carry.
+    pub kept: KeptState,
     pub stop: CancellationToken,
 }
 
@@ -94,6 +100,10 @@ pub struct Server {
     pub inbox: Inbox,
     pub scopes: Arc<Scopes>,
     pub seal: Seal,
+    /// Seals and opens the ids of sessions over HTTP.
+    pub session_ids: SessionIds,
+    /// What is remembered of sessions that are not in memory.
+    pub remembered: Remembered,
     /// Makes the ids by which plugins know callers.
     pub caller_ids: CallerIds,
     /// The URIs of resources whose contents changed.
@@ -145,12 +155,8 @@ fn auth(settings: &Arc<auth::AuthSettings>, config: &Config) -> anyhow::Result<A
 
 impl Server {
     pub fn new(config: &Config, shared: Shared) -> anyhow::Result<Arc<Self>> {
-        let Shared { config: current, ledger, published, inbox, scopes, approver, observers, stop } = shared;
+        let Shared { config: current, ledger, published, inbox, scopes, approver, observers, kept, stop } = shared;
         let startup = Arc::clone(&config.startup);
-        let key = match startup.protocol.state_key {
-            Some(key) => key.0,
-            None => random_key().map_err(|error| anyhow::anyhow!("no randomness: {error}"))?,
-        };
         let closing = stop.child_token();
         let draining = closing.child_token();
         Ok(Arc::new(Self {
@@ -162,8 +168,11 @@ impl Server {
             approvals: Approvals::new(approvals::file())?,
             approver,
             observers,
-            seal: Seal::with_key(key),
-            caller_ids: CallerIds::with_key(&key)?,
+            seal: Seal::new(&kept.keys),
+            session_ids: SessionIds::new(&kept.keys, startup.http.session_lifetime)?,
+            remembered: Remembered::open(kept.sessions, startup.http.session_lifetime),
+            // The ids change with the key that seals, once.
+            caller_ids: CallerIds::with_key(kept.keys.first())?,
             updates: broadcast::channel(MAX_UPDATES_BEHIND).0,
             stop,
             closing,
@@ -209,6 +218,45 @@ impl Server {
         let catalog = Arc::clone(&self.published.catalog.borrow());
         let rights = self.rights(caller);
         View { catalog, filter: Filter { rights, profile: self.config.borrow().profiles.find(profile) } }
+    }
+
+    /// Returns a digest of all lists, and of what decides who sees which of them: roles and profiles, which only the config changes.
+    pub fn digest_of_lists(&self, view: &View) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        view.catalog.lists.digests(&Filter::default()).short().hash(&mut hasher);
+        self.config.borrow().digest.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Stores when lists change, for as long as wharf runs.
+    pub async fn follow_lists(self: Arc<Self>) {
+        let (mut catalog, mut config) = (self.published.catalog.clone(), self.config.clone());
+        self.published.catalog().await;
+        loop {
+            catalog.mark_unchanged();
+            config.mark_unchanged();
+            let view = View { catalog: Arc::clone(&catalog.borrow()), filter: Filter::default() };
+            self.remembered.lists(self.digest_of_lists(&view));
+            tokio::select! {
+                Ok(()) = catalog.changed() => {}
+                Ok(()) = config.changed() => {}
+                () = self.stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// Returns which lists may differ from those that a client knows, if all that is known of the client is its session's id: the digests
+    /// of the lists at the time when the id was issued, and that time.
+    pub fn lists_since(&self, view: &View, (lists, issued): (Option<ListDigests>, u64)) -> Changed {
+        let were_others = self.remembered.lists(self.digest_of_lists(view)) >= issued;
+        match lists.filter(|_| !were_others) {
+            None => Changed::ALL,
+            Some([tools, resources, prompts]) => {
+                let now = view.list_digests();
+                let [tools, resources, prompts] = [tools != now[0], resources != now[1], prompts != now[2]];
+                Changed { tools, resources, prompts }
+            }
+        }
     }
 
     /// Returns how tools are listed for a client.

@@ -23,11 +23,17 @@ use wharf_protocol::{
 };
 use wharf_sandbox::model::ClientInfo;
 
-use super::{in_flight::InFlight, notifier, notifier::Listener, outbox::Outbox, server::Server};
+use super::{
+    in_flight::InFlight,
+    notifier::{self, Listener, Told},
+    outbox::Outbox,
+    server::Server,
+};
 use wharf_base::{
     ledger::{Account, Charge, no_room},
     principal::{Owner, Principal},
     random_id,
+    session_id::{self, IssuedTo, SessionRecord},
     text::{escaped, short_digest},
 };
 use wharf_config::{
@@ -35,7 +41,7 @@ use wharf_config::{
     auth::Caller,
 };
 use wharf_plugins::{
-    approvals::remembered::Remembered, bridge, observe::meter::CountedSession, plugins::view, tasks::Record,
+    approvals::remembered::Remembered, bridge, observe::meter::CountedSession, plugins::view::View, tasks::Record,
 };
 
 /// How long a person may take to answer a question.
@@ -51,10 +57,24 @@ const MAX_DECLARED_BYTES: usize = 16 << 10;
 const SESSION_BYTES: usize = 8 << 10;
 const SUBSCRIPTION_BYTES: usize = 256;
 
+/// The number of random characters in the ids of a session's requests to its client.
+const ASK_PREFIX_CHARS: usize = 8;
+
+/// The kinds of ids that sessions have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ids {
+    /// Nobody but this process knows the id, and the session ends with its connection.
+    Random,
+    /// The client gets the id, and any wharf with the key can make the session again from it.
+    Sealed,
+}
+
 pub struct Session {
     pub id: Arc<str>,
     /// See [`Session::digest`].
     digest: OnceLock<String>,
+    /// When the id was issued, in milliseconds since 1970.
+    pub issued: u64,
     pub revision: Revision,
     pub principal: Principal,
     /// The profile, a named part of the catalog, that the client connected to.
@@ -68,10 +88,13 @@ pub struct Session {
     subscriptions: Mutex<HashMap<String, Charge>>,
     /// The server's requests that the client has not answered yet.
     pending: Mutex<HashMap<Id, oneshot::Sender<Result<Value, RpcError>>>>,
+    /// The beginning of the ids of the server's requests. It is another one when the session is made again, so that a late answer to a request
+    /// of before is not taken for an answer to another one.
+    asks: String,
     next_id: AtomicU64,
     roots: Roots,
     pub approvals: SessionApprovals,
-    last_told: Mutex<Option<view::ListVersions>>,
+    last_told: Mutex<Told>,
     last_used: Mutex<Instant>,
     /// Whether there was any request or stream in the session since it was opened.
     used: AtomicBool,
@@ -136,12 +159,14 @@ impl Session {
     }
 
     /// Performs the handshake. The memory of the session is charged to `account`. Returns the session and the result of `initialize`.
+    /// `ids`: which kind of id the session gets.
     pub fn open(
         server: &Arc<Server>,
         params: Initialize,
         caller: &Caller,
         account: Account,
         profile: Option<Arc<str>>,
+        ids: Ids,
     ) -> Result<(Arc<Self>, String), RpcError> {
         let revision = Revision::negotiate(&params.protocol_version);
         let declared = params.capabilities.as_deref().filter(|raw| raw.get() != "null");
@@ -158,27 +183,78 @@ impl Session {
                 return Err(RpcError::invalid_params(format!("`{what}` has more than {MAX_DECLARED_BYTES} bytes")));
             }
         }
+        let record = SessionRecord {
+            revision,
+            capabilities,
+            client: params.client_info.as_ref().and_then(|info| bridge::client_info(info.get())),
+            // Before the first load the client cannot have seen a list, since requests for lists wait for that load.
+            lists: None,
+            issued: session_id::now(),
+        };
+        let ready = *server.published.ready.borrow();
+        let view = ready.then(|| server.view(caller, profile.as_deref()));
+        let (id, record): (Arc<str>, _) = match ids {
+            Ids::Random => (random_id::id()?.into(), record),
+            Ids::Sealed => {
+                let lists = view.as_ref().map(View::list_digests);
+                let issued =
+                    view.as_ref().map_or(record.issued, |view| server.remembered.issue(server.digest_of_lists(view)));
+                let record = SessionRecord { lists, issued, ..record };
+                let to = IssuedTo { principal: caller.principal(), profile: profile.as_deref() };
+                (server.session_ids.seal(&record, to)?.into(), record)
+            }
+        };
+        let told = view.map_or(Told::Nothing, |view| Told::Versions(view.list_versions()));
+        let session = Self::new(server, id, record, told, caller, account, profile)?;
+        let instructions = server.instructions(caller, session.profile.as_deref());
+        let result = server.encoder(revision).initialize(instructions.as_ref());
+        Ok((Arc::new(session), result))
+    }
+
+    /// Makes a session again from what its id says. Its log level, subscriptions and roots are those of a new session.
+    pub fn reopen(
+        server: &Arc<Server>,
+        id: &str,
+        record: SessionRecord,
+        caller: &Caller,
+        account: Account,
+        profile: Option<Arc<str>>,
+    ) -> Result<Arc<Self>, RpcError> {
+        let told = Told::Sealed { lists: record.lists, issued: record.issued };
+        Self::new(server, id.into(), record, told, caller, account, profile).map(Arc::new)
+    }
+
+    fn new(
+        server: &Arc<Server>,
+        id: Arc<str>,
+        record: SessionRecord,
+        told: Told,
+        caller: &Caller,
+        account: Account,
+        profile: Option<Arc<str>>,
+    ) -> Result<Self, RpcError> {
+        let SessionRecord { revision, capabilities, client, issued, .. } = record;
         let charge = account.charge(SESSION_BYTES + 2 * MAX_DECLARED_BYTES).map_err(|full| no_room(&full))?;
-        let id = random_id::id()?.into();
-        let session = Self {
+        let mut asks = random_id::id()?;
+        asks.truncate(ASK_PREFIX_CHARS);
+        Ok(Self {
             id,
             digest: OnceLock::new(),
+            issued,
             revision,
             principal: caller.principal().clone(),
             caller: Mutex::new(caller.clone()),
-            profile: profile.clone(),
+            profile,
             capabilities: Arc::new(capabilities),
-            client_info: params.client_info.as_ref().and_then(|info| bridge::client_info(info.get())),
+            client_info: client,
             level: Mutex::new(Level::Info),
             subscriptions: Mutex::default(),
             pending: Mutex::default(),
+            asks,
             next_id: AtomicU64::new(1),
             approvals: SessionApprovals::default(),
             roots: Roots { stale: watch::channel(0).0, known: AsyncMutex::new(None) },
-            // Before the first load the client cannot have seen a list, since requests for lists wait for that load.
-            last_told: Mutex::new(
-                server.published.ready.borrow().then(|| server.view(caller, profile.as_deref()).list_versions()),
-            ),
+            last_told: Mutex::new(told),
             last_used: Mutex::new(Instant::now()),
             used: AtomicBool::new(false),
             account,
@@ -188,10 +264,7 @@ impl Session {
             stream: Mutex::default(),
             uses: AtomicU64::new(0),
             _counted: server.observers.session(revision),
-        };
-        let instructions = server.instructions(caller, session.profile.as_deref());
-        let result = server.encoder(revision).initialize(instructions.as_ref());
-        Ok((Arc::new(session), result))
+        })
     }
 
     /// Returns how long the session has had no request or task under way and no open stream. None: it has one.
@@ -302,7 +375,7 @@ impl Session {
         mut params: Option<Value>,
         timeout: Duration,
     ) -> Result<Value, String> {
-        let id = Id::string(&format!("wharf-{}", self.next_id.fetch_add(1, Ordering::Relaxed)));
+        let id = Id::string(&format!("wharf-{}-{}", self.asks, self.next_id.fetch_add(1, Ordering::Relaxed)));
         if self.revision.has(Feature::PageIds)
             && let Some(object) = params.as_mut().and_then(Value::as_object_mut)
             && object.get("mode").is_some_and(|mode| mode == "url")
@@ -435,7 +508,7 @@ impl Listener for Session {
     fn profile(&self) -> Option<&str> {
         self.profile.as_deref()
     }
-    fn last_told(&self) -> &Mutex<Option<view::ListVersions>> {
+    fn last_told(&self) -> &Mutex<Told> {
         &self.last_told
     }
 }

@@ -10,11 +10,11 @@ use wharf_protocol::{
 
 use crate::client::{
     context::Context,
-    notifier::{self, Feed, Listener},
+    notifier::{self, Feed, Listener, Told},
 };
 use wharf_base::principal::Owner;
 use wharf_config::auth::Caller;
-use wharf_plugins::{plugins::view::ListVersions, tasks::Record};
+use wharf_plugins::tasks::Record;
 
 /// The maximum number of resources that one subscription may name.
 const MAX_SUBSCRIBED: usize = 1024;
@@ -27,7 +27,7 @@ struct Subscription {
     caller: Caller,
     profile: Option<Arc<str>>,
     filter: ListenFilter,
-    last_told: Mutex<Option<ListVersions>>,
+    last_told: Mutex<Told>,
 }
 
 impl Listener for Subscription {
@@ -64,7 +64,7 @@ impl Listener for Subscription {
     fn profile(&self) -> Option<&str> {
         self.profile.as_deref()
     }
-    fn last_told(&self) -> &Mutex<Option<ListVersions>> {
+    fn last_told(&self) -> &Mutex<Told> {
         &self.last_told
     }
 }
@@ -92,7 +92,7 @@ pub async fn listen(ctx: &Context, params: params::Listen) -> Result<String, Rpc
     }
     filter.resource_subscriptions.iter().flatten().try_for_each(|uri| wharf_plugins::bridge::check_uri(uri))?;
     // The client gets all changes from here on.
-    let last_told = Mutex::new(Some(ctx.view().await.list_versions()));
+    let last_told = Mutex::new(Told::Versions(ctx.view().await.list_versions()));
     let feed = Feed::open(&ctx.server);
     // If the outbox is closed, the feed ends right away.
     ctx.outbox.send(notification::acknowledged(&ctx.id, &filter)).await.ok();

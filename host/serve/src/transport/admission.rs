@@ -16,7 +16,7 @@ use crate::{
         context::{Arrival, ClientDeclared, Context},
         outbox::Outbox,
         server::Server,
-        session::Session,
+        session::{Ids, Session},
     },
     methods::router,
 };
@@ -41,6 +41,8 @@ pub enum Named {
     None,
     /// The request names a session that does not exist.
     Unknown,
+    /// The request names a session that is not in memory, and there is no room for it.
+    NoRoom(RpcError),
     Is(Arc<Session>),
 }
 
@@ -65,6 +67,8 @@ pub enum Kind {
     Wrong,
     NoSuchSession,
     NoSuchMethod,
+    /// There is no room for the session of the request.
+    NoRoom,
 }
 
 impl From<RpcError> for Refusal {
@@ -73,13 +77,14 @@ impl From<RpcError> for Refusal {
     }
 }
 
-/// Admits a request, or refuses it. `session`: looks up the request's session. `outbox`: makes the request's outbox, given the session if
+/// Admits a request, or refuses it. `session`: looks up the request's session; it is told whether to make a session again that is not in
+/// memory, which the handshake does not need. `outbox`: makes the request's outbox, given the session if
 /// there is one. The order of the checks matters, since it decides which error a client gets if several parts are wrong.
 pub fn admit(
     door: &Door<'_>,
     arrival: Arrival,
     request: &Request,
-    session: impl FnOnce() -> Named,
+    session: impl FnOnce(bool) -> Named,
     outbox: impl FnOnce(Option<&Session>) -> Outbox,
 ) -> Result<Admitted, Refusal> {
     let server = door.server;
@@ -110,14 +115,16 @@ pub fn admit(
     if let Some(headers) = door.headers {
         check_version(headers)?;
     }
-    match (known, session()) {
+    match (known, session(known != Some(Method::Initialize))) {
         (Some(Method::Initialize), Named::Is(_)) => {
             Err(RpcError::invalid_request("this session is initialized already").into())
         }
-        (Some(Method::Initialize), Named::None | Named::Unknown) => {
+        (Some(Method::Initialize), Named::None | Named::Unknown | Named::NoRoom(_)) => {
             let params = params::read(request.params.as_ref())?;
             let Arrival { caller, profile, .. } = arrival;
-            let (session, result) = Session::open(server, params, &caller, door.accounts.session(), profile)?;
+            // Only over HTTP do clients learn the ids of their sessions, and come back with them.
+            let ids = if door.headers.is_some() { Ids::Sealed } else { Ids::Random };
+            let (session, result) = Session::open(server, params, &caller, door.accounts.session(), profile, ids)?;
             Ok(Admitted::Opens(session, result))
         }
         (_, Named::Is(session)) => {
@@ -129,6 +136,7 @@ pub fn admit(
             Ok(Admitted::Runs(Context::new(server, arrival, request.id.clone(), meta, declared, outbox)))
         }
         (_, Named::Unknown) => Err(no_such_session()),
+        (_, Named::NoRoom(error)) => Err(Refusal { kind: Kind::NoRoom, error }),
         (Some(Method::Discover | Method::Listen), Named::None) => Err(unclaimed(&meta).into()),
         // The other end of a pipe may send `ping` even before the handshake.
         (Some(Method::Ping), Named::None) if door.headers.is_none() => Ok(Admitted::Is("{}".into())),

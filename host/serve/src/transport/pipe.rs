@@ -213,7 +213,7 @@ impl Pipe {
             request_id: None,
         };
         let door = Door { server: &self.server, accounts: &self.accounts, modern: self.modern, headers: None };
-        let session = || self.session().map_or(Named::None, Named::Is);
+        let session = |_| self.session().map_or(Named::None, Named::Is);
         let admitted = admission::admit(&door, arrival, &request, session, |_| self.outbox.of_request());
         let ctx = match admitted {
             Ok(Admitted::Runs(ctx)) => ctx,

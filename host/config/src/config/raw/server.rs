@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use wharf_egress::secrets::RawSecret;
+
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -86,10 +88,15 @@ pub struct Http {
     ///
     /// Default: `1024`
     pub sessions: Option<usize>,
-    /// How long a session lasts without a request and without an open stream.
+    /// How long a session stays in memory without a request and without an open stream. Its next request makes it again.
     ///
     /// Default: `3600000`
     pub session_idle_ms: Option<u64>,
+    /// How long the id of a session can be used to make the session again, after a restart or when it has left memory, from 60 to 7776000
+    /// seconds (90 days).
+    ///
+    /// Default: `604800`, 7 days
+    pub session_lifetime_s: Option<u64>,
     /// The maximum number of open streams for changes, of which one client gets at most three quarters.
     ///
     /// Default: `1024`
@@ -175,8 +182,13 @@ pub struct Protocol {
     ///
     /// Default: `["tasks"]`
     pub extensions: Option<Vec<String>>,
-    /// The environment variable with a key of 64 hexadecimal digits. Several wharf processes behind one address share it, and with it the ids
-    /// by which plugins know callers stay the same over a restart. Without this key, each process generates its own.
+    /// The keys, of 64 hexadecimal digits each, that seal what clients carry: the ids of sessions and the state of requests. The first one
+    /// seals, all of them open: docs/operations.md#keys. Several wharf processes behind one address have the same keys. Without this key,
+    /// `wharf serve` makes one and keeps it in its state folder, and other processes use a random one.
+    ///
+    /// Default: `[]`
+    pub state_keys: Vec<RawSecret>,
+    /// The environment variable with such a key, instead of `state_keys`, where there is only one.
     pub state_key_env: Option<String>,
     /// How long clients of 2026-07-28 may cache lists.
     ///

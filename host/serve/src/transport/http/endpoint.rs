@@ -30,8 +30,8 @@ use super::{
     listens::{Listen, Listens},
     refused::{Refused, json},
     reply::{Crowd, First, Reply, Running, Work, accepted, answered, event_stream},
-    resume::Streams,
-    sessions::Sessions,
+    resume::{self, Follows, Purpose, Streams},
+    sessions::{NotReopened, Sessions},
     waits::{Lasting, MADE_ROOM, Place, WaitedFor},
 };
 use crate::{
@@ -51,6 +51,7 @@ use wharf_base::{
     party::Party,
     places::PoolFull,
     refusals::{Reason, What},
+    session_id::{IssuedTo, SessionRecord},
 };
 use wharf_config::auth::Caller;
 
@@ -61,6 +62,10 @@ const MAX_QUEUED_BYTES: u32 = 512 * 1024;
 const JSON_ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long the stream for changes goes on without a reader after its client was cut off.
 const RESUME_GRACE: Duration = Duration::from_secs(60);
+
+/// The answer to a request whose stream is not stored any more.
+const LOST_ANSWER: &str = "the answer to this request is lost: wharf has restarted since, or kept it for as long as it could; what the \
+                           request does may be done or not; send it again if that is safe";
 
 const NO_SESSION: What =
     What::new("a session, because the client uses its share of them, or all are in use", Reason::Other("sessions"));
@@ -97,6 +102,7 @@ impl Endpoint {
         let config = &server.startup.http;
         let sessions = Sessions::new(config.sessions, config.session_idle);
         server.tracker.spawn(sessions.clone().sweep(server.stop.clone()));
+        server.tracker.spawn(Arc::clone(server).follow_lists());
         Self {
             sessions,
             streams: Arc::default(),
@@ -168,15 +174,16 @@ impl Endpoint {
             messages = Some(receiver);
             outbox
         };
-        let session = || self.named(headers, from.visitor);
+        let session = |again: bool| self.named(headers, from.visitor, again);
         let admitted = admission::admit(&door, arrival, &request, session, outbox);
         match (admitted.map_err(|refusal| refused(refusal, Some(&request)))?, messages) {
             (Admitted::Runs(ctx), Some(messages)) => match ctx.session.clone() {
                 Some(session) => {
                     let taken = self.seat(from.visitor.accounts.party(), Some(&request))?;
+                    let purpose = Purpose::Answer(request.id.clone());
                     let (work, seat) = self.begin(ctx, &session, request, taken, from.visitor)?;
                     let running = Running::start(work, messages, &self.crowd, |work| self.detached(work)).await;
-                    Ok(self.respond(&session, from.visitor.accounts.party(), running, &[seat]).await)
+                    Ok(self.respond(&session, from.visitor.accounts.party(), running, &[seat], &purpose).await)
                 }
                 None => self.modern(ctx, request, messages, from.visitor).await,
             },
@@ -199,22 +206,42 @@ impl Endpoint {
         }
     }
 
-    fn named(&self, headers: &HeaderMap, visitor: &Visitor) -> Named {
-        match text(headers, SESSION_HEADER) {
-            None => Named::None,
-            Some(id) => {
-                let session = self.sessions.get(id, visitor.caller.principal(), visitor.profile.as_deref());
-                session.map_or(Named::Unknown, Named::Is)
+    /// Returns the session that a message names. `again`: whether to make it again if it is not in memory.
+    fn named(&self, headers: &HeaderMap, visitor: &Visitor, again: bool) -> Named {
+        let Some(id) = text(headers, SESSION_HEADER) else { return Named::None };
+        let (principal, profile) = (visitor.caller.principal(), visitor.profile.as_deref());
+        if let Some(session) = self.sessions.get(id, principal, profile) {
+            return Named::Is(session);
+        }
+        let opened = || self.server.session_ids.open(id, IssuedTo { principal, profile });
+        match opened().filter(|_| again) {
+            Some(record) => self.reopen(id, record, visitor),
+            None => Named::Unknown,
+        }
+    }
+
+    /// Makes a session again from what its id says.
+    fn reopen(&self, id: &str, record: SessionRecord, visitor: &Visitor) -> Named {
+        let Visitor { caller, accounts, profile, .. } = visitor;
+        let made = || Session::reopen(&self.server, id, record, caller, accounts.session(), profile.clone());
+        match self.sessions.reopen(&self.server, id, accounts.party(), made) {
+            Ok(session) => Named::Is(session),
+            Err(NotReopened::Ended) => Named::Unknown,
+            Err(NotReopened::NoMemory(error)) => Named::NoRoom(error),
+            Err(NotReopened::Full(full)) => {
+                self.server.refusals.say(NO_SESSION);
+                Named::NoRoom(no_place(&full))
             }
         }
     }
 
     /// Returns the session that a message names. A message without one is refused.
     fn session(&self, headers: &HeaderMap, visitor: &Visitor) -> Result<Arc<Session>, Refused> {
-        match self.named(headers, visitor) {
+        match self.named(headers, visitor, true) {
             Named::Is(session) => Ok(session),
             Named::None => Err(refused(admission::no_session(true), None)),
             Named::Unknown => Err(refused(admission::no_such_session(), None)),
+            Named::NoRoom(error) => Err(refused(Refusal { kind: Kind::NoRoom, error }, None)),
         }
     }
 
@@ -252,13 +279,14 @@ impl Endpoint {
     }
 
     /// Answers a legacy request: with JSON if the answer comes soon, else with a stream that outlives its response. `seats`: those of the
-    /// requests that are answered.
+    /// requests that are answered. `purpose`: what such a stream is for.
     async fn respond(
         self: &Arc<Self>,
         session: &Arc<Session>,
         party: Party,
         running: Running,
         seats: &[ItsSeat],
+        purpose: &Purpose,
     ) -> HttpResponse {
         let mut waited_for = WaitedFor { seats, stream: None };
         match running.first(Some(JSON_ANSWER_TIMEOUT)).await {
@@ -267,7 +295,7 @@ impl Endpoint {
                 answered(answer, Era::Legacy)
             }
             First::Stream(running, first) => {
-                let log = self.streams.open(session, party);
+                let log = self.streams.open(session, party, purpose);
                 waited_for.stream = Some(Arc::clone(&log));
                 let (streams, filled) = (Arc::clone(&self.streams), Arc::clone(&log));
                 self.server.tracker.spawn(async move { streams.fill(filled, running, first).await });
@@ -345,7 +373,7 @@ impl Endpoint {
         let (mut ids, mut contexts) = (HashSet::new(), VecDeque::with_capacity(requests));
         for message in &batch {
             let Ok(Message::Request(request)) = message else { continue };
-            let session = || Named::Is(Arc::clone(&session));
+            let session = |_| Named::Is(Arc::clone(&session));
             let admitted = admission::admit(&door, arrival.clone(), request, session, |_| outbox.of_request());
             match admitted {
                 Ok(Admitted::Runs(ctx)) if ids.insert(&request.id) => contexts.push_back(ctx),
@@ -404,7 +432,8 @@ impl Endpoint {
             }
             Some(Reply { status, hint: None, text: ResponseText::Whole(format!("[{}]", known.join(","))), hold })
         });
-        Ok(self.respond(&session, from.visitor.accounts.party(), Running { work, messages, ended: None }, &seats).await)
+        let running = Running { work, messages, ended: None };
+        Ok(self.respond(&session, from.visitor.accounts.party(), running, &seats, &Purpose::Batch).await)
     }
 
     /// Answers a modern request. One that waits for changes is given a token to stop it when it arrives.
@@ -452,19 +481,29 @@ impl Endpoint {
         let listen = self.listen(visitor.accounts.party(), CancellationToken::new(), None)?;
         let hold = Hold { listen: Some(listen), busy: Some(peer.work()), charge: None };
         if let Some(last) = text(headers, "last-event-id").filter(|last| !last.is_empty()) {
-            let (log, next) = self.streams.find(&session, last).ok_or_else(|| {
-                Refused::plain(
-                    StatusCode::NOT_FOUND,
-                    "the events after this Last-Event-ID are not stored any more; send the request again",
-                )
-            })?;
-            return Ok(event_stream(log.read(next, self.server.startup.http.poll_after, hold)));
+            match self.streams.find(&session, last) {
+                Follows::Stream(log, next) => {
+                    return Ok(event_stream(log.read(next, self.server.startup.http.poll_after, hold)));
+                }
+                // The stream begins again. What changed in the lists meanwhile is told as to any client that comes back.
+                Follows::Nothing(Some(Purpose::Changes)) => {}
+                Follows::Nothing(Some(Purpose::Answer(id))) => {
+                    let error = RpcError::internal(LOST_ANSWER);
+                    return Ok(event_stream(resume::lost(&error_text(Some(&id), &error, session.revision)).into()));
+                }
+                // By this status, clients learn that they need not come back.
+                Follows::Nothing(Some(Purpose::Told)) => return Ok(StatusCode::NO_CONTENT.into_response()),
+                Follows::Nothing(Some(Purpose::Batch) | None) => {
+                    let message = "the events after this Last-Event-ID are not stored any more; send the request again";
+                    return Err(Refused::plain(StatusCode::NOT_FOUND, message));
+                }
+            }
         }
         let listening = session.listen();
         let (outbox, messages) = Outbox::new(MAX_QUEUED_BYTES, session.account.clone());
         let feed = Feed::open(&self.server);
         let server = Arc::clone(&self.server);
-        let log = self.streams.open(&session, visitor.accounts.party());
+        let log = self.streams.open(&session, visitor.accounts.party(), &Purpose::Changes);
         let read = Arc::clone(&log);
         let work: Work = Box::pin(async move {
             tokio::select! {
@@ -484,9 +523,19 @@ impl Endpoint {
 
     pub fn end_session(&self, headers: &HeaderMap, visitor: &Visitor) -> Result<HttpResponse, Refused> {
         admission::check_version(headers).map_err(|error| refused(error.into(), None))?;
-        let session = self.session(headers, visitor)?;
-        self.sessions.end(&session);
-        Ok(StatusCode::NO_CONTENT.into_response())
+        let Some(id) = text(headers, SESSION_HEADER) else { return Err(refused(admission::no_session(true), None)) };
+        // A session that is in memory may be older than its id lives. One that is not need not be made again to be ended.
+        let (principal, profile) = (visitor.caller.principal(), visitor.profile.as_deref());
+        let issued = match self.sessions.get(id, principal, profile) {
+            Some(session) => Some(session.issued),
+            None => self.server.session_ids.open(id, IssuedTo { principal, profile }).map(|record| record.issued),
+        };
+        match issued {
+            Some(issued) if self.sessions.end(&self.server, id, principal, issued) => {
+                Ok(StatusCode::NO_CONTENT.into_response())
+            }
+            _ => Err(refused(admission::no_such_session(), None)),
+        }
     }
 }
 
@@ -495,6 +544,7 @@ fn refused(refusal: Refusal, request: Option<&Request>) -> Refused {
     let status = match refusal.kind {
         Kind::Wrong => StatusCode::BAD_REQUEST,
         Kind::NoSuchSession | Kind::NoSuchMethod => StatusCode::NOT_FOUND,
+        Kind::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
     };
     Refused::new(status, request, &refusal.error)
 }

@@ -235,6 +235,7 @@ mod tests {
             connections: 1,
             sessions: 1,
             session_idle: std::time::Duration::from_secs(1),
+            session_lifetime: std::time::Duration::from_secs(1),
             listens: 1,
             in_flight: 1,
             poll_after: None,

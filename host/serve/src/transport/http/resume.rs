@@ -3,6 +3,10 @@
 //! The messages on a stream are stored for a while as numbered events, so that a client that was cut off, or told to come back later, can
 //! ask for what followed the last event that it has seen. A stream goes on even without a reader. What is stored is bounded: unread old
 //! events make room for new ones, and streams of the client with the most bytes make room for others.
+//!
+//! The numbers of streams begin at random in each process, so that an event of before a restart is not taken for one of another stream. Each
+//! event's id says what its stream is for, so that a client whose stream is not stored any more still gets a clear answer: the stream for
+//! changes begins again, and a request is answered with an error.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -12,6 +16,7 @@ use std::{
 };
 
 use axum::body::Body;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use futures_util::stream;
 use parking_lot::Mutex;
@@ -20,19 +25,20 @@ use tokio::{
     time::{Instant, Interval, interval_at},
 };
 use tokio_util::sync::CancellationToken;
-use wharf_protocol::{Feature, Revision};
+use wharf_protocol::{Feature, Id, Revision};
 
 use super::{
     body::Hold,
     connections::Busy,
     reply::{KEEP_ALIVE_INTERVAL, Running},
-    sse::{self, Event},
+    sse::{self, Event, EventId},
 };
 use crate::client::session::Session;
 use wharf_base::{
     ledger::{Account, Charge},
     party::Party,
     places::PoolRule,
+    random_id,
 };
 
 /// The maximum number of bytes that one stream stores; a single larger event is stored alone.
@@ -44,8 +50,63 @@ const FINISHED_RETENTION: Duration = Duration::from_secs(300);
 /// How long clients are told to wait before they come back.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The longest JSON of a request's id that is part of event ids, in bytes. Clients use numbers and UUIDs.
+const MAX_REQUEST_ID_BYTES: usize = 96;
+
 /// The streams of all sessions.
 pub struct Streams(Mutex<Table>);
+
+/// What a stream is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Purpose {
+    /// Changes, and other messages that belong to no request.
+    Changes,
+    /// The answer to this request.
+    Answer(Id),
+    /// The answers to a batch.
+    Batch,
+    /// The answer is known to be lost, and the client was told so.
+    Told,
+}
+
+impl Purpose {
+    /// Returns the text for event ids.
+    fn kind(&self) -> String {
+        match self {
+            Self::Changes => "c".into(),
+            Self::Answer(id) => {
+                let json = id.to_string();
+                if json.len() > MAX_REQUEST_ID_BYTES {
+                    return Self::Batch.kind();
+                }
+                format!("a{}", URL_SAFE_NO_PAD.encode(json))
+            }
+            Self::Batch => "b".into(),
+            Self::Told => "t".into(),
+        }
+    }
+
+    fn parse(kind: &str) -> Option<Self> {
+        match (kind.get(..1)?, kind.get(1..)?) {
+            ("c", "") => Some(Self::Changes),
+            ("b", "") => Some(Self::Batch),
+            ("t", "") => Some(Self::Told),
+            ("a", id) if id.len() <= 2 * MAX_REQUEST_ID_BYTES => {
+                let json = String::from_utf8(URL_SAFE_NO_PAD.decode(id).ok()?).ok()?;
+                Id::from_raw(&json).map(Self::Answer)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What follows the event that a client names.
+pub enum Follows {
+    /// The stream, and the number of the next event.
+    Stream(Arc<EventLog>, u64),
+    /// The stream is not stored any more, or never was. None: it is not known what it was for.
+    Nothing(Option<Purpose>),
+}
 
 struct Table {
     /// When streams that ended too long ago were last looked for.
@@ -117,19 +178,22 @@ impl Table {
 
 impl Default for Streams {
     fn default() -> Self {
-        let (by_number, last_number, finished, finished_bytes) = Default::default();
+        let (by_number, finished, finished_bytes) = Default::default();
+        // Far from the end of the numbers, so that they do not run out.
+        let last_number = random_id::number();
         Self(Mutex::new(Table { looked: Instant::now(), by_number, last_number, finished, finished_bytes }))
     }
 }
 
 impl Streams {
     /// Opens a new stream of a session.
-    pub fn open(&self, session: &Session, party: Party) -> Arc<EventLog> {
+    pub fn open(&self, session: &Session, party: Party, purpose: &Purpose) -> Arc<EventLog> {
         let mut kept = self.0.lock();
         kept.forget_old();
         kept.last_number += 1;
         let log = Arc::new(EventLog {
             number: kept.last_number,
+            kind: purpose.kind().into(),
             party,
             session: Arc::clone(&session.id),
             account: session.account.clone(),
@@ -141,18 +205,23 @@ impl Streams {
         log
     }
 
-    /// Finds the stream of the named event, and the number of the event after it. None: the stream or event is not stored, or
-    /// belongs to another session.
-    pub fn find(&self, session: &Session, last_event_id: &str) -> Option<(Arc<EventLog>, u64)> {
-        let (number, event) = last_event_id.split_once('-')?;
-        let (number, event): (u64, u64) = (number.parse().ok()?, event.parse().ok()?);
-        let log = self.0.lock().by_number.get(&number).filter(|log| *log.session == *session.id).cloned()?;
-        let next = event.checked_add(1)?;
-        let known = {
+    /// Finds what follows the named event. A stream of another session is the same as none.
+    pub fn find(&self, session: &Session, last_event_id: &str) -> Follows {
+        let mut parts = last_event_id.splitn(3, '-');
+        let mut number = || parts.next()?.parse::<u64>().ok();
+        let (Some(stream), Some(event)) = (number(), number()) else { return Follows::Nothing(None) };
+        let kind = parts.next().filter(|_| session.revision.has(Feature::EventIds));
+        let Some(purpose) = kind.and_then(Purpose::parse) else { return Follows::Nothing(None) };
+        let log = self.0.lock().by_number.get(&stream).filter(|log| *log.session == *session.id).cloned();
+        let next = event.saturating_add(1);
+        let is_stored = |log: &Arc<EventLog>| {
             let state = log.state.lock();
             next >= state.first && next <= state.next
         };
-        known.then_some((log, next))
+        match log.filter(is_stored) {
+            Some(log) => Follows::Stream(log, next),
+            None => Follows::Nothing(Some(purpose)),
+        }
     }
 
     /// Marks a stream as ended. Its events are stored for a while.
@@ -194,9 +263,18 @@ impl Streams {
     }
 }
 
+/// The event that answers a request whose stream is lost. The client need not come back after it.
+pub fn lost(text: &str) -> Bytes {
+    let kind = Purpose::Told.kind();
+    let id = Some(EventId { stream: 0, number: 0, kind: &kind });
+    Event { id, name: Some("message"), data: Some(text), retry: None }.bytes()
+}
+
 /// The events of one stream.
 pub struct EventLog {
     number: u64,
+    /// What the stream is for, as event ids say it.
+    kind: Box<str>,
     party: Party,
     session: Arc<str>,
     /// The account that is charged for the stored events.
@@ -335,15 +413,19 @@ impl EventLog {
         }))
     }
 
+    fn id(&self, number: u64) -> EventId<'_> {
+        EventId { stream: self.number, number, kind: &self.kind }
+    }
+
     fn event(&self, number: u64, text: &str) -> Bytes {
         // The first revision has no event ids.
-        let id = self.revision.has(Feature::EventIds).then_some((self.number, number));
+        let id = self.revision.has(Feature::EventIds).then(|| self.id(number));
         Event { id, name: Some("message"), data: Some(text), retry: None }.bytes()
     }
 
     /// The event that opens a stream. It tells the client the id to resume from, and after how long to do so.
     fn priming(&self, next: u64) -> Bytes {
-        let id = Some((self.number, next.saturating_sub(1)));
+        let id = Some(self.id(next.saturating_sub(1)));
         Event { id, retry: Some(RETRY_INTERVAL), data: Some(""), name: None }.bytes()
     }
 }
@@ -439,6 +521,28 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_id_of_an_event_says_what_its_stream_is_for() {
+        let uuid = "0b8f0d0e-6f0c-4d1c-9b0a-1a2b3c4d5e6f";
+        for purpose in [
+            Purpose::Changes,
+            Purpose::Batch,
+            Purpose::Told,
+            Purpose::Answer(Id::number(-7)),
+            Purpose::Answer(Id::string(uuid)),
+            Purpose::Answer(Id::string("a\r\n\"-ü")),
+        ] {
+            let kind = purpose.kind();
+            assert!(kind.bytes().all(|byte| byte.is_ascii_graphic()), "{kind}");
+            assert_eq!(Purpose::parse(&kind), Some(purpose));
+        }
+        let long = Purpose::Answer(Id::string(&"x".repeat(MAX_REQUEST_ID_BYTES)));
+        assert_eq!(long.kind(), Purpose::Batch.kind(), "too long to be part of each event's id");
+        for other in ["", "x", "cc", "a", "a!", "aW10", "ü"] {
+            assert_eq!(Purpose::parse(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn who_keeps_most_makes_room() {
