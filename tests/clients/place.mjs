@@ -64,7 +64,7 @@ export function prepare(parent, plugins, transport, protocol = []) {
 /** The environment of clients and servers. */
 export function surroundings(folder) {
   const env = { ...process.env, HOME: join(folder, 'home'), PYTHONPYCACHEPREFIX: join(TARGET, 'pycache') };
-  for (const name of ['XDG_CONFIG_HOME', 'XDG_CACHE_HOME', 'RUST_LOG', 'PYTHONPATH', 'PYTHONDONTWRITEBYTECODE']) delete env[name];
+  for (const name of ['XDG_CONFIG_HOME', 'XDG_CACHE_HOME', 'XDG_STATE_HOME', 'RUST_LOG', 'PYTHONPATH', 'PYTHONDONTWRITEBYTECODE']) delete env[name];
   mkdirSync(env.HOME);
   return env;
 }

@@ -39,7 +39,8 @@ cargo xtask conformance  drives wharf with the official conformance suite and ot
 cargo xtask dropin       compares the answers of the plugins with those of the reference servers that they replace; --timing; needs npm
                          and Python 3
 cargo xtask adapted      serves third-party programs and components; --brief for one of each kind; needs Python 3
-cargo xtask clients      drives wharf with clients of many frameworks; --brief for a few; needs npm and Python 3
+cargo xtask clients      drives wharf with clients of many frameworks, and restarts it; --brief for a few; needs npm and
+                         Python 3
 cargo xtask agents       drives wharf with coding agents and a scripted model; --brief for two, --only NAME; needs npm
 cargo xtask languages    makes plugins in every SDK language as authors do, and tests them; --only LANG, --abilities; needs npm and Python 3
 cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3

@@ -23,13 +23,16 @@ pub fn dropin(root: &Path, rest: &[String]) -> Result<()> {
     run(&mut command).context("an answer differs, or there is no Node.js 20 or newer")
 }
 
-/// Drives wharf with clients of many frameworks.
+/// Drives wharf with clients of many frameworks, and restarts it under the official ones.
 pub fn clients(root: &Path, rest: &[String]) -> Result<()> {
     prepare(&[])?;
-    let mut command = Command::new("node");
-    command.arg(root.join("tests/clients/matrix.mjs")).arg("--bin").arg(root.join("target/release/wharf"));
-    command.arg("--plugins").arg(root.join("target/plugins")).args(rest);
-    run(&mut command).context("a client failed, or there is no Node.js 20 or newer, npm or Python 3")
+    for script in ["matrix.mjs", "restarts.mjs"] {
+        let mut command = Command::new("node");
+        command.arg(root.join("tests/clients").join(script)).arg("--bin").arg(root.join("target/release/wharf"));
+        command.arg("--plugins").arg(root.join("target/plugins")).args(rest);
+        run(&mut command).context("a client failed, or there is no Node.js 20 or newer, npm or Python 3")?;
+    }
+    Ok(())
 }
 
 /// Drives agents that people use, with a scripted model behind them.

@@ -12,7 +12,7 @@ function transport(server) {
 }
 
 // SSE is of revisions that have a handshake.
-async function connect({ roots, person, server = job, handshake = job.transport === 'sse' }) {
+async function connect({ roots, person, server = job, handshake = job.handshake ?? job.transport === 'sse' }) {
   const capabilities = { ...(roots && { roots: {} }), ...(person && { elicitation: {} }) };
   const client = new Client(
     { name: 'matrix', version: '1.0.0' },

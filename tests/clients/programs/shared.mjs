@@ -18,6 +18,10 @@ export { modules };
 const CALLS = JSON.parse(readFileSync(new URL('./calls.json', import.meta.url), 'utf8'));
 /** How soon a new plugin must be heard of or listed. */
 const HEARD_MS = 10_000;
+/** How soon a client must give up a call whose server was killed. Their own limit for a call is a minute. */
+const LOST_MS = 15_000;
+/** After this time an answer is a stream: wharf waits for it for 100 ms. */
+const STREAM_MS = 500;
 
 /** Something that happens once: `happen()` ends what waits for `happened`. */
 export function event() {
@@ -34,7 +38,12 @@ export function event() {
  */
 export async function drive(connect, { emptyRoots = false, callsMs, approval: asks } = {}) {
   let client;
-  if (!(await check('connect', async () => (client = await connect({}))))) process.exit(0);
+  const given = job.handshake === undefined ? {} : { handshake: job.handshake };
+  if (!(await check('connect', async () => (client = await connect(given))))) process.exit(0);
+  if (job.restarts) {
+    await restarted(client);
+    process.exit(0);
+  }
   const checks = { list, call: calls, roots, changed };
   for (const [name, body] of Object.entries(checks)) {
     if (name === 'call' && callsMs) await slowly(name, callsMs, () => body(client));
@@ -61,6 +70,50 @@ export async function drive(connect, { emptyRoots = false, callsMs, approval: as
     if (bothEras) await check('approval-handshake', () => ask((given) => connect({ ...given, handshake: true }), false));
   }
   process.exit(0);
+}
+
+/** Goes on with one client while the server is restarted and killed. */
+async function restarted(client) {
+  const tools = await client.tools();
+  const says = async (text) => {
+    const result = JSON.stringify(await client.call(tools.echo_echo, { message: text }));
+    expectIn(text, result, 'what echo answers');
+  };
+  const again = async (how) => {
+    const done = await fetch(new URL(how, job.restarts), { method: 'POST' });
+    expect(done.ok, `the server was not restarted: ${await done.text()}`);
+  };
+  const waits = (ms) => client.call(tools.g_t, { ms, text: 'waited' });
+  await check('before', () => says('before'));
+  for (const how of ['restart', 'kill']) {
+    await check(`${how} at rest`, async () => {
+      await again(how);
+      for (const time of ['once', 'twice']) await says(`${how} ${time}`);
+    });
+  }
+  // A subscription of 2026-07-28 ends with its server, and only the program can begin another one.
+  await check('changed', () => changed(job.handshake === false ? { ...client, heard: undefined } : client));
+  await check('restart during a call', async () => {
+    const [result] = await Promise.all([waits(1_500), again('restart')]);
+    expectIn('waited', JSON.stringify(result), 'what the call answers');
+    await says('after the restart');
+  });
+  // At once, and when the answer has become a stream, which the client then tries to resume.
+  for (const [name, ms] of [['a call', 0], ['an answer', STREAM_MS]]) {
+    await check(`kill during ${name}`, async () => {
+      const call = waits(60_000).then(
+        () => 'no error',
+        (error) => error,
+      );
+      await sleep(ms);
+      await again('kill');
+      const error = await within(LOST_MS, call, 'the error of the call that was lost');
+      expect(error instanceof Error, () => `the call was answered: ${error}`);
+      if (ms > 0 && job.handshake !== false) expectIn('the answer to this request is lost', error.message, 'the error');
+      await says('after the kill');
+    });
+  }
+  await check('close', () => client.close());
 }
 
 async function slowly(name, ms, body) {

@@ -8,12 +8,14 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urljoin
+from urllib.request import Request, urlopen
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent.parent / "conformance" / "clients"))
@@ -49,6 +51,11 @@ class Job:
     asked: dict[str, Any]
     # A plugin that is not there yet: the file, where it has to be put, and the tool it brings.
     late: dict[str, str]
+    # Where a POST to `restart` or `kill` does that to the server, if that is what is checked.
+    restarts: str | None = None
+    # Whether to begin with the handshake, where the framework can do without, and how many there are.
+    handshake: bool = False
+    handshakes: int = 0
 
 
 class Client(Protocol):
@@ -118,6 +125,22 @@ class Checks:
         tell("hears", "told" if follows else "listed again")
 
 
+    async def says(self, text: str) -> None:
+        expect_in(text, await self.call("echo_echo", {"message": text}), "what echo answers")
+
+    async def again(self, how: str) -> None:
+        """Restarts or kills the server while nothing is under way: without anyone who listens during a request, the SDKs end their
+        own client when that request fails."""
+        await asyncio.to_thread(post, urljoin(self.job.restarts or "", how))
+        for time in ["once", "twice"]:
+            await self.says(f"{how} {time}")
+
+
+def post(url: str) -> None:
+    with urlopen(Request(url, method="POST"), timeout=60) as answer:
+        expect(answer.status == 200, f"the server was not restarted: {answer.status}")
+
+
 def tell(fact: str, value: str) -> None:
     print(json.dumps({"fact": fact, "value": value}), flush=True)
 
@@ -126,16 +149,24 @@ async def session(job: Job, connect: Connect, empty_roots: bool, without: Collec
     """The checks of one connection, and of one without roots."""
     phase, start = "connect", time.monotonic()
     try:
-        async with connect(job) as client:
+        async with connect(job, **({"handshake": True} if job.handshake else {})) as client:
             report(phase, start)
             checks = Checks(job, client)
             phase = "session"
-            for name, body in [
+            usual: list[tuple[str, Callable[[], Awaitable[None]]]] = [
                 ("list", checks.listed),
                 ("call", checks.called),
                 ("roots", checks.roots),
-                ("changed", checks.changed),
-            ]:
+            ]
+            restarts: list[tuple[str, Callable[[], Awaitable[None]]]] = [
+                ("before", lambda: checks.says("before")),
+                ("restart at rest", lambda: checks.again("restart")),
+                ("kill at rest", lambda: checks.again("kill")),
+            ]
+            if job.restarts and not job.handshakes:
+                # A subscription of 2026-07-28 ends with its server, and only the program can begin another one.
+                client.heard = None
+            for name, body in [*(restarts if job.restarts else usual), ("changed", checks.changed)]:
                 if name not in without:
                     await check(name, body)
             phase, start = "close", time.monotonic()
@@ -170,8 +201,8 @@ async def approvals(job: Job, connect: Connect, asks: Mapping[str, bool], empty_
 
 
 async def all_of(job: Job, connect: Connect, empty_roots: bool, without: Collection[str], asks: Any) -> None:
-    await session(job, connect, empty_roots, without)
-    if asks is not None:
+    await session(job, connect, empty_roots and not job.restarts, without)
+    if asks is not None and not job.restarts:
         await approvals(job, connect, asks, empty_roots)
 
 

@@ -57,9 +57,9 @@ export async function run(command, args, { env, ms, cwd }) {
   }
 }
 
-/** `wharf serve` on a port of its choice, once it has loaded everything. */
-export async function serve(bin, config, { env, ms }) {
-  const child = start(bin, ['serve', '-c', config, '--listen', '127.0.0.1:0'], env);
+/** `wharf serve` on a port of its choice, or at this address, once it has loaded everything. */
+export async function serve(bin, config, { env, ms, listen = '127.0.0.1:0' }) {
+  const child = start(bin, ['serve', '-c', config, '--listen', listen], env);
   const log = [];
   let found;
   const address = new Promise((resolve, reject) => {
@@ -80,7 +80,7 @@ export async function serve(bin, config, { env, ms }) {
   try {
     const url = await address;
     await healthy(new URL('/healthz', url), ms);
-    return { url, log, stop: () => stop(child) };
+    return { url, log, stop: () => stop(child), kill: () => kill(child) };
   } catch (error) {
     reap(child);
     throw new Error([error.message, ...log.slice(-10)].join('\n'));
@@ -95,6 +95,13 @@ async function healthy(url, ms) {
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   throw new Error(`${url} was not well within ${ms} ms`);
+}
+
+/** Ends the server at once, as a crash does. */
+async function kill(child) {
+  const ended = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : undefined;
+  reap(child);
+  await ended;
 }
 
 /** Asks the server to end; its exit code, undefined if it did not within five seconds. */

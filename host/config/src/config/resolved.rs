@@ -333,9 +333,10 @@ impl Config {
             secret: {
                 let keys = http.tls.iter().map(|tls| &tls.key);
                 let sealing = self.startup.protocol.state_keys.iter().filter_map(StateKeySource::file);
-                let made = state::files(self.file.as_deref(), &http.listen).map(|files| files.key);
+                // A key that wharf made itself is like that of the audit log: a plugin may read it where the operator opens the state folder.
+                // Otherwise nobody could open the home directory, which contains that folder.
                 let named = self.egress.secrets.values().filter_map(secrets::SecretSource::file);
-                named.chain(keys).chain(sealing).cloned().chain(made).collect()
+                named.chain(keys).chain(sealing).cloned().collect()
             },
             egress: self.egress.clone(),
         }

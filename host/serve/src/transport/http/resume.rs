@@ -49,6 +49,8 @@ const STREAM_BYTES: usize = 1 << 10;
 const FINISHED_RETENTION: Duration = Duration::from_secs(300);
 /// How long clients are told to wait before they come back.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// The same when wharf stops. The official TypeScript client gives up its stream for changes after two attempts, and a restart takes a moment.
+const RESTART_INTERVAL: Duration = Duration::from_secs(3);
 
 /// The longest JSON of a request's id that is part of event ids, in bytes. Clients use numbers and UUIDs.
 const MAX_REQUEST_ID_BYTES: usize = 96;
@@ -490,7 +492,7 @@ impl Reader {
                 }
                 if state.ended {
                     let told = std::mem::replace(&mut self.dismissed, true);
-                    let last = || Event { retry: Some(RETRY_INTERVAL), ..Event::default() }.bytes();
+                    let last = || Event { retry: Some(RESTART_INTERVAL), ..Event::default() }.bytes();
                     let tells = state.dismissed && !told && log.revision.has(Feature::EventIds);
                     return tells.then(last);
                 }
