@@ -8,6 +8,7 @@
 
 use std::{
     env, fs,
+    hash::{DefaultHasher, Hasher},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -38,7 +39,25 @@ pub fn arguments(root: &Path) -> Result<Vec<String>> {
     if !file.exists() {
         return Ok(Vec::new());
     }
-    Ok(vec!["--config".into(), config("profile-use", &file)?])
+    Ok(vec!["--config".into(), config("profile-use", &named_by_contents(root, &file)?)?])
+}
+
+/// Copies a profile to a path that contains a hash of its contents, and returns that path: cargo builds again when the flags of the
+/// compiler change, and does not read the file.
+fn named_by_contents(root: &Path, file: &Path) -> Result<PathBuf> {
+    let contents = fs::read(file)?;
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&contents);
+    let folder = root.join("target/profiles");
+    let named = folder.join(format!("{:016x}.profdata", hasher.finish()));
+    if !named.exists() {
+        fs::create_dir_all(&folder)?;
+        // Renamed, so that no other command sees half of it.
+        let unfinished = folder.join(format!("unfinished-{}", std::process::id()));
+        fs::write(&unfinished, contents)?;
+        fs::rename(unfinished, &named)?;
+    }
+    Ok(named)
 }
 
 /// Builds wharf with these settings of cargo (`release` or `shipped`) so that it counts, runs the calls of `bench --train`, and writes the
@@ -69,9 +88,7 @@ pub fn write(root: &Path) -> Result<()> {
     let file = file(root)?;
     count(root, "release", &file)?;
     say(&format!("wrote {} ({:.1} MB)", file.display(), fs::metadata(&file)?.len() as f64 / 1e6));
-    // Cargo does not notice that the file has changed.
-    say("removing target/release, so that the next build uses it");
-    Ok(fs::remove_dir_all(root.join("target/release"))?)
+    Ok(())
 }
 
 /// Builds the binary that is packaged, with a profile of its own: its functions have other names, because its crates are optimised
