@@ -80,8 +80,8 @@ mod tests {
         let mut table = "# Limits\n\n\
             What clients and plugins share is bounded, and no client or plugin can use all of it. A client is a principal: an API key, a user, a\n\
             certificate, or a user of this machine at a Unix socket. Clients without credentials, and those that share one token, are told apart\n\
-            by their address, so behind a proxy all of them are one client. The client of `wharf run`, which serves no other client, may use\n\
-            everything.\n\n\
+            by their address, so behind a proxy that `trusted_proxies` does not name, all of them are one client. The client of `wharf run`, which\n\
+            serves no other client, may use everything.\n\n\
             A client that holds *n* places gets another one only while *n* is less than three times the number of free places. So a single client\n\
             can hold three quarters of a pool, two greedy clients three sevenths each, and ten greedy clients together leave one place in 31 free\n\
             for clients that hold few. The last eighth of a pool is for clients that hold less than one place in 64, or no place, so greedy clients\n\

@@ -46,7 +46,8 @@ where
         server.check_profile(name)?;
     }
     let roots = roots.map(|roots| server.scopes.open_given(&roots)).transpose()?;
-    let client = PipeClient { caller: Caller::Owner(principal), profile, roots, transport: Transport::Pipe };
+    let client =
+        PipeClient { caller: Caller::Owner(principal), profile, roots, transport: Transport::Pipe, address: None };
     stdio::serve(&server, client, party, reader, writer).await;
     Ok(())
 }

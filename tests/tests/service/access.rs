@@ -134,3 +134,61 @@ async fn pages_of_listed_origins_may_send_and_read_what_they_need() {
         assert!(exposed.contains(header), "{exposed}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_trusted_proxy_clients_have_their_own_addresses() {
+    let folder = Folder::new();
+    for name in ["log", "audit"] {
+        std::fs::create_dir(folder.join(name)).unwrap();
+        folder.set_mode(name, 0o700);
+    }
+    let config = |proxies: &str| {
+        folder.config(&format!(
+            "[http]\nsessions = 4\naccess_log = \"../../log/access.jsonl\"\ntrusted_proxies = [{proxies}]\n\
+             [audit]\nfile = \"../../audit/audit.jsonl\"\n{}",
+            given("g", &json!({}), "")
+        ))
+    };
+    config("\"127.0.0.0/8\"");
+    let server = Server::loaded(&folder).await;
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "e2e", "version": "1" } } });
+    // The client claims to be another one; the proxy adds the address that it sees.
+    let (greedy, other) = ("198.51.100.1, 203.0.113.1", "198.51.100.1, 203.0.113.2");
+    let mut streams = Vec::new();
+    for from in [greedy, greedy, greedy, greedy, greedy, other] {
+        let opened = server.post(&[("X-Forwarded-For", from)], &body).await;
+        let Some(session) = opened.header("mcp-session-id") else {
+            assert_eq!((from, opened.status()), (greedy, 503), "only who has taken its share");
+            continue;
+        };
+        let headers = [("Accept", "text/event-stream"), ("Mcp-Session-Id", session), ("X-Forwarded-For", from)];
+        streams.push((from, server.send("GET", "/mcp", &headers, b"").await));
+    }
+    assert!(streams.iter().filter(|(from, _)| *from == greedy).count() < 4, "some are left for others");
+    assert_eq!(streams.iter().filter(|(from, _)| *from == other).count(), 1);
+    let call = json!({ "name": "g_t", "arguments": { "text": "called" } });
+    let call =
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": e2e::modern_params(call, json!({})) });
+    let headers = e2e::http::modern_headers(&call);
+    let mut headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    headers.push(("X-Forwarded-For", other));
+    assert_eq!(server.post(&headers, &call).await.status(), 200);
+    drop(streams);
+    let logged = lines(&folder.join("log/access.jsonl"), 8).await;
+    let from = |address: &str| logged.iter().filter(|line| line["client"] == address).count();
+    assert!(from("203.0.113.1") > 0 && from("203.0.113.2") > 0 && from("198.51.100.1") == 0, "{logged:?}");
+    let audited = std::fs::read_to_string(folder.join("audit/audit.jsonl")).unwrap();
+    let calls: Vec<Value> = audited.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let call = calls.iter().find(|line| line["event"] == "call").unwrap();
+    assert_eq!(call["client.address"], "203.0.113.2", "{call}");
+    server.terminate().await;
+    // Without such a proxy, nothing that a client says counts.
+    config("\"192.0.2.1\"");
+    let server = Server::loaded(&folder).await;
+    assert_eq!(server.post(&[("X-Forwarded-For", other)], &body).await.status(), 200);
+    server.terminate().await;
+    let text = std::fs::read_to_string(folder.join("log/access.jsonl")).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(last["client"], "127.0.0.1");
+}

@@ -1,10 +1,11 @@
 //! `[http]`: where to listen, who may connect, and how many.
 
-use std::{path::PathBuf, time::Duration};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use ::http::Uri;
 use anyhow::{Context, Result, bail, ensure};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use ipnet::IpNet;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -55,6 +56,10 @@ pub struct Http {
     pub allowed_origins: Vec<String>,
     /// The maximum number of connections at once, if there are enough file descriptors and memory for them.
     pub connections: usize,
+    /// The maximum number of connections from one address. None: what the rule of pools allows.
+    pub connections_per_address: Option<usize>,
+    /// The proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
     pub sessions: usize,
     /// A session that has been idle for this long leaves memory.
     pub session_idle: Duration,
@@ -144,6 +149,11 @@ pub fn resolve(
         allowed_hosts: raw.allowed_hosts.into_iter().chain(own).collect(),
         allowed_origins,
         connections: within_bounds("connections", raw.connections, defaults::CONNECTIONS, 1_000_000)?,
+        connections_per_address: match raw.connections_per_address {
+            None => None,
+            given => Some(within_bounds("connections_per_address", given, 1, 1_000_000)?),
+        },
+        trusted_proxies: raw.trusted_proxies.iter().map(|proxy| self::proxy(proxy)).collect::<Result<_>>()?,
         sessions: within_bounds("sessions", raw.sessions, defaults::SESSIONS, 1_000_000)?,
         session_idle: duration_ms(
             "session_idle_ms",
@@ -192,6 +202,21 @@ fn origin(written: &str) -> Result<String> {
     Ok(origin.strip_suffix(port).unwrap_or(&origin).to_owned())
 }
 
+/// Parses an address, or a network such as `10.0.0.0/8`. Clients whose IPv4 address is written in IPv6 have that IPv4 address.
+fn proxy(written: &str) -> Result<IpNet> {
+    let network = match written.parse::<IpAddr>() {
+        Ok(address) => IpNet::from(address.to_canonical()),
+        Err(_) => written.parse::<IpNet>().map_err(|_| {
+            anyhow::anyhow!("`trusted_proxies`: `{written}` is not an address or a network such as 10.0.0.0/8")
+        })?,
+    };
+    ensure!(
+        network.prefix_len() > 0,
+        "`trusted_proxies`: `{written}` is every address, and then any client could claim to be another; name those of the proxies"
+    );
+    Ok(network.trunc())
+}
+
 fn seconds(key: &str, given: Option<u64>, default: u64) -> Result<Duration> {
     let seconds = given.unwrap_or(default);
     ensure!(seconds <= MAX_DRAIN_S, "`{key}` is from 0 to {MAX_DRAIN_S}");
@@ -219,6 +244,24 @@ mod tests {
             ("null", None),
         ] {
             assert_eq!(origin(written).ok().as_deref(), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn proxies_are_addresses_and_networks() {
+        for (written, expected) in [
+            ("10.0.0.1", Some("10.0.0.1/32")),
+            ("10.1.2.3/8", Some("10.0.0.0/8")),
+            ("::ffff:10.0.0.1", Some("10.0.0.1/32")),
+            ("fd00::1", Some("fd00::1/128")),
+            ("fd00::/8", Some("fd00::/8")),
+            ("0.0.0.0/0", None),
+            ("::/0", None),
+            ("10.0.0.0/33", None),
+            ("proxy.internal", None),
+            ("", None),
+        ] {
+            assert_eq!(proxy(written).ok().map(|network| network.to_string()).as_deref(), expected, "{written}");
         }
     }
 

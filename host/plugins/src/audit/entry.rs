@@ -114,6 +114,9 @@ fn about(record: &CallRecord, line: &mut Members) {
             Some(Transport::Unix) => line.word("network.transport", "unix"),
             None => {}
         }
+        if let Some(address) = facts.address {
+            line.text("client.address", &address.to_canonical().to_string());
+        }
         if let Some(id) = &facts.request_id {
             line.text("wharf.request_id", id);
         }
@@ -177,6 +180,7 @@ pub(super) mod tests {
         let mut facts = request_facts(Revision::V2025_11_25, "\"seven\"".into());
         facts.session = Some("00112233".into());
         facts.transport = Some(Transport::Http);
+        facts.address = Some([192, 0, 2, 1].into());
         facts.request_id = Some("r-1".to_owned());
         facts.trace = Trace::parse(&format!("00-{}-{}-01", "7".repeat(32), "5".repeat(16)), None);
         CallRecord {
@@ -219,6 +223,7 @@ pub(super) mod tests {
             "mcp.session.id": "00112233",
             "jsonrpc.request.id": "seven",
             "network.transport": "tcp",
+            "client.address": "192.0.2.1",
             "wharf.request_id": "r-1",
             "trace_id": "7".repeat(32),
             "span_id": "5".repeat(16),

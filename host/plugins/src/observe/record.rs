@@ -3,6 +3,7 @@
 
 use std::{
     fmt,
+    net::IpAddr,
     time::{Duration, SystemTime},
 };
 
@@ -126,6 +127,8 @@ pub struct RequestFacts {
     pub session: Option<String>,
     /// How the request came in; `None` if the embedding program made the call itself.
     pub transport: Option<Transport>,
+    /// The address of the client, if the request came in over TCP. Behind proxies that the config trusts, it is what they say.
+    pub address: Option<IpAddr>,
     /// The trace context in the MCP request.
     pub trace: Option<Trace>,
     /// The trace context in the headers of the HTTP request. It may differ from `trace`, because an HTTP request may carry several MCP
@@ -144,7 +147,16 @@ impl RequestFacts {
 
 /// Returns the facts about a request that the embedding program made itself.
 pub fn request_facts(revision: Revision, id: String) -> RequestFacts {
-    RequestFacts { revision, id, session: None, transport: None, trace: None, link: None, request_id: None }
+    RequestFacts {
+        revision,
+        id,
+        session: None,
+        transport: None,
+        address: None,
+        trace: None,
+        link: None,
+        request_id: None,
+    }
 }
 
 /// How a request came in.

@@ -2,6 +2,7 @@
 //! revision and the capabilities.
 
 use std::{
+    net::IpAddr,
     ops::Deref,
     sync::{
         Arc,
@@ -56,6 +57,8 @@ const PROGRESS_ANSWER_INTERVAL: Duration = Duration::from_millis(20);
 pub struct Arrival {
     /// The transport over which the request arrived. None: this program made the request itself.
     pub transport: Option<Transport>,
+    /// The address of the client, if it is on a network.
+    pub address: Option<IpAddr>,
     /// The caller that makes the request.
     pub caller: Caller,
     /// The party on whose account the request takes places, in every pool that gives each client a share.
@@ -279,6 +282,7 @@ impl Context {
         let mut facts = request_facts(self.encoder.revision, self.id.to_string());
         facts.session = self.session.as_ref().map(|session| session.digest().to_owned());
         facts.transport = self.arrival.transport;
+        facts.address = self.arrival.address;
         facts.trace = self.meta.trace();
         facts.link = self.arrival.link.as_deref().cloned();
         facts.request_id = self.arrival.request_id.as_ref().and_then(|id| Some(id.to_str().ok()?.to_owned()));

@@ -2,7 +2,7 @@
 //!
 //! Each request runs in a task of its own, so that nothing waits behind it. All messages to the client go through one queue.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -36,6 +36,8 @@ pub struct PipeClient {
     /// Folders that are opened to the client, in place of any roots that it lists itself.
     pub roots: Option<CallRoots>,
     pub transport: Transport,
+    /// The address of the client, if it is on a network.
+    pub address: Option<IpAddr>,
 }
 
 pub struct Pipe {
@@ -202,6 +204,7 @@ impl Pipe {
         }
         let arrival = Arrival {
             transport: Some(self.client.transport),
+            address: self.client.address,
             caller: self.caller.lock().clone(),
             party,
             profile: self.client.profile.clone(),

@@ -79,11 +79,19 @@ pub struct Http {
     ///
     /// Default: `[]`
     pub allowed_origins: Vec<String>,
-    /// The maximum number of connections at once, of which one address gets at most three quarters. There are fewer if files or memory are
-    /// limited.
+    /// The maximum number of connections at once. There are fewer if files or memory are limited.
     ///
     /// Default: `4096`
     pub connections: Option<usize>,
+    /// The maximum number of connections from one address, except from `trusted_proxies`, which may have all.
+    ///
+    /// Default: at most three quarters of `connections`, and fewer when others are connected
+    pub connections_per_address: Option<usize>,
+    /// The addresses and networks of proxies whose `X-Forwarded-For` is believed, such as `10.0.0.0/8`. For limits and logs, the address of a
+    /// client is then the last one in it that is not such a proxy.
+    ///
+    /// Default: `[]`
+    pub trusted_proxies: Vec<String>,
     /// The maximum number of sessions, of which one client gets at most three quarters.
     ///
     /// Default: `1024`

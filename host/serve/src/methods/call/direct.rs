@@ -55,6 +55,7 @@ impl Direct {
         let (outbox, messages) = Outbox::new(1, Account::clone(&client));
         let arrival = Arrival {
             transport: None,
+            address: None,
             party: client.party(),
             caller: Caller::Owner(self.principal),
             profile: None,

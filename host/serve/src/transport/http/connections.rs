@@ -30,7 +30,7 @@ use wharf_plugins::observe::record::Transport;
 
 pub static CONNECTIONS: PoolRule = PoolRule {
     of: "connections",
-    number: "`connections` in [http]",
+    number: "`connections` in [http], and `connections_per_address` for one address",
     taker: "address",
     until: "the connection ends",
     asking: "held",
@@ -245,14 +245,20 @@ pub struct Place {
 pub struct Connections(Arc<Places>);
 
 impl Connections {
-    pub fn new(most: usize) -> Self {
-        Self(Places::new(&CONNECTIONS, most))
+    /// `each`: the maximum for one address. None: what the rule of pools allows.
+    pub fn new(most: usize, each: Option<usize>) -> Self {
+        Self(match each {
+            None => Places::new(&CONNECTIONS, most),
+            Some(each) => Places::with_share(&CONNECTIONS, most, each),
+        })
     }
 
-    /// Admits a new connection, and closes another one for it if necessary.
-    pub fn enter(&self, remote: Remote, ledger: &Arc<Ledger>) -> Result<Place, PoolFull> {
+    /// Admits a new connection, and closes another one for it if necessary. `is_proxy`: whether it comes from a trusted proxy, which may have
+    /// all connections, because its clients share them.
+    pub fn enter(&self, remote: Remote, is_proxy: bool, ledger: &Arc<Ledger>) -> Result<Place, PoolFull> {
         let peer = Arc::new(Peer::new(remote, ledger));
-        let (place, _) = self.0.take_for(remote.party(), Arc::clone(&peer) as Arc<dyn Occupant>)?;
+        let party = if is_proxy { Party::SOLE } else { remote.party() };
+        let (place, _) = self.0.take_for(party, Arc::clone(&peer) as Arc<dyn Occupant>)?;
         Ok(Place { _place: place, peer })
     }
 }
@@ -284,8 +290,8 @@ mod tests {
 
     #[test]
     fn who_shows_no_right_makes_room_and_who_is_served_never_does() {
-        let (all, ledger) = (Connections::new(4), Ledger::new(1 << 20));
-        let enter = |last| all.enter(address(last), &ledger);
+        let (all, ledger) = (Connections::new(4, None), Ledger::new(1 << 20));
+        let enter = |last| all.enter(address(last), false, &ledger);
         let first = enter(1).unwrap();
         let served = enter(1).unwrap();
         let work = served.peer.work();
@@ -317,8 +323,9 @@ mod tests {
 
     #[test]
     fn who_does_not_read_makes_room_for_anyone() {
-        let (all, ledger) = (Connections::new(2), Ledger::new(1 << 20));
-        let (slow, other) = (all.enter(address(1), &ledger).unwrap(), all.enter(address(2), &ledger).unwrap());
+        let (all, ledger) = (Connections::new(2, None), Ledger::new(1 << 20));
+        let (slow, other) =
+            (all.enter(address(1), false, &ledger).unwrap(), all.enter(address(2), false, &ledger).unwrap());
         let _works = [slow.peer.work(), other.peer.work()];
         slow.peer.reads(false);
         assert!(slow.peer.gives_way(Instant::now()).is_none(), "a short stall is tolerated");
@@ -335,14 +342,30 @@ mod tests {
 
     #[test]
     fn one_address_leaves_room_for_others() {
-        let (all, ledger) = (Connections::new(8), Ledger::new(1 << 20));
-        let of_one: Vec<Place> = (0..20).filter_map(|_| all.enter(address(1), &ledger).ok()).collect();
+        let (all, ledger) = (Connections::new(8, None), Ledger::new(1 << 20));
+        let of_one: Vec<Place> = (0..20).filter_map(|_| all.enter(address(1), false, &ledger).ok()).collect();
         assert_eq!(of_one.iter().filter(|place| !ended(place)).count(), 6);
-        let others: Vec<Place> = (2..4).filter_map(|last| all.enter(address(last), &ledger).ok()).collect();
+        let others: Vec<Place> = (2..4).filter_map(|last| all.enter(address(last), false, &ledger).ok()).collect();
         assert_eq!(others.len(), 2);
         assert_eq!(of_one.iter().filter(|place| !ended(place)).count(), 6, "no connection was closed");
         drop(of_one);
         assert_eq!(all.0.taken(), 2);
+    }
+
+    #[test]
+    fn an_address_has_its_own_limit_and_a_proxy_has_none() {
+        let (all, ledger) = (Connections::new(8, Some(2)), Ledger::new(1 << 20));
+        let served = |last, is_proxy| {
+            let place = all.enter(address(last), is_proxy, &ledger).ok()?;
+            let work = place.peer.work();
+            Some((place, work))
+        };
+        let of_one: Vec<_> = (0..5).map_while(|_| served(1, false)).collect();
+        assert_eq!(of_one.len(), 2);
+        let of_proxy: Vec<_> = (0..20).map_while(|_| served(2, true)).collect();
+        assert_eq!(of_proxy.len(), 6, "all that are left");
+        drop(of_one);
+        assert!(served(1, false).is_some());
     }
 
     #[test]

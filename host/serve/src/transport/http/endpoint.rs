@@ -25,7 +25,7 @@ use wharf_protocol::{
 use super::{
     access_log::Noted,
     body::{Hold, read_message},
-    connections::Peer,
+    connections::{Peer, Remote},
     headers::{VERSION_HEADER, accepts, request_id, text},
     listens::{Listen, Listens},
     refused::{Refused, json},
@@ -81,6 +81,8 @@ struct Source<'a> {
 /// The client that makes a request, and the profile that it connected to.
 pub struct Visitor {
     pub peer: Arc<Peer>,
+    /// Where the request comes from, as far as trusted proxies say.
+    pub from: Remote,
     pub caller: Caller,
     /// The accounts that are charged for the memory that the client makes wharf use; their party takes places for the request.
     pub accounts: Accounts,
@@ -247,10 +249,11 @@ impl Endpoint {
 
     /// Returns what is known about the requests of this message. `over`: is cancelled when the stream that the message asks for is to end.
     fn arrival(&self, headers: &HeaderMap, from: &Source<'_>, over: Option<CancellationToken>) -> Arrival {
-        let Visitor { peer, caller, accounts, profile } = from.visitor;
+        let Visitor { caller, accounts, profile, .. } = from.visitor;
         let traceparent = self.server.observers.trace().then(|| text(headers, "traceparent")).flatten();
         Arrival {
-            transport: Some(peer.remote().transport()),
+            transport: Some(from.visitor.from.transport()),
+            address: from.visitor.from.address(),
             caller: caller.clone(),
             party: accounts.party(),
             profile: profile.clone(),

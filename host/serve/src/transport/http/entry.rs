@@ -9,7 +9,8 @@ use wharf_protocol::RpcError;
 use super::{
     access_log::Noted,
     body::peek_id,
-    connections::{Peer, peer},
+    connections::{Peer, Remote, peer},
+    forwarded::origin,
     guard, refused,
 };
 use crate::client::server::Server;
@@ -36,6 +37,8 @@ impl Connected {
 pub struct Entered {
     pub request: HttpRequest,
     pub peer: Arc<Peer>,
+    /// Where the request comes from, as far as trusted proxies say.
+    pub from: Remote,
     pub noted: Option<Arc<Noted>>,
     pub caller: Caller,
     /// The accounts that are charged for the memory that the client makes wharf use; their party takes places for the request.
@@ -49,26 +52,28 @@ pub async fn enter(
     Connected { peer, noted }: Connected,
     profile: Option<&str>,
 ) -> Result<Entered, HttpResponse> {
-    match identify(server, &peer, request.headers(), request.uri().query()).await {
+    let from = origin(&server.startup.http.trusted_proxies, peer.remote(), request.headers());
+    match identify(server, &peer, from, request.headers(), request.uri().query()).await {
         Ok(caller) => {
             if let Some(noted) = &noted {
                 noted.by(caller.principal());
             }
-            let accounts = peer.accounts(party(caller.principal(), peer.remote().address()), &server.ledger);
-            Ok(Entered { request, peer, noted, caller, accounts })
+            let accounts = peer.accounts(party(caller.principal(), from.address()), &server.ledger);
+            Ok(Entered { request, peer, from, noted, caller, accounts })
         }
         Err(refusal) => {
-            let from = unauthenticated(peer.remote().address());
-            server.refusals.say_about(from, refusal.what(), || refusal.detail(request.headers(), peer.remote()));
+            let party = unauthenticated(from.address());
+            server.refusals.say_about(party, refusal.what(), || refusal.detail(request.headers(), from));
             Err(turn_away(server, refusal, request, profile).await)
         }
     }
 }
 
-/// Returns the caller of a request. `query`: the query string of its URL.
+/// Returns the caller of a request. `from`: where it comes from. `query`: the query string of its URL.
 async fn identify(
     server: &Server,
     peer: &Peer,
+    from: Remote,
     headers: &HeaderMap,
     query: Option<&str>,
 ) -> Result<Caller, guard::Refusal> {
@@ -80,7 +85,7 @@ async fn identify(
     let mut identity = match &server.auth {
         None => Arc::new(Identity::of(guard::principal(config, headers, peer)?)),
         Some(auth) => {
-            let from = unauthenticated(peer.remote().address());
+            let from = unauthenticated(from.address());
             let has_profile = |name: &str| server.config.borrow().profiles.has(name);
             auth.check(headers, query, from, has_profile).await.map_err(guard::Refusal::Login)?
         }

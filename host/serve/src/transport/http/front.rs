@@ -17,11 +17,13 @@ use http::{HeaderValue, Request};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::{body::Incoming, service::Service};
 use hyper_util::service::TowerToHyperService;
+use ipnet::IpNet;
 
 use super::{
     access_log::{AccessLog, Noted},
     connections::Peer,
     entry::Connected,
+    forwarded::origin,
     headers::{REQUEST_ID, request_id},
     routes::{Direct, Routes, visit},
 };
@@ -35,22 +37,26 @@ pub struct Front {
     prefix: String,
     given: AtomicU64,
     log: Option<Arc<AccessLog>>,
+    trusted_proxies: Vec<IpNet>,
 }
 
 impl Front {
-    pub fn new(Routes { all, direct }: Routes, log: Option<&config::AccessLog>) -> Result<Self> {
+    pub fn new(Routes { all, direct }: Routes, http: &config::Http) -> Result<Self> {
         let mut prefix = random_id::id().map_err(|error| anyhow::anyhow!("{}", error.message))?;
         prefix.truncate(12);
-        let log = log.map(AccessLog::open).transpose()?.map(Arc::new);
-        Ok(Self { app: TowerToHyperService::new(all), direct, prefix, given: AtomicU64::new(0), log })
+        let log = http.access_log.as_ref().map(AccessLog::open).transpose()?.map(Arc::new);
+        let trusted_proxies = http.trusted_proxies.clone();
+        Ok(Self { app: TowerToHyperService::new(all), direct, prefix, given: AtomicU64::new(0), log, trusted_proxies })
     }
 
     /// Answers a request.
     pub async fn answer(&self, mut request: Request<Incoming>, peer: &Arc<Peer>) -> Result<Response, Infallible> {
         let id = request_id(request.headers()).cloned().unwrap_or_else(|| self.next_id());
         request.headers_mut().insert(REQUEST_ID, id.clone());
-        let noted =
-            self.log.as_ref().map(|log| Noted::new(log, peer.remote(), &request, id.to_str().unwrap_or_default()));
+        let noted = self.log.as_ref().map(|log| {
+            let from = origin(&self.trusted_proxies, peer.remote(), request.headers());
+            Noted::new(log, from, &request, id.to_str().unwrap_or_default())
+        });
         let mut response = match self.direct.as_ref().and_then(|direct| direct.at(request.uri().path())) {
             Some(endpoint) => {
                 let connected = Connected { peer: Arc::clone(peer), noted: noted.clone() };

@@ -233,6 +233,8 @@ mod tests {
             allowed_hosts: vec!["wharf.example".into()],
             allowed_origins: vec!["https://app.example".into()],
             connections: 1,
+            connections_per_address: None,
+            trusted_proxies: Vec::new(),
             sessions: 1,
             session_idle: std::time::Duration::from_secs(1),
             session_lifetime: std::time::Duration::from_secs(1),

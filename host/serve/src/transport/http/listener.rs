@@ -13,6 +13,7 @@ use tokio::{
 
 use super::{
     connections::{Connections, Peer, Place, Remote},
+    forwarded::is_proxy,
     front::Front,
     http2::{self, Cut},
     one_timer::OneTimer,
@@ -78,7 +79,7 @@ impl Listener {
             None => None,
             Some(files) => Some(Tls::open(files).await?),
         };
-        let front = Arc::new(Front::new(Routes::new(server, MCP_PATH), server.startup.http.access_log.as_ref())?);
+        let front = Arc::new(Front::new(Routes::new(server, MCP_PATH), &server.startup.http)?);
         Ok(Self { server: Arc::clone(server), sockets, tls, front })
     }
 
@@ -86,7 +87,8 @@ impl Listener {
     /// operator allows, the remaining connections are closed.
     pub async fn serve(self) {
         let Self { server, sockets, tls, front } = self;
-        let connections = Connections::new(most_connections(&server));
+        let http = &server.startup.http;
+        let connections = Connections::new(most_connections(&server), http.connections_per_address);
         let (mut open, mut waiting) = (JoinSet::new(), MAX_BACKLOG);
         if let Some(tls) = &tls {
             server.tracker.spawn(Arc::clone(tls).follow(server.reread.subscribe(), server.closing.clone()));
@@ -104,7 +106,9 @@ impl Listener {
                     None => break,
                 },
             };
-            let Ok(place) = connections.enter(remote, &server.ledger) else {
+            let is_proxy =
+                remote.address().is_some_and(|address| is_proxy(&server.startup.http.trusted_proxies, address));
+            let Ok(place) = connections.enter(remote, is_proxy, &server.ledger) else {
                 server.refusals.say(NO_PLACE);
                 continue;
             };

@@ -118,7 +118,7 @@ pub async fn visit(
     connected: Connected,
 ) -> HttpResponse {
     let entered = enter(&shared.server, request, connected, profile.as_deref()).await;
-    let Entered { request, peer, noted, caller, accounts } = match entered {
+    let Entered { request, peer, from, noted, caller, accounts } = match entered {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
@@ -127,7 +127,7 @@ pub async fn visit(
     {
         return Refused::plain(StatusCode::NOT_FOUND, "there is no such profile here").into_response();
     }
-    let visitor = Visitor { peer, caller, accounts, profile };
+    let visitor = Visitor { peer, from, caller, accounts, profile };
     let method = request.method().clone();
     let gets = method == Method::GET;
     let answer = match method {

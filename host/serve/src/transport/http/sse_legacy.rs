@@ -52,7 +52,7 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
 async fn open(State(streams): State<Arc<Streams>>, mut request: HttpRequest) -> HttpResponse {
     let server = &streams.endpoint.server;
     let connected = Connected::of(&mut request, server);
-    let Entered { request, peer, caller, accounts, .. } = match enter(server, request, connected, None).await {
+    let Entered { request, peer, from, caller, accounts, .. } = match enter(server, request, connected, None).await {
         Ok(entered) => entered,
         Err(turned_away) => return turned_away,
     };
@@ -66,8 +66,13 @@ async fn open(State(streams): State<Arc<Streams>>, mut request: HttpRequest) -> 
     };
     let Ok(id) = random_id::id() else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
     let (outbox, messages) = Outbox::new(MAX_QUEUED_BYTES, Account::clone(&accounts));
-    let client =
-        PipeClient { caller: caller.clone(), profile: None, roots: None, transport: peer.remote().transport() };
+    let client = PipeClient {
+        caller: caller.clone(),
+        profile: None,
+        roots: None,
+        transport: from.transport(),
+        address: from.address(),
+    };
     let pipe = Pipe::new(Arc::clone(server), outbox, client, accounts, false);
     // The client has only this stream, so it does not give way while a request of the client is under way.
     let waits = Arc::downgrade(&pipe);
