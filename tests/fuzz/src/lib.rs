@@ -8,7 +8,7 @@
 
 mod mask;
 
-use std::{path::Path, sync::LazyLock};
+use std::{path::Path, sync::LazyLock, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -16,6 +16,7 @@ use wharf_base::{
     ledger::Account,
     principal::Principal,
     request_state::{Binding, Seal},
+    session_id::{IssuedTo, SessionIds},
     state_keys::StateKeys,
 };
 use wharf_config::{
@@ -137,9 +138,13 @@ fn uri(data: &[u8]) {
     }
 }
 
-/// State that was not sealed cannot be opened.
+/// State and ids of sessions that were not sealed cannot be opened.
 fn seal(data: &[u8]) {
-    static SEAL: LazyLock<Seal> = LazyLock::new(|| Seal::new(&StateKeys::new([7; 32], Vec::new())));
+    static KEYS: LazyLock<StateKeys> = LazyLock::new(|| StateKeys::new([7; 32], vec![[8; 32]]));
+    static SEAL: LazyLock<Seal> = LazyLock::new(|| Seal::new(&KEYS));
+    static IDS: LazyLock<SessionIds> =
+        LazyLock::new(|| SessionIds::new(&KEYS, Duration::MAX).expect("the length of a key"));
+    let to = IssuedTo { principal: &Principal::Anonymous, profile: None };
     let arguments = Value::Null;
     let binding = Binding {
         principal: &Principal::Process,
@@ -151,6 +156,8 @@ fn seal(data: &[u8]) {
     for token in parts(data) {
         assert!(SEAL.open(&token, &binding).is_err(), "{token}");
         assert!(SEAL.open(&format!("v1.{token}"), &binding).is_err(), "{token}");
+        assert!(IDS.open(&token, to).is_none(), "{token}");
+        assert!(IDS.open(&format!("s1.{token}"), to).is_none(), "{token}");
     }
 }
 

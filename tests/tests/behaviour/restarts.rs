@@ -262,6 +262,9 @@ async fn wharfs_with_one_key_share_sessions_and_a_key_can_be_replaced() {
     config(&folder, "[protocol]\nstate_keys = [{ file = '/nowhere/at/all' }, { credential = 'k' }]");
     let checked = folder.run(&["check"], &[]).await;
     assert!(checked.status.success(), "{}", e2e::folder::stderr(&checked));
+    let shown = e2e::folder::stdout(&checked);
+    let problems = shown.lines().filter(|line| line.starts_with("[protocol] a key cannot be read here: ")).count();
+    assert!(problems == 2 && shown.contains("/nowhere/at/all"), "{shown}");
     let served = folder.run(&["serve", "--listen", "127.0.0.1:0"], &[]).await;
     let said = e2e::folder::stderr(&served);
     assert!(served.status.code() == Some(2) && said.contains("/nowhere/at/all"), "{said}");

@@ -42,6 +42,10 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
         print(&format!("[http.tls] {}{}", if is_valid { "" } else { "FAILED: " }, text::escaped(&text)))?;
         failed |= !is_valid;
     }
+    // Only `wharf serve` and `wharf run` need these keys, and perhaps only their user may read them.
+    for problem in config.startup.protocol.state_keys.iter().filter_map(|key| key.read().err()) {
+        print(&format!("[protocol] a key cannot be read here: {}", text::escaped(&format!("{problem:#}"))))?;
+    }
     let (login, token) = (config.startup.auth.clone(), config.startup.http.token.is_some());
     let operator = load(config).await?;
     let (plugins, secrets) = (operator.wharf.plugins(), operator.missing_secrets().await);
