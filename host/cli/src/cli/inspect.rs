@@ -19,13 +19,8 @@ use wharf_config::{
 use wharf_plugins::plugins::{snapshot::Serving, status::Status};
 
 pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
-    let component = match (&command.plugin, &command.builtin) {
-        (Some(path), _) => component(path)?.0,
-        (None, Some(name)) => builtin::find(name)?.bytes().to_vec(),
-        (None, None) => Vec::new(),
-    };
-    let file = command.plugin.map(Named::File);
-    let plugins = file.into_iter().chain(command.builtin.map(Named::BuiltIn)).collect();
+    let file = command.plugin.clone().map(Named::File);
+    let plugins = file.into_iter().chain(command.builtin.clone().map(Named::BuiltIn)).collect();
     let command_line = CommandLine { plugins, ..CommandLine::default() };
     for plugin in load(config::load(None, &command_line)?).await?.wharf.plugins() {
         if let Status::Failed { problem, .. } = &plugin.status {
@@ -37,7 +32,12 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
         if let Some(adapted) = &serving.adapted {
             print(&format!("served: {adapted}"))?;
         }
-        match MadeOf::of(&component) {
+        let made_of = match (&command.plugin, &command.builtin) {
+            (Some(path), _) => MadeOf::of(&component(path)?.0),
+            (None, Some(name)) => MadeOf::of(builtin::find(name)?.bytes()),
+            (None, None) => continue,
+        };
+        match made_of {
             Ok(made_of) => made_of.lines(command.packages).iter().try_for_each(|line| print(line))?,
             Err(error) => print(&format!("how it was made cannot be read: {}", escaped(&format!("{error:#}"))))?,
         }
