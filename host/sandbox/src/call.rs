@@ -191,7 +191,6 @@ impl LoadedPlugin {
         };
         tracing::debug!(reused, "runs in an instance");
         let result = operation.perform(&mut instance, &about).await;
-        instance.note_size();
         // An instance is retained only if the plugin answered, even with a failure. After a trap, or a result that is too large, it is
         // dropped.
         let limit = self.0.spec.limits.output_bytes;

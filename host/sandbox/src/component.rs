@@ -1,13 +1,10 @@
 //! A linked component, and the interfaces of the contract that it exports.
 
-use std::sync::Arc;
-
 use wasmtime::component::{Component, InstancePre};
 
 use crate::{
     adapter::Foreign,
     bindings::{completions, prompts, resources},
-    idle::IdleSlots,
     limits::TABLE_ELEMENT_BYTES,
     load_error::LoadError,
     store::State,
@@ -44,8 +41,6 @@ pub struct Linked {
     pub(crate) instance_bytes: usize,
     /// The number of bytes of memory and tables that each instance has at least when it starts.
     pub(crate) start_bytes: usize,
-    /// The pool's idle slots, if instances take slots of the pool.
-    pub(crate) idle: Option<Arc<IdleSlots>>,
 }
 
 /// Returns the size of the largest memory and of the largest table that an instance starts with.
@@ -61,7 +56,6 @@ impl Linked {
     pub(crate) fn new(
         component: &Component,
         pre: InstancePre<State>,
-        idle: Option<Arc<IdleSlots>>,
         instance_bytes: usize,
         docs: Option<&str>,
     ) -> Result<Self, LoadError> {
@@ -89,7 +83,6 @@ impl Linked {
             pre,
             instance_bytes,
             start_bytes: start_bytes(component),
-            idle,
         };
         if linked.exports() == Exports::default() {
             linked.foreign = Foreign::of(component, docs)?;

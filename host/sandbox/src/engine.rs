@@ -1,16 +1,11 @@
 //! The wasmtime engines: one with a pool of prepared slots, which makes a fresh sandbox per call cheap, and one that allocates on demand,
 //! for components that exceed a slot. An artifact compiled for one runs on the other.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Linker};
 
-use crate::{
-    idle::{IdleSlots, Keep},
-    linker::link,
-    runtime::Ticks,
-    store::State,
-};
+use crate::{linker::link, runtime::Ticks, store::State};
 
 /// The interval of epoch interruption: how often running guests yield to others. It is also the longest time for which a guest occupies an
 /// I/O thread.
@@ -20,7 +15,7 @@ pub(crate) const TICK_INTERVAL: Duration = Duration::from_millis(5);
 // elements), Python guests 14 and 2. QuickJS has a second memory, which is empty and left over from its build. An instance that needs more
 // is allocated on demand, which takes 2.6 times as long.
 const CORE_INSTANCES_PER_SLOT: u32 = 32;
-const MEMORIES_PER_SLOT: u32 = 2;
+pub(crate) const MEMORIES_PER_SLOT: u32 = 2;
 const TABLES_PER_SLOT: u32 = 4;
 const TABLE_ELEMENTS: usize = 20_000;
 const SLOT_MEMORY_BYTES: usize = 1 << 32;
@@ -30,31 +25,13 @@ const TABLE_KEEP_RESIDENT_BYTES: usize = 64 << 10;
 pub(crate) struct Linkable {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<State>,
-    /// `None` if the engine has no pool.
-    pub(crate) idle: Option<Arc<IdleSlots>>,
 }
 
 impl Linkable {
-    /// Makes an engine with a pool of this many slots.
-    pub(crate) fn pooled(base: &Config, slots: usize, keep: Keep) -> wasmtime::Result<Self> {
-        let mut config = base.clone();
-        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots, keep.memory)));
-        let engine = Engine::new(&config)?;
-        let idle = Some(IdleSlots::new(&engine, keep));
-        Self::new(engine, idle)
-    }
-
-    /// Makes an engine that allocates each instance on demand.
-    pub(crate) fn on_demand(base: &Config) -> wasmtime::Result<Self> {
-        let mut config = base.clone();
-        config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
-        Self::new(Engine::new(&config)?, None)
-    }
-
-    fn new(engine: Engine, idle: Option<Arc<IdleSlots>>) -> wasmtime::Result<Self> {
+    pub(crate) fn new(engine: Engine) -> wasmtime::Result<Self> {
         let mut linker = Linker::new(&engine);
         link(&mut linker)?;
-        Ok(Self { engine, linker, idle })
+        Ok(Self { engine, linker })
     }
 }
 

@@ -16,7 +16,6 @@ use crate::{
         types::{Failure, FailureKind},
     },
     component::Linked,
-    idle::{IdleSlots, Returning},
     ledger::{Account, Charge},
     limits::Refused,
     load_error::{LoadError, one_line},
@@ -53,8 +52,6 @@ pub struct Instance {
     completions: Option<completions::Guest>,
     /// The bytes of memory that the instance had right after its start.
     base_bytes: usize,
-    /// Declared after the store, so that it is dropped when the slot is idle. `None`: the instance has no slot.
-    returning: Option<Returning>,
 }
 
 /// Returns the exports of one interface, which are looked up at the first use.
@@ -95,21 +92,10 @@ impl Instance {
     }
 
     /// Instantiates the component in its store.
-    pub(crate) async fn start(linked: &Linked, store: Store<State>) -> Result<Self, CallError> {
-        let returning = linked.idle.as_ref().map(IdleSlots::returning);
-        // If the start fails, the store is dropped before `returning`.
-        let mut store = store;
+    pub(crate) async fn start(linked: &Linked, mut store: Store<State>) -> Result<Self, CallError> {
         let instance = linked.pre.instantiate_async(&mut store).await.map_err(trap)?;
         let base_bytes = store.data().budget.used();
-        let (call_tool, resources, prompts, completions) = (None, None, None, None);
-        Ok(Self { store, instance, call_tool, resources, prompts, completions, base_bytes, returning })
-    }
-
-    /// Notes how much memory the instance has, after a call in it has ended.
-    pub(crate) fn note_size(&mut self) {
-        if let Some(returning) = &mut self.returning {
-            returning.has(self.store.data().budget.used());
-        }
+        Ok(Self { store, instance, call_tool: None, resources: None, prompts: None, completions: None, base_bytes })
     }
 
     /// Returns the largest number of handles that the instance has ever had room for.

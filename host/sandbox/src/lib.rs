@@ -27,7 +27,6 @@ mod files;
 mod fixed;
 mod handles;
 pub mod hex;
-mod idle;
 mod instance;
 pub mod ledger;
 mod limits;

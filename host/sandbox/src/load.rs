@@ -185,7 +185,7 @@ impl Sandbox {
         }
         let pre = one.linker.instantiate_pre(component).map_err(|error| import_error(&error))?;
         let instance_bytes = usize::try_from(artifact.instance_bytes).unwrap_or(usize::MAX);
-        let linked = Linked::new(component, pre, one.idle.clone(), instance_bytes, artifact.sections.docs.as_deref())?;
+        let linked = Linked::new(component, pre, instance_bytes, artifact.sections.docs.as_deref())?;
         if linked.foreign.run.is_none() {
             adapter::served(linked.exports() != Exports::default(), &linked.foreign, &Adapter::default())?;
         }
