@@ -22,8 +22,11 @@ use crate::{
     wharf::{Inner, Wharf},
 };
 use wharf_base::ledger::Ledger;
-use wharf_config::config::{self, Config};
-use wharf_plugins::telemetry::metrics::CONTENT_TYPE;
+use wharf_config::{
+    config::{self, Config},
+    lock::Surface,
+};
+use wharf_plugins::{bridge, telemetry::metrics::CONTENT_TYPE};
 use wharf_serve::transport::http::admin::{self, AdminMetrics};
 
 pub use crate::{
@@ -95,6 +98,13 @@ impl Operator {
             missing.push((served.config.id.clone(), problems));
         }
         missing
+    }
+
+    /// Returns everything that a plugin tells models, and what it wants to be granted. None: it is not served.
+    pub async fn surface(&self, id: &str) -> Option<Surface> {
+        let catalog = self.inner().server.published.catalog().await;
+        let served = catalog.served().iter().find(|served| served.config.id == id)?;
+        Some(bridge::surface(&served.offer.listing, served.plugin.code().sections()))
     }
 
     /// Returns the profiles of the config, with the counts of what they select.

@@ -15,10 +15,10 @@ use super::{
     ask::Person,
     check::all_or_nothing,
     file::{File, SHARED_MODE, replace},
-    load::{load, print},
+    load::{load_only, print},
 };
 use wharf_base::{
-    failed::failed,
+    failed::{OrFailed, failed},
     text::{self, escaped, toml_header},
 };
 use wharf_config::{
@@ -53,8 +53,8 @@ pub async fn run(id: &str, only_print: bool, config: Option<&Path>) -> Result<Ex
     }
     let Some(mut person) = Person::here() else {
         bail!(
-            "nothing was accepted, because there is no terminal to ask at; run `wharf accept {id}` at one, or put what \
-             `wharf accept {id} --print` prints into {}",
+            "nothing was accepted: `wharf accept` asks a person, and this is not a terminal; run it at a terminal, or write the \
+             output of `wharf accept {id} --print` into {}",
             text::path(&path)
         );
     };
@@ -72,7 +72,7 @@ fn lock_of(config: &Config, id: &str) -> Result<PathBuf> {
     let Some(plugin) = config.plugins.iter().find(|plugin| plugin.id == id) else {
         let pinned: Vec<&str> =
             config.plugins.iter().filter(|plugin| plugin.lock.is_some()).map(|plugin| plugin.id.as_str()).collect();
-        bail!("there is no plugin `{}`; the pinned ones are: {}", escaped(id), all_or_nothing(&pinned));
+        bail!("there is no plugin `{}`; the pinned plugins are: {}", escaped(id), all_or_nothing(&pinned));
     };
     plugin.lock.clone().with_context(|| {
         let table = toml_header(&["plugins", id]);
@@ -82,22 +82,16 @@ fn lock_of(config: &Config, id: &str) -> Result<PathBuf> {
 
 /// Loads the plugin, whether it is accepted or not, and returns its surface.
 async fn surface(mut config: Config, id: &str) -> Result<Surface> {
-    // Another process may write the audit log, and no call is made here.
-    Arc::make_mut(&mut config.startup).audit = None;
-    config.plugins.retain(|plugin| plugin.id == id);
-    config.plugin_dir = None;
     for plugin in &mut config.plugins {
         Arc::make_mut(plugin).lock = None;
     }
-    for plugin in load(config).await?.wharf.plugins() {
+    let operator = load_only(config, id).await?;
+    for plugin in operator.wharf.plugins() {
         if let Status::Failed { problem, .. } = &plugin.status {
             return Err(failed(anyhow!("{id} does not load ({}): {}", problem.stage, problem.text)));
         }
-        if let Some(serving) = plugin.serving {
-            return Ok(serving.surface);
-        }
     }
-    Err(failed(anyhow!("{id} does not load")))
+    operator.surface(id).await.with_context(|| format!("{id} does not load")).or_failed()
 }
 
 /// Returns the lines that show a difference: its name, and the members that differ.

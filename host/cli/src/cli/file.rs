@@ -9,7 +9,6 @@ use std::{
     io::{self, ErrorKind, Read, Seek, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown},
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -19,7 +18,7 @@ use wharf_sandbox::Outside;
 use super::{
     changes::changes,
     edit::Edited,
-    load::{load, print},
+    load::{load_only, print},
 };
 use crate::setup::form::Form;
 use wharf_base::{
@@ -112,12 +111,7 @@ impl File {
     /// Loads this plugin of the edited config as `wharf check` does; the other plugins and their secrets do not matter here. Fails if
     /// the plugin would not be served, or if its file is not the one that the person was shown. Returns the secrets that are missing.
     pub async fn try_out(&self, id: &str, sha256: &str) -> Result<Vec<String>> {
-        let mut config = self.edited_config().context("nothing was written")?;
-        // Another process may write the audit log, and no call is made here.
-        Arc::make_mut(&mut config.startup).audit = None;
-        config.plugins.retain(|plugin| plugin.id == id);
-        config.plugin_dir = None;
-        let operator = load(config).await?;
+        let operator = load_only(self.edited_config().context("nothing was written")?, id).await?;
         for plugin in operator.wharf.plugins() {
             if let Status::Failed { problem, .. } = &plugin.status {
                 let not_served = format!("{id} would not be served ({}): {}", problem.stage, problem.text);

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     io::{ErrorKind, IsTerminal, Write},
+    sync::Arc,
 };
 
 use anyhow::{Context, Result};
@@ -42,4 +43,17 @@ pub async fn load(config: Config) -> Result<Operator> {
     };
     Operator::load(Setup { resolved: Some(config), roots_in_home: true, progress: Some(progress), ..Setup::default() })
         .await
+}
+
+/// Loads every plugin of a config only to look at it: no call is made, and another process may write the audit log.
+pub async fn load_to_look(mut config: Config) -> Result<Operator> {
+    Arc::make_mut(&mut config.startup).audit = None;
+    load(config).await
+}
+
+/// Loads one plugin of a config only to look at it. The other plugins and their secrets do not matter.
+pub async fn load_only(mut config: Config, id: &str) -> Result<Operator> {
+    config.plugins.retain(|plugin| plugin.id == id);
+    config.plugin_dir = None;
+    load_to_look(config).await
 }

@@ -21,25 +21,12 @@ pub fn surface(listing: &Listing, sections: &Sections) -> Surface {
         put(format!("tool {}", one.name), &tool(one));
     }
     for one in &listing.resources {
-        put(
-            format!("resource {}", one.uri),
-            &json!({
-                "name": one.name,
-                "description": one.description,
-                "mimeType": one.mime_type,
-                "more": one.more.as_deref().map(parsed),
-            }),
-        );
+        put(format!("resource {}", one.uri), &resource(&one.name, &one.description, &one.mime_type, &one.more));
     }
     for one in &listing.templates {
         put(
             format!("template {}", one.uri_template),
-            &json!({
-                "name": one.name,
-                "description": one.description,
-                "mimeType": one.mime_type,
-                "more": one.more.as_deref().map(parsed),
-            }),
+            &resource(&one.name, &one.description, &one.mime_type, &one.more),
         );
     }
     for one in &listing.prompts {
@@ -56,6 +43,16 @@ pub fn surface(listing: &Listing, sections: &Sections) -> Surface {
         );
     }
     surface
+}
+
+/// Returns what is told about a resource or a template.
+fn resource(name: &str, description: &Option<String>, mime_type: &Option<String>, more: &Option<String>) -> Value {
+    json!({
+        "name": name,
+        "description": description,
+        "mimeType": mime_type,
+        "more": more.as_deref().map(parsed),
+    })
 }
 
 fn tool(tool: &Tool) -> Value {

@@ -123,7 +123,7 @@ impl Installer {
     /// Requests the lists of a plugin and checks them.
     async fn list(&self, code: Code, config: &Arc<PluginConfig>, slow: impl Fn()) -> Result<Fresh, Problem> {
         let wants = wants(&code)?;
-        let plugin = LoadedPlugin::new(code.clone(), spec(config));
+        let plugin = LoadedPlugin::new(code, spec(config));
         let plugin = plugin.map_err(|error| Problem { stage: Stage::Load, text: error.to_string() })?;
         // The semaphore is never closed, so this cannot fail.
         let permit = self.list_permits.acquire().await;
@@ -177,7 +177,7 @@ impl Installer {
         };
         let offer = self.check(config, Arc::new(listing)).await?;
         if let Some(lock) = &config.lock {
-            consent(&config.id, lock, &bridge::surface(&offer.listing, code.sections()))?;
+            consent(&config.id, lock, &bridge::surface(&offer.listing, plugin.code().sections()))?;
         }
         Ok(Fresh { plugin, config: Arc::clone(config), listed_for: Arc::clone(config), offer, wants })
     }

@@ -9,7 +9,7 @@ use super::{
     served,
     status::{Status, Subject},
 };
-use crate::bridge::{self, Offer};
+use crate::bridge::Offer;
 use wharf_base::text::{self, toml_header};
 use wharf_config::{
     access::{
@@ -24,7 +24,6 @@ use wharf_config::{
         Origin, PluginConfig,
         approvals::{Confirm, Which},
     },
-    lock::Surface,
 };
 use wharf_schema::readable;
 
@@ -76,8 +75,6 @@ pub struct Serving {
     pub imports: Vec<String>,
     /// Whether one instance may serve several calls of the same client, one after the other.
     pub reused: bool,
-    /// Everything that it tells models, and what it wants to be granted.
-    pub surface: Surface,
     /// Notes for the operator, such as missing directories, and schemas that some clients cannot read.
     pub notes: Vec<String>,
 }
@@ -185,7 +182,6 @@ impl Serving {
             unspoken: compare::unspoken(served.wants.as_deref(), code.imports()),
             imports: code.imports().to_vec(),
             reused: config.reuse,
-            surface: bridge::surface(&offer.listing, code.sections()),
             notes: scopes
                 .problems(&config.grants)
                 .into_iter()

@@ -5,7 +5,6 @@
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::Arc,
 };
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -15,7 +14,7 @@ use super::{
     arguments::Install,
     file::{PRIVATE_MODE, changed_meanwhile, make_folder, read, read_backup, replace, write_backup},
     lacks,
-    load::{load, print},
+    load::{load_to_look, print},
     serve::refuse_nothing,
 };
 use crate::setup::{
@@ -257,10 +256,8 @@ fn name(command: &Install) -> Result<String> {
 
 /// Loads what would be served, as `wharf check` does, so that only a working server is written. The client's first start then finds the
 /// compiled plugins in the cache.
-async fn try_out(mut config: Config) -> Result<()> {
-    // Another process may write the audit log, and no call is made here.
-    Arc::make_mut(&mut config.startup).audit = None;
-    let wharf = load(config).await?.wharf;
+async fn try_out(config: Config) -> Result<()> {
+    let wharf = load_to_look(config).await?.wharf;
     for plugin in wharf.plugins() {
         if let Status::Failed { problem, .. } = &plugin.status {
             let not_served = format!("{} would not be served ({}): {}", plugin.subject, problem.stage, problem.text);
