@@ -7,7 +7,10 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     process::ExitStatus,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -31,6 +34,20 @@ pub enum Over {
     Tcp,
     Tls(Arc<ClientConfig>),
     Unix(PathBuf),
+    /// Several servers behind one address: each connection goes to the next of them.
+    Turns(Arc<Turns>),
+}
+
+/// The addresses of several servers, of which each gets its turn.
+pub struct Turns {
+    addresses: Vec<SocketAddr>,
+    next: AtomicUsize,
+}
+
+impl Turns {
+    pub fn of(addresses: impl IntoIterator<Item = SocketAddr>) -> Over {
+        Over::Turns(Arc::new(Self { addresses: addresses.into_iter().collect(), next: AtomicUsize::new(0) }))
+    }
 }
 
 /// `wharf serve` on a port that it chooses itself.
@@ -100,6 +117,10 @@ impl Server {
                     Box::new(TlsConnector::from(Arc::clone(config)).connect(name, stream).await?)
                 }
                 Over::Unix(path) => Box::new(UnixStream::connect(path).await?),
+                Over::Turns(turns) => {
+                    let turn = turns.next.fetch_add(1, Ordering::Relaxed) % turns.addresses.len();
+                    Box::new(TcpStream::connect(turns.addresses[turn]).await?)
+                }
             })
         };
         timeout(PATIENCE, opened).await.expect("no connection")
@@ -120,7 +141,8 @@ impl Server {
         let has = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
         if !has("host") {
-            let host = if matches!(self.over, Over::Unix(_)) { "localhost".into() } else { self.address.to_string() };
+            let named = matches!(self.over, Over::Tcp | Over::Tls(_));
+            let host = if named { self.address.to_string() } else { "localhost".into() };
             head.push_str(&format!("Host: {host}\r\n"));
         }
         for (name, value) in headers {

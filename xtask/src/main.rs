@@ -16,6 +16,7 @@ use cargo_metadata::MetadataCommand;
 mod adapted;
 mod c;
 mod conformance;
+mod debian;
 mod deny;
 mod fixed;
 mod fuzz;
@@ -25,6 +26,7 @@ mod macos;
 mod others;
 mod package;
 mod profile;
+mod replicas;
 mod search;
 mod service;
 mod slots;
@@ -34,7 +36,8 @@ const USAGE: &str = "\
 cargo xtask build        builds the release binary at target/release/wharf and the plugins at target/plugins/; with `sqlite` also that
                          one, which is partly in C and needs Python 3
 cargo xtask demo         demonstrates wharf with a real MCP client; --serve keeps the server running
-cargo xtask test         formats, lints, builds and runs all tests that need nothing but Rust
+cargo xtask test         formats, lints, builds and runs all tests that need nothing but Rust and a Redis server (Debian's is unpacked
+                         if the machine has none)
 cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
 cargo xtask dropin       compares the answers of the plugins with those of the reference servers that they replace; --timing; needs npm
                          and Python 3
@@ -45,6 +48,8 @@ cargo xtask agents       drives wharf with coding agents and a scripted model; -
 cargo xtask languages    makes plugins in every SDK language as authors do, and tests them; --only LANG, --abilities; needs npm and Python 3
 cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3
 cargo xtask search       evaluates the tool search on the tools of hundreds of other servers; needs npm and Python 3
+cargo xtask replicas     loads three replicas behind nginx and HAProxy while they and Redis are killed; --brief: nginx, for a minute; needs
+                         Node.js, and Debian or its programs
 cargo xtask service      tests the systemd unit and the container image; --unit, --image; needs root on Debian
 cargo xtask slots        checks that no data of one call reaches the next: [CALLS], --languages with guests of `cargo xtask languages`,
                          --swap with memory that is swapped out, which needs root
@@ -97,6 +102,7 @@ fn main() -> ExitCode {
         "languages" => languages::check(&root(), rest),
         "login" => others::login(&root(), rest),
         "search" => search::check(&root()),
+        "replicas" => replicas::check(&root(), rest),
         "service" => service::check(&root(), rest),
         "slots" => slots::check(&root(), rest),
         "bench" => bench(rest),
@@ -309,6 +315,7 @@ fn test() -> Result<()> {
     let hardly = own_crates_at(0)?;
     let hardly: Vec<&str> = hardly.iter().map(String::as_str).collect();
     cargo(&[&test, hardly.as_slice(), &["--lib", "--bins"]].concat())?;
+    debian::provide(&root(), "redis-server", "usr/bin/redis-server")?;
     cargo(&[test.as_slice(), &["--test", "*"]].concat())?;
     cargo(&[test.as_slice(), &["--doc"]].concat())
 }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,7 @@ use crate::{
     wharf::{Inner, Wharf},
 };
 use wharf_base::{ledger::Ledger, paths::Stamp, whole::Writing};
+use wharf_cluster::{ADDRESS_BYTES, Cluster};
 use wharf_config::{
     access::{approval::Approver, rehearsal::Rehearsal, scope::Scopes},
     config::{
@@ -102,6 +103,18 @@ impl Setup {
         // Comes before the scopes, because it creates the state folder, and the scopes look at what exists.
         let files = state::files(config.file.as_deref(), &config.startup.http.listen);
         let kept = state::open(keeps, &config.startup.protocol, files).map_err(Error::config)?;
+        let mut number = [0; ADDRESS_BYTES];
+        getrandom::fill(&mut number).map_err(|error| Error::config(anyhow!("no randomness: {error}")))?;
+        let cluster = match &config.startup.cluster {
+            Some(settings) if keeps == Keeps::All => {
+                Some(Cluster::new(settings, &kept.keys, number).map_err(Error::config)?)
+            }
+            Some(_) if keeps == Keeps::Configured => {
+                tracing::info!("[cluster] is for `wharf serve`; this process shares nothing with others");
+                None
+            }
+            _ => None,
+        };
         // Comes before the scopes, because it creates the cache folder, and the scopes look at what exists.
         let sandbox = match shared {
             Some(sandbox) => sandbox,
@@ -142,6 +155,8 @@ impl Setup {
             approver,
             observers,
             kept,
+            cluster,
+            number,
             stop: stop.clone(),
         };
         let server = Server::new(&config, shared).map_err(Error::config)?;

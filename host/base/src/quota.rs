@@ -198,27 +198,39 @@ struct Usages {
     sweep_at: usize,
 }
 
+/// A call that is counted as running elsewhere, over several processes.
+pub trait SharedTurn: Send + Sync {
+    /// Counts the call as running, or not any more.
+    fn set_running(&self, running: bool);
+}
+
 /// A running call that counts towards concurrency limits until this is dropped (RAII).
 pub struct Turn {
     quotas: Arc<Quotas>,
     /// The entries in which the call is counted, each with its concurrency limit.
     entries: Vec<(u64, NonZeroU32)>,
+    shared: Option<Arc<dyn SharedTurn>>,
 }
 
 /// A call that does not count as running, because it waits for an answer.
 pub struct Resting {
     quotas: Arc<Quotas>,
     entries: Vec<(u64, NonZeroU32)>,
+    shared: Option<Arc<dyn SharedTurn>>,
 }
 
 impl Turn {
     /// Stops counting the call as running until [`Resting::run`].
     pub fn rest(mut self) -> Resting {
         self.release();
-        Resting { quotas: Arc::clone(&self.quotas), entries: std::mem::take(&mut self.entries) }
+        let (entries, shared) = (std::mem::take(&mut self.entries), self.shared.take());
+        Resting { quotas: Arc::clone(&self.quotas), entries, shared }
     }
 
     fn release(&self) {
+        if let Some(shared) = &self.shared {
+            shared.set_running(false);
+        }
         if self.entries.is_empty() {
             return;
         }
@@ -241,8 +253,12 @@ impl Drop for Turn {
 }
 
 impl Resting {
-    /// Waits until the call may run again. The caller has to bound the wait.
+    /// Waits until the call may run again. The caller has to bound the wait. A call that is counted over several processes runs at once.
     pub async fn run(self) -> Turn {
+        if let Some(shared) = self.shared {
+            shared.set_running(true);
+            return Turn { quotas: self.quotas, entries: self.entries, shared: Some(shared) };
+        }
         loop {
             let mut ended = std::pin::pin!(self.quotas.ended.notified());
             // From here on, no notification is missed.
@@ -256,7 +272,7 @@ impl Resting {
                     for (entry, _) in &self.entries {
                         usages.entries.entry(*entry).or_default().running += 1;
                     }
-                    return Turn { quotas: Arc::clone(&self.quotas), entries: self.entries };
+                    return Turn { quotas: Arc::clone(&self.quotas), entries: self.entries, shared: None };
                 }
             }
             ended.await;
@@ -265,6 +281,11 @@ impl Resting {
 }
 
 impl Quotas {
+    /// Returns the turn of a call that is counted elsewhere.
+    pub fn shared_turn(self: &Arc<Self>, shared: Arc<dyn SharedTurn>) -> Turn {
+        Turn { quotas: Arc::clone(self), entries: Vec::new(), shared: Some(shared) }
+    }
+
     /// Counts a call towards all these quotas. If one of them is used up, the call counts towards none of them, and the error says
     /// which quota it is. Each quota comes with the caller that uses it; `None`: all callers share it.
     pub fn begin<'a>(
@@ -304,7 +325,7 @@ impl Quotas {
         }
         let entries: Vec<(u64, NonZeroU32)> =
             all.iter().filter_map(|(entry, quota, _)| Some((*entry, quota.limits.at_once?))).collect();
-        Ok((!entries.is_empty()).then(|| Turn { quotas: Arc::clone(self), entries }))
+        Ok((!entries.is_empty()).then(|| Turn { quotas: Arc::clone(self), entries, shared: None }))
     }
 }
 

@@ -45,7 +45,7 @@ impl StateKeys {
     }
 
     /// Returns ciphers for one purpose: what they seal, those for other purposes cannot open.
-    pub(crate) fn derived(&self, purpose: &str) -> Result<Ciphers, InvalidLength> {
+    pub fn derived(&self, purpose: &str) -> Result<Ciphers, InvalidLength> {
         let derived = |key: &StateKey| -> Result<StateKey, InvalidLength> {
             let keyed = <Hmac<Sha256> as Mac>::new_from_slice(key)?;
             Ok(keyed.chain_update(purpose).finalize().into_bytes().into())
@@ -68,7 +68,7 @@ pub fn random_key() -> Result<StateKey, getrandom::Error> {
 }
 
 /// The ciphers of several keys, of which the first seals.
-pub(crate) struct Ciphers {
+pub struct Ciphers {
     first: XChaCha20Poly1305,
     others: Vec<XChaCha20Poly1305>,
 }

@@ -41,6 +41,12 @@ impl TaskStatus {
         }
     }
 
+    /// Returns the status with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        let all = [Self::Working, Self::InputRequired, Self::Completed, Self::Failed, Self::Cancelled];
+        all.into_iter().find(|status| status.as_str() == name)
+    }
+
     /// Whether the task has ended, so that its status does not change any more.
     pub fn is_terminal(self) -> bool {
         !matches!(self, Self::Working | Self::InputRequired)

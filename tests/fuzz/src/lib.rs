@@ -255,7 +255,7 @@ fn audit(data: &[u8]) {
         }
     }
     let mut next = Vec::new();
-    let head = verifier.head().append(b"\"event\":\"start\"", &mut next);
+    let head = verifier.head().append(b"", b"\"event\":\"start\"", &mut next);
     next.pop();
     assert_eq!(verifier.line(&next), Ok(()));
     assert_eq!(verifier.head(), head);

@@ -24,6 +24,8 @@ pub struct Audit {
     pub rotate_bytes: usize,
     /// How many rotated files are kept.
     pub keep: usize,
+    /// The name of this replica, which is in each line.
+    pub replica: Option<String>,
 }
 
 /// How much of a call's arguments is written. Their digest is always written.
@@ -62,6 +64,7 @@ pub fn resolve(raw: raw::Audit, absolute: Absolute<'_>) -> Result<Audit> {
         },
         rotate_bytes: mib("rotate_mib", raw.rotate_mib, defaults::AUDIT_ROTATE_MIB)?,
         keep: within_bounds("keep", raw.keep, defaults::AUDIT_KEEP, MAX_KEPT_FILES)?,
+        replica: None,
     })
 }
 

@@ -21,6 +21,7 @@ mod auth;
 mod bounds;
 pub mod builtin;
 pub mod card;
+pub mod cluster;
 mod command_line;
 mod default_paths;
 pub mod defaults;

@@ -16,6 +16,7 @@ use super::{
     auth,
     bounds::{duration_ms, kib, mib, within_bounds},
     card::{self, Card},
+    cluster::{self, Cluster},
     command_line::{CommandLine, Named},
     default_paths::{absolute, cache_dirs},
     defaults, egress,
@@ -73,6 +74,8 @@ pub struct Startup {
     /// None: there is no listener for metrics, and nothing is counted.
     pub admin: Option<Admin>,
     pub protocol: Protocol,
+    /// None: this process shares nothing with others.
+    pub cluster: Option<Cluster>,
     pub total_concurrency: usize,
     pub total_memory_bytes: usize,
     /// The memory that wharf itself may use for plugins and clients.
@@ -101,6 +104,7 @@ impl Startup {
             http,
             admin,
             protocol,
+            cluster,
             total_concurrency,
             total_memory_bytes,
             total_host_memory_bytes,
@@ -118,6 +122,7 @@ impl Startup {
             ("[http]", self.http != *http),
             ("[admin]", self.admin != *admin),
             ("[protocol]", self.protocol != *protocol),
+            ("[cluster]", self.cluster != *cluster),
             ("total_concurrency", self.total_concurrency != *total_concurrency),
             ("total_memory_mib", self.total_memory_bytes != *total_memory_bytes),
             ("total_host_memory_mib", self.total_host_memory_bytes != *total_host_memory_bytes),
@@ -223,6 +228,8 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         auth.is_none() || http.token.is_none(),
         "[auth] and the token of [http] exclude each other, since a request has only one token; remove one of them"
     );
+    let cluster = raw.cluster.map(|raw| cluster::resolve(raw, &protocol, &egress.secrets, &absolute));
+    let cluster = cluster.transpose().context("[cluster]")?;
     let roles = roles::resolve(raw.roles.0, &absolute)?;
     ensure!(
         auth.is_none() || !roles.is_empty(),
@@ -245,12 +252,14 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let face = face::resolve(raw.server).context("[server]")?;
     let revisions: Vec<Revision> = Revision::ALL.into_iter().filter(|revision| protocol.serves(*revision)).collect();
     let card = card::resolve(server_card, http.public_url.as_deref(), &face.info, &revisions).context("[http]")?;
+    let replica = cluster.as_ref().map(|cluster| cluster.name.clone());
     let startup = Startup {
         face,
         card,
         http,
         admin: raw.admin.map(admin::resolve).transpose().context("[admin]")?,
         protocol,
+        cluster,
         total_concurrency,
         total_memory_bytes: mib(
             "total_memory_mib",
@@ -270,12 +279,16 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         )?,
         message_bytes: kib("message_kib", raw.limits.message_kib, defaults::MESSAGE_KIB)?,
         total_tasks: within_bounds("total_tasks", raw.limits.total_tasks, defaults::TOTAL_TASKS, 1_000_000)?,
-        audit: raw.audit.map(|raw| audit::resolve(raw, &absolute)).transpose().context("[audit]")?,
+        audit: {
+            let audit = raw.audit.map(|raw| audit::resolve(raw, &absolute)).transpose().context("[audit]")?;
+            audit.map(|audit| Audit { replica: replica.clone(), ..audit })
+        },
         telemetry: raw
             .telemetry
             .map(|raw| telemetry::resolve(raw, &egress.secrets))
             .transpose()
-            .context("[telemetry]")?,
+            .context("[telemetry]")?
+            .map(|telemetry| Telemetry { replica, ..telemetry }),
         auth,
     };
     for plugin in &plugins {

@@ -37,6 +37,8 @@ pub struct Telemetry {
     pub attributes: Vec<(String, String)>,
     /// Sent with each message. Their values are not shown.
     pub headers: HeaderMap,
+    /// The name of this replica, `service.instance.id`. `None`: a random one.
+    pub replica: Option<String>,
 }
 
 pub fn resolve(raw: raw::Telemetry, sources: &SecretSources) -> Result<Telemetry> {
@@ -65,6 +67,7 @@ pub fn resolve(raw: raw::Telemetry, sources: &SecretSources) -> Result<Telemetry
         service,
         attributes: raw.attributes.0,
         headers: headers(raw.headers.0, sources).context("`headers`")?,
+        replica: None,
     })
 }
 

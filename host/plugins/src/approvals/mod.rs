@@ -64,14 +64,15 @@ pub struct Approvals {
 
 impl Approvals {
     /// Creates the state. `file` stores approvals that are valid until they are revoked.
-    pub fn new(file: Option<PathBuf>) -> Result<Self> {
-        Ok(Self {
-            tickets: Tickets::new()?,
+    /// `process`: identifies this process.
+    pub fn new(file: Option<PathBuf>, process: [u8; 16]) -> Self {
+        Self {
+            tickets: Tickets::new(process),
             kept: file.map(Kept::new),
             principals: Principals::default(),
             commands: Places::new(&COMMANDS, MAX_COMMANDS),
             waiting: Places::new(&WAITING, MAX_WAITING),
-        })
+        }
     }
 
     /// Asks the operator's program about a call, which may give way if its client is gone. The program gets the call as JSON on stdin and
@@ -128,7 +129,7 @@ mod tests {
     async fn the_question_of_another_client_begins_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let asked = folder.path().join("asked");
-        let approvals = Approvals::new(None).unwrap();
+        let approvals = Approvals::new(None, [0; 16]);
         let (ann, ben) = (named("ann"), named("ben"));
         let (pending, yes) = (command(&asked, "sleep 600"), command(&asked, "echo yes"));
         let ask = |party, command| approvals.ask_program((party, Arc::new(Stays)), command, "", Remember::Never);

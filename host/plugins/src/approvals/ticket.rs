@@ -1,5 +1,5 @@
 //! Single-use tickets, against replay. A ticket is the proof of an approval that a modern client carries through the rounds of one call
-//! (MRTR). It is accepted once, and only by the process that issued it. So one approval never runs a call twice.
+//! (MRTR). It is accepted once, and only by the process that issued it, which other replicas ask. So one approval never runs a call twice.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Result, anyhow};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use wharf_sandbox::places::{Place, Places, PoolRule};
 
 use wharf_base::{
@@ -45,7 +46,7 @@ struct Used {
 }
 
 /// The outcome of redeeming a ticket.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Redeemed {
     Accepted,
     /// Another process issued it, or it can no longer be told whether it was used.
@@ -54,8 +55,8 @@ pub enum Redeemed {
 }
 
 impl Tickets {
-    pub fn new() -> Result<Self> {
-        Ok(Self { process: random()?, places: Places::new(&USED, MAX_USED), used: Mutex::default() })
+    pub fn new(process: [u8; 16]) -> Self {
+        Self { process, places: Places::new(&USED, MAX_USED), used: Mutex::default() }
     }
 
     pub fn issue(&self) -> Result<Ticket> {
@@ -65,6 +66,11 @@ impl Tickets {
     /// Redeems a ticket. The same ticket succeeds once.
     pub fn redeem(&self, ticket: &Ticket, party: Party) -> Redeemed {
         self.redeem_at(Instant::now(), ticket, party)
+    }
+
+    /// Redeems a ticket of this process by its number.
+    pub fn redeem_number(&self, number: [u8; 16], party: Party) -> Redeemed {
+        self.redeem(&Ticket { process: self.process, number }, party)
     }
 
     fn redeem_at(&self, now: Instant, ticket: &Ticket, party: Party) -> Redeemed {
@@ -100,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_client_that_uses_many_leaves_room_for_others() {
-        let tickets = Tickets::new().unwrap();
+        let tickets = Tickets::new([1; 16]);
         let redeem = |name: &str| tickets.redeem(&tickets.issue().unwrap(), named(name));
         let good = (0..MAX_USED).take_while(|_| redeem("ann") == Redeemed::Accepted).count();
         assert_eq!(good, MAX_USED / 4 * 3);
@@ -109,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_ticket_is_good_once_and_here() {
-        let (here, elsewhere) = (Tickets::new().unwrap(), Tickets::new().unwrap());
+        let (here, elsewhere) = (Tickets::new([1; 16]), Tickets::new([2; 16]));
         let (one, other) = (here.issue().unwrap(), here.issue().unwrap());
         let ann = named("ann");
         assert_eq!(elsewhere.redeem(&one, ann), Redeemed::Unknown);
@@ -124,7 +130,7 @@ mod tests {
 
     #[test]
     fn of_many_at_once_one_is_good() {
-        let tickets = Tickets::new().unwrap();
+        let tickets = Tickets::new([1; 16]);
         let ticket = tickets.issue().unwrap();
         let good = std::thread::scope(|scope| {
             let all: Vec<_> =

@@ -38,16 +38,18 @@ impl Head {
         self.seq.saturating_add(1)
     }
 
-    /// Appends a line with these members of a JSON object, such as `"event":"start"`, to `out`. Returns the new head.
-    pub fn append(self, members: &[u8], out: &mut Vec<u8>) -> Self {
+    /// Appends a line with these members of a JSON object, such as `"event":"start"`, to `out`. Returns the new head. `first`: a member that
+    /// comes before them, with a comma, or nothing.
+    pub fn append(self, first: &[u8], members: &[u8], out: &mut Vec<u8>) -> Self {
         let seq = self.next();
         let begin = out.len();
         // Room for the rest of the line.
-        out.reserve(members.len() + 128);
+        out.reserve(first.len() + members.len() + 128);
         // Writing to memory cannot fail.
         write!(out, "{{\"seq\":{seq},\"prev\":\"").unwrap_or_default();
         out.extend_from_slice(&hex_digest(&self.hash));
         out.extend_from_slice(b"\",");
+        out.extend_from_slice(first);
         out.extend_from_slice(members);
         out.push(b'}');
         let hash = Sha256::digest(out.get(begin..).unwrap_or_default()).into();
@@ -156,7 +158,7 @@ mod tests {
         let mut all = Vec::new();
         for number in 0..lines {
             let mut line = Vec::new();
-            head = head.append(format!("\"event\":\"e{number}\"").as_bytes(), &mut line);
+            head = head.append(b"", format!("\"event\":\"e{number}\"").as_bytes(), &mut line);
             assert_eq!(line.pop(), Some(b'\n'));
             assert_eq!(Head::of_line(&line), Some(head));
             all.push(line);

@@ -300,12 +300,12 @@ mod tests {
 
     fn config(folder: &Path) -> Audit {
         let (arguments, on_failure) = (Arguments::Digest, OnFailure::Refuse);
-        Audit { file: folder.join("audit.jsonl"), arguments, on_failure, rotate_bytes: 1 << 20, keep: 2 }
+        Audit { file: folder.join("audit.jsonl"), arguments, on_failure, rotate_bytes: 1 << 20, keep: 2, replica: None }
     }
 
     fn line(head: &mut Head) -> Vec<u8> {
         let mut line = Vec::new();
-        *head = head.append(b"\"event\":\"e\"", &mut line);
+        *head = head.append(b"", b"\"event\":\"e\"", &mut line);
         line
     }
 

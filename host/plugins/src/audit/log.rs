@@ -57,7 +57,7 @@ impl Log {
             tracing::info!("starting a new audit log {}, because it did not exist or was empty", config.file.display());
         }
         let arguments = ArgumentsEncoder::new(&key, config.arguments)?;
-        let writer = Arc::new(SharedWriter::new(MAX_QUEUED_KIB, file, head, config.rotate_bytes));
+        let writer = Arc::new(SharedWriter::new(MAX_QUEUED_KIB, file, head, config));
         let (end, ended) = oneshot::channel();
         let run = {
             let writer = Arc::clone(&writer);
@@ -247,9 +247,10 @@ mod tests {
             on_failure: OnFailure::Continue,
             rotate_bytes: 1 << 20,
             keep: 1,
+            replica: None,
         };
         let Opened { file, head, .. } = LogFile::open(&config).unwrap();
-        let writer = Arc::new(SharedWriter::new(LINE_KIB, file, head, config.rotate_bytes));
+        let writer = Arc::new(SharedWriter::new(LINE_KIB, file, head, &config));
         let arguments = ArgumentsEncoder::new(&[0; 32], config.arguments).unwrap();
         let log = Log { writer, arguments, on_failure: config.on_failure, ended: Mutex::default() };
         let event = || Event::Removed { plugin: "p".into(), digest: [0; 32] };

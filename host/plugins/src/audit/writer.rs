@@ -19,6 +19,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::{
@@ -28,6 +29,7 @@ use super::{
 };
 use crate::observe::journal::{Room, Unrecorded};
 use wharf_base::{refusals::Refusals, text::hex};
+use wharf_config::config::audit::Audit;
 
 /// The approximate maximum size of one write.
 const MAX_BATCH_BYTES: usize = 1 << 20;
@@ -119,7 +121,7 @@ impl Line {
 }
 
 impl SharedWriter {
-    pub fn new(room_kib: usize, file: LogFile, head: Head, rotate_bytes: usize) -> Self {
+    pub fn new(room_kib: usize, file: LogFile, head: Head, config: &Audit) -> Self {
         let state = Arc::new(WriterState {
             failing: AtomicBool::new(false),
             room: Arc::new(Semaphore::new(room_kib)),
@@ -131,7 +133,7 @@ impl SharedWriter {
         });
         Self {
             queue: Mutex::default(),
-            writer: Mutex::new(Writer::new(Arc::clone(&state), file, head, rotate_bytes)),
+            writer: Mutex::new(Writer::new(Arc::clone(&state), file, head, config)),
             direct: AtomicBool::new(true),
             closed: AtomicBool::new(false),
             thread: OnceLock::new(),
@@ -265,6 +267,8 @@ struct Writer {
     file: LogFile,
     head: Head,
     rotate_bytes: u64,
+    /// The member of each line that names this replica, with a comma; empty if there are no others.
+    replica: String,
     waiting: VecDeque<Line>,
     /// The buffer in which a line is built.
     buffer: Vec<u8>,
@@ -295,12 +299,17 @@ struct Failure {
 }
 
 impl Writer {
-    fn new(state: Arc<WriterState>, file: LogFile, head: Head, rotate_bytes: usize) -> Self {
+    fn new(state: Arc<WriterState>, file: LogFile, head: Head, config: &Audit) -> Self {
         Self {
             state,
             file,
             head,
-            rotate_bytes: rotate_bytes as u64,
+            rotate_bytes: config.rotate_bytes as u64,
+            replica: config
+                .replica
+                .as_ref()
+                .map(|name| format!("\"wharf.replica\":{},", Value::from(name.as_str())))
+                .unwrap_or_default(),
             waiting: VecDeque::new(),
             buffer: Vec::new(),
             sync_at: None,
@@ -401,7 +410,7 @@ impl Writer {
     /// Appends one line and returns its number, or `None` if the file must be rotated first.
     fn write_one(&mut self, members: &[u8], now: Instant) -> io::Result<Option<u64>> {
         self.buffer.clear();
-        let head = self.head.append(members, &mut self.buffer);
+        let head = self.head.append(self.replica.as_bytes(), members, &mut self.buffer);
         if self.is_too_long(0, self.buffer.len()) {
             return Ok(None);
         }
@@ -429,7 +438,7 @@ impl Writer {
             let mut lines = 0;
             for line in &self.waiting {
                 let before = buffer.len();
-                let next = head.append(&line.members, &mut buffer);
+                let next = head.append(self.replica.as_bytes(), &line.members, &mut buffer);
                 if self.is_too_long(before, buffer.len()) || (lines > 0 && buffer.len() > MAX_BATCH_BYTES) {
                     buffer.truncate(before);
                     break;
@@ -530,9 +539,10 @@ mod tests {
         const LINES: usize = 300;
         let folder = tempfile::tempdir().unwrap();
         let (arguments, on_failure, file) = (Arguments::Digest, OnFailure::Refuse, folder.path().join("audit.jsonl"));
-        let config = Audit { file, arguments, on_failure, rotate_bytes: 20_000, keep: 1000 };
+        let config =
+            Audit { file, arguments, on_failure, rotate_bytes: 20_000, keep: 1000, replica: Some("r0".into()) };
         let opened = files::LogFile::open(&config).unwrap();
-        let writer = SharedWriter::new(1024, opened.file, opened.head, config.rotate_bytes);
+        let writer = SharedWriter::new(1024, opened.file, opened.head, &config);
         let told = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| writer.run());

@@ -23,12 +23,14 @@ use wharf_base::{ledger::Charge, party::Party, principal::Owner};
 mod kept;
 mod records;
 mod running;
+mod shared;
 mod store;
 
 pub use kept::KEPT;
 use kept::Kept;
 use records::Records;
 pub use running::Running;
+pub use shared::SharedStore;
 pub use store::{Memory, Purpose, Reach, Record, StoreError, TaskStore};
 
 /// The limit of running tasks. Tasks get only a share of what can run at once, so that there is room for calls whose client waits for the
@@ -92,7 +94,8 @@ impl Tasks {
 
     /// Returns the task, if it belongs to this owner.
     pub async fn get(&self, id: &str, owner: &Owner) -> Result<Option<Record>, StoreError> {
-        Ok(self.records.store.get(id).await?.filter(|record| record.owner == *owner))
+        let owner = owner.key();
+        Ok(self.records.store.get(id).await?.filter(|record| record.owner == owner))
     }
 
     /// Stores a new task and the work that runs for it; it takes a place of the client that creates it. `session` is cancelled when the
@@ -139,11 +142,21 @@ impl Tasks {
     }
 
     pub async fn list(&self, owner: &Owner, after: u64, limit: usize) -> Result<Vec<Record>, StoreError> {
-        self.records.store.list(owner, after, limit).await
+        self.records.store.list(&owner.key(), after, limit).await
     }
 
     pub fn under_way(&self, id: &str) -> Option<Arc<Running>> {
         self.under_way.lock().get(id).cloned()
+    }
+
+    /// Notifies listeners of a task that another replica has changed.
+    pub async fn changed_elsewhere(&self, id: &str) {
+        if self.records.changes.receiver_count() > 0
+            && let Ok(Some(record)) = self.records.store.get(id).await
+        {
+            // This fails only if the last listener has just gone.
+            self.records.changes.send(Arc::new(record)).ok();
+        }
     }
 
     /// Finishes a task. `charge` is for its outcome, and held until the task expires.

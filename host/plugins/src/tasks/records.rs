@@ -1,6 +1,9 @@
 //! The records of tasks in their store, and their changes.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use tokio::sync::broadcast;
 
@@ -8,6 +11,10 @@ use super::store::{Record, TaskStore};
 
 /// The number of changes that a listener may lag behind before it misses some.
 const MAX_BUFFERED_CHANGES: usize = 256;
+
+/// How often, and in which intervals, a change is tried again.
+const MAX_RETRIES: usize = 20;
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The store of all records.
 pub struct Records {
@@ -21,8 +28,8 @@ impl Records {
         Self { store, changes: broadcast::channel(MAX_BUFFERED_CHANGES).0 }
     }
 
-    /// Changes a task that has not finished, and notifies listeners. A failure of the store is only logged, so that the task itself
-    /// continues.
+    /// Changes a task that has not finished, and notifies listeners. While the store does not answer, this tries again for a while. A failure
+    /// is only logged, so that the task itself continues.
     pub async fn change(&self, id: &str, change: impl Fn(&mut Record) + Send + Sync) {
         let change = |record: &mut Record| {
             let goes_on = !record.task.status.is_terminal();
@@ -32,7 +39,15 @@ impl Records {
             }
             goes_on
         };
-        match self.store.update(id, &change).await {
+        let mut updated = self.store.update(id, &change).await;
+        for _ in 0..MAX_RETRIES {
+            if updated.is_ok() {
+                break;
+            }
+            tokio::time::sleep(RETRY_INTERVAL).await;
+            updated = self.store.update(id, &change).await;
+        }
+        match updated {
             // Sending fails only if the last listener has just gone, which is harmless.
             Ok(Some(record)) if self.changes.receiver_count() > 0 => drop(self.changes.send(Arc::new(record))),
             Ok(_) => {}

@@ -14,8 +14,6 @@ use wharf_protocol::{
     task::{Detail, Task},
 };
 
-use wharf_base::principal::Owner;
-
 /// What a task was created for. It decides whether the owner may still access the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purpose {
@@ -44,8 +42,10 @@ pub struct Record {
     /// Increases with each task. Lists are in this order.
     pub number: u64,
     pub task: Task,
-    /// The owner of the task. Nobody else learns that it exists.
-    pub owner: Owner,
+    /// The [key](wharf_base::principal::Owner::key) of the task's owner. Nobody else learns that it exists.
+    pub owner: Arc<str>,
+    /// The address of the replica that runs the task, if there are several.
+    pub replica: Option<Arc<str>>,
     pub purpose: Purpose,
     /// The questions that the client has to answer now.
     pub questions: Vec<(String, Question)>,
@@ -96,7 +96,7 @@ pub trait TaskStore: Send + Sync {
     /// called more than once, each time with the current state.
     fn update<'a>(&'a self, id: &'a str, change: Change<'a>) -> Stored<'a, Option<Record>>;
     /// Returns the tasks of an owner with larger numbers than `after`, in order, at most `limit` of them.
-    fn list<'a>(&'a self, owner: &'a Owner, after: u64, limit: usize) -> Stored<'a, Vec<Record>>;
+    fn list<'a>(&'a self, owner: &'a str, after: u64, limit: usize) -> Stored<'a, Vec<Record>>;
     fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, ()>;
 }
 
@@ -144,10 +144,10 @@ impl TaskStore for Memory {
         done(Ok(kept.records.get_mut(id).and_then(|record| change(record).then(|| record.clone()))))
     }
 
-    fn list<'a>(&'a self, owner: &'a Owner, after: u64, limit: usize) -> Stored<'a, Vec<Record>> {
+    fn list<'a>(&'a self, owner: &'a str, after: u64, limit: usize) -> Stored<'a, Vec<Record>> {
         let mut kept = self.kept.lock();
         kept.remove_expired();
-        let own = kept.records.values().filter(|record| record.owner == *owner && record.number > after);
+        let own = kept.records.values().filter(|record| *record.owner == *owner && record.number > after);
         let mut own: Vec<Record> = own.cloned().collect();
         own.sort_by_key(|record| record.number);
         own.truncate(limit);
@@ -171,10 +171,6 @@ mod tests {
 
     use super::*;
 
-    fn of(owner: &str) -> Owner {
-        Owner::Session(owner.into())
-    }
-
     fn record(number: u64, owner: &str, ttl_ms: u64) -> Record {
         let now = SystemTime::now();
         let task = Task {
@@ -187,7 +183,7 @@ mod tests {
             poll_ms: 1000,
         };
         let purpose = Purpose { plugin: "p".into(), tool: "t".into(), access: 0, reach: Reach::NoRoots };
-        Record { number, task, owner: of(owner), purpose, questions: Vec::new(), outcome: None }
+        Record { number, task, owner: owner.into(), replica: None, purpose, questions: Vec::new(), outcome: None }
     }
 
     #[tokio::test]
@@ -208,7 +204,7 @@ mod tests {
             store.insert(record(number, owner, 60_000)).await.unwrap();
         }
         for (after, limit, expected) in [(0, 10, &[1, 3, 10][..]), (1, 1, &[3]), (10, 10, &[])] {
-            let listed = store.list(&of("a"), after, limit).await.unwrap();
+            let listed = store.list("a", after, limit).await.unwrap();
             assert_eq!(listed.iter().map(|record| record.number).collect::<Vec<_>>(), expected);
         }
     }

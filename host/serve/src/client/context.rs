@@ -29,6 +29,7 @@ use wharf_sandbox::{
 };
 
 use super::{
+    news::News,
     outbox::Outbox,
     seat::{Seat, Taken},
     server::{Server, is_operator},
@@ -430,14 +431,17 @@ impl Events for CallEvents {
     }
 
     fn list_changed(&self, kind: Kind) {
-        self.context.server.inbox.announcements.add(&self.plugin, kind);
+        let server = &self.context.server;
+        server.inbox.announcements.add(&self.plugin, kind);
+        server.tell(|| News::ListChanged { plugin: self.plugin.to_string(), kind: kind.into() });
     }
 
     fn resource_updated(&self, uri: String) {
         let catalog = Arc::clone(&self.context.server.published.catalog.borrow());
         if catalog.owns(&self.plugin, &uri) {
+            self.context.server.tell(|| News::Updated { uri: uri.clone() });
             // This fails only without receivers, which is fine.
-            self.context.server.updates.send(uri.into()).ok();
+            self.context.server.updates.send(Some(uri.into())).ok();
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
+use sha2::{Digest, Sha256};
 use wharf_protocol::{RpcError, task::TaskStatus};
 
 use super::server::Server;
@@ -11,7 +12,7 @@ use wharf_config::{
     roles::{Entry, EntryKind},
 };
 use wharf_plugins::{
-    plugins::view::View,
+    plugins::{served::Served, view::View},
     tasks::{Purpose, Reach, Record},
 };
 
@@ -23,8 +24,25 @@ impl Server {
         let purpose = &record.purpose;
         let entry = Entry::new(EntryKind::Tool, &purpose.plugin, &purpose.tool);
         let given = view.filter.check(&entry).is_ok() && self.reaches(caller, &entry, &purpose.reach);
-        let whole = has_access(&view, purpose);
+        let whole = self.has_access(&view, purpose);
         given.then(|| if whole { record } else { withheld(record) })
+    }
+
+    /// Returns the number that identifies a plugin's access. It is another one after access was taken away. Of several replicas, it is made
+    /// from what is granted, since it has to be the same on all of them.
+    pub fn access_of(&self, served: &Served) -> u64 {
+        if self.cluster.is_none() {
+            return served.access.number();
+        }
+        let config = &served.config;
+        let granted = Sha256::digest(format!("{:?} {}", config.grants, config.settings.json()));
+        granted.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+    }
+
+    /// Whether the plugin still offers the tool, and may still do all that it could when the task began.
+    fn has_access(&self, view: &View, purpose: &Purpose) -> bool {
+        let served = view.catalog.tool(&purpose.tool).map(|(served, _)| served);
+        served.is_some_and(|served| served.config.id == purpose.plugin && self.access_of(served) == purpose.access)
     }
 
     /// Resolves when the caller's credentials end, so that streams that only wait for changes end too: when the token or the certificate
@@ -75,12 +93,6 @@ impl Server {
             }
         }
     }
-}
-
-/// Whether the plugin still offers the tool, and may still do all that it could when the task began.
-fn has_access(view: &View, purpose: &Purpose) -> bool {
-    let served = view.catalog.tool(&purpose.tool).map(|(served, _)| served);
-    served.is_some_and(|served| served.config.id == purpose.plugin && served.access.number() == purpose.access)
 }
 
 /// Returns the task without anything that came from the plugin.

@@ -51,7 +51,15 @@ impl InFlight {
     pub fn cancel(&self, params: Option<&Params>) {
         let id =
             params::read::<params::Cancelled>(params).ok().and_then(|params| Id::from_raw(params.request_id.get()));
-        if let Some((token, voice)) = id.and_then(|id| self.0.lock().get(&id).cloned()) {
+        if let Some(id) = id {
+            self.cancel_id(&id);
+        }
+    }
+
+    /// Cancels a request, if there is one with this id.
+    pub fn cancel_id(&self, id: &Id) {
+        let found = self.0.lock().get(id).cloned();
+        if let Some((token, voice)) = found {
             voice.mute();
             token.cancel();
         }

@@ -3,9 +3,11 @@
 pub mod context;
 mod entitled;
 pub mod in_flight;
+pub mod news;
 pub mod notifier;
 pub mod outbox;
 pub mod remembered;
+pub mod replicas;
 pub mod seat;
 pub mod server;
 pub mod session;

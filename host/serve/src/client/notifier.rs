@@ -52,6 +52,8 @@ pub trait Listener: Send + Sync {
     fn profile(&self) -> Option<&str>;
     /// Returns what the listener last learned about the lists.
     fn last_told(&self) -> &Mutex<Told>;
+    /// Stores for other replicas which lists the listener knows of.
+    fn was_told(&self, _server: &Arc<Server>, _lists: ListDigests) {}
 }
 
 /// What a listener last learned about the lists.
@@ -74,7 +76,7 @@ pub struct Feed {
     /// A change of the config may change roles and profiles.
     config: watch::Receiver<Arc<Config>>,
     catalog: watch::Receiver<Arc<Catalog>>,
-    updates: broadcast::Receiver<Arc<str>>,
+    updates: broadcast::Receiver<Option<Arc<str>>>,
     failures: broadcast::Receiver<Failure>,
     tasks: broadcast::Receiver<Arc<Record>>,
 }
@@ -105,7 +107,11 @@ impl Feed {
             let view = self.server.view(&listener.caller(), listener.profile());
             let first = self.server.published.first.get().copied();
             let since = |sealed| self.server.lists_since(&view, sealed);
-            for list in list_changes(listener, view.list_versions(), first, view.filter.style(), since) {
+            let changes = list_changes(listener, view.list_versions(), first, view.filter.style(), since);
+            if !changes.is_empty() && self.server.cluster.is_some() {
+                listener.was_told(&self.server, view.list_digests());
+            }
+            for list in changes {
                 if outbox.send(notification::list_changed(list, listener.tag())).await == Err(Unsent::Closed) {
                     return;
                 }
@@ -116,9 +122,9 @@ impl Feed {
                 Ok(()) = self.config.changed() => Ok(()),
                 () = outbox.closed() => return,
                 updated = self.updates.recv() => match updated {
-                    Ok(uri) if listener.wants_resource(&uri) && view.sees_resource(&uri) => outbox.send(notification::resource_updated(&uri, listener.tag())).await,
-                    Ok(_) => Ok(()),
-                    Err(RecvError::Lagged(_)) => {
+                    Ok(Some(uri)) if listener.wants_resource(&uri) && view.sees_resource(&uri) => outbox.send(notification::resource_updated(&uri, listener.tag())).await,
+                    Ok(Some(_)) => Ok(()),
+                    Ok(None) | Err(RecvError::Lagged(_)) => {
                         let mut sent = Ok(());
                         for uri in listener.resources().into_iter().filter(|uri| view.sees_resource(uri)) {
                             sent = outbox.send(notification::resource_updated(&uri, listener.tag())).await;

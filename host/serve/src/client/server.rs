@@ -17,7 +17,7 @@ use tokio::sync::{broadcast, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_protocol::{Revision, RpcError, Shown, encode::Encoder};
 
-use super::remembered::Remembered;
+use super::{news::Waiting, remembered::Remembered};
 use wharf_base::{
     caller_id::CallerIds,
     ledger::Ledger,
@@ -28,6 +28,7 @@ use wharf_base::{
     session_id::{ListDigests, SessionIds},
     text::{clip, escaped, toml_header},
 };
+use wharf_cluster::Cluster;
 use wharf_config::{
     access::{
         approval::Approver,
@@ -51,7 +52,7 @@ use wharf_plugins::{
         status::{Status, Subject},
         view::View,
     },
-    tasks::{Memory, Tasks},
+    tasks::{Memory, SharedStore, TaskStore, Tasks},
 };
 
 /// How long requests under way may take to finish in a graceful shutdown, or when a client's input has ended. Over HTTP they have
@@ -84,6 +85,10 @@ pub struct Shared {
     pub observers: Observers,
     /// What this process kept from its last start, such as the keys that seal what clients carry.
     pub kept: KeptState,
+    /// The other processes that serve the same clients, if there are any.
+    pub cluster: Option<Arc<Cluster>>,
+    /// Identifies this process.
+    pub number: [u8; 16],
     pub stop: CancellationToken,
 }
 
@@ -104,10 +109,14 @@ pub struct Server {
     pub session_ids: SessionIds,
     /// What is remembered of sessions that are not in memory.
     pub remembered: Remembered,
+    /// The other processes that serve the same clients, if there are any.
+    pub cluster: Option<Arc<Cluster>>,
+    /// What they are told next.
+    pub news: Waiting,
     /// Makes the ids by which plugins know callers.
     pub caller_ids: CallerIds,
-    /// The URIs of resources whose contents changed.
-    pub updates: broadcast::Sender<Arc<str>>,
+    /// The URIs of resources whose contents changed. `None`: any resource may have changed.
+    pub updates: broadcast::Sender<Option<Arc<str>>>,
     /// Cancelled when wharf shuts down. Work under way ends a moment later.
     pub stop: CancellationToken,
     /// Cancelled before `stop`, or together with it: no more clients are accepted over HTTP, and streams that only wait for changes end.
@@ -155,8 +164,24 @@ fn auth(settings: &Arc<auth::AuthSettings>, config: &Config) -> anyhow::Result<A
 
 impl Server {
     pub fn new(config: &Config, shared: Shared) -> anyhow::Result<Arc<Self>> {
-        let Shared { config: current, ledger, published, inbox, scopes, approver, observers, kept, stop } = shared;
+        let Shared {
+            config: current,
+            ledger,
+            published,
+            inbox,
+            scopes,
+            approver,
+            observers,
+            kept,
+            cluster,
+            number,
+            stop,
+        } = shared;
         let startup = Arc::clone(&config.startup);
+        let store: Box<dyn TaskStore> = match &cluster {
+            None => Box::new(Memory::default()),
+            Some(cluster) => Box::new(SharedStore::new(Arc::clone(cluster))),
+        };
         let closing = stop.child_token();
         let draining = closing.child_token();
         Ok(Arc::new(Self {
@@ -165,7 +190,7 @@ impl Server {
             inbox,
             scopes,
             auth: startup.auth.as_ref().map(|settings| auth(settings, config)).transpose()?,
-            approvals: Approvals::new(approvals::file())?,
+            approvals: Approvals::new(approvals::file(), number),
             approver,
             observers,
             seal: Seal::new(&kept.keys),
@@ -173,12 +198,14 @@ impl Server {
             remembered: Remembered::open(kept.sessions, startup.http.session_lifetime),
             // The ids change with the key that seals, once.
             caller_ids: CallerIds::with_key(kept.keys.first())?,
+            cluster,
+            news: Waiting::default(),
             updates: broadcast::channel(MAX_UPDATES_BEHIND).0,
             stop,
             closing,
             draining,
             reread: watch::Sender::new(()),
-            tasks: Tasks::new(Box::new(Memory::default()), startup.total_tasks, startup.total_concurrency / 2),
+            tasks: Tasks::new(store, startup.total_tasks, startup.total_concurrency / 2),
             tracker: TaskTracker::new(),
             encoders: Revision::ALL.map(|revision| {
                 let (tasks, lists) = (startup.protocol.tasks, startup.protocol.lists);
@@ -248,7 +275,8 @@ impl Server {
     /// Returns which lists may differ from those that a client knows, if all that is known of the client is its session's id: the digests
     /// of the lists at the time when the id was issued, and that time.
     pub fn lists_since(&self, view: &View, (lists, issued): (Option<ListDigests>, u64)) -> Changed {
-        let were_others = self.remembered.lists(self.digest_of_lists(view)) >= issued;
+        // Of several replicas, each knows only when its own lists changed. What the client was told since is stored for all of them.
+        let were_others = self.cluster.is_none() && self.remembered.lists(self.digest_of_lists(view)) >= issued;
         match lists.filter(|_| !were_others) {
             None => Changed::ALL,
             Some([tools, resources, prompts]) => {

@@ -33,7 +33,7 @@ use wharf_base::{
     ledger::{Account, Charge, no_room},
     principal::{Owner, Principal},
     random_id,
-    session_id::{self, IssuedTo, SessionRecord},
+    session_id::{self, IssuedTo, ListDigests, SessionRecord},
     text::{escaped, short_digest},
 };
 use wharf_config::{
@@ -89,7 +89,7 @@ pub struct Session {
     /// The server's requests that the client has not answered yet.
     pending: Mutex<HashMap<Id, oneshot::Sender<Result<Value, RpcError>>>>,
     /// The beginning of the ids of the server's requests. It is another one when the session is made again, so that a late answer to a request
-    /// of before is not taken for an answer to another one.
+    /// of before is not taken for an answer to another one. Of several replicas, it names the one that asks.
     asks: String,
     next_id: AtomicU64,
     roots: Roots,
@@ -237,6 +237,9 @@ impl Session {
         let charge = account.charge(SESSION_BYTES + 2 * MAX_DECLARED_BYTES).map_err(|full| no_room(&full))?;
         let mut asks = random_id::id()?;
         asks.truncate(ASK_PREFIX_CHARS);
+        if let Some(cluster) = &server.cluster {
+            asks.insert_str(0, &format!("{}.", cluster.address()));
+        }
         Ok(Self {
             id,
             digest: OnceLock::new(),
@@ -311,6 +314,11 @@ impl Session {
         self.used.store(true, Ordering::Relaxed);
     }
 
+    /// Ends the stream for messages that belong to no request, because the client has opened another one elsewhere.
+    pub fn stop_listening(&self) {
+        std::mem::take(&mut *self.stream.lock()).cancel();
+    }
+
     /// Opens the stream for messages that belong to no request, and ends an earlier one.
     pub fn listen(self: &Arc<Self>) -> Listening {
         let own = self.ended.child_token();
@@ -348,12 +356,22 @@ impl Session {
         match notification.known() {
             Some(KnownNotification::Cancelled) => self.in_flight.cancel(notification.params.as_ref()),
             Some(KnownNotification::RootsChanged) => {
-                self.roots.stale.send_modify(|count| *count += 1);
+                self.roots_changed();
                 return true;
             }
             _ => {}
         }
         false
+    }
+
+    /// Sets which lists the client knows of.
+    pub fn set_told(&self, lists: ListDigests, at: u64) {
+        *self.last_told.lock() = Told::Sealed { lists: Some(lists), issued: at };
+    }
+
+    /// The roots are others from now on.
+    pub fn roots_changed(&self) {
+        self.roots.stale.send_modify(|count| *count += 1);
     }
 
     /// Handles the client's answer to a request of the server. Answers to unknown requests are dropped.
@@ -488,7 +506,7 @@ impl Listener for Session {
         self.subscriptions.lock().keys().any(|subscribed| notifier::covers(subscribed, uri))
     }
     fn wants_task(&self, task: &Record) -> bool {
-        self.revision.has(Feature::ClientTasks) && task.owner == self.owner()
+        self.revision.has(Feature::ClientTasks) && task.owner == self.id
     }
     fn revision(&self) -> Revision {
         self.revision
@@ -510,5 +528,8 @@ impl Listener for Session {
     }
     fn last_told(&self) -> &Mutex<Told> {
         &self.last_told
+    }
+    fn was_told(&self, server: &Arc<Server>, lists: ListDigests) {
+        server.share_told(self, lists);
     }
 }

@@ -12,7 +12,6 @@ use crate::client::{
     context::Context,
     notifier::{self, Feed, Listener, Told},
 };
-use wharf_base::principal::Owner;
 use wharf_config::auth::Caller;
 use wharf_plugins::tasks::Record;
 
@@ -23,7 +22,8 @@ const MAX_SUBSCRIBED: usize = 1024;
 struct Subscription {
     id: Id,
     revision: Revision,
-    owner: Owner,
+    /// The key of the owner of its tasks.
+    owner: Arc<str>,
     caller: Caller,
     profile: Option<Arc<str>>,
     filter: ListenFilter,
@@ -99,7 +99,7 @@ pub async fn listen(ctx: &Context, params: params::Listen) -> Result<String, Rpc
     let subscription = Subscription {
         id: ctx.id.clone(),
         revision: ctx.encoder.revision,
-        owner,
+        owner: owner.key(),
         caller: ctx.caller().clone(),
         profile: ctx.arrival.profile.clone(),
         filter,

@@ -18,7 +18,7 @@ use super::{
     response::Encoded,
     tasks,
 };
-use crate::client::context::Context;
+use crate::client::{context::Context, news::Setting, session::Session};
 use wharf_plugins::{bridge::check_uri, plugins::lists::List};
 
 /// Answers one request with its result, even if wharf panics: that becomes an error with a number that the operator finds in the log.
@@ -49,9 +49,9 @@ pub async fn answer(ctx: &Context, name: &str, params: Option<&Params>) -> Resul
             Method::GetPrompt => call::prompt(ctx, params::read(params)?).await?,
             Method::Complete => call::complete(ctx, params::read(params)?).await?,
             Method::Ping => ctx.encoder.empty(),
-            Method::SetLevel => set_level(ctx, params::read(params)?)?,
+            Method::SetLevel => set_level(ctx, params::read(params)?).await?,
             Method::Subscribe => subscribe(ctx, params::read(params)?).await?,
-            Method::Unsubscribe => unsubscribe(ctx, params::read(params)?),
+            Method::Unsubscribe => unsubscribe(ctx, params::read(params)?).await,
             Method::GetTask => tasks::get(ctx, &params::read(params)?).await?,
             Method::CancelTask => tasks::cancel(ctx, &params::read(params)?).await?,
             Method::UpdateTask => tasks::update(ctx, params::read(params)?).await?,
@@ -102,10 +102,11 @@ async fn discover(ctx: &Context) -> Result<String, RpcError> {
     Ok(ctx.encoder.discover(instructions.as_ref()))
 }
 
-fn set_level(ctx: &Context, params: params::SetLevel) -> Result<String, RpcError> {
+async fn set_level(ctx: &Context, params: params::SetLevel) -> Result<String, RpcError> {
     let level = Level::parse(&params.level).ok_or_else(|| RpcError::invalid_params("unknown log level"))?;
     if let Some(session) = &ctx.session {
         session.set_log_level(level);
+        share(ctx, session, || Setting::Level(params.level)).await;
     }
     Ok(ctx.encoder.empty())
 }
@@ -114,14 +115,24 @@ async fn subscribe(ctx: &Context, params: params::Subscribe) -> Result<String, R
     check_uri(&params.uri)?;
     ctx.view().await.resource(&params.uri)?;
     if let Some(session) = &ctx.session {
-        session.subscribe(params.uri)?;
+        session.subscribe(params.uri.clone())?;
+        share(ctx, session, || Setting::Subscribe(params.uri)).await;
     }
     Ok(ctx.encoder.empty())
 }
 
-fn unsubscribe(ctx: &Context, params: params::Subscribe) -> String {
+async fn unsubscribe(ctx: &Context, params: params::Subscribe) -> String {
     if let Some(session) = &ctx.session {
         session.unsubscribe(&params.uri);
+        share(ctx, session, || Setting::Unsubscribe(params.uri)).await;
     }
     ctx.encoder.empty()
+}
+
+/// Shares what the client has set with other replicas, if there are any.
+async fn share(ctx: &Context, session: &Session, setting: impl FnOnce() -> Setting) {
+    if ctx.server.cluster.is_some() {
+        // Boxed, so that the futures of requests stay small.
+        Box::pin(ctx.server.share(session, setting())).await;
+    }
 }

@@ -1,21 +1,29 @@
 //! `tasks/get` and the other methods that name a task: those of 2025-11-25, and those of the extension.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use wharf_protocol::{
     RpcError,
     meta::RELATED_TASK,
+    model::Question,
     params::{self, TaskId, UpdateTask},
     revision::Era,
     task::{Detail, TaskStatus, related_task},
 };
 
-use crate::client::{context::Context, session::PERSON_TIMEOUT};
+use crate::client::{context::Context, news::Question as AskReplica, server::Server, session::PERSON_TIMEOUT};
+use wharf_cluster::Unanswered;
 use wharf_plugins::{
     bridge,
     tasks::{Record, Running},
 };
+
+/// How long a change of a task of another replica is waited for before its record is read again.
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Why a task has no result that ended while Redis did not answer.
+const LOST: &str = "the result of this task could not be stored; what it does is done; call again if that is safe";
 
 /// Returns the task as the client may see it now, if the client may know about it at all.
 async fn find(ctx: &Context, id: &str) -> Result<Record, RpcError> {
@@ -23,7 +31,18 @@ async fn find(ctx: &Context, id: &str) -> Result<Record, RpcError> {
         return Err(RpcError::missing_tasks("this request does not declare the tasks extension"));
     }
     let unknown = || RpcError::invalid_params("unknown task, or expired");
-    let record = ctx.server.tasks.get(id, &ctx.owner()).await?;
+    let tasks = &ctx.server.tasks;
+    let mut record = tasks.get(id, &ctx.owner()).await?;
+    if let (Some(cluster), Some(found)) = (&ctx.server.cluster, &record)
+        && found.replica.as_deref() == Some(cluster.address())
+        && !found.task.status.is_terminal()
+        && tasks.under_way(id).is_none()
+    {
+        // It ended here while Redis did not answer, so its result is lost. If it ended just now, nothing is changed.
+        let lost = RpcError::internal(LOST);
+        tasks.end(id, TaskStatus::Failed, Some(LOST), Some(Err(lost)), None).await;
+        record = tasks.get(id, &ctx.owner()).await?;
+    }
     record.and_then(|record| ctx.server.entitled(ctx.caller(), ctx.profile(), record)).ok_or_else(unknown)
 }
 
@@ -34,16 +53,23 @@ pub async fn get(ctx: &Context, params: &TaskId) -> Result<String, RpcError> {
 /// Takes answers to the task's questions. Only the extension has this method.
 pub async fn update(ctx: &Context, params: UpdateTask) -> Result<String, RpcError> {
     let record = find(ctx, &params.task_id).await?;
-    let Some(running) = ctx.server.tasks.under_way(&record.task.id) else { return Ok(ctx.encoder.empty()) };
+    let running = ctx.server.tasks.under_way(&record.task.id);
     let mut replies = Vec::new();
     for (key, reply) in params.input_responses {
         // Answers to anything but an open question are ignored. A question with a wrong answer stays open.
-        let Some(question) = running.question(&key) else { continue };
+        let question = match &running {
+            Some(running) => running.question(&key),
+            None => record.questions.iter().find(|(open, _)| *open == key).map(|(_, question)| question.clone()),
+        };
+        let Some(question) = question else { continue };
         bridge::read_answer(&question, &reply)
             .map_err(|problem| RpcError::invalid_params(format!("`inputResponses.{key}`: {problem}")))?;
         replies.push((key, Ok(reply)));
     }
-    running.reply(replies).await;
+    match running {
+        Some(running) => running.reply(replies).await,
+        None => ask_runner(ctx, &record, AskReplica::AnswerTask { id: record.task.id.clone(), replies }).await?,
+    }
     Ok(ctx.encoder.empty())
 }
 
@@ -56,6 +82,9 @@ pub async fn cancel(ctx: &Context, params: &TaskId) -> Result<String, RpcError> 
     }
     let tasks = &ctx.server.tasks;
     let running = tasks.under_way(&record.task.id);
+    if running.is_none() {
+        ask_runner(ctx, &record, AskReplica::CancelTask { id: record.task.id.clone() }).await?;
+    }
     tasks.end(&record.task.id, TaskStatus::Cancelled, Some("cancelled by the client"), None, None).await;
     if let Some(running) = running {
         running.cancelled.cancel();
@@ -64,6 +93,16 @@ pub async fn cancel(ctx: &Context, params: &TaskId) -> Result<String, RpcError> 
         return Ok(ctx.encoder.empty());
     }
     find(ctx, &params.task_id).await.map(|record| ctx.encoder.task(&record.task, Detail::None))
+}
+
+/// Asks the replica that runs a task, if another one does.
+async fn ask_runner(ctx: &Context, record: &Record, question: AskReplica) -> Result<(), RpcError> {
+    let (Some(cluster), Some(replica)) = (&ctx.server.cluster, &record.replica) else { return Ok(()) };
+    match Box::pin(cluster.ask::<_, Value>(replica, &question)).await {
+        // A task of a replica that has stopped has failed, as the next request for it learns.
+        Ok(_) | Err(Unanswered::Gone) => Ok(()),
+        Err(Unanswered::Silent(silent)) => Err(RpcError::internal(format!("{silent}; try again"))),
+    }
 }
 
 /// Only 2025-11-25 has this method.
@@ -101,7 +140,11 @@ pub async fn result(ctx: &Context, params: &TaskId) -> Result<String, RpcError> 
             };
         }
         let (Some(running), Some(mut changes)) = (running, changes) else {
-            return Err(RpcError::internal("the task is not under way any more"));
+            if record.replica.is_none() {
+                return Err(RpcError::internal("the task is not under way any more"));
+            }
+            Box::pin(follow_elsewhere(ctx, &record)).await?;
+            continue;
         };
         // The task holds its own place, so this request gives its place back while it waits, for as long as the task lives.
         let waited = async { put_question(ctx, &running).await || changes.changed().await.is_ok() };
@@ -111,17 +154,93 @@ pub async fn result(ctx: &Context, params: &TaskId) -> Result<String, RpcError> 
     }
 }
 
-/// Asks the client one open question. Returns false if there is no open question.
-async fn put_question(ctx: &Context, running: &Arc<Running>) -> bool {
-    let (Some(session), Some(claim)) = (&ctx.session, running.claim()) else { return false };
-    let (method, params) = ctx.encoder.question(&claim.question);
+/// Waits for a change of a task that another replica runs, or asks the client one of its questions.
+async fn follow_elsewhere(ctx: &Context, record: &Record) -> Result<(), RpcError> {
+    let id = &record.task.id;
+    let (Some(session), Some((key, question))) = (&ctx.session, record.questions.first()) else {
+        return ctx.away(changed(ctx, id)).await;
+    };
+    let Some(_claim) = Claimed::take(ctx, format!("asks:{id}:{key}")).await? else {
+        return ctx.away(changed(ctx, id)).await;
+    };
+    let (method, params) = task_question(ctx, id, question);
+    let asked = session.ask(&ctx.outbox, method, Some(params), PERSON_TIMEOUT);
+    let closed = async {
+        while find(ctx, id).await.is_ok_and(|now| now.questions.iter().any(|(open, _)| open == key)) {
+            changed(ctx, id).await;
+        }
+    };
+    let asked = async {
+        tokio::select! {
+            reply = asked => Some(reply),
+            () = closed => None,
+        }
+    };
+    match Box::pin(ctx.away(asked)).await? {
+        Some(reply) => {
+            let replies = vec![(key.clone(), reply)];
+            ask_runner(ctx, record, AskReplica::AnswerTask { id: id.clone(), replies }).await
+        }
+        None => Ok(()),
+    }
+}
+
+/// Waits for a change of a task, or a moment: its replica may have stopped, and then it tells nothing.
+async fn changed(ctx: &Context, id: &str) {
+    let mut changes = ctx.server.tasks.changes();
+    let this = async {
+        while let Ok(changed) = changes.recv().await {
+            if changed.task.id == id {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(FOLLOW_INTERVAL, this).await.ok();
+}
+
+/// RAII guard: this request asks the client a question of a task, and no other one does, at whichever replica.
+struct Claimed {
+    server: Arc<Server>,
+    name: String,
+}
+
+impl Claimed {
+    /// None: another request asks it.
+    async fn take(ctx: &Context, name: String) -> Result<Option<Self>, RpcError> {
+        let Some(cluster) = &ctx.server.cluster else { return Ok(None) };
+        let taken = cluster.claim(&name, PERSON_TIMEOUT).await;
+        let taken = taken.map_err(|silent| RpcError::internal(format!("{silent}; try again")))?;
+        Ok(taken.then(|| Self { server: Arc::clone(&ctx.server), name }))
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        if let Some(cluster) = self.server.cluster.clone() {
+            let name = std::mem::take(&mut self.name);
+            // If it cannot be given up now, it is over with the time that a person has.
+            self.server.tracker.spawn(async move { cluster.delete(&name).await });
+        }
+    }
+}
+
+/// Returns the request that asks the client a question of a task.
+fn task_question(ctx: &Context, id: &str, question: &Question) -> (&'static str, Value) {
+    let (method, params) = ctx.encoder.question(question);
     let mut params = params.unwrap_or_else(|| json!({}));
     if let Some(params) = params.as_object_mut() {
         let meta = params.entry("_meta").or_insert_with(|| Value::Object(wharf_protocol::Object::new()));
         if let Some(meta) = meta.as_object_mut() {
-            meta.insert(RELATED_TASK.into(), related_task(&running.id));
+            meta.insert(RELATED_TASK.into(), related_task(id));
         }
     }
+    (method, params)
+}
+
+/// Asks the client one open question. Returns false if there is no open question.
+async fn put_question(ctx: &Context, running: &Arc<Running>) -> bool {
+    let (Some(session), Some(claim)) = (&ctx.session, running.claim()) else { return false };
+    let (method, params) = task_question(ctx, &running.id, &claim.question);
     let asked = session.ask(&ctx.outbox, method, Some(params), PERSON_TIMEOUT);
     let reply = tokio::select! {
         reply = asked => reply,

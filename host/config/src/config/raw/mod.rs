@@ -20,7 +20,7 @@ pub use self::{
     limits::{Limits, PluginLimits},
     outside::{Audit, Egress, Proxy, Roots, Telemetry},
     plugin::{Approvals, Asker, Confirm, Declared, Param, Plugin, Tools},
-    server::{Admin, Http, Icon, Protocol, Server, ServerCard, Tls},
+    server::{Admin, Cluster, Http, Icon, Protocol, Server, ServerCard, Tls},
     value::{Command, FromEnv, FromSecret, InFileOrder, Value, Words},
 };
 
@@ -41,6 +41,9 @@ pub struct Config {
     pub admin: Option<Admin>,
     /// The parts of MCP that are served. All keys need a restart.
     pub protocol: Protocol,
+    /// The Redis server through which several wharf processes behind one address are one server; off without this table. All keys need a
+    /// restart: docs/replicas.md.
+    pub cluster: Option<Cluster>,
     /// The folders that clients may open for plugins (client roots): docs/permissions.md.
     pub roots: Roots,
     /// Limits for all plugins together, and defaults for the limits of each plugin: docs/limits.md.

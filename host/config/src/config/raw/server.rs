@@ -1,4 +1,4 @@
-//! `[server]`, `[http]`, `[admin]` and `[protocol]`: what clients connect to.
+//! `[server]`, `[http]`, `[admin]`, `[protocol]` and `[cluster]`: what clients connect to.
 
 use serde::Deserialize;
 
@@ -206,4 +206,35 @@ pub struct Protocol {
     ///
     /// Default: `"private"`
     pub list_scope: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Cluster {
+    /// The address of the Redis server, such as `rediss://redis.internal:6379/0`; `redis://` is without TLS.
+    pub redis: Option<String>,
+    /// The user of an access list of Redis (ACL).
+    ///
+    /// Default: the user `default` of Redis
+    pub user: Option<String>,
+    /// The name of the secret in `[secrets]` with the password.
+    pub password_secret: Option<String>,
+    /// A file with the certificates that the server's certificate may come from.
+    ///
+    /// Default: those that the system trusts
+    pub ca_file: Option<String>,
+    /// The beginning of all keys and channels. Each group of replicas on one Redis server has its own.
+    ///
+    /// Default: `"wharf:"`
+    pub prefix: Option<String>,
+    /// The name of this replica in the audit log, in metrics, and in the ids of requests.
+    ///
+    /// Default: the name of this machine
+    pub name: Option<String>,
+    /// What happens to limits on calls while Redis does not answer: `"divide"`, each replica allows its share, or `"refuse"`, calls with a
+    /// limit are refused.
+    ///
+    /// Default: `"divide"`
+    pub limits_without_redis: Option<String>,
 }

@@ -142,6 +142,7 @@ mod tests {
             service: "wharf".into(),
             attributes: Vec::new(),
             headers: http::HeaderMap::new(),
+            replica: None,
         }
     }
 

@@ -75,7 +75,8 @@ pub fn start(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("no runtime for telemetry")?;
     let post = Post { url: config.otlp.clone(), headers: config.headers.clone(), outgoing };
-    let sender = Sender { config, post, shared, since: now(), instance: instance(), warned: None, reported_lost: 0 };
+    let instance = config.replica.clone().unwrap_or_else(instance);
+    let sender = Sender { config, post, shared, since: now(), instance, warned: None, reported_lost: 0 };
     let run = move || {
         runtime.block_on(sender.run(queue, stop));
         // Do not wait for a hanging DNS look-up.

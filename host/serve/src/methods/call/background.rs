@@ -97,7 +97,9 @@ pub async fn begin(
     // Charges for the task's record. What the call itself takes is covered by the charge of its request while it runs.
     let paid = account.charge(TASK_BYTES).map_err(|full| no_room(&full))?;
     let purpose = terms.purpose;
-    let record = |number| Record { number, task, owner: ctx.owner(), purpose, questions: Vec::new(), outcome: None };
+    let replica = ctx.server.cluster.as_ref().map(|cluster| cluster.address().into());
+    let owner = ctx.owner().key();
+    let record = |number| Record { number, task, owner, replica, purpose, questions: Vec::new(), outcome: None };
     let session = ctx.session.as_ref().map(|session| session.ended.clone());
     tasks.insert(&running, (ctx.party(), session.clone()), record, paid).await?;
     let work = match done {

@@ -60,7 +60,7 @@ pub async fn suggest(ctx: &Context, params: params::Complete) -> Result<mcp::Com
         arguments: arguments.unwrap_or_default().into_iter().collect(),
     };
     // A person is typing and wants a quick answer, so no question about approval or roots is asked, and the call gets no roots.
-    let passed = gates::begin(ctx, &request)?;
+    let passed = gates::begin(ctx, &request).await?;
     let (outcome, _) = run_once(ctx, &request, operation, &passed).await?;
     Ok(bridge::completion(outcome))
 }

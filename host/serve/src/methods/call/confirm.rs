@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use wharf_protocol::{Object, RpcError, model::Question, revision::Era};
 use wharf_sandbox::model::ClientCapabilities;
 
@@ -18,7 +19,8 @@ use wharf_base::{
     principal::Principal,
     refusals::{Reason, What},
     request_state::Carried,
-    text::toml_header,
+    session_id::now,
+    text::{hex, toml_header},
 };
 use wharf_config::{
     access::call_roots::CallRoots,
@@ -65,7 +67,7 @@ pub async fn pass(
     if carried.approval.given == Some(kind.0) {
         return Ok(Some(by));
     }
-    if let Some(known) = gate.known() {
+    if let Some(known) = gate.known().await {
         return Ok(Some(known));
     }
     // A session asks one question at a time, until its answer is remembered, so that no question is asked that another
@@ -74,7 +76,7 @@ pub async fn pass(
         Some(session) => ctx.away(tokio::time::timeout(PERSON_TIMEOUT, session.approvals.turn.lock())).await?.ok(),
         None => None,
     };
-    if let Some(known) = gate.known() {
+    if let Some(known) = gate.known().await {
         return Ok(Some(known));
     }
     let answered = match &confirm.asker {
@@ -163,7 +165,7 @@ enum Decision {
 
 impl Gate<'_> {
     /// Returns the earlier approval that covers this call, if there is one.
-    fn known(&self) -> Option<ApprovalOutcome> {
+    async fn known(&self) -> Option<ApprovalOutcome> {
         let (server, principal) = (&self.ctx.server, self.ctx.principal());
         if self.confirm.remember == Remember::Never {
             return None;
@@ -173,11 +175,29 @@ impl Gate<'_> {
             None if *principal == Principal::Anonymous => false,
             None => server.approvals.principals.has(principal, &self.kind),
         };
-        if remembered {
+        if remembered || self.is_known_elsewhere().await {
             return Some(ApprovalOutcome::Session);
         }
         let kept = server.approvals.kept.as_ref().filter(|_| self.longest() == Remember::Always)?;
         kept.has(&self.kind, &principal.to_string()).then_some(ApprovalOutcome::Always)
+    }
+
+    /// Whether the same call was approved at another replica. If Redis does not answer, the person is asked.
+    async fn is_known_elsewhere(&self) -> bool {
+        let Some((cluster, name)) = self.ctx.server.cluster.as_ref().zip(self.shared_name()) else { return false };
+        let until: Option<u64> = cluster.get(&name).await.ok().flatten();
+        // Redis could return a value for longer than it was stored for.
+        until.is_some_and(|until| until > now())
+    }
+
+    /// Returns the name under which replicas store an approval for further calls. None: the client cannot be recognized.
+    fn shared_name(&self) -> Option<String> {
+        let client = match (&self.ctx.session, self.ctx.principal()) {
+            (Some(session), _) => format!("session {}", session.id),
+            (None, Principal::Anonymous) => return None,
+            (None, principal) => format!("principal {principal}"),
+        };
+        Some(format!("approved:{}:{}", hex(&Sha256::digest(client)), hex(&self.kind.0)))
     }
 
     /// Returns how long an approval may be remembered. An anonymous client without a session cannot be recognized later.
@@ -272,7 +292,7 @@ impl Gate<'_> {
         let (ctx, server) = (self.ctx, &self.ctx.server);
         let kept = match remember {
             Remember::Never => return,
-            Remember::Session if self.remember_for_session() => Some(ApprovalOutcome::Session),
+            Remember::Session if self.remember_for_session().await => Some(ApprovalOutcome::Session),
             Remember::Session => {
                 tracing::warn!("an approval is not remembered, because too many already are");
                 None
@@ -295,8 +315,14 @@ impl Gate<'_> {
         }
     }
 
-    fn remember_for_session(&self) -> bool {
+    async fn remember_for_session(&self) -> bool {
         let (ctx, server) = (self.ctx, &self.ctx.server);
+        if let Some((cluster, name)) = server.cluster.as_ref().zip(self.shared_name()) {
+            let lives = server.startup.http.session_lifetime;
+            let until = now().saturating_add(u64::try_from(lives.as_millis()).unwrap_or(u64::MAX));
+            // If Redis does not answer, the person is asked again at other replicas.
+            cluster.put(&name, &until, lives).await.ok();
+        }
         match &ctx.session {
             Some(session) => {
                 let charge = session.account.charge(KIND_BYTES).ok();

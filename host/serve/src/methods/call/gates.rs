@@ -5,6 +5,7 @@ use wharf_protocol::{Object, RpcError, model as mcp, revision::Era};
 
 use super::{
     confirm,
+    counted::{self, NotCounted},
     failed::{Failed, ROOTS_KEY, Said, Why},
     request::Request,
 };
@@ -78,7 +79,7 @@ pub async fn pass(
         Void::Approval => drop(offered.remove(answer::KEY)),
         Void::Answers => offered.clear(),
     }
-    let begun = begin(ctx, request)?;
+    let begun = begin(ctx, request).await?;
     let by_program = program(ctx, request, &mut carried).await?;
     let mut roots = roots(ctx, request, &offered, &mut carried).await?;
     roots.within = begun.rights.as_ref().and_then(|rights| rights.ceilings(&request.entry)).map(Into::into);
@@ -91,24 +92,26 @@ pub async fn pass(
 }
 
 /// Counts the call towards the limits of the caller's roles and of the plugin. The call stays counted, whatever its outcome.
-pub fn begin(ctx: &Context, request: &Request<'_>) -> Result<Passed, Failed> {
-    let quotas = &ctx.server.quotas;
+pub async fn begin(ctx: &Context, request: &Request<'_>) -> Result<Passed, Failed> {
     let of_plugin = request.served.config.calls.as_ref().map(|quota| (quota, None));
     let Some(rights) = ctx.server.rights(ctx.caller()) else {
-        let turn = quotas.begin(of_plugin).map_err(|(quota, spent)| too_many(ctx, request, quota, "", spent))?;
+        let turn = counted::count(ctx, of_plugin)
+            .await
+            .map_err(|refused| refused.or(|quota, spent| too_many(ctx, request, quota, "", spent)))?;
         return Ok(Passed { _turn: turn.map(|turn| ctx.run(turn)), ..Passed::default() });
     };
     let mut begun = None;
     let mut soonest: Option<(&Quota, &str, Spent)> = None;
     for allowance in rights.allowances(&request.entry) {
         let own = allowance.quotas(&request.entry).map(|quota| (quota, Some(rights.principal())));
-        match quotas.begin(own.chain(of_plugin)) {
+        match counted::count(ctx, own.chain(of_plugin)).await {
             Ok(turn) => {
                 begun = Some(turn);
                 break;
             }
-            Err((_, spent)) if soonest.is_some_and(|(.., soonest)| soonest.after <= spent.after) => {}
-            Err((quota, spent)) => {
+            Err(NotCounted::Silent) => return Err(counted::refused()),
+            Err(NotCounted::Spent(_, spent)) if soonest.is_some_and(|(.., soonest)| soonest.after <= spent.after) => {}
+            Err(NotCounted::Spent(quota, spent)) => {
                 let kind = if allowance.is_of(quota) { " of this kind" } else { "" };
                 soonest = Some((quota, kind, spent));
             }

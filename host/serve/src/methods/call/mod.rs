@@ -11,6 +11,7 @@ mod background;
 mod coming;
 mod complete;
 mod confirm;
+mod counted;
 pub mod direct;
 mod failed;
 mod gates;

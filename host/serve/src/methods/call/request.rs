@@ -6,8 +6,11 @@ use wharf_protocol::{Method, Object, RpcError, model::Question, revision::Era};
 use wharf_sandbox::Scope;
 
 use super::failed::{Failed, Said, Why};
-use crate::client::{context::Context, session::Session};
-use wharf_base::request_state::{self, Binding, Carried, Void};
+use crate::client::{context::Context, news::Question as AskReplica, session::Session};
+use wharf_base::{
+    request_state::{self, Binding, Carried, Ticket, Void},
+    text::hex,
+};
 use wharf_config::roles::{Entry, EntryKind};
 use wharf_plugins::{
     approvals::{answer, ticket::Redeemed},
@@ -105,7 +108,7 @@ impl<'a> Request<'a> {
 
     /// Opens the sealed state that a modern request carries from its earlier rounds. An approval in it is used up, so that the same
     /// state cannot be used again. `answers`: those that came with the state, by key.
-    pub fn open(&self, ctx: &Context, state: &str, answers: Option<&Object>) -> Result<Carried, RpcError> {
+    pub async fn open(&self, ctx: &Context, state: &str, answers: Option<&Object>) -> Result<Carried, RpcError> {
         if ctx.encoder.revision.era() == Era::Legacy {
             return Ok(Carried::default());
         }
@@ -119,7 +122,11 @@ impl<'a> Request<'a> {
             carried.ticket = None;
             return Ok(carried);
         }
-        match carried.ticket.take().map(|ticket| ctx.server.approvals.tickets.redeem(&ticket, ctx.party())) {
+        let redeemed = match carried.ticket.take() {
+            None => None,
+            Some(ticket) => Some(redeem(ctx, &ticket).await),
+        };
+        match redeemed {
             Some(Redeemed::Used) => {
                 return Err(RpcError::invalid_params(
                     "this `requestState` has an approval in it that was used already; call again without it",
@@ -159,4 +166,17 @@ impl<'a> Request<'a> {
             Err(error) => error.into(),
         }
     }
+}
+
+/// Redeems a ticket: here, or at the replica that issued it. If that one does not answer, the ticket is unknown.
+async fn redeem(ctx: &Context, ticket: &Ticket) -> Redeemed {
+    let here = ctx.server.approvals.tickets.redeem(ticket, ctx.party());
+    let (Redeemed::Unknown, Some(cluster)) = (here, &ctx.server.cluster) else { return here };
+    let issuer = hex(&ticket.process);
+    if issuer == cluster.address() {
+        return here;
+    }
+    let question = AskReplica::Redeem { number: ticket.number, principal: ctx.principal().to_string() };
+    // Boxed, so that the futures of requests stay small.
+    Box::pin(cluster.ask(&issuer, &question)).await.unwrap_or(Redeemed::Unknown)
 }

@@ -34,7 +34,7 @@ pub async fn pass_and_run<O: Operation<Outcome = Outcome<T>>, T>(
 ) -> Result<T, Failed> {
     let Retry { input_responses: answers, request_state } = retry;
     let carried = match &request_state {
-        Some(state) => request.open(ctx, state, answers.as_ref())?,
+        Some(state) => request.open(ctx, state, answers.as_ref()).await?,
         None => Carried::default(),
     };
     let mut prepared = gates::pass(ctx, request, answers, carried).await?;

@@ -22,7 +22,7 @@ use super::{
     result::CallResult,
     rounds,
 };
-use crate::client::context::Context;
+use crate::client::{context::Context, server::Server};
 use wharf_base::{
     heavy::{LARGE_TEXT_BYTES, heavy},
     party::Party,
@@ -104,7 +104,9 @@ pub async fn call(ctx: &Context, wanted: WantedCall) -> Result<CallResult, Faile
     let bytes = written.len();
     let Retry { input_responses: answers, request_state } = retry;
     let carried = match &request_state {
-        Some(state) => Request::of_tool(served, tool, &name, &arguments, bytes).open(ctx, state, answers.as_ref())?,
+        Some(state) => {
+            Request::of_tool(served, tool, &name, &arguments, bytes).open(ctx, state, answers.as_ref()).await?
+        }
         None => Carried::default(),
     };
     let (arguments, rewritten) = if fits {
@@ -128,7 +130,8 @@ pub async fn call(ctx: &Context, wanted: WantedCall) -> Result<CallResult, Faile
     match mode {
         Mode::AtOnce => call.run(ctx).await,
         Mode::Task(ttl_ms) => {
-            let (served, ask_first, purpose) = (Arc::clone(&call.served), call.tool.ask_before_task, call.purpose());
+            let (served, ask_first, purpose) =
+                (Arc::clone(&call.served), call.tool.ask_before_task, call.purpose(&ctx.server));
             let terms = background::Terms { ttl_ms, ask_first, purpose };
             let begun = background::begin(ctx, &served, terms, |ctx| {
                 // What is told of a failure becomes the result of the task.
@@ -187,7 +190,10 @@ fn mode(ctx: &Context, tool: &OfferedTool, wanted: Option<&TaskTerms>) -> Result
     let misused = |message: &str| Err(RpcError::new(METHOD_NOT_FOUND, message).into());
     let (revision, support) = (ctx.encoder.revision, tool.published.task);
     if revision.has(Feature::ServerTasks) && support != TaskSupport::Forbidden {
+        // Where the server decides, it decides for what is possible now.
+        let storable = ctx.server.cluster.as_ref().is_none_or(|cluster| cluster.is_up());
         return match support {
+            TaskSupport::Optional if !storable => Ok(Mode::AtOnce),
             _ if ctx.capabilities.tasks => Ok(Mode::Task(None)),
             TaskSupport::Required => Err(RpcError::missing_tasks(
                 "this tool runs only as a task, and this request does not declare the tasks extension",
@@ -235,10 +241,10 @@ impl Call {
     }
 
     /// Returns what the record of a task keeps about the call.
-    fn purpose(&self) -> Purpose {
+    fn purpose(&self, server: &Server) -> Purpose {
         let (plugin, tool) = (self.served.config.id.clone(), self.name.clone());
         let reach = self.prepared.reach(&Entry::new(EntryKind::Tool, &plugin, &tool));
-        Purpose { access: self.served.access.number(), reach, plugin, tool }
+        Purpose { access: server.access_of(&self.served), reach, plugin, tool }
     }
 }
 

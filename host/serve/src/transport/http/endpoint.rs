@@ -29,6 +29,7 @@ use super::{
     headers::{VERSION_HEADER, accepts, request_id, text},
     listens::{Listen, Listens},
     refused::{Refused, json},
+    replica::{self, Replica},
     reply::{Crowd, First, Reply, Running, Work, accepted, answered, event_stream},
     resume::{self, Follows, Purpose, Streams},
     sessions::{NotReopened, Sessions},
@@ -92,8 +93,8 @@ pub struct Visitor {
 /// What all requests at the endpoint share.
 pub struct Endpoint {
     pub server: Arc<Server>,
-    sessions: Sessions,
-    streams: Arc<Streams>,
+    pub(super) sessions: Sessions,
+    pub(super) streams: Arc<Streams>,
     seats: Arc<Seats>,
     listens: Listens,
     crowd: Crowd,
@@ -105,9 +106,17 @@ impl Endpoint {
         let sessions = Sessions::new(config.sessions, config.session_idle);
         server.tracker.spawn(sessions.clone().sweep(server.stop.clone()));
         server.tracker.spawn(Arc::clone(server).follow_lists());
+        let streams = Arc::new(Streams::new(server.cluster.as_ref().map(|cluster| cluster.address())));
+        if let Some(cluster) = &server.cluster {
+            let replica =
+                Replica { server: Arc::clone(server), sessions: sessions.clone(), streams: Arc::clone(&streams) };
+            cluster.start(Arc::new(replica), &server.tracker, &server.stop);
+            server.tracker.spawn(Arc::clone(server).send_news(Arc::clone(cluster)));
+            server.tracker.spawn(replica::tell_of_tasks(Arc::clone(server)));
+        }
         Self {
             sessions,
-            streams: Arc::default(),
+            streams,
             seats: Seats::new(config.in_flight),
             listens: Listens::new(config.listens),
             crowd: Crowd::default(),
@@ -129,6 +138,7 @@ impl Endpoint {
         let incoming = self.server.ledger.incoming(&visitor.accounts);
         let (body, charge) = read_message(&headers, body, self.server.startup.message_bytes, incoming).await?;
         let from = Source { visitor, charge: Arc::new(charge), noted };
+        self.recall(&headers, visitor).await;
         let message = match Frame::parse(body) {
             Ok(Frame::One(message)) => message,
             Ok(Frame::Batch(messages)) => return Box::pin(self.batch(&headers, messages, from)).await,
@@ -144,10 +154,14 @@ impl Endpoint {
                 let claimed = RequestMeta::read(notification.params.as_ref()).is_ok_and(|meta| meta.claims_modern());
                 // No notification from modern clients is defined over HTTP: they cancel a request by closing its stream.
                 if !claimed && !modern && self.server.startup.protocol.legacy {
-                    self.session(&headers, visitor)?.notified(&notification);
+                    let session = self.session(&headers, visitor)?;
+                    self.notified(&session, &notification);
                 }
             }
-            Message::Response(response) => self.session(&headers, visitor)?.take_response(response),
+            Message::Response(response) => {
+                let session = self.session(&headers, visitor)?;
+                self.take_response(&session, response).await?;
+            }
         }
         Ok(accepted())
     }
@@ -209,7 +223,7 @@ impl Endpoint {
     }
 
     /// Returns the session that a message names. `again`: whether to make it again if it is not in memory.
-    fn named(&self, headers: &HeaderMap, visitor: &Visitor, again: bool) -> Named {
+    pub(super) fn named(&self, headers: &HeaderMap, visitor: &Visitor, again: bool) -> Named {
         let Some(id) = text(headers, SESSION_HEADER) else { return Named::None };
         let (principal, profile) = (visitor.caller.principal(), visitor.profile.as_deref());
         if let Some(session) = self.sessions.get(id, principal, profile) {
@@ -404,10 +418,8 @@ impl Endpoint {
                         }
                     }
                 }
-                Ok(Message::Notification(notification)) => {
-                    session.notified(&notification);
-                }
-                Ok(Message::Response(response)) => session.take_response(response),
+                Ok(Message::Notification(notification)) => self.notified(&session, &notification),
+                Ok(Message::Response(response)) => self.take_response(&session, response).await?,
                 Err(malformed) => known.push(error_text(malformed.id.as_ref(), &malformed.error, session.revision)),
             }
         }
@@ -479,30 +491,39 @@ impl Endpoint {
         if !accepts(headers, "text/event-stream") {
             return Err(Refused::plain(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream"));
         }
+        self.recall(headers, visitor).await;
         let session = self.session(headers, visitor)?;
         session.seen_as(caller);
         let listen = self.listen(visitor.accounts.party(), CancellationToken::new(), None)?;
         let hold = Hold { listen: Some(listen), busy: Some(peer.work()), charge: None };
         if let Some(last) = text(headers, "last-event-id").filter(|last| !last.is_empty()) {
-            match self.streams.find(&session, last) {
+            let (purpose, replica) = match self.streams.find(&session, last) {
                 Follows::Stream(log, next) => {
                     return Ok(event_stream(log.read(next, self.server.startup.http.poll_after, hold)));
                 }
+                Follows::Nothing(purpose, replica) => (purpose, replica),
+            };
+            if let Some(replica) = replica
+                && let Some(frames) = self.resume_elsewhere(&replica, &session, last, purpose.as_ref()).await?
+            {
+                return Ok(event_stream(replica::relayed(frames, hold)));
+            }
+            match purpose {
                 // The stream begins again. What changed in the lists meanwhile is told as to any client that comes back.
-                Follows::Nothing(Some(Purpose::Changes)) => {}
-                Follows::Nothing(Some(Purpose::Answer(id))) => {
+                Some(Purpose::Changes) => {}
+                Some(Purpose::Answer(id)) => {
                     let error = RpcError::internal(LOST_ANSWER);
                     return Ok(event_stream(resume::lost(&error_text(Some(&id), &error, session.revision)).into()));
                 }
                 // By this status, clients learn that they need not come back.
-                Follows::Nothing(Some(Purpose::Told)) => return Ok(StatusCode::NO_CONTENT.into_response()),
-                Follows::Nothing(Some(Purpose::Batch) | None) => {
+                Some(Purpose::Told) => return Ok(StatusCode::NO_CONTENT.into_response()),
+                Some(Purpose::Batch) | None => {
                     let message = "the events after this Last-Event-ID are not stored any more; send the request again";
                     return Err(Refused::plain(StatusCode::NOT_FOUND, message));
                 }
             }
         }
-        let listening = session.listen();
+        let listening = self.listening(&session).await;
         let (outbox, messages) = Outbox::new(MAX_QUEUED_BYTES, session.account.clone());
         let feed = Feed::open(&self.server);
         let server = Arc::clone(&self.server);
@@ -524,7 +545,7 @@ impl Endpoint {
         Ok(event_stream(log.read(1, None, hold)))
     }
 
-    pub fn end_session(&self, headers: &HeaderMap, visitor: &Visitor) -> Result<HttpResponse, Refused> {
+    pub async fn end_session(&self, headers: &HeaderMap, visitor: &Visitor) -> Result<HttpResponse, Refused> {
         admission::check_version(headers).map_err(|error| refused(error.into(), None))?;
         let Some(id) = text(headers, SESSION_HEADER) else { return Err(refused(admission::no_session(true), None)) };
         // A session that is in memory may be older than its id lives. One that is not need not be made again to be ended.
@@ -533,6 +554,10 @@ impl Endpoint {
             Some(session) => Some(session.issued),
             None => self.server.session_ids.open(id, IssuedTo { principal, profile }).map(|record| record.issued),
         };
+        if issued.is_some() && !self.server.remembered.has_ended(id) {
+            let shared = self.server.share_end(id).await;
+            shared.map_err(|error| Refused::new(StatusCode::SERVICE_UNAVAILABLE, None, &error))?;
+        }
         match issued {
             Some(issued) if self.sessions.end(&self.server, id, principal, issued) => {
                 Ok(StatusCode::NO_CONTENT.into_response())

@@ -41,9 +41,13 @@ pub struct Front {
 }
 
 impl Front {
-    pub fn new(Routes { all, direct }: Routes, http: &config::Http) -> Result<Self> {
+    /// `replica`: the name of this replica, if there are several.
+    pub fn new(Routes { all, direct }: Routes, http: &config::Http, replica: Option<&str>) -> Result<Self> {
         let mut prefix = random_id::id().map_err(|error| anyhow::anyhow!("{}", error.message))?;
         prefix.truncate(12);
+        if let Some(replica) = replica {
+            prefix.insert_str(0, &format!("{replica}-"));
+        }
         let log = http.access_log.as_ref().map(AccessLog::open).transpose()?.map(Arc::new);
         let trusted_proxies = http.trusted_proxies.clone();
         Ok(Self { app: TowerToHyperService::new(all), direct, prefix, given: AtomicU64::new(0), log, trusted_proxies })
@@ -82,7 +86,7 @@ impl Front {
 
     fn next_id(&self) -> HeaderValue {
         let id = format!("{}-{}", self.prefix, self.given.fetch_add(1, Ordering::Relaxed));
-        // The id has only letters, digits and dashes.
+        // The id has only visible ASCII characters.
         HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("none"))
     }
 }

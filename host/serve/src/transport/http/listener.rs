@@ -79,7 +79,8 @@ impl Listener {
             None => None,
             Some(files) => Some(Tls::open(files).await?),
         };
-        let front = Arc::new(Front::new(Routes::new(server, MCP_PATH), &server.startup.http)?);
+        let replica = server.cluster.as_ref().map(|cluster| &*cluster.name);
+        let front = Arc::new(Front::new(Routes::new(server, MCP_PATH), &server.startup.http, replica)?);
         Ok(Self { server: Arc::clone(server), sockets, tls, front })
     }
 

@@ -56,7 +56,11 @@ const RESTART_INTERVAL: Duration = Duration::from_secs(3);
 const MAX_REQUEST_ID_BYTES: usize = 96;
 
 /// The streams of all sessions.
-pub struct Streams(Mutex<Table>);
+pub struct Streams {
+    table: Mutex<Table>,
+    /// What event ids end with, to say which replica stores the stream: a dot and its address, or nothing if there are no others.
+    suffix: String,
+}
 
 /// What a stream is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,8 +110,9 @@ impl Purpose {
 pub enum Follows {
     /// The stream, and the number of the next event.
     Stream(Arc<EventLog>, u64),
-    /// The stream is not stored any more, or never was. None: it is not known what it was for.
-    Nothing(Option<Purpose>),
+    /// The stream is not stored here, or not any more. None: it is not known what it was for. With the address of another replica that may
+    /// store it.
+    Nothing(Option<Purpose>, Option<String>),
 }
 
 struct Table {
@@ -178,24 +183,24 @@ impl Table {
     }
 }
 
-impl Default for Streams {
-    fn default() -> Self {
+impl Streams {
+    /// `address`: that of this process, if there are other replicas.
+    pub fn new(address: Option<&str>) -> Self {
         let (by_number, finished, finished_bytes) = Default::default();
         // Far from the end of the numbers, so that they do not run out.
         let last_number = random_id::number();
-        Self(Mutex::new(Table { looked: Instant::now(), by_number, last_number, finished, finished_bytes }))
+        let table = Table { looked: Instant::now(), by_number, last_number, finished, finished_bytes };
+        Self { table: Mutex::new(table), suffix: address.map(|address| format!(".{address}")).unwrap_or_default() }
     }
-}
 
-impl Streams {
     /// Opens a new stream of a session.
     pub fn open(&self, session: &Session, party: Party, purpose: &Purpose) -> Arc<EventLog> {
-        let mut kept = self.0.lock();
+        let mut kept = self.table.lock();
         kept.forget_old();
         kept.last_number += 1;
         let log = Arc::new(EventLog {
             number: kept.last_number,
-            kind: purpose.kind().into(),
+            kind: format!("{}{}", purpose.kind(), self.suffix).into(),
             party,
             session: Arc::clone(&session.id),
             account: session.account.clone(),
@@ -209,12 +214,26 @@ impl Streams {
 
     /// Finds what follows the named event. A stream of another session is the same as none.
     pub fn find(&self, session: &Session, last_event_id: &str) -> Follows {
+        if !session.revision.has(Feature::EventIds) {
+            return Follows::Nothing(None, None);
+        }
+        self.find_of(&session.id, last_event_id)
+    }
+
+    /// Finds what follows the named event of a session that may be in the memory of another replica.
+    pub fn find_of(&self, session: &str, last_event_id: &str) -> Follows {
         let mut parts = last_event_id.splitn(3, '-');
         let mut number = || parts.next()?.parse::<u64>().ok();
-        let (Some(stream), Some(event)) = (number(), number()) else { return Follows::Nothing(None) };
-        let kind = parts.next().filter(|_| session.revision.has(Feature::EventIds));
-        let Some(purpose) = kind.and_then(Purpose::parse) else { return Follows::Nothing(None) };
-        let log = self.0.lock().by_number.get(&stream).filter(|log| *log.session == *session.id).cloned();
+        let (Some(stream), Some(event)) = (number(), number()) else { return Follows::Nothing(None, None) };
+        let kind = parts.next().unwrap_or_default();
+        let (kind, replica) = kind.split_once('.').map_or((kind, None), |(kind, replica)| (kind, Some(replica)));
+        let Some(purpose) = Purpose::parse(kind) else { return Follows::Nothing(None, None) };
+        if let Some(replica) = replica
+            && self.suffix.strip_prefix('.') != Some(replica)
+        {
+            return Follows::Nothing(Some(purpose), Some(replica.to_owned()));
+        }
+        let log = self.table.lock().by_number.get(&stream).filter(|log| *log.session == *session).cloned();
         let next = event.saturating_add(1);
         let is_stored = |log: &Arc<EventLog>| {
             let state = log.state.lock();
@@ -222,7 +241,7 @@ impl Streams {
         };
         match log.filter(is_stored) {
             Some(log) => Follows::Stream(log, next),
-            None => Follows::Nothing(Some(purpose)),
+            None => Follows::Nothing(Some(purpose), None),
         }
     }
 
@@ -234,7 +253,7 @@ impl Streams {
             state.bytes
         };
         log.changed();
-        self.0.lock().add(log.party, (log.number, bytes + STREAM_BYTES, Instant::now()));
+        self.table.lock().add(log.party, (log.number, bytes + STREAM_BYTES, Instant::now()));
     }
 
     /// Puts the messages of a request, and finally its answer, on a stream.
@@ -548,8 +567,8 @@ mod tests {
 
     #[test]
     fn who_keeps_most_makes_room() {
-        let streams = Streams::default();
-        let mut kept = streams.0.lock();
+        let streams = Streams::new(None);
+        let mut kept = streams.table.lock();
         let (ann, ben) = (Party::of(1), Party::of(2));
         let stream = |number| (number, MAX_STREAM_BYTES, Instant::now());
         (0..4).for_each(|number| kept.add(ben, stream(number)));

@@ -133,7 +133,9 @@ pub async fn visit(
     let answer = match method {
         Method::POST => shared.post(request, noted, &visitor).await,
         Method::GET if shared.server.startup.protocol.legacy => shared.open_stream(request.headers(), &visitor).await,
-        Method::DELETE if shared.server.startup.protocol.legacy => shared.end_session(request.headers(), &visitor),
+        Method::DELETE if shared.server.startup.protocol.legacy => {
+            shared.end_session(request.headers(), &visitor).await
+        }
         _ => {
             let allowed = if shared.server.startup.protocol.legacy { "POST, GET, DELETE" } else { "POST" };
             let mut response =

@@ -107,6 +107,16 @@ impl Sessions {
         true
     }
 
+    /// Returns the session with this id, if it is in memory.
+    pub fn find(&self, id: &str) -> Option<Arc<Session>> {
+        self.by_id.lock().get(id).map(|(session, _)| Arc::clone(session))
+    }
+
+    /// Returns all sessions in memory.
+    pub fn all(&self) -> Vec<Arc<Session>> {
+        self.by_id.lock().values().map(|(session, _)| Arc::clone(session)).collect()
+    }
+
     /// Returns the session with this id, if it is in memory and this principal opened it for this profile.
     pub fn get(&self, id: &str, principal: &Principal, profile: Option<&str>) -> Option<Arc<Session>> {
         let same = |session: &&Arc<Session>| session.principal == *principal && session.profile.as_deref() == profile;
@@ -132,8 +142,7 @@ impl Sessions {
                 () = stop.cancelled() => return,
                 _ = interval.tick() => {}
             }
-            let all: Vec<Arc<Session>> = self.by_id.lock().values().map(|(session, _)| Arc::clone(session)).collect();
-            all.iter().filter(|session| session.idle_for() > self.idle).for_each(|session| self.leave(session));
+            self.all().iter().filter(|session| session.idle_for() > self.idle).for_each(|session| self.leave(session));
         }
     }
 }

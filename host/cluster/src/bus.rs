@@ -1,0 +1,334 @@
+//! Messages between replicas: to all, to one with an answer, and to one that answers with a stream. They are sealed, and bound to their
+//! channel. A message that is older than a minute is ignored, so clocks may differ by less than that.
+//!
+//! Messages can be lost, and a replica that was cut off is told so when it is connected again.
+
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use futures_util::{Stream, StreamExt};
+use redis::{aio::PubSub, cmd};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+    time::{MissedTickBehavior, interval, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use wharf_base::text::escaped;
+
+use crate::{
+    cluster::{Cluster, now},
+    silent::{Silent, Unanswered},
+    waiting::{Bus, Waiting},
+};
+
+/// How long another replica may take to answer, and to send the next frame of a stream before it is looked at whether it still runs.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+const FRAME_TIMEOUT: Duration = Duration::from_secs(3);
+/// How old a message may be.
+const MAX_AGE_MS: u64 = 60_000;
+/// How many requests of other replicas are under way at once; further ones are not answered.
+const MAX_ASKED: usize = 1024;
+/// How many frames of a stream may wait to be read. A reader that is slower comes back for the rest.
+const MAX_FRAMES: usize = 4096;
+const PING_INTERVAL: Duration = Duration::from_secs(2);
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(500);
+/// The channel of all replicas.
+const ALL: &str = "all";
+
+/// What takes part in the cluster.
+pub trait Member: Send + Sync {
+    /// Takes a message to all replicas, from another one.
+    fn told(&self, message: Value);
+    /// Answers a message from another replica.
+    fn asked(self: Arc<Self>, message: Value) -> Pin<Box<dyn Future<Output = Answer> + Send>>;
+    /// This replica gets messages from now on. It may have missed some.
+    fn connected(&self);
+}
+
+/// An answer to another replica.
+pub enum Answer {
+    Value(Value),
+    Frames(Pin<Box<dyn Stream<Item = String> + Send>>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Message {
+    at: u64,
+    from: String,
+    act: Act,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Act {
+    Tell(Value),
+    Ask(u64, Value),
+    Answer(u64, Value),
+    /// A stream begins.
+    Begin(u64),
+    Frame(u64, String),
+    End(u64),
+    /// Nobody reads the stream any more.
+    Leave(u64),
+}
+
+fn to(address: &str) -> String {
+    format!("to:{address}")
+}
+
+impl Cluster {
+    /// Joins the other replicas, for as long as wharf runs. `member` gets their messages.
+    pub fn start(self: &Arc<Self>, member: Arc<dyn Member>, tracker: &TaskTracker, stop: &CancellationToken) {
+        let (cluster, ends) = (Arc::clone(self), stop.clone());
+        tracker.spawn(async move { cluster.receive(member, &ends).await });
+        let (cluster, ends) = (Arc::clone(self), stop.clone());
+        tracker.spawn(async move { cluster.keep_alive(&ends).await });
+    }
+
+    /// Sends a message to all other replicas. Not to any if Redis does not answer.
+    pub async fn tell<T: Serialize>(&self, message: &T) -> Result<(), Silent> {
+        let message = serde_json::to_value(message).map_err(|_| Silent)?;
+        self.send(ALL, Act::Tell(message)).await.map(drop)
+    }
+
+    /// Asks another replica.
+    pub async fn ask<Q: Serialize, A: DeserializeOwned>(&self, address: &str, question: &Q) -> Result<A, Unanswered> {
+        let (sender, receiver) = oneshot::channel();
+        let waits = self.send_question(address, question, Waiting::Value(sender)).await?;
+        let answer = timeout(ANSWER_TIMEOUT, receiver).await.map_err(|_| Silent)?.map_err(|_| Silent)?;
+        drop(waits);
+        Ok(serde_json::from_value(answer).map_err(|_| Silent)?)
+    }
+
+    /// Asks another replica for a stream. `Err` in the result: it answers with this instead.
+    pub async fn follow<Q: Serialize>(
+        self: &Arc<Self>,
+        address: &str,
+        question: &Q,
+    ) -> Result<Result<Frames, Value>, Unanswered> {
+        let (first, begins) = oneshot::channel();
+        let (sender, frames) = mpsc::channel(MAX_FRAMES);
+        let waits = self.send_question(address, question, Waiting::Frames(Some(first), sender)).await?;
+        match timeout(ANSWER_TIMEOUT, begins).await.map_err(|_| Silent)?.map_err(|_| Silent)? {
+            Some(answer) => Ok(Err(answer)),
+            None => Ok(Ok(Frames { cluster: Arc::clone(self), address: address.into(), number: waits.keep(), frames })),
+        }
+    }
+
+    async fn send_question<Q: Serialize>(
+        &self,
+        address: &str,
+        question: &Q,
+        waiting: Waiting,
+    ) -> Result<Waits<'_>, Unanswered> {
+        // Without messages, there is no answer.
+        if !*self.bus.connected.borrow() {
+            return Err(Silent.into());
+        }
+        let question = serde_json::to_value(question).map_err(|_| Silent)?;
+        let mut number = [0; 8];
+        getrandom::fill(&mut number).map_err(|_| Silent)?;
+        let number = u64::from_be_bytes(number);
+        self.bus.waiting.lock().insert(number, waiting);
+        let waits = Waits { bus: Some(&self.bus), number };
+        match self.send(&to(address), Act::Ask(number, question)).await? {
+            0 => Err(Unanswered::Gone),
+            _ => Ok(waits),
+        }
+    }
+
+    /// Returns how many have got the message.
+    async fn send(&self, channel: &str, act: Act) -> Result<usize, Silent> {
+        let channel = self.key(channel);
+        let message = Message { at: now(), from: self.address.to_string(), act };
+        let text = serde_json::to_vec(&message).map_err(|_| Silent)?;
+        self.link.run(cmd("PUBLISH").arg(&channel).arg(self.seal(&text, &channel)?)).await
+    }
+
+    /// Receives messages, for as long as wharf runs.
+    async fn receive(self: &Arc<Self>, member: Arc<dyn Member>, stop: &CancellationToken) {
+        let mut asked = JoinSet::new();
+        let mut told = false;
+        loop {
+            let received = async {
+                let mut messages = self.link.messages().await?;
+                for channel in [ALL.to_owned(), to(&self.address)] {
+                    messages.subscribe(self.key(&channel)).await?;
+                }
+                self.bus.connected.send_replace(true);
+                told = false;
+                member.connected();
+                self.receive_from(messages, &member, &mut asked).await
+            };
+            let ended = tokio::select! {
+                ended = received => ended,
+                () = stop.cancelled() => break,
+            };
+            self.bus.connected.send_replace(false);
+            // Those who wait for answers do not get them.
+            self.bus.waiting.lock().clear();
+            if let Err(problem) = ended
+                && !std::mem::replace(&mut told, true)
+            {
+                tracing::warn!(
+                    "no messages from other replicas come through Redis: {}",
+                    escaped(&format!("{problem:#}"))
+                );
+            }
+            tokio::select! {
+                () = tokio::time::sleep(RECONNECT_INTERVAL) => {}
+                () = stop.cancelled() => break,
+            }
+        }
+        asked.shutdown().await;
+    }
+
+    async fn receive_from(
+        self: &Arc<Self>,
+        messages: PubSub,
+        member: &Arc<dyn Member>,
+        asked: &mut JoinSet<()>,
+    ) -> anyhow::Result<()> {
+        let (mut sink, mut stream) = messages.split();
+        let mut pings = interval(PING_INTERVAL);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                message = stream.next() => {
+                    let Some(message) = message else { anyhow::bail!("the connection has ended") };
+                    self.take(message.get_channel_name(), message.get_payload_bytes(), member, asked);
+                }
+                _ = pings.tick() => timeout(PING_TIMEOUT, sink.ping::<()>()).await??,
+                Some(_) = asked.join_next() => {}
+            }
+        }
+    }
+
+    fn take(self: &Arc<Self>, channel: &str, sealed: &[u8], member: &Arc<dyn Member>, asked: &mut JoinSet<()>) {
+        let Ok(text) = self.open(sealed, channel) else { return };
+        let Ok(Message { at, from, act }) = serde_json::from_slice(&text) else { return };
+        if at.abs_diff(now()) > MAX_AGE_MS || *from == *self.address {
+            return;
+        }
+        match act {
+            Act::Tell(message) => member.told(message),
+            Act::Ask(number, question) if asked.len() < MAX_ASKED => {
+                let (cluster, member) = (Arc::clone(self), Arc::clone(member));
+                asked.spawn(async move { cluster.answer(&from, number, member.asked(question).await).await });
+            }
+            Act::Ask(..) => {}
+            Act::Leave(number) => {
+                if let Some(sending) = self.bus.sending.lock().remove(&number) {
+                    sending.cancel();
+                }
+            }
+            Act::Answer(number, answer) => match self.bus.waiting.lock().remove(&number) {
+                Some(Waiting::Value(waiting)) => drop(waiting.send(answer)),
+                Some(Waiting::Frames(Some(first), _)) => drop(first.send(Some(answer))),
+                Some(Waiting::Frames(None, _)) | None => {}
+            },
+            Act::Begin(number) => {
+                if let Some(Waiting::Frames(first, _)) = self.bus.waiting.lock().get_mut(&number)
+                    && let Some(first) = first.take()
+                {
+                    first.send(None).ok();
+                }
+            }
+            Act::Frame(number, frame) => {
+                let mut waiting = self.bus.waiting.lock();
+                if let Some(Waiting::Frames(_, frames)) = waiting.get(&number)
+                    && frames.try_send(frame).is_err()
+                {
+                    // The reader is gone or too slow.
+                    waiting.remove(&number);
+                }
+            }
+            Act::End(number) => drop(self.bus.waiting.lock().remove(&number)),
+        }
+    }
+
+    /// Sends an answer. If that fails, the one who asked does not wait forever.
+    async fn answer(self: Arc<Self>, from: &str, number: u64, answer: Answer) {
+        let channel = to(from);
+        let mut frames = match answer {
+            Answer::Value(value) => {
+                self.send(&channel, Act::Answer(number, value)).await.ok();
+                return;
+            }
+            Answer::Frames(frames) => frames,
+        };
+        let left = CancellationToken::new();
+        self.bus.sending.lock().insert(number, left.clone());
+        let sent = async {
+            self.send(&channel, Act::Begin(number)).await?;
+            while let Some(frame) = frames.next().await {
+                if self.send(&channel, Act::Frame(number, frame)).await? == 0 {
+                    return Ok(());
+                }
+            }
+            self.send(&channel, Act::End(number)).await.map(drop)
+        };
+        tokio::select! {
+            // What could not be sent is sent when the client comes back.
+            _ = sent => {}
+            () = left.cancelled() => {}
+        }
+        self.bus.sending.lock().remove(&number);
+    }
+}
+
+/// RAII guard: an answer is waited for.
+struct Waits<'a> {
+    /// `None`: someone else waits from now on.
+    bus: Option<&'a Bus>,
+    number: u64,
+}
+
+impl Waits<'_> {
+    fn keep(mut self) -> u64 {
+        self.bus = None;
+        self.number
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        if let Some(bus) = self.bus {
+            bus.waiting.lock().remove(&self.number);
+        }
+    }
+}
+
+/// A stream that another replica sends.
+pub struct Frames {
+    cluster: Arc<Cluster>,
+    address: String,
+    number: u64,
+    frames: mpsc::Receiver<String>,
+}
+
+impl Frames {
+    /// Returns the next frame. `None`: the stream has ended, or the replica is gone.
+    pub async fn next(&mut self) -> Option<String> {
+        loop {
+            match timeout(FRAME_TIMEOUT, self.frames.recv()).await {
+                Ok(frame) => return frame,
+                Err(_) if self.cluster.is_live(&self.address).await.unwrap_or(true) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        let was_open = self.cluster.bus.waiting.lock().remove(&self.number).is_some();
+        if was_open && let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (cluster, address, number) =
+                (Arc::clone(&self.cluster), std::mem::take(&mut self.address), self.number);
+            runtime.spawn(async move { cluster.send(&to(&address), Act::Leave(number)).await });
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! One replica among several: its address, which others run, and the seal of what it shares.
+
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context, Result, anyhow};
+use parking_lot::{Mutex, RwLock};
+use redis::Script;
+use tokio_util::sync::CancellationToken;
+use wharf_base::{
+    state_keys::{Ciphers, StateKeys},
+    text::hex,
+};
+use wharf_config::config::cluster::{Cluster as Settings, LimitsAlone};
+
+use crate::{link::Link, silent::Silent, waiting::Bus};
+
+/// What the key for shared values and messages is derived with.
+const PURPOSE: &str = "wharf cluster 1";
+/// How long a replica counts as running after it was last heard of, and how often it says that it runs.
+const LEASE: Duration = Duration::from_secs(15);
+const BEAT_INTERVAL: Duration = Duration::from_secs(3);
+/// The number of random bytes in an address.
+pub const ADDRESS_BYTES: usize = 16;
+
+/// Removes the replicas whose lease is over, adds or removes this one, and returns those that run. By the clock of Redis, since those of
+/// the replicas may differ.
+const BEAT: &str = "
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+if tonumber(ARGV[2]) > 0 then
+  redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
+  redis.call('PEXPIRE', KEYS[1], 10 * ARGV[2])
+else
+  redis.call('ZREM', KEYS[1], ARGV[1])
+end
+return redis.call('ZRANGE', KEYS[1], 0, -1)";
+
+pub struct Cluster {
+    /// The name of this replica in records.
+    pub name: Arc<str>,
+    pub limits_alone: LimitsAlone,
+    /// The address of this process among the replicas. A replica that was restarted has another one.
+    pub(crate) address: Arc<str>,
+    prefix: String,
+    ciphers: Ciphers,
+    pub(crate) link: Link,
+    pub(crate) bus: Bus,
+    /// The addresses of the replicas that run, as far as is known.
+    live: RwLock<HashSet<String>>,
+    beat: Script,
+    /// Whether the operator was told that something in Redis is not sealed by a replica.
+    told_altered: Mutex<bool>,
+}
+
+impl Cluster {
+    /// Prepares to join. Redis need not run yet. `number`: identifies this process.
+    pub fn new(settings: &Settings, keys: &StateKeys, number: [u8; ADDRESS_BYTES]) -> Result<Arc<Self>> {
+        let address: Arc<str> = hex(&number).into();
+        Ok(Arc::new(Self {
+            name: settings.name.as_str().into(),
+            limits_alone: settings.limits_alone,
+            prefix: settings.prefix.clone(),
+            ciphers: keys.derived(PURPOSE).map_err(|_| anyhow!("the key has a wrong length"))?,
+            link: Link::new(settings).context("[cluster]")?,
+            bus: Bus::default(),
+            live: RwLock::new(HashSet::from([address.to_string()])),
+            address,
+            beat: Script::new(BEAT),
+            told_altered: Mutex::new(false),
+        }))
+    }
+
+    /// Returns the address of this process.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Returns the number of replicas that run, or ran when Redis last answered.
+    pub fn replicas(&self) -> u32 {
+        u32::try_from(self.live.read().len()).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Whether Redis answers.
+    pub fn is_up(&self) -> bool {
+        self.link.is_up()
+    }
+
+    /// Whether the replica with this address runs, as far as is known. Fails while Redis does not answer.
+    pub async fn is_live(&self, address: &str) -> Result<bool, Silent> {
+        if *address == *self.address || self.live.read().contains(address) {
+            return Ok(true);
+        }
+        // It may have started since.
+        self.say_alive(LEASE).await?;
+        Ok(self.live.read().contains(address))
+    }
+
+    pub(crate) fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    pub(crate) async fn keep_alive(&self, stop: &CancellationToken) {
+        let mut interval = tokio::time::interval(BEAT_INTERVAL);
+        let mut up = self.link.watch();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                _ = interval.tick() => {}
+                // Redis may have lost everything.
+                Ok(()) = up.changed() => {}
+            }
+            if self.link.is_up() || self.link.try_again().await {
+                // If this fails, the next beat tries again.
+                let _ = self.say_alive(LEASE).await;
+            }
+        }
+        let _ = self.say_alive(Duration::ZERO).await;
+    }
+
+    pub(crate) async fn say_alive(&self, lease: Duration) -> Result<(), Silent> {
+        let mut said = self.beat.key(self.key("replicas"));
+        said.arg(&*self.address).arg(millis(lease));
+        let mut live: HashSet<String> = self.link.script(&said).await?;
+        live.insert(self.address.to_string());
+        *self.live.write() = live;
+        Ok(())
+    }
+
+    /// Opens what a replica has sealed for this place. The first time that something was not, the operator is told.
+    pub(crate) fn open(&self, sealed: &[u8], place: &str) -> Result<Vec<u8>, Silent> {
+        let opened = self.ciphers.open(sealed, place.as_bytes());
+        opened.ok_or_else(|| {
+            if !std::mem::replace(&mut *self.told_altered.lock(), true) {
+                tracing::error!(
+                    "Redis has something under `{place}` that no replica with these keys has written; it is ignored. Another program writes \
+                     there, or a replica has other `state_keys`. This is said once"
+                );
+            }
+            Silent
+        })
+    }
+
+    pub(crate) fn seal(&self, text: &[u8], place: &str) -> Result<Vec<u8>, Silent> {
+        self.ciphers.seal(text, place.as_bytes()).ok_or(Silent)
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns the current time, in milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, millis)
+}

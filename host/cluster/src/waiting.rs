@@ -1,0 +1,22 @@
+//! What this replica waits for from others, and what it sends them.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+#[derive(Default)]
+pub struct Bus {
+    pub waiting: Mutex<HashMap<u64, Waiting>>,
+    /// The streams that this replica sends, by the number of the request.
+    pub sending: Mutex<HashMap<u64, CancellationToken>>,
+    pub connected: watch::Sender<bool>,
+}
+
+pub enum Waiting {
+    Value(oneshot::Sender<Value>),
+    /// The first frame is what the replica says instead of a stream, or nothing.
+    Frames(Option<oneshot::Sender<Option<Value>>>, mpsc::Sender<String>),
+}

@@ -1,0 +1,127 @@
+//! What requests need of other replicas: sessions that are known there, answers and streams that belong there.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+use wharf_base::session_id::{IssuedTo, now};
+use wharf_cluster::{Frames, Unanswered};
+use wharf_protocol::{
+    Id, Notification, Response, RpcError,
+    message::{error_text, result_text},
+    notification::KnownNotification,
+    params,
+};
+
+use super::{
+    endpoint::{Endpoint, SESSION_HEADER, Visitor},
+    headers::text,
+    refused::Refused,
+    resume::Purpose,
+};
+use crate::{
+    client::{
+        news::{News, Question, StoredSession, asked_by},
+        replicas::name_of,
+        session::{Listening, Session},
+    },
+    transport::admission::Named,
+};
+
+impl Endpoint {
+    /// Makes the session that a message names again, with what its client has set at other replicas. If it has ended there, it has ended.
+    pub(super) async fn recall(&self, headers: &HeaderMap, visitor: &Visitor) {
+        let Some(cluster) = &self.server.cluster else { return };
+        let Some(id) = text(headers, SESSION_HEADER) else { return };
+        let (principal, profile) = (visitor.caller.principal(), visitor.profile.as_deref());
+        if self.sessions.get(id, principal, profile).is_some() {
+            return;
+        }
+        let Some(record) = self.server.session_ids.open(id, IssuedTo { principal, profile }) else { return };
+        // If Redis does not answer, the session goes on without what its client has set.
+        let stored: StoredSession = cluster.get(&name_of(id)).await.ok().flatten().unwrap_or_default();
+        if stored.ended {
+            self.sessions.end(&self.server, id, principal, record.issued);
+        } else if let Named::Is(session) = self.named(headers, visitor, true) {
+            stored.settings().for_each(|setting| session.set(setting));
+        }
+    }
+
+    /// Opens the session's stream for changes. A stream at another replica ends, and the client is told of lists that differ from those
+    /// that it was told of there.
+    pub(super) async fn listening(&self, session: &Arc<Session>) -> Listening {
+        if self.server.cluster.is_some() {
+            if let Some(lists) = self.server.last_told(session).await {
+                session.set_told(lists, now());
+            }
+            self.server.tell(|| News::Listens { session: session.id.to_string() });
+        }
+        session.listen()
+    }
+
+    pub(super) fn notified(&self, session: &Session, notification: &Notification) {
+        session.notified(notification);
+        let id = || session.id.to_string();
+        match notification.known() {
+            Some(KnownNotification::Cancelled) => {
+                if let Ok(params) = params::read::<params::Cancelled>(notification.params.as_ref()) {
+                    let request = params.request_id.get().to_owned();
+                    self.server.tell(|| News::Cancelled { session: id(), request });
+                }
+            }
+            Some(KnownNotification::RootsChanged) => self.server.tell(|| News::RootsChanged { session: id() }),
+            Some(KnownNotification::Initialized) | None => {}
+        }
+    }
+
+    /// Takes the client's answer to a request of the server, which another replica may have sent.
+    pub(super) async fn take_response(&self, session: &Session, response: Response) -> Result<(), Refused> {
+        let asker = match (&self.server.cluster, &response.id) {
+            (Some(cluster), Some(Id::String(id))) => asked_by(id)
+                .filter(|address| *address != cluster.address())
+                .map(|address| (cluster, address.to_owned())),
+            _ => None,
+        };
+        let Some((cluster, address)) = asker else {
+            session.take_response(response);
+            return Ok(());
+        };
+        let message = match (&response.id, &response.outcome) {
+            (Some(id), Ok(result)) => result_text(id, result.get()),
+            (id, Err(error)) => error_text(id.as_ref(), error, session.revision),
+            (None, Ok(_)) => return Ok(()),
+        };
+        let question = Question::Response { session: session.id.to_string(), message };
+        match cluster.ask::<_, Value>(&address, &question).await {
+            // The request is gone together with its replica, so the answer is late, as one after a time limit.
+            Ok(_) | Err(Unanswered::Gone) => Ok(()),
+            Err(Unanswered::Silent(silent)) => {
+                let error =
+                    RpcError::internal(format!("{silent}, and another of them asked this; send the answer again"));
+                Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, None, &error))
+            }
+        }
+    }
+
+    /// Returns what follows on a stream that another replica stores. None: it stores nothing of it, or does not run any more.
+    pub(super) async fn resume_elsewhere(
+        &self,
+        address: &str,
+        session: &Session,
+        after: &str,
+        purpose: Option<&Purpose>,
+    ) -> Result<Option<Frames>, Refused> {
+        let Some(cluster) = &self.server.cluster else { return Ok(None) };
+        let question = Question::Resume { session: session.id.to_string(), after: after.to_owned() };
+        match cluster.follow(address, &question).await {
+            Ok(Ok(frames)) => Ok(Some(frames)),
+            Ok(Err(_)) | Err(Unanswered::Gone) => Ok(None),
+            // Changes are told again from what is known here.
+            Err(Unanswered::Silent(_)) if purpose == Some(&Purpose::Changes) => Ok(None),
+            Err(Unanswered::Silent(silent)) => {
+                let error = RpcError::internal(format!("{silent}, and another of them has what follows; try again"));
+                Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, None, &error))
+            }
+        }
+    }
+}

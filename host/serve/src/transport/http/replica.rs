@@ -1,0 +1,177 @@
+//! This process as one of several replicas: what it takes in from the others.
+
+use std::{convert::Infallible, pin::Pin, sync::Arc};
+
+use axum::body::Body;
+use futures_util::{StreamExt, stream};
+use serde_json::Value;
+use tokio::sync::broadcast::error::RecvError;
+use wharf_base::party::named;
+use wharf_cluster::{Answer, Frames, Member};
+use wharf_protocol::{Frame, Id, Message, task::TaskStatus};
+
+use super::{
+    body::Hold,
+    resume::{Follows, Streams},
+    sessions::Sessions,
+};
+use crate::client::{
+    news::{News, Question, StoredSession},
+    replicas::name_of,
+    server::Server,
+};
+
+/// What this process shares with the other replicas.
+pub struct Replica {
+    pub server: Arc<Server>,
+    pub sessions: Sessions,
+    pub streams: Arc<Streams>,
+}
+
+impl Member for Replica {
+    fn told(&self, news: Value) {
+        // Another version of wharf may know more.
+        let Ok(news) = serde_json::from_value::<News>(news) else { return };
+        let session = |id: &str| self.sessions.find(id);
+        match news {
+            News::Ended { session: id } => self.ended(&id),
+            News::Setting { session: id, setting } => {
+                if let Some(session) = session(&id) {
+                    session.set(setting);
+                }
+            }
+            News::Cancelled { session: id, request } => {
+                if let Some((session, request)) = session(&id).zip(Id::from_raw(&request)) {
+                    session.in_flight.cancel_id(&request);
+                }
+            }
+            News::RootsChanged { session: id } => {
+                if let Some(session) = session(&id) {
+                    session.roots_changed();
+                }
+            }
+            News::Listens { session: id } => {
+                if let Some(session) = session(&id) {
+                    session.stop_listening();
+                }
+            }
+            // These fail only without receivers.
+            News::Updated { uri } => drop(self.server.updates.send(Some(uri.into()))),
+            News::Lost => drop(self.server.updates.send(None)),
+            News::ListChanged { plugin, kind } => self.server.inbox.announcements.add(&plugin, kind.into()),
+            News::TaskChanged { id } => {
+                let tasks = Arc::clone(&self.server.tasks);
+                self.server.tracker.spawn(async move { tasks.changed_elsewhere(&id).await });
+            }
+        }
+    }
+
+    fn asked(self: Arc<Self>, question: Value) -> Pin<Box<dyn Future<Output = Answer> + Send>> {
+        Box::pin(async move {
+            match serde_json::from_value::<Question>(question) {
+                Ok(question) => self.answer(question).await,
+                // Another version of wharf may ask more.
+                Err(_) => Answer::Value(Value::Null),
+            }
+        })
+    }
+
+    fn connected(&self) {
+        self.server.updates.send(None).ok();
+        // Sessions may have ended meanwhile.
+        let (sessions, server) = (self.sessions.clone(), Arc::clone(&self.server));
+        self.server.tracker.spawn(async move {
+            let Some(cluster) = &server.cluster else { return };
+            for session in sessions.all() {
+                match cluster.get::<StoredSession>(&name_of(&session.id)).await {
+                    Ok(Some(stored)) if stored.ended => {
+                        sessions.end(&server, &session.id, &session.principal, session.issued);
+                    }
+                    Ok(stored) => {
+                        for setting in stored.into_iter().flat_map(StoredSession::settings) {
+                            session.set(setting);
+                        }
+                    }
+                    Err(_) => return,
+                }
+            }
+        });
+    }
+}
+
+impl Replica {
+    fn ended(&self, id: &str) {
+        if let Some(session) = self.sessions.find(id) {
+            self.sessions.end(&self.server, id, &session.principal, session.issued);
+        }
+    }
+
+    async fn answer(&self, question: Question) -> Answer {
+        match question {
+            Question::Response { session, message } => {
+                if let Some(session) = self.sessions.find(&session)
+                    && let Ok(Frame::One(Message::Response(response))) = Frame::parse(message)
+                {
+                    session.take_response(response);
+                }
+                Answer::Value(Value::Null)
+            }
+            Question::Redeem { number, principal } => {
+                let redeemed = self.server.approvals.tickets.redeem_number(number, named(principal));
+                Answer::Value(serde_json::to_value(redeemed).unwrap_or_default())
+            }
+            Question::CancelTask { id } => {
+                let (tasks, running) = (&self.server.tasks, self.server.tasks.under_way(&id));
+                if let Some(running) = running {
+                    tasks.end(&id, TaskStatus::Cancelled, Some("cancelled by the client"), None, None).await;
+                    running.cancelled.cancel();
+                }
+                Answer::Value(Value::Null)
+            }
+            Question::AnswerTask { id, replies } => {
+                if let Some(running) = self.server.tasks.under_way(&id) {
+                    running.reply(replies).await;
+                }
+                Answer::Value(Value::Null)
+            }
+            Question::Resume { session, after } => match self.streams.find_of(&session, &after) {
+                Follows::Stream(log, next) => {
+                    let body = log.read(next, self.server.startup.http.poll_after, Hold::default());
+                    let frames = body.into_data_stream().filter_map(|bytes| async move {
+                        bytes.ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+                    });
+                    Answer::Frames(Box::pin(frames))
+                }
+                Follows::Nothing(..) => Answer::Value(Value::Null),
+            },
+        }
+    }
+}
+
+/// Tells the other replicas of changes of tasks that run here, for as long as wharf runs.
+pub async fn tell_of_tasks(server: Arc<Server>) {
+    let Some(cluster) = server.cluster.clone() else { return };
+    let mut changes = server.tasks.changes();
+    loop {
+        let changed = tokio::select! {
+            changed = changes.recv() => changed,
+            () = server.stop.cancelled() => return,
+        };
+        match changed {
+            Ok(record) if record.replica.as_deref() == Some(cluster.address()) => {
+                server.tell(|| News::TaskChanged { id: record.task.id.clone() });
+            }
+            // Clients poll their tasks as well.
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// Returns the body of a stream that another replica sends. `hold`: held while the client reads.
+pub fn relayed(frames: Frames, hold: Hold) -> Body {
+    Body::from_stream(stream::unfold((frames, hold), |(mut frames, hold)| async move {
+        let frame = frames.next().await?;
+        Some((Ok::<_, Infallible>(frame), (frames, hold)))
+    }))
+}

@@ -1,0 +1,71 @@
+//! Three replicas, and a client of theirs whose every connection goes to the next one.
+
+use e2e::{Folder, Redis, Server, Turns, Value, given, json, plugin};
+
+/// The replicas, each with the state that it keeps in a folder of its own.
+pub struct Replicas {
+    pub redis: Redis,
+    pub all: Vec<Server>,
+    /// The folders come last, so that they outlive their servers.
+    pub folders: Vec<Folder>,
+}
+
+/// `showcase`, which may ask, `reach`, which reads roots, and `g`, which does what its arguments say.
+fn plugins(code: &std::path::Path, given_more: &str) -> String {
+    format!(
+        "[roots]\nwithin = [{code:?}]\n\
+         [plugins.show]\npath = {:?}\nprefix = \"\"\n[plugins.show.grants]\nask = [\"elicitation\", \"sampling\"]\n\
+         [plugins.reach]\npath = {:?}\nprefix = \"\"\n[plugins.reach.grants]\nroots = \"read\"\n{}",
+        plugin("showcase"),
+        plugin("reach"),
+        given("g", &json!({ "task": "optional" }), given_more)
+    )
+}
+
+pub const STATE_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
+
+impl Replicas {
+    pub async fn start(number: usize) -> Self {
+        Self::with(number, "", "limits = { timeout_ms = 60000 }").await
+    }
+
+    /// `more`: further lines at the top of the config; `given_more`: further lines of the plugin `g`.
+    pub async fn with(number: usize, more: &str, given_more: &str) -> Self {
+        let folders: Vec<Folder> = (0..number).map(|_| Folder::new()).collect();
+        folders[0].write("code/note.txt", "of a root");
+        let redis = Redis::start(&folders[0]).await;
+        let mut all = Vec::new();
+        for (at, folder) in folders.iter().enumerate() {
+            let plugins = plugins(&folders[0].join("code"), given_more);
+            folder.config(&format!(
+                "{more}\n[protocol]\nstate_keys = [{{ env = \"STATE_KEY\" }}]\n\
+                 [cluster]\nredis = \"redis://{}\"\nname = \"r{at}\"\n{plugins}",
+                redis.address
+            ));
+            all.push(start(folder).await);
+        }
+        Self { redis, all, folders }
+    }
+
+    /// Returns a server whose every connection goes to the next replica. It replaces the first one, which goes on.
+    pub fn in_turns(&mut self) -> &Server {
+        let addresses: Vec<_> = self.all.iter().map(|server| server.address).collect();
+        self.all[0].over = Turns::of(addresses);
+        &self.all[0]
+    }
+
+    /// A path that only a root gives.
+    pub fn note(&self) -> std::path::PathBuf {
+        self.folders[0].join("code/note.txt")
+    }
+}
+
+pub async fn start(folder: &Folder) -> Server {
+    let server = Server::start_with(folder, &[], &[("STATE_KEY", STATE_KEY)]).await;
+    server.modern("tools/list", json!({}), json!({})).await.unwrap();
+    server
+}
+
+pub fn able() -> Value {
+    json!({ "elicitation": {}, "roots": { "listChanged": true } })
+}

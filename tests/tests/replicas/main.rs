@@ -1,0 +1,9 @@
+//! Several wharf processes behind one address, which share what they must through a real Redis server: any of them answers any request.
+
+#![expect(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+mod counted;
+mod redis_gone;
+mod sessions;
+mod tasks;
