@@ -51,6 +51,7 @@ pub fn flag(denial: &HttpDenial, clear: fn(&str) -> String) -> Option<String> {
     match &denial.why {
         HttpRefusal::NoRule if reads && is_private(&denial.url) => Some(format!("`--allow http-private={base}`")),
         HttpRefusal::NoRule if reads => Some(format!("`--allow http={base}`")),
+        HttpRefusal::NoRule if !is_private(&denial.url) => Some(format!("`--allow http-write={base}`")),
         HttpRefusal::Address(address) if reads => {
             let private = address.parse().is_ok_and(|address| judge(address) == AddressKind::Private);
             private.then(|| format!("`--allow http-private={base}`"))

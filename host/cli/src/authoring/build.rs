@@ -38,7 +38,7 @@ pub struct Built {
 }
 
 /// Checks that the plugin can be built. `set_up`: whether to run the one-time setup if it was not run yet.
-pub async fn ready(project: &Project, set_up: bool) -> Result<()> {
+pub async fn ready(project: &Project, set_up: bool, until: Until) -> Result<()> {
     check_needs(project).or_failed()?;
     let Some(setup) = project.build.setup.as_ref().filter(|setup| !setup.makes.exists()) else { return Ok(()) };
     ensure!(
@@ -49,8 +49,7 @@ pub async fn ready(project: &Project, set_up: bool) -> Result<()> {
         text::path(&project.folder)
     );
     tracing::info!("setting up: {}", shown(&setup.command));
-    // Nothing is served yet, so no signal handlers are installed.
-    run(project, &setup.command, Until::Interrupted).await.context("the setup failed")?;
+    run(project, &setup.command, until).await.context("the setup failed")?;
     if !setup.makes.exists() {
         let (command, makes) = (shown(&setup.command), text::path(&setup.makes));
         return Err(failed(anyhow!("`{command}` did not create {makes}, which is `build.setup.makes` in plugin.toml")));
@@ -63,6 +62,11 @@ pub async fn build(project: &Project, until: Until) -> Result<Built> {
     tracing::info!("building: {}", shown(&project.build.command));
     let began = Instant::now();
     run(project, &project.build.command, until).await.context("the build failed")?;
+    Ok(Built { component: component(project)?, took: began.elapsed() })
+}
+
+/// Reads the component that the build command made.
+pub fn component(project: &Project) -> Result<Vec<u8>> {
     let artifact = &project.build.artifact;
     let missing = || {
         format!(
@@ -72,12 +76,10 @@ pub async fn build(project: &Project, until: Until) -> Result<Built> {
         )
     };
     let made = fs::read(artifact).with_context(missing).or_failed()?;
-    let component = if wharf_forge::is_core_module(&made) {
-        wharf_forge::wrap(&made).with_context(|| text::path(artifact)).or_failed()?
-    } else {
-        made
-    };
-    Ok(Built { component, took: began.elapsed() })
+    if wharf_forge::is_core_module(&made) {
+        return wharf_forge::wrap(&made).with_context(|| text::path(artifact)).or_failed();
+    }
+    Ok(made)
 }
 
 /// Fails if a required program is missing. The error says how to install it.
@@ -111,9 +113,11 @@ async fn run(project: &Project, command: &str, until: Until) -> Result<()> {
     Ok(())
 }
 
-/// Formats a command as one line, cut off if it is long.
+/// Formats a command as one line, cut off if it is long. Of a script of several commands, the last one, which makes the plugin.
 fn shown(command: &str) -> String {
-    let words: Vec<&str> = command.split_whitespace().filter(|word| *word != "\\").collect();
+    let joined = command.replace("\\\n", " ");
+    let mut lines = joined.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let words: Vec<&str> = lines.next_back().unwrap_or_default().split_whitespace().collect();
     clip(&words.join(" "))
 }
 
@@ -122,5 +126,21 @@ fn ended(status: ExitStatus) -> String {
         (Some(127), _) => "exited with code 127: a program that it runs was not found".to_owned(),
         (Some(code), _) => format!("exited with code {code}"),
         (None, signal) => format!("was killed by signal {}", signal.unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_shown_by_the_command_that_makes_the_plugin() {
+        for (command, expected) in [
+            ("npm run  build", "npm run build"),
+            ("# Comment.\ntest -x cc || exit 1\ncc -o a \\\n  *.c\n", "cc -o a *.c"),
+            ("", ""),
+        ] {
+            assert_eq!(shown(command), expected);
+        }
     }
 }

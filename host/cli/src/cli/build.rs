@@ -36,7 +36,7 @@ pub async fn run(command: &Named) -> Result<ExitCode> {
 
 /// Builds the plugin, and writes the component to the path of its artifact.
 pub async fn build_artifact(project: &Project, set_up: bool) -> Result<()> {
-    build::ready(project, set_up).await?;
+    build::ready(project, set_up, Until::Interrupted).await?;
     let built = build::build(project, Until::Interrupted).await?;
     let artifact = &project.build.artifact;
     replace(artifact, &built.component, SHARED_MODE)?;
