@@ -104,7 +104,8 @@ async fn a_client_is_answered_while_its_server_is_built() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_build_is_told_to_the_client_and_tried_again() {
-    let existing = Existing::new("hello", "test -e ../../../../good || exit 3");
+    let existing =
+        Existing::new("hello", "test -e ../../../../good || { echo 'error: numpy has compiled parts' >&2; exit 3; }");
     let mut pipe = existing.start(&["run", "notes/index.ts"]);
     let params =
         json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "e2e", "version": "1" } });
@@ -112,7 +113,8 @@ async fn a_failed_build_is_told_to_the_client_and_tried_again() {
     let refused = pipe.request("tools/list", json!({})).await.unwrap_err();
     let message = refused["message"].as_str().unwrap();
     assert!(
-        message.contains("plugin notes did not load: the build failed") && message.contains("exited with code 3"),
+        message.contains("plugin notes did not load: the build failed")
+            && message.contains("exited with code 3; noise; error: numpy has compiled parts"),
         "{message}"
     );
     let ended = pipe.wait().await;

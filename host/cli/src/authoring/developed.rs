@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 use anyhow::{Context, Result};
 
 use super::{
-    build::{self, Built, Until},
+    build::{self, Built, Output, Until},
     existing::{
         inputs::Inputs,
         make,
@@ -41,7 +41,7 @@ impl Developed {
         }
         let project = Project::open(path)?;
         // Nothing is served yet, so no signal handlers are installed.
-        build::ready(&project, set_up, Until::Interrupted).await?;
+        build::ready(&project, set_up, (Until::Interrupted, Output::Passed)).await?;
         let sources = Sources::watch(&project);
         Ok(Self::Project(Box::new(project), sources))
     }
@@ -69,7 +69,7 @@ impl Developed {
     pub async fn build(&self) -> Result<Vec<u8>> {
         match self {
             Self::Project(project, _) => {
-                let Built { component, took } = build::build(project, Until::Dropped).await?;
+                let Built { component, took } = build::build(project, (Until::Dropped, Output::Passed)).await?;
                 tracing::info!("built in {:.1} s, {} KiB", took.as_secs_f64(), component.len().div_ceil(1024));
                 Ok(component)
             }

@@ -24,7 +24,7 @@ use super::{
     server::Server,
 };
 use crate::authoring::{
-    build::{self, Until},
+    build::{self, Output, Until},
     project::Project,
 };
 use wharf_base::{failed::OrFailed, guard, text};
@@ -38,10 +38,10 @@ const SDK: &str = "set-up-sdk";
 const PACKAGES: &str = "set-up-packages";
 
 /// Servers that are being built in the background. Dropping this ends the builds.
-#[derive(Default)]
 pub struct Builds {
     pub making: Making,
-    tasks: JoinSet<()>,
+    /// Aborted when this is dropped.
+    _tasks: JoinSet<()>,
 }
 
 impl Builds {
@@ -61,12 +61,7 @@ impl Builds {
                 ended.send_replace(Some(made.map_err(|error| Arc::from(format!("{error:#}")))));
             });
         }
-        Ok(Self { making: Making::new(builds), tasks })
-    }
-
-    /// Waits until all builds have ended.
-    pub async fn end(mut self) {
-        while self.tasks.join_next().await.is_some() {}
+        Ok(Self { making: Making::new(builds), _tasks: tasks })
     }
 }
 
@@ -90,9 +85,9 @@ pub async fn make(server: &Server, until: Until) -> Result<()> {
             text::path(&server.folder)
         );
     }
-    build::ready(&project, true, until).await?;
+    build::ready(&project, true, (until, Output::Quoted)).await?;
     put(&server.folder.join(PACKAGES), &inputs.packages)?;
-    let built = build::build(&project, until).await?;
+    let built = build::build(&project, (until, Output::Quoted)).await?;
     let (seconds, size) = (built.took.as_secs_f64(), built.component.len().div_ceil(1024));
     tracing::info!("built {} in {seconds:.1} s, {size} KiB", server.id);
     put(&server.component(), &built.component)?;
