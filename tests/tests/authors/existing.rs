@@ -202,3 +202,21 @@ async fn a_project_of_ones_own_is_made_from_a_server() {
     let refused = existing.folder.run(&["new", "--from", "plugins"], &existing.environment()).await;
     assert!(folder::stderr(&refused).contains("which file is the server"), "{}", folder::stderr(&refused));
 }
+
+/// What a package manager leaves when it is stopped, or when the disk is full, may fail every time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_up_that_failed_begins_from_an_empty_folder() {
+    let existing = Existing::new("hello", "");
+    let fail = "#!/bin/sh\necho half > half-installed; exit 1\n";
+    let npm = fs::read_to_string(existing.folder.join("bin/npm")).unwrap();
+    let mut found = Vec::new();
+    for (program, expected) in [(fail, false), (&*npm, true)] {
+        existing.folder.write("bin/npm", program);
+        existing.folder.set_mode("bin/npm", 0o755);
+        let called = existing.folder.run(&["call", "notes/index.ts", "greet", "name=A"], &existing.environment()).await;
+        assert_eq!(called.status.success(), expected, "{}", folder::stderr(&called));
+        let servers = fs::read_dir(existing.folder.join("cache/wharf/servers")).unwrap().flatten();
+        found.push(servers.filter(|server| server.path().join("half-installed").exists()).count());
+    }
+    assert_eq!(found, [1, 0]);
+}

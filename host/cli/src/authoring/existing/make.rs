@@ -95,11 +95,13 @@ pub async fn make(server: &Server, until: Until) -> Result<()> {
     put(&server.folder.join(BUILT), &inputs.all)
 }
 
-/// Opens the project of a server for its build. A project with another SDK, or of a build that was stopped while it was made, is made again.
+/// Opens the project of a server for its build. A project with another SDK, or whose set-up failed or was stopped, is made again: what a
+/// package manager leaves then may fail every time.
 fn open(server: &Server, inputs: &Inputs) -> Result<Project> {
     let folder = &server.folder;
     let sdk = text::hex(&Sha256::digest(wharf_assets::deflated_templates()));
-    if reads(&folder.join(SDK)).as_ref() != Some(&sdk) {
+    let is_set_up = reads(&folder.join(SDK)).as_ref() == Some(&sdk) && folder.join(READY).is_file();
+    if !is_set_up {
         let component = server.component();
         for entry in fs::read_dir(folder).with_context(|| text::path(folder))? {
             let path = entry?.path();
