@@ -154,7 +154,7 @@ fn panicked(printed: &str) -> Option<String> {
     let (place, message) = after.split_once('\n')?;
     let message: Vec<&str> = message.lines().take_while(|line| !line.starts_with("note: ")).collect();
     let message = clip(message.join(" ").trim());
-    Some(escaped(&format!("it panicked at {}: {message}", place.trim_end_matches(':'))))
+    Some(escaped(&format!("it crashed: it panicked at {}: {message}", place.trim_end_matches(':'))))
 }
 
 /// Reports to the operator and in the record that a call was stopped, and returns what the client learns.
@@ -285,8 +285,11 @@ mod tests {
     #[test]
     fn a_panic_is_told_with_its_place() {
         let printed = "before\n\nthread '<unnamed>' (1) panicked at src/lib.rs:15:9:\nno tea\nleft\nnote: run with `RUST_BACKTRACE=1`";
-        assert_eq!(panicked(printed).unwrap(), "it panicked at src/lib.rs:15:9: no tea left");
-        assert_eq!(panicked("panicked at a.rs:1:1:\n\u{1b}[31m").unwrap(), "it panicked at a.rs:1:1: \\u{1b}[31m");
+        assert_eq!(panicked(printed).unwrap(), "it crashed: it panicked at src/lib.rs:15:9: no tea left");
+        assert_eq!(
+            panicked("panicked at a.rs:1:1:\n\u{1b}[31m").unwrap(),
+            "it crashed: it panicked at a.rs:1:1: \\u{1b}[31m"
+        );
         assert_eq!(panicked("it only printed this"), None);
     }
 }
