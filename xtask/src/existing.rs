@@ -6,30 +6,35 @@ use std::{path::Path, process::Command, time::Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{prepare, run, run_in, say};
+use crate::{installed, prepare, run, run_in, say};
 
 /// The published servers for `--brief`.
-const BRIEF: [&str; 2] = ["@modelcontextprotocol/server-sequential-thinking", "@modelcontextprotocol/server-memory"];
+const BRIEF_NPM: [&str; 2] =
+    ["@modelcontextprotocol/server-sequential-thinking", "@modelcontextprotocol/server-memory"];
+const BRIEF_PYTHON: [&str; 2] = ["mcp-server-time", "mcp-server-fetch"];
 
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     prepare(&[])?;
-    let wharf = root.join("target/release/wharf");
+    let (wharf, target) = (root.join("target/release/wharf"), root.join("target/existing"));
     let folder = root.join("tests/existing");
     for server in ["notes.py", "notes.ts"] {
         smoke(root, &wharf, &folder.join("smoke").join(server))?;
     }
     let is_brief = rest.iter().any(|argument| argument == "--brief");
+    let named = rest.iter().filter(|argument| *argument != "--brief");
     if folder.join("npm.mjs").is_file() {
-        run_in(&folder, Command::new("npm").args(["install", "--ignore-scripts", "--no-audit", "--no-fund"]))
-            .context("this needs npm")?;
+        let npm = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+        run_in(&folder, Command::new("npm").args(npm)).context("this needs npm")?;
         let mut command = Command::new("node");
-        command.arg(folder.join("npm.mjs")).arg("--wharf").arg(&wharf).args(rest);
-        run(command.args(BRIEF.iter().filter(|_| is_brief))).context("a server of npm differs")?;
+        command.arg(folder.join("npm.mjs")).arg("--wharf").arg(&wharf).arg("--folder").arg(target.join("npm"));
+        run(command.args(named.clone()).args(BRIEF_NPM.iter().filter(|_| is_brief)))
+            .context("a server of npm differs")?;
     }
     if folder.join("python.py").is_file() {
-        let mut command = Command::new("python3");
-        command.arg(folder.join("python.py")).arg("--wharf").arg(&wharf).args(rest);
-        run(&mut command).context("a server of PyPI differs")?;
+        let python = installed::python(&folder.join("requirements.txt"), &target.join("venv"))?;
+        let mut command = Command::new(python);
+        command.arg(folder.join("python.py")).arg("--wharf").arg(&wharf).arg("--work").arg(target.join("python"));
+        run(command.args(named).args(BRIEF_PYTHON.iter().filter(|_| is_brief))).context("a server of PyPI differs")?;
     }
     Ok(())
 }

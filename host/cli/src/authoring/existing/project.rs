@@ -78,7 +78,7 @@ fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
                 "python3 -m venv .venv && ./.venv/bin/pip install --quiet --disable-pip-version-check --only-binary :all: \
                  -r {BUILD_REQUIREMENTS} && ./.venv/bin/python -m wharf_compat setup {server} && touch {READY}"
             ),
-            vec![("python3", "Python 3.10 or newer, with its module venv: https://www.python.org")],
+            vec![("python3", "Python 3.11 or newer, with its module venv: https://www.python.org")],
         ),
         Language::Node => (
             format!("npx --no-install wharf-sdk build --mcp {server} -o dist/plugin.wasm"),
