@@ -17,7 +17,7 @@ const BUILT_IN: [&str; 6] = ["fetch", "files", "git", "memory", "sequentialthink
 
 /// The languages that have a template, and those that have an SDK.
 const TEMPLATES: [&str; 6] = ["rust", "ts", "js", "python", "go", "c"];
-const SDKS: [&str; 5] = ["rust", "ts", "python", "go", "c"];
+const SDKS: [&str; 6] = ["rust", "ts", "python", "python-compat", "go", "c"];
 /// Folders that are not copied into a template: output of tools, and the SDKs' own tests.
 const LEFT_BY_TOOLS: [&str; 5] = ["node_modules", ".venv", "__pycache__", "dist", "target"];
 const TESTS: [&str; 2] = ["test", "tests"];
@@ -64,7 +64,7 @@ fn templates(to: &Path) -> Result<()> {
         below(Path::new("../../examples"), Path::new(language), &LEFT_BY_TOOLS, &mut paths, &mut contents)?;
     }
     let left_out = [LEFT_BY_TOOLS.as_slice(), TESTS.as_slice()].concat();
-    for language in SDKS {
+    for language in SDKS.into_iter().filter(|sdk| Path::new("../../sdk-guest").join(sdk).is_dir()) {
         below(Path::new("../../sdk-guest"), Path::new(language), &left_out, &mut paths, &mut contents)?;
     }
     let all = deflated(to, "templates", &contents)?;

@@ -59,7 +59,7 @@ async fn each_misdeed_is_one_sentence_and_harms_no_one() {
         ("allocate", json!({ "mib": 500 }), "more than its limit of 64 MiB of memory", "a call failed: it needs more"),
         ("recurse", json!({}), "it crashed", "a call failed: it crashed"),
         ("trap", json!({}), "it crashed", "a call failed: it crashed"),
-        ("panic", json!({ "message": "why-it-panicked" }), "it crashed", "why-it-panicked"),
+        ("panic", json!({ "message": "why-it-panicked" }), "it crashed: it panicked at ", "why-it-panicked"),
         ("big", json!({ "bytes": mib(5) }), "larger than its limit of 4096 KiB", "a call failed: its result is larger"),
         ("exit", json!({ "code": 0 }), "ended its process", "a call failed: it ended its process"),
         ("exit", json!({ "code": 3 }), "ended its process", "a call failed: it ended its process"),

@@ -18,6 +18,7 @@ mod c;
 mod conformance;
 mod debian;
 mod deny;
+mod existing;
 mod fixed;
 mod fuzz;
 mod installed;
@@ -42,6 +43,7 @@ cargo xtask conformance  drives wharf with the official conformance suite and ot
 cargo xtask dropin       compares the answers of the plugins with those of the reference servers that they replace; --timing; needs npm
                          and Python 3
 cargo xtask adapted      serves third-party programs and components; --brief for one of each kind; needs Python 3
+cargo xtask existing     runs existing MCP servers in Python and TypeScript as plugins; --brief for a few; needs npm and Python 3
 cargo xtask clients      drives wharf with clients of many frameworks, and restarts it; --brief for a few; needs npm and
                          Python 3
 cargo xtask agents       drives wharf with coding agents and a scripted model; --brief for two, --only NAME; needs npm
@@ -97,6 +99,7 @@ fn main() -> ExitCode {
         "conformance" => conformance::check(&root()),
         "dropin" => others::dropin(&root(), rest),
         "adapted" => adapted::check(&root(), rest),
+        "existing" => existing::check(&root(), rest),
         "clients" => others::clients(&root(), rest),
         "agents" => others::agents(&root(), rest),
         "languages" => languages::check(&root(), rest),

@@ -31,7 +31,7 @@ use wharf_plugins::{
         record::Observer,
         trace::Tracer,
     },
-    plugins::{library::Library, watcher},
+    plugins::{library::Library, making::Making, watcher},
     telemetry::{
         metrics::{Counters, Metrics, Sources},
         otlp::Otlp,
@@ -62,6 +62,8 @@ pub struct Setup {
     pub observers: Vec<Box<dyn Observer>>,
     /// What this wharf keeps from one start to the next.
     pub keeps: Keeps,
+    /// The components of plugins that are still being built.
+    pub making: Making,
     /// Called with a message when something takes long.
     pub progress: Option<fn(&str)>,
     /// Replaces the clock, randomness and the answers of servers, for tests of plugins.
@@ -85,6 +87,7 @@ impl Setup {
             approver,
             observers,
             keeps,
+            making,
             progress,
             rehearsal,
             sandbox: shared,
@@ -142,6 +145,7 @@ impl Setup {
             Arc::clone(&scopes),
             current.watch(),
             observers.clone(),
+            making,
             progress.unwrap_or(|_| {}),
         );
         let stop = CancellationToken::new();

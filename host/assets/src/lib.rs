@@ -46,6 +46,12 @@ pub fn templates() -> Result<Vec<(&'static str, Vec<u8>)>, Damaged> {
     each.collect()
 }
 
+/// Returns the templates and SDKs as they are in the binary: other bytes are other SDKs.
+#[cfg(feature = "templates")]
+pub fn deflated_templates() -> &'static [u8] {
+    TEMPLATES.1
+}
+
 fn inflate(deflated: &[u8], max: usize) -> Result<Vec<u8>, Damaged> {
     decompress_to_vec_with_limit(deflated, max).map_err(|error| Damaged(error.to_string()))
 }

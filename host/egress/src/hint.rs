@@ -51,6 +51,7 @@ pub fn flag(denial: &HttpDenial, clear: fn(&str) -> String) -> Option<String> {
     match &denial.why {
         HttpRefusal::NoRule if reads && is_private(&denial.url) => Some(format!("`--allow http-private={base}`")),
         HttpRefusal::NoRule if reads => Some(format!("`--allow http={base}`")),
+        HttpRefusal::NoRule if !is_private(&denial.url) => Some(format!("`--allow http-write={base}`")),
         HttpRefusal::Address(address) if reads => {
             let private = address.parse().is_ok_and(|address| judge(address) == AddressKind::Private);
             private.then(|| format!("`--allow http-private={base}`"))
@@ -140,7 +141,8 @@ mod tests {
             ("GET", "https://a.example/x", HttpRefusal::NoRule, Some("`--allow http=https://a.example`")),
             ("GET", "http://127.0.0.1:81/x", HttpRefusal::NoRule, Some("`--allow http-private=http://127.0.0.1:81`")),
             ("GET", "http://localhost/x", HttpRefusal::NoRule, Some("`--allow http-private=http://localhost`")),
-            ("POST", "https://a.example/x", HttpRefusal::NoRule, None),
+            ("POST", "https://a.example/x", HttpRefusal::NoRule, Some("`--allow http-write=https://a.example`")),
+            ("POST", "http://localhost/x", HttpRefusal::NoRule, None),
             ("GET", "http://a.example:81/x", address("10.0.0.1"), Some("`--allow http-private=http://a.example:81`")),
             ("GET", "http://a.example/", address("169.254.169.254"), None),
             ("GET", "http://localhost:7300/", address("wharf itself"), None),

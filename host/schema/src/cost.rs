@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
-use super::budget::pay;
+use super::{budget::pay, dialect::check as check_dialect};
 use wharf_base::text::clip;
 
 /// The maximum number of subschemas that may apply to the same value, and the maximum depth to which those may be nested, references
@@ -51,6 +51,8 @@ pub struct Cost<'a> {
     pub name_patterns: BTreeSet<&'a str>,
     /// The estimated memory of the compiled schema, without its patterns.
     pub bytes: u64,
+    /// Whether a subschema names its dialect.
+    pub has_inner_dialect: bool,
 }
 
 fn text_bytes(value: &Value) -> u64 {
@@ -147,7 +149,11 @@ impl<'a> Cost<'a> {
                     return Err("a subschema has two different references".into());
                 }
             }
-            "$id" | "id" | "$schema" if !is_root && member.is_string() => {
+            "$schema" if !is_root && member.is_string() => {
+                check_dialect(member)?;
+                self.has_inner_dialect = true;
+            }
+            "$id" | "id" if !is_root && member.is_string() => {
                 return Err(format!("`{key}` is allowed only at the root of a schema; use `$defs` and `$ref`"));
             }
             "$anchor" | "$dynamicAnchor" => {

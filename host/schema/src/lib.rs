@@ -8,7 +8,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use jsonschema::{Draft, PatternOptions, Validator, error::ValidationErrorKind};
+use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
 use serde_json::{Value, json, value::RawValue};
 use wharf_sandbox::places::{Places, PoolRule};
 
@@ -22,6 +22,7 @@ use wharf_base::{explain::nearest, party::Party, text::clip};
 
 pub mod budget;
 mod cost;
+mod dialect;
 mod integers;
 mod metered;
 mod nulls;
@@ -97,14 +98,12 @@ impl Plan {
         if depth(text) > MAX_DEPTH {
             return Err(format!("the schema is nested more than {MAX_DEPTH} levels deep"));
         }
-        let value: Value = serde_json::from_str(text).map_err(|error| format!("the schema is not JSON: {error}"))?;
+        let mut value: Value =
+            serde_json::from_str(text).map_err(|error| format!("the schema is not JSON: {error}"))?;
         if object_root && value.get("type").and_then(Value::as_str) != Some("object") {
             return Err("the schema must have \"type\": \"object\" at its root".into());
         }
-        if let Some(dialect) = value.get("$schema").and_then(Value::as_str).filter(|dialect| !is_known_dialect(dialect))
-        {
-            return Err(format!("the JSON Schema dialect {} is not supported", clip(dialect)));
-        }
+        value.get("$schema").map_or(Ok(()), dialect::check)?;
         let cost = Cost::of(&value)?;
         let mut bytes = usize::try_from(cost.bytes).unwrap_or(usize::MAX).saturating_add(20 * text.len());
         let (mut slowest, mut of_names) = (0, 0_usize);
@@ -121,7 +120,10 @@ impl Plan {
             text: MAX_MATCH_NS.checked_div(slowest).unwrap_or(usize::MAX),
             name: MAX_MATCH_NS.checked_div(of_names).unwrap_or(usize::MAX),
         };
-        let parts = cost.parts();
+        let (parts, has_inner_dialect) = (cost.parts(), cost.has_inner_dialect);
+        if has_inner_dialect {
+            dialect::take_inner(&mut value);
+        }
         let text = RawValue::from_string(text.to_owned()).map_err(|error| error.to_string())?;
         Ok(Self { text, value, parts, bytes, lengths })
     }
@@ -351,13 +353,6 @@ fn depth(text: &str) -> usize {
     deepest
 }
 
-fn is_known_dialect(uri: &str) -> bool {
-    matches!(
-        Draft::from_schema_uri(uri),
-        Draft::Draft4 | Draft::Draft6 | Draft::Draft7 | Draft::Draft201909 | Draft::Draft202012
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -386,7 +381,7 @@ mod tests {
             (r#"{"type":"object","$ref":"other.json"}"#, "leads outside"),
             (r##"{"type":"object","$ref":"#/nowhere"}"##, "does not exist"),
             (r#"{"type":"object","$schema":"https://example.com/mine"}"#, "dialect"),
-            (r#"{"type":"object","properties":{"a":{"$schema":"urn:x"}}}"#, "only at the root"),
+            (r#"{"type":"object","properties":{"a":{"$schema":"urn:x"}}}"#, "dialect"),
             (r#"{"type":"object","properties":{"a":{"pattern":"(?=x)"}}}"#, "regex"),
             (r#"{"type":"object","properties":{"a":{"pattern":"(a{1000}){1000}"}}}"#, "regex"),
             (r##"{"type":"object","$ref":"#"}"##, "endless cycle"),

@@ -1,6 +1,6 @@
 //! `wharf dev`: processes that it starts end with it.
 
-use e2e::{Folder, Held, Pipe};
+use e2e::{Folder, Held, Pipe, json};
 use rustix::process::Signal;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -17,4 +17,26 @@ async fn a_build_ends_with_all_that_it_started() {
         assert!(ended.status.success(), "{signal:?}: {}", ended.log);
         assert!(held.ends().await, "{signal:?}: the build is left");
     }
+}
+
+/// A client that reads the lists once, right after its handshake, gets the tools of the component that an earlier build made, and the
+/// plugin's instructions. Several clients may do so at once: none of them opens a port.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_built_is_served_at_once_and_to_several_clients() {
+    let folder = Folder::new();
+    let mut held = Held::new(&folder);
+    folder.write("build.sh", &held.script);
+    folder.write("p/plugin.toml", "name = 'p'\n[build]\ncommand = 'sh ../build.sh'\nartifact = 'dist/p.wasm'\n");
+    folder.plugin_as("hello", "p/dist/p.wasm");
+    let both = [(); 2].map(|()| Pipe::start(&folder, &["dev", "p", "--stdio"]));
+    held.begun().await;
+    for mut pipe in both {
+        pipe.legacy("2025-11-25", json!({})).await;
+        let list = pipe.request("tools/list", json!({})).await.unwrap();
+        assert_eq!(list["tools"][0]["name"], "p_greet", "{list}");
+        pipe.wait_for_log("with the prefix `p_`").await;
+        assert!(!pipe.log().contains("serving MCP at"), "{}", pipe.log());
+        assert!(pipe.close().await.status.success());
+    }
+    assert!(held.ends().await, "a build is left");
 }

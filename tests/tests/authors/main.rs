@@ -5,6 +5,7 @@
 
 mod cases;
 mod dev;
+mod existing;
 mod failing;
 mod snapshots;
 mod stranger;

@@ -312,3 +312,24 @@ async fn a_header_without_its_value_in_the_body_is_a_mismatch() {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     assert_eq!(server.probe(&headers, &body).await.1, -32020, "no arguments at all");
 }
+
+/// A tool that validates its arguments itself also gets those that do not fit its schema, as they were written; other tools do not.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_validates_arguments_is_said_by_the_tool() {
+    let properties = json!({ "fail": { "type": "string" }, "ms": { "type": "integer" } });
+    let schema = json!({ "type": "object", "properties": properties }).to_string();
+    let validates = json!({ "_meta": { "dev.wharf/validates": true } }).to_string();
+    let folder = Folder::new();
+    let own = given("own", &json!({ "schema": schema, "more": validates, "alone": true }), "");
+    folder.config(&format!("{own}{}", given("other", &json!({ "schema": schema, "alone": true }), "")));
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    let list = pipe.request("tools/list", json!({})).await.unwrap();
+    assert!(!list.to_string().contains("dev.wharf/validates"), "it is for wharf: {list}");
+    for (tool, expected) in [("own_t", "reached"), ("other_t", "The arguments do not fit the tool's schema: at /ms")] {
+        let result = pipe.call(tool, json!({ "fail": "reached", "ms": "0" })).await;
+        assert!(text(&result).starts_with(expected), "{tool}: {result}");
+    }
+    let fits = pipe.call("other_t", json!({ "fail": "reached", "ms": 0 })).await;
+    assert_eq!(text(&fits), "reached");
+}

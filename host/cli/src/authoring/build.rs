@@ -4,13 +4,19 @@
 
 use std::{
     fs,
+    io::Write,
     os::unix::process::ExitStatusExt,
+    pin::pin,
     process::{ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use tokio::process::Command;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    net::unix::pipe::Receiver,
+    process::Command,
+};
 
 use super::project::Project;
 use wharf_base::{
@@ -29,6 +35,15 @@ pub enum Until {
     Dropped,
 }
 
+/// What becomes of the output of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// It goes to stderr as it is, so that compilers see a terminal.
+    Passed,
+    /// The same, and its last lines become part of the error if the command fails: a client shows nothing else.
+    Quoted,
+}
+
 /// A finished build.
 #[derive(Debug, Clone)]
 pub struct Built {
@@ -38,7 +53,7 @@ pub struct Built {
 }
 
 /// Checks that the plugin can be built. `set_up`: whether to run the one-time setup if it was not run yet.
-pub async fn ready(project: &Project, set_up: bool) -> Result<()> {
+pub async fn ready(project: &Project, set_up: bool, (until, output): (Until, Output)) -> Result<()> {
     check_needs(project).or_failed()?;
     let Some(setup) = project.build.setup.as_ref().filter(|setup| !setup.makes.exists()) else { return Ok(()) };
     ensure!(
@@ -49,8 +64,7 @@ pub async fn ready(project: &Project, set_up: bool) -> Result<()> {
         text::path(&project.folder)
     );
     tracing::info!("setting up: {}", shown(&setup.command));
-    // Nothing is served yet, so no signal handlers are installed.
-    run(project, &setup.command, Until::Interrupted).await.context("the setup failed")?;
+    run(project, &setup.command, (until, output)).await.context("the setup failed")?;
     if !setup.makes.exists() {
         let (command, makes) = (shown(&setup.command), text::path(&setup.makes));
         return Err(failed(anyhow!("`{command}` did not create {makes}, which is `build.setup.makes` in plugin.toml")));
@@ -59,10 +73,15 @@ pub async fn ready(project: &Project, set_up: bool) -> Result<()> {
 }
 
 /// Builds a plugin.
-pub async fn build(project: &Project, until: Until) -> Result<Built> {
+pub async fn build(project: &Project, how: (Until, Output)) -> Result<Built> {
     tracing::info!("building: {}", shown(&project.build.command));
     let began = Instant::now();
-    run(project, &project.build.command, until).await.context("the build failed")?;
+    run(project, &project.build.command, how).await.context("the build failed")?;
+    Ok(Built { component: component(project)?, took: began.elapsed() })
+}
+
+/// Reads the component that the build command made.
+pub fn component(project: &Project) -> Result<Vec<u8>> {
     let artifact = &project.build.artifact;
     let missing = || {
         format!(
@@ -72,12 +91,10 @@ pub async fn build(project: &Project, until: Until) -> Result<Built> {
         )
     };
     let made = fs::read(artifact).with_context(missing).or_failed()?;
-    let component = if wharf_forge::is_core_module(&made) {
-        wharf_forge::wrap(&made).with_context(|| text::path(artifact)).or_failed()?
-    } else {
-        made
-    };
-    Ok(Built { component, took: began.elapsed() })
+    if wharf_forge::is_core_module(&made) {
+        return wharf_forge::wrap(&made).with_context(|| text::path(artifact)).or_failed();
+    }
+    Ok(made)
 }
 
 /// Fails if a required program is missing. The error says how to install it.
@@ -92,28 +109,82 @@ fn check_needs(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command of the author in the plugin's folder. Its output goes to stderr unchanged.
-async fn run(project: &Project, command: &str, until: Until) -> Result<()> {
+/// Runs a command of the author in the plugin's folder. Its output goes to stderr.
+async fn run(project: &Project, command: &str, (until, output): (Until, Output)) -> Result<()> {
     let mut shell = Command::new("sh");
-    shell.arg("-c").arg(command).current_dir(&project.folder).stdin(Stdio::null()).stdout(std::io::stderr());
+    shell.arg("-c").arg(command).current_dir(&project.folder).stdin(Stdio::null()).kill_on_drop(true);
     if until == Until::Dropped {
         shell.process_group(Group::OWN);
     }
-    let mut child = shell.kill_on_drop(true).spawn().context("`sh` could not be started").or_failed()?;
-    let status = match until {
-        Until::Interrupted => child.wait().await,
-        Until::Dropped => Group::of(&child).wait(&mut child).await,
+    let reader = match output {
+        Output::Passed => {
+            shell.stdout(std::io::stderr());
+            None
+        }
+        Output::Quoted => {
+            let (reader, writer) = std::io::pipe().or_failed()?;
+            shell.stdout(writer.try_clone().or_failed()?).stderr(writer);
+            Some(Receiver::from_owned_fd(reader.into()).or_failed()?)
+        }
     };
-    let status = status.or_failed()?;
+    let mut child = shell.spawn().context("`sh` could not be started").or_failed()?;
+    // Holds the other end of the pipe, which would never end.
+    drop(shell);
+    let (mut last, mut is_read) = (Vec::new(), reader.is_none());
+    let status = {
+        let mut quoted = pin!(quote(reader, &mut last));
+        let ended = async {
+            match until {
+                Until::Interrupted => child.wait().await,
+                Until::Dropped => Group::of(&child).wait(&mut child).await,
+            }
+        };
+        let mut ended = pin!(ended);
+        let status = tokio::select! {
+            status = &mut ended => status,
+            () = &mut quoted, if !is_read => {
+                is_read = true;
+                ended.await
+            }
+        };
+        if !is_read {
+            // A process that the command leaves running may keep the pipe open.
+            tokio::time::timeout(REST_TIMEOUT, quoted).await.ok();
+        }
+        status.or_failed()?
+    };
     if !status.success() {
-        return Err(failed(anyhow!("`{}` {}", shown(command), ended(status))));
+        let said: String = last.iter().flat_map(|line| ["; ", line]).collect();
+        return Err(failed(anyhow!("`{}` {}{said}", shown(command), ended(status))));
     }
     Ok(())
 }
 
-/// Formats a command as one line, cut off if it is long.
+/// How long to wait for the rest of the output of a command that has ended.
+const REST_TIMEOUT: Duration = Duration::from_millis(500);
+/// The maximum number of lines of output that an error quotes.
+const MAX_QUOTED_LINES: usize = 3;
+
+/// Copies the output of a command to stderr, and stores its last lines.
+async fn quote(reader: Option<Receiver>, last: &mut Vec<String>) {
+    let Some(reader) = reader else { return };
+    let mut lines = BufReader::new(reader).split(b'\n');
+    while let Ok(Some(line)) = lines.next_segment().await {
+        let line = String::from_utf8_lossy(&line);
+        // If stderr is closed, nobody reads it.
+        writeln!(std::io::stderr(), "{line}").ok();
+        if !line.trim().is_empty() {
+            last.push(text::escaped(&clip(line.trim())));
+            last.drain(..last.len().saturating_sub(MAX_QUOTED_LINES));
+        }
+    }
+}
+
+/// Formats a command as one line, cut off if it is long. Of a script of several commands, the last one, which makes the plugin.
 fn shown(command: &str) -> String {
-    let words: Vec<&str> = command.split_whitespace().filter(|word| *word != "\\").collect();
+    let joined = command.replace("\\\n", " ");
+    let mut lines = joined.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let words: Vec<&str> = lines.next_back().unwrap_or_default().split_whitespace().collect();
     clip(&words.join(" "))
 }
 
@@ -122,5 +193,21 @@ fn ended(status: ExitStatus) -> String {
         (Some(127), _) => "exited with code 127: a program that it runs was not found".to_owned(),
         (Some(code), _) => format!("exited with code {code}"),
         (None, signal) => format!("was killed by signal {}", signal.unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_shown_by_the_command_that_makes_the_plugin() {
+        for (command, expected) in [
+            ("npm run  build", "npm run build"),
+            ("# Comment.\ntest -x cc || exit 1\ncc -o a \\\n  *.c\n", "cc -o a *.c"),
+            ("", ""),
+        ] {
+            assert_eq!(shown(command), expected);
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Tools for plugin authors: project templates, and building a component from the sources of a project.
 
 pub mod build;
+pub mod developed;
+pub mod existing;
 pub mod project;
 pub mod sources;
 pub mod template;

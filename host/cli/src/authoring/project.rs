@@ -145,13 +145,36 @@ impl Project {
     /// Returns a config that serves this component as the plugin, with the grants of `[dev]`. Wrong keys in `[dev]` are reported when the
     /// config is parsed.
     pub fn config(&self, component: &Path) -> Result<String> {
-        let mut plugin = self.dev.clone();
-        let component = component.to_str().context("the path of the component is not UTF-8")?;
-        plugin.insert("path".to_owned(), component.into());
-        let plugins = toml::Table::from_iter([(self.name.clone(), plugin.into())]);
-        let secrets = ("secrets".to_owned(), self.secrets.clone().into());
-        Ok(toml::to_string(&toml::Table::from_iter([secrets, ("plugins".to_owned(), plugins.into())]))?)
+        config_of(&self.name, self.dev.clone(), &self.secrets, component)
     }
+
+    /// Returns the same config with more grants.
+    pub fn config_with(&self, grants: &toml::Table, component: &Path) -> Result<String> {
+        config_of(&self.name, with_grants(self.dev.clone(), grants), &self.secrets, component)
+    }
+}
+
+/// Returns a config with one plugin. `plugin`: the contents of its table.
+pub fn config_of(name: &str, mut plugin: toml::Table, secrets: &toml::Table, component: &Path) -> Result<String> {
+    let component = component.to_str().context("the path of the component is not UTF-8")?;
+    plugin.insert("path".to_owned(), component.into());
+    let plugins = toml::Table::from_iter([(name.to_owned(), plugin.into())]);
+    let secrets = ("secrets".to_owned(), secrets.clone().into());
+    Ok(toml::to_string(&toml::Table::from_iter([secrets, ("plugins".to_owned(), plugins.into())]))?)
+}
+
+/// Adds grants to the table of a plugin: lists grow, and other values are replaced.
+pub fn with_grants(mut plugin: toml::Table, grants: &toml::Table) -> toml::Table {
+    let own = plugin.entry("grants").or_insert_with(|| toml::Table::new().into());
+    // A value of another type is reported when the config is parsed.
+    let Some(own) = own.as_table_mut() else { return plugin };
+    for (key, value) in grants {
+        match (own.get_mut(key), value) {
+            (Some(toml::Value::Array(own)), toml::Value::Array(more)) => own.extend(more.iter().cloned()),
+            _ => drop(own.insert(key.clone(), value.clone())),
+        }
+    }
+    plugin
 }
 
 /// Compiles the patterns of `watch`. Returns `None` if there are no patterns, so that all files are sources.

@@ -13,7 +13,7 @@ use super::project::{PLUGIN_TOML, Project};
 use wharf_base::folders::{Folders, leading_to};
 
 /// The names of folders that build tools generate, which contain no sources.
-const GENERATED_FOLDERS: [&str; 5] = ["node_modules", "target", "dist", "build", "__pycache__"];
+pub(super) const GENERATED_FOLDERS: [&str; 5] = ["node_modules", "target", "dist", "build", "__pycache__"];
 /// The maximum number of files, and of folders, that are watched.
 const MAX_WATCHED: usize = 20_000;
 
@@ -48,6 +48,15 @@ impl Sources {
         let changed = now.files != self.state.files;
         self.state = now;
         changed
+    }
+
+    /// Whether no source is newer than the component, as they were last read.
+    pub fn are_built(&self, project: &Project) -> bool {
+        let made = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+        let manifest = (made(&project.folder.join(PLUGIN_TOML)), made(&project.build.artifact));
+        let (changed, Some(built)) = manifest else { return false };
+        let sources = self.state.files.iter().map(|(_, changed, _)| *changed);
+        sources.chain([changed]).all(|changed| changed.is_some_and(|changed| changed <= built))
     }
 
     /// Waits until the sources may have changed.

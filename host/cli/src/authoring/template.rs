@@ -68,23 +68,19 @@ const TEMPLATE_ARTIFACT: &str = "hello.wasm";
 const FILES_WITH_NAME: [&str; 6] = [PLUGIN_TOML, "Cargo.toml", "package.json", "pyproject.toml", "go.mod", "README.md"];
 
 /// The .gitignore of a new project.
-const GITIGNORE: &str = "node_modules/\ndist/\ntarget/\n.venv/\n__pycache__/\n*.new\n";
+pub(super) const GITIGNORE: &str = "node_modules/\ndist/\ntarget/\n.venv/\n__pycache__/\n*.new\n";
+
+/// Names that a module in Go cannot have, or that mean something else to the go command.
+const NOT_IN_GO: [&str; 9] = ["all", "cmd", "go", "internal", "main", "std", "tool", "toolchain", "vendor"];
 
 /// Creates a project with a plugin of this name from a template.
 pub fn make(folder: &Path, name: &str, language: Language) -> Result<Project> {
-    config::check_id(name)?;
-    let plain = |name: &str| name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+    check_name(name)?;
     ensure!(
-        plain(name) && name.starts_with(|first: char| first.is_ascii_lowercase()),
-        "{name}: use lower-case letters, digits and `-`, and begin with a letter; such names are valid for packages in all languages"
+        language != Language::Go || !NOT_IN_GO.contains(&name),
+        "{name}: the go command uses this name itself; choose another, such as {name}-tools"
     );
-    let there = fs::read_dir(folder).map(|mut entries| entries.next().is_some());
-    match there {
-        Ok(false) => {}
-        Ok(true) => bail!("{}: this folder exists and is not empty; choose another name", text::path(folder)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error).with_context(|| text::path(folder)),
-    }
+    check_free(folder)?;
     let all = wharf_assets::templates()?;
     let (example, sdk) = (format!("examples/{}/", language.example()), format!("sdk-guest/{}/", language.sdk()));
     let outside = format!("../../sdk-guest/{}", language.sdk());
@@ -110,12 +106,36 @@ pub fn make(folder: &Path, name: &str, language: Language) -> Result<Project> {
     Project::open(folder)
 }
 
+/// Checks that a plugin may have this name, whatever its language.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    config::check_id(name)?;
+    let plain = |name: &str| name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+    ensure!(
+        plain(name) && name.starts_with(|first: char| first.is_ascii_lowercase()),
+        "{name}: use lower-case letters, digits and `-`, and begin with a letter; such names are valid for packages in all languages"
+    );
+    Ok(())
+}
+
+/// Checks that a project can be created in a folder: it does not exist, or is empty.
+pub(super) fn check_free(folder: &Path) -> Result<()> {
+    match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
+        Ok(false) => Ok(()),
+        Ok(true) => bail!("{}: this folder exists and is not empty; choose another name", text::path(folder)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error).with_context(|| text::path(folder)),
+    }
+}
+
 /// Returns the files below a folder, by their paths relative to it.
-fn below<'a>(files: &'a [(&'static str, Vec<u8>)], folder: &str) -> impl Iterator<Item = (&'static str, &'a [u8])> {
+pub(super) fn below<'a>(
+    files: &'a [(&'static str, Vec<u8>)],
+    folder: &str,
+) -> impl Iterator<Item = (&'static str, &'a [u8])> {
     files.iter().filter_map(move |(path, file)| Some((path.strip_prefix(folder)?, file.as_slice())))
 }
 
-fn replaced<'a>(file: &'a [u8], from: &str, to: &str) -> Cow<'a, [u8]> {
+pub(super) fn replaced<'a>(file: &'a [u8], from: &str, to: &str) -> Cow<'a, [u8]> {
     match std::str::from_utf8(file) {
         Ok(text) if text.contains(from) => text.replace(from, to).into_bytes().into(),
         _ => Cow::Borrowed(file),
@@ -152,7 +172,7 @@ fn without(text: &str, table: &str) -> String {
     format!("{before}{after}")
 }
 
-fn write(path: &Path, contents: &[u8]) -> Result<()> {
+pub(super) fn write(path: &Path, contents: &[u8]) -> Result<()> {
     let unwritten = || format!("{}: cannot be written", text::path(path));
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).with_context(unwritten).or_failed()?;
@@ -203,6 +223,11 @@ mod tests {
         for name in ["", "Ada", "9lives", "a b", "-a", "a.b", "wharf-x"] {
             make(&place.path().join("x"), name, Language::Rust).unwrap_err();
         }
+        for name in ["go", "cmd"] {
+            let error = make(&place.path().join("x"), name, Language::Go).unwrap_err().to_string();
+            assert!(error.contains("the go command uses this name"), "{error}");
+        }
         assert!(!place.path().join("x").exists());
+        make(&place.path().join("x"), "go", Language::C).unwrap();
     }
 }

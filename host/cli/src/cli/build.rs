@@ -12,7 +12,7 @@ use super::{
     load::{load, print},
 };
 use crate::authoring::{
-    build::{self, Until},
+    build::{self, Output, Until},
     project::Project,
 };
 use wharf_base::{failed::failed, text};
@@ -34,10 +34,12 @@ pub async fn run(command: &Named) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+const HOW: (Until, Output) = (Until::Interrupted, Output::Passed);
+
 /// Builds the plugin, and writes the component to the path of its artifact.
 pub async fn build_artifact(project: &Project, set_up: bool) -> Result<()> {
-    build::ready(project, set_up).await?;
-    let built = build::build(project, Until::Interrupted).await?;
+    build::ready(project, set_up, HOW).await?;
+    let built = build::build(project, HOW).await?;
     let artifact = &project.build.artifact;
     replace(artifact, &built.component, SHARED_MODE)?;
     let (size, seconds) = (built.component.len().div_ceil(1024), built.took.as_secs_f64());

@@ -13,6 +13,7 @@ use super::{
     arguments::{Call, Parts},
     load::{load, print},
 };
+use crate::authoring::{build::Until, existing::make::make};
 use wharf_app::{Call as ToolCall, operator::Operator};
 use wharf_base::{failed::failed, paths::FileId, text::escaped};
 use wharf_config::config::{self, CommandLine, Named, PluginConfig, PluginSource};
@@ -37,7 +38,7 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     let mut here = config.on_command_line(&plugin, &command_line)?;
     // If the config names the same file or built-in plugin, its grants and limits apply.
     let known = |other: &PluginSource| match (other.path(), &plugin) {
-        (Some(path), Named::File(named)) => same_file(path, named),
+        (Some(path), Named::File(named) | Named::Made(named)) => same_file(path, named),
         _ => *other == here.source,
     };
     if let Some(configured) = config.plugins.iter().find(|plugin| known(&plugin.source)) {
@@ -45,6 +46,9 @@ pub(super) async fn run(command: Call) -> Result<ExitCode> {
     }
     config.plugins = vec![Arc::new(here)];
     config.plugin_dir = None;
+    if let Some(server) = command.server()? {
+        make(&server, Until::Interrupted).await?;
+    }
     let operator = load(config).await?;
     let plugins = operator.wharf.plugins();
     for PluginStatus { subject, status, .. } in &plugins {

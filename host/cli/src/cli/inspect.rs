@@ -11,15 +11,27 @@ use super::{
     load::{load, print},
     made_of::MadeOf,
 };
+use crate::authoring::{
+    build::Until,
+    existing::{make::make, server::Server},
+};
 use wharf_base::text::escaped;
 use wharf_config::{
     access::wants::want::because,
-    config::{self, CommandLine, Named, builtin},
+    config::{self, CommandLine, Named, Positional, builtin},
 };
 use wharf_plugins::plugins::{snapshot::Serving, status::Status};
 
 pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
-    let file = command.plugin.clone().map(Named::File);
+    let server = match command.plugin.as_deref().map(Positional::tell) {
+        Some(Ok(Positional::Server(path))) => Some(Server::at(&path)?),
+        _ => None,
+    };
+    if let Some(server) = &server {
+        make(server, Until::Interrupted).await?;
+    }
+    let path = server.map(|server| server.component()).or(command.plugin);
+    let file = path.clone().map(Named::File);
     let plugins = file.into_iter().chain(command.builtin.clone().map(Named::BuiltIn)).collect();
     let command_line = CommandLine { plugins, ..CommandLine::default() };
     for plugin in load(config::load(None, &command_line)?).await?.wharf.plugins() {
@@ -32,7 +44,7 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
         if let Some(adapted) = &serving.adapted {
             print(&format!("served: {adapted}"))?;
         }
-        let made_of = match (&command.plugin, &command.builtin) {
+        let made_of = match (&path, &command.builtin) {
             (Some(path), _) => MadeOf::of(&component(path)?.0),
             (None, Some(name)) => MadeOf::of(builtin::find(name)?.bytes()),
             (None, None) => continue,

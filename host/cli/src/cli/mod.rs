@@ -134,7 +134,9 @@ fn default_filter(command: &Command) -> &'static str {
     match command {
         Command::Run(_) | Command::Serve(_) | Command::Dev(_) => "warn,h2=error,wharf=info,wharf_sandbox=info",
         // Builds take long, so their steps are logged.
-        Command::Build(_) => "off,wharf_cli::authoring=info",
+        Command::Build(_) | Command::Call(_) | Command::Inspect(_) | Command::Install(_) => {
+            "off,wharf_cli::authoring=info"
+        }
         _ => "off",
     }
 }

@@ -1,21 +1,38 @@
-//! `wharf new`: creates a plugin project from a template.
+//! `wharf new`: creates a plugin project from a template, or from an existing MCP server.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context, Result};
 
 use super::{arguments::New, load::print};
-use crate::authoring::template;
+use crate::authoring::{
+    existing::adopt::{self, Origin},
+    template::{self, Language},
+};
 use wharf_base::text;
 
 pub fn run(command: &New) -> Result<ExitCode> {
-    let name = command
-        .folder
-        .file_name()
-        .and_then(|name| name.to_str())
-        .context("name a folder to create; its last component is the name of the plugin")?;
-    let language = command.lang.into();
-    let project = template::make(&command.folder, name, language)?;
+    let name_of = |folder: &Path| {
+        let name = folder.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+        name.context("name a folder to create; its last component is the name of the plugin")
+    };
+    if let Some(from) = &command.from {
+        let origin = Origin::parse(from)?;
+        let folder = command.folder.clone().unwrap_or_else(|| origin.name().into());
+        adopt::make(&origin, &folder, &name_of(&folder)?)?;
+        print(&format!(
+            "created {folder}, a plugin made from {}\n\
+             \n  cd {folder}\
+             \n  wharf dev --setup      install its packages, build and serve it, and rebuild it whenever you save\
+             \n  wharf build            build the component to distribute",
+            text::escaped(from),
+            folder = text::path(&folder),
+        ))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let folder = command.folder.as_deref().context("name a folder to create")?;
+    let language: Language = command.lang.into();
+    let project = template::make(folder, &name_of(folder)?, language)?;
     let set_up = if project.build.setup.is_some() { " --setup" } else { "" };
     print(&format!(
         "created {}, a plugin in {}\n\
@@ -23,9 +40,9 @@ pub fn run(command: &New) -> Result<ExitCode> {
          \n  wharf dev{set_up}      build and serve it, and rebuild it whenever you save\
          \n  wharf test{}     run the test cases in tests/\
          \n  wharf build{}    build the component to distribute",
-        text::path(&command.folder),
+        text::path(folder),
         language.name(),
-        text::path(&command.folder),
+        text::path(folder),
         " ".repeat(set_up.len()),
         " ".repeat(set_up.len()),
     ))?;

@@ -22,6 +22,7 @@ use super::{
     manager::{self, Passed},
     standard,
 };
+use crate::authoring::existing::make::Builds;
 use wharf_app::operator::{Listener, Operator, Pipe, Setup, Socket};
 use wharf_base::{
     failed::OrFailed,
@@ -54,7 +55,9 @@ pub(super) struct Transports {
 pub(super) async fn run(run: &Run) -> Result<()> {
     let command_line = run.granted.command_line(&run.named)?;
     let (named, profile) = (ids(&command_line), run.profile.clone());
-    let setup = Setup { roots_in_home: true, keeps: Keeps::Configured, ..setup(run, command_line)? };
+    let builds = Builds::begin(run.named.servers()?)?;
+    let making = builds.making.clone();
+    let setup = Setup { roots_in_home: true, keeps: Keeps::Configured, making, ..setup(run, command_line)? };
     let transports = Transports { stdio: true, profile, http: None, with_parent: true, hangup_ends: false, named };
     serve_all(setup, transports).await
 }
@@ -62,8 +65,9 @@ pub(super) async fn run(run: &Run) -> Result<()> {
 pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
     let command_line = serve.run.granted.command_line(&serve.run.named)?;
     let named = ids(&command_line);
+    let builds = Builds::begin(serve.run.named.servers()?)?;
     let setup = setup(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
-    let setup = Setup { keeps: Keeps::All, ..setup };
+    let setup = Setup { keeps: Keeps::All, making: builds.making.clone(), ..setup };
     ensure!(
         serve.stdio || serve.run.profile.is_none(),
         "--profile is for the client at stdin and stdout, so it needs --stdio; HTTP clients choose theirs with the URL: /mcp/NAME"
@@ -103,7 +107,7 @@ pub(super) fn refuse_nothing(file: Option<&Path>, plugins: &[Named]) -> Result<(
     if file.is_none() && plugins.is_empty() {
         let default = config::default_path().map(|path| path.display().to_string()).unwrap_or_default();
         bail!(
-            "nothing to serve: name a plugin (wharf run hello.wasm, wharf run --builtin files DIR), or write a config to {default}"
+            "nothing to serve: name a plugin (wharf run hello.wasm, wharf run server.py, wharf run --builtin files DIR), or write a config to {default}"
         );
     }
     Ok(())

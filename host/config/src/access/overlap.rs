@@ -3,7 +3,7 @@
 //! If two rules conflict, the lesser access wins:
 //! - Of two directories where one contains the other, both get the lesser access, because a read-only directory inside a writable one could
 //!   be written to through the outer one.
-//! - A directory through which files that wharf trusts (its config, plugins, cache, binary) can be changed is read-only.
+//! - A directory through which files that wharf trusts (its config, plugins, sources of plugins, cache, binary) can be changed is read-only.
 //! - A directory through which a file with a secret can be read is left out.
 
 use std::{collections::HashSet, path::PathBuf};
@@ -66,7 +66,7 @@ impl std::fmt::Display for Lessened {
             Self::LeadsToTrusted { shown } => {
                 write!(
                     f,
-                    "{shown} is read-only, because wharf's config, plugins, cache or binary can be reached from it"
+                    "{shown} is read-only, because wharf's config, plugins, their sources, cache or binary can be reached from it"
                 )
             }
         }

@@ -28,6 +28,10 @@ pub struct CommandLine {
     pub allow_roots: Option<Access>,
     /// The rules for the requests of these plugins.
     pub allow_http: Vec<RawRule>,
+    /// The variables that these plugins see.
+    pub allow_env: Vec<String>,
+    /// What these plugins may ask the client.
+    pub allow_ask: Vec<String>,
     pub listen: Option<ListenAddress>,
 }
 
@@ -35,6 +39,8 @@ pub struct CommandLine {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Named {
     File(PathBuf),
+    /// The component that wharf makes from an existing MCP server.
+    Made(PathBuf),
     BuiltIn(String),
 }
 
@@ -42,7 +48,7 @@ impl Named {
     /// Returns the id of the plugin, which may not be a valid one.
     pub fn id(&self) -> &str {
         match self {
-            Self::File(path) => path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(),
+            Self::File(path) | Self::Made(path) => path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(),
             Self::BuiltIn(name) => name,
         }
     }
@@ -53,19 +59,34 @@ impl Named {
 pub enum Positional {
     Plugin(PathBuf),
     Folder(PathBuf),
+    /// The source of an existing MCP server.
+    Server(PathBuf),
+}
+
+/// The file name extensions of the sources from which wharf can make a plugin: Python, then TypeScript and JavaScript.
+pub const PYTHON: [&str; 1] = ["py"];
+pub const NODE: [&str; 6] = ["ts", "mts", "cts", "js", "mjs", "cjs"];
+
+/// Whether a path has one of these extensions.
+pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    path.extension().is_some_and(|own| extensions.iter().any(|extension| own == *extension))
 }
 
 impl Positional {
-    /// Decides what a path is: an existing folder, or else the file of a plugin, which need not exist yet.
+    /// Decides what a path is: an existing folder, the source of an existing server, or else the file of a plugin, which need not exist yet.
     pub fn tell(path: &Path) -> Result<Self> {
         if path.is_dir() {
             return Ok(Self::Folder(path.to_owned()));
+        }
+        if path.is_file() && [&PYTHON[..], &NODE].iter().any(|extensions| has_extension(path, extensions)) {
+            return Ok(Self::Server(path.to_owned()));
         }
         let is_named_as_plugin = path.extension().is_some_and(|extension| extension == "wasm");
         ensure!(is_named_as_plugin || path.exists(), Self::missing(path));
         ensure!(
             is_named_as_plugin || is_wasm(path),
-            "{} is neither a folder nor a WebAssembly component; to open a file to plugins, name the folder that contains it",
+            "{} is neither a folder nor a WebAssembly component nor an MCP server in Python, TypeScript or JavaScript; to open a \
+             file to plugins, name the folder that contains it",
             text::path(path)
         );
         Ok(Self::Plugin(path.to_owned()))
@@ -119,6 +140,12 @@ mod tests {
         std::fs::create_dir(at("odd.wasm")).unwrap();
         std::fs::write(at("component"), b"\0asm\x0d\0\x01\0").unwrap();
         std::fs::write(at("notes.txt"), "no component").unwrap();
+        for server in ["server.py", "index.ts", "index.mjs"] {
+            std::fs::write(at(server), "").unwrap();
+            assert_eq!(Positional::tell(&at(server)).unwrap(), Positional::Server(at(server)));
+        }
+        let error = Positional::tell(&at("gone.py")).unwrap_err().to_string();
+        assert!(error.contains("does not exist"), "{error}");
         assert_eq!(Positional::tell(folder.path()).unwrap(), Positional::Folder(folder.path().to_owned()));
         assert_eq!(Positional::tell(&at("odd.wasm")).unwrap(), Positional::Folder(at("odd.wasm")));
         for plugin in ["component", "later.wasm"] {

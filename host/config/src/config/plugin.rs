@@ -16,7 +16,7 @@ use super::{
     source::PluginSource,
 };
 use crate::{
-    access::grants::{Grants, hint::By},
+    access::grants::{Grants, env::RawEnv, hint::By},
     lock,
 };
 use wharf_base::{
@@ -194,7 +194,7 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
     let id = named.id().to_owned();
     let mut call = limits.call.clone();
     let source = match named {
-        Named::File(path) => {
+        Named::File(path) | Named::Made(path) => {
             check_id(&id).with_context(|| text::path(path))?;
             PluginSource::File(std::path::absolute(path)?)
         }
@@ -203,10 +203,17 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
             PluginSource::Bytes(builtin::find(name)?)
         }
     };
-    let prefix = command_line.prefix.clone().unwrap_or_else(|| format!("{id}_"));
+    let prefix = match (&command_line.prefix, named) {
+        (Some(prefix), _) => prefix.clone(),
+        // Clients know the tools of an existing server by its own names for them.
+        (None, Named::Made(_)) => String::new(),
+        (None, _) => format!("{id}_"),
+    };
     check_prefix(&prefix).context("--prefix")?;
     let mut written = raw::Plugin::default();
     written.grants.http.clone_from(&command_line.allow_http);
+    written.grants.env = command_line.allow_env.iter().cloned().map(RawEnv::Variable).collect();
+    written.grants.ask.clone_from(&command_line.allow_ask);
     written.grants.roots = command_line.allow_roots.map(|access| access.as_str().to_owned());
     if let Named::BuiltIn(name) = named {
         builtin::complete(name, &mut written);

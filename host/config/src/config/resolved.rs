@@ -19,7 +19,7 @@ use super::{
     cluster::{self, Cluster},
     command_line::{CommandLine, Named},
     default_paths::{absolute, cache_dirs},
-    defaults, egress,
+    defaults, egress, existing,
     face::{self, Face},
     http::{self, AccessLog, Http},
     plugin::{self, DefaultLimits, Origin, PluginConfig},
@@ -335,14 +335,15 @@ impl Config {
         let now =
             now.chain(kept).chain(keys).chain(served).chain(http.access_log.as_ref().and_then(AccessLog::trusted));
         let now = now.chain(self.approvals.programs()).chain(self.startup.auth.iter().flat_map(|auth| auth.files()));
-        // Files that wharf would trust by default at its next start are protected as well, even if this start uses other files.
+        // Files that wharf would trust by default at its next start are protected as well, even if this start uses other files, and so are
+        // the sources from which another start would build a plugin.
         let later = trusted_by_default().into_iter().chain(cache_dirs().into_iter().map(|dir| dir.join("*")));
         Places {
             within: self.roots.within.clone(),
             fixed: self.roots.fixed.clone(),
             from: self.roots.from,
             dirs: self.plugins.iter().flat_map(|plugin| &plugin.grants.dirs.0).cloned().collect(),
-            trusted: now.chain(later).chain(self.egress.files()).collect(),
+            trusted: now.chain(later).chain(existing::trusted()).chain(self.egress.files()).collect(),
             secret: {
                 let keys = http.tls.iter().map(|tls| &tls.key);
                 let sealing = self.startup.protocol.state_keys.iter().filter_map(StateKeySource::file);

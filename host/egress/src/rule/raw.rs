@@ -68,6 +68,11 @@ impl RawRule {
         Self(Table { url: url.into(), methods, headers, private: false, secrets: Vec::new() })
     }
 
+    /// Creates the rule that allows every method for a URL and everything below it.
+    pub fn any_method(url: impl Into<String>) -> Self {
+        Self::with(url, Some(WrittenMethods::Word("any".to_owned())), None)
+    }
+
     /// Creates the rule that allows `GET` and `HEAD` for a URL, also if its host resolves to a private address.
     pub fn private(url: impl Into<String>) -> Self {
         Self(Table { private: true, ..Self::url(url).0 })

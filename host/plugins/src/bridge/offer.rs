@@ -14,7 +14,7 @@ use wharf_sandbox::{Listing, model as wit};
 
 use super::{
     template::{Template, has_scheme},
-    values::{ASK_BEFORE_TASK_META, PLUGIN_META, read_more},
+    values::{ASK_BEFORE_TASK_META, PLUGIN_META, VALIDATES_META, read_more},
 };
 use wharf_base::{
     ledger::{Account, Charge, tree_bytes},
@@ -52,6 +52,8 @@ pub struct OfferedTool {
     pub for_models: bool,
     /// Whether the tool, when it runs as a task, asks its questions before the task begins.
     pub ask_before_task: bool,
+    /// Whether the tool validates its arguments itself, so that it also gets those that do not fit its schema.
+    pub validates: bool,
     /// A slot in which the meter caches the counters for calls of this tool.
     pub slot: Slot,
 }
@@ -255,7 +257,8 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
         paid_schema(&tool.input_schema, true, charge).map_err(|error| format!("input schema: {error}"))?;
     let mut more =
         read_more(more, &["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"])?;
-    let ask_before_task = take_ask_before_task(&mut more)?;
+    let ask_before_task = take_flag(&mut more, ASK_BEFORE_TASK_META)?;
+    let validates = take_flag(&mut more, VALIDATES_META)?;
     let more = shown_more(config, more)?;
     let output = details.and_then(|details| details.output_schema.as_deref());
     let output = output.map(|text| paid_schema(text, false, charge)).transpose();
@@ -305,17 +308,27 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
     let needs = details.map_or(wit::ClientCapabilities::empty(), |details| details.needs);
     let (own_name, slot) = (tool.name.clone(), Slot::default());
     let for_models = is_for_models(&published.more);
-    Ok(OfferedTool { published, own_name, input, output, needs, mirrored, for_models, ask_before_task, slot })
+    Ok(OfferedTool {
+        published,
+        own_name,
+        input,
+        output,
+        needs,
+        mirrored,
+        for_models,
+        ask_before_task,
+        validates,
+        slot,
+    })
 }
 
-/// Takes the member of a tool's `_meta` that says whether its questions are asked before a task begins. It is for wharf, and is not
-/// published.
-fn take_ask_before_task(more: &mut Object) -> Result<bool, String> {
+/// Takes a member of a tool's `_meta` that says something to wharf. It is not published.
+fn take_flag(more: &mut Object, key: &str) -> Result<bool, String> {
     let meta = more.get_mut("_meta").and_then(Value::as_object_mut);
-    match meta.and_then(|meta| meta.remove(ASK_BEFORE_TASK_META)) {
+    match meta.and_then(|meta| meta.remove(key)) {
         None => Ok(false),
-        Some(Value::Bool(before)) => Ok(before),
-        Some(_) => Err(format!("`{ASK_BEFORE_TASK_META}` in `_meta` must be true or false")),
+        Some(Value::Bool(flag)) => Ok(flag),
+        Some(_) => Err(format!("`{key}` in `_meta` must be true or false")),
     }
 }
 
@@ -466,8 +479,8 @@ mod tests {
     }
 
     #[test]
-    fn when_a_tool_asks_is_taken_from_its_meta() {
-        const KEY: &str = "dev.wharf/ask-before-task";
+    fn what_a_tool_says_to_wharf_is_taken_from_its_meta() {
+        const KEY: &str = ASK_BEFORE_TASK_META;
         for (mut more, expected, left) in [
             (json!({}), Ok(false), json!({})),
             (json!({ "_meta": { "a": 1 } }), Ok(false), json!({ "_meta": { "a": 1 } })),
@@ -479,7 +492,7 @@ mod tests {
                 json!({ "_meta": {} }),
             ),
         ] {
-            assert_eq!(take_ask_before_task(more.as_object_mut().unwrap()), expected, "{more}");
+            assert_eq!(take_flag(more.as_object_mut().unwrap(), KEY), expected, "{more}");
             assert_eq!(more, left);
         }
     }

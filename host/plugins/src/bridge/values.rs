@@ -20,6 +20,9 @@ pub const PLUGIN_META: &str = "dev.wharf/plugin";
 /// The `_meta` key with which a tool says that its questions are asked before a task begins.
 pub const ASK_BEFORE_TASK_META: &str = "dev.wharf/ask-before-task";
 
+/// The `_meta` key with which a tool says that it validates its arguments itself.
+pub const VALIDATES_META: &str = "dev.wharf/validates";
+
 /// Parses a call's arguments; without a text, they are `{}`. A duplicate name is an error, because the plugin parses the text itself and
 /// might use the other value.
 pub fn arguments(written: Option<&str>) -> Result<Value, RpcError> {

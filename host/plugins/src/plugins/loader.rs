@@ -5,7 +5,10 @@ use std::{collections::HashMap, fs::File, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use wharf_sandbox::{Code, Sandbox};
 
-use super::status::{Problem, Stage};
+use super::{
+    making::Making,
+    status::{Problem, Stage},
+};
 use wharf_base::guard;
 use wharf_config::config::{PluginConfig, PluginSource, SourceState};
 
@@ -14,6 +17,7 @@ const PROGRESS_GRACE: Duration = Duration::from_millis(300);
 
 pub struct Loader {
     sandbox: Arc<Sandbox>,
+    making: Making,
     cache: Mutex<HashMap<PluginSource, Cached>>,
     /// Called with a message when a load takes long.
     progress: fn(&str),
@@ -28,8 +32,8 @@ struct Cached {
 }
 
 impl Loader {
-    pub fn new(sandbox: Arc<Sandbox>, progress: fn(&str)) -> Self {
-        Self { sandbox, cache: Mutex::default(), progress }
+    pub fn new(sandbox: Arc<Sandbox>, making: Making, progress: fn(&str)) -> Self {
+        Self { sandbox, making, cache: Mutex::default(), progress }
     }
 
     /// Removes all sources from the cache for which `keep` returns false.
@@ -42,6 +46,8 @@ impl Loader {
     pub async fn code(&self, config: &PluginConfig, slow: impl Fn()) -> Result<Code, Problem> {
         let problem = |stage, text: String| Problem { stage, text };
         if let Some(path) = config.source.path() {
+            let made = self.making.wait(path, &slow).await;
+            made.map_err(|error| problem(Stage::Build, error.to_string()))?;
             guard::check_trusted_file(path, "plugin").map_err(|error| problem(Stage::Read, format!("{error:#}")))?;
         }
         let unreadable = |error: std::io::Error| problem(Stage::Read, format!("{}: {error}", config.source));

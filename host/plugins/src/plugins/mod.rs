@@ -12,6 +12,7 @@ pub mod install;
 pub mod library;
 pub mod lists;
 pub mod loader;
+pub mod making;
 pub mod published;
 pub mod served;
 pub mod snapshot;

@@ -44,6 +44,8 @@ impl fmt::Display for Subject {
 pub enum Stage {
     /// The file's name is not a valid id, or is the id of a configured plugin.
     Name,
+    /// It is made from an existing server, and that build failed.
+    Build,
     /// The file cannot be read, or is not trusted because other users may write it.
     Read,
     /// The component's SHA-256 is not the one in the config.
@@ -63,6 +65,7 @@ impl Stage {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Name => "name",
+            Self::Build => "build",
             Self::Read => "read",
             Self::Verify => "verify",
             Self::Load => "load",
@@ -76,6 +79,7 @@ impl Stage {
     fn reason(self) -> &'static str {
         match self {
             Self::Name => "its name is not valid",
+            Self::Build => "its build failed",
             Self::Read => "its file cannot be read",
             Self::Verify => "its file is not the one that the config names by its SHA-256",
             Self::Load => "its file is not a component that this server can load",

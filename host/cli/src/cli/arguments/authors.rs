@@ -4,17 +4,22 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::run::{Allowed, parse_allow};
 use crate::authoring::template::Language;
 use wharf_config::config;
 
 #[derive(Debug, Args)]
 pub struct New {
-    /// The folder to create. Its last component is the name of the plugin
-    #[arg(value_name = "NAME")]
-    pub folder: PathBuf,
+    /// The folder to create. Its last component is the name of the plugin (default with --from: the name of the server)
+    #[arg(value_name = "NAME", required_unless_present = "from")]
+    pub folder: Option<PathBuf>,
     /// The language
     #[arg(long, value_enum, default_value_t = Lang::Rust)]
     pub lang: Lang,
+    /// Make the project from an existing MCP server in Python, TypeScript or JavaScript: its file, which is copied with the sources next
+    /// to it, its folder, or a published package (npm:NAME, pypi:NAME)
+    #[arg(long, value_name = "SERVER", conflicts_with = "lang")]
+    pub from: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -47,7 +52,8 @@ impl From<Lang> for Language {
 /// The folder of a plugin project.
 #[derive(Debug, Args)]
 pub struct Project {
-    /// The folder with the plugin.toml (default: the current folder)
+    /// The folder with the plugin.toml (default: the current folder); for `wharf dev` also an existing MCP server: a file in Python,
+    /// TypeScript or JavaScript
     #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub folder: PathBuf,
     /// First run the one-time setup of plugin.toml, such as `npm install`, if it was not run yet
@@ -62,9 +68,12 @@ pub struct Dev {
     /// The address to listen on: an IP address and port, or unix: and the path of a socket (default: 127.0.0.1:7300)
     #[arg(long, value_name = "ADDR", value_parser = config::parse_listen)]
     pub listen: Option<config::ListenAddress>,
-    /// Also serve a client over stdin and stdout
+    /// Serve a client over stdin and stdout; over HTTP too only with --listen
     #[arg(long)]
     pub stdio: bool,
+    /// A grant in addition to those of [dev.grants] in plugin.toml, as for `wharf run`; may be given more than once
+    #[arg(long, value_name = "GRANT", value_parser = parse_allow)]
+    pub allow: Vec<Allowed>,
     /// A folder to open as a root, in addition to those that the client opens
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,

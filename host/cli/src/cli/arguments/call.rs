@@ -11,10 +11,12 @@ use super::{
     known::Known,
     run::{ConfigFile, Granted, Plugins},
 };
+use crate::authoring::existing::server::Server;
 use wharf_config::config::{Named, Positional};
 
 #[derive(Debug, Args)]
 #[command(override_usage = "wharf call [OPTIONS] <PLUGIN.wasm> [DIR]... <TOOL> [JSON | key=value]...\n       \
+    wharf call [OPTIONS] <SERVER.py | SERVER.ts> [DIR]... <TOOL> [JSON | key=value]...\n       \
     wharf call [OPTIONS] --builtin <NAME> [DIR]... <TOOL> [JSON | key=value]...")]
 pub struct Call {
     #[command(flatten)]
@@ -30,7 +32,7 @@ pub struct Call {
     /// Open the folders for reading only
     #[arg(long)]
     pub read_only: bool,
-    /// The component, the folders that it may read and write in, the tool's name in the plugin, and the arguments: one JSON object, or
+    /// The component or the existing MCP server, the folders that it may read and write in, the tool's name in the plugin, and the arguments: one JSON object, or
     /// key=value pairs
     #[arg(required = true, value_name = "PLUGIN.wasm DIR TOOL ARGUMENTS")]
     pub words: Vec<String>,
@@ -50,7 +52,10 @@ impl Call {
     pub fn parts(&self) -> Result<Parts<'_>> {
         let (plugin, mut words) = match (&self.builtin, self.words.split_first()) {
             (Some(name), _) => (Named::BuiltIn(name.clone()), self.words.as_slice()),
-            (None, Some((path, words))) => (Named::File(path.into()), words),
+            (None, Some((path, words))) => match Positional::tell(Path::new(path)) {
+                Ok(Positional::Server(path)) => (Named::Made(Server::at(&path)?.component()), words),
+                _ => (Named::File(path.into()), words),
+            },
             (None, None) => bail!("name a plugin"),
         };
         let mut folders = Vec::new();
@@ -64,7 +69,9 @@ impl Call {
             }
             match Positional::tell(path)? {
                 Positional::Folder(folder) => folders.push(folder),
-                Positional::Plugin(_) => bail!("`{word}` is not a folder; `wharf call` calls one tool of one plugin"),
+                Positional::Plugin(_) | Positional::Server(_) => {
+                    bail!("`{word}` is not a folder; `wharf call` calls one tool of one plugin")
+                }
             }
             words = words.get(1..).unwrap_or_default();
         }
@@ -72,12 +79,21 @@ impl Call {
         Ok(Parts { plugin, folders, tool, arguments })
     }
 
+    /// Returns the existing server that is called, if it is one.
+    pub fn server(&self) -> Result<Option<Server>> {
+        let named = self.words.first().filter(|_| self.builtin.is_none()).map(Path::new);
+        match named.map(Positional::tell) {
+            Some(Ok(Positional::Server(path))) => Server::at(&path).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Returns the plugin and its folders, as `wharf run` has them on its command line.
     pub fn opened(&self, plugin: &Named, folders: Vec<PathBuf>) -> Plugins {
         let mut plugins = Plugins { paths: folders, read_only: self.read_only, ..Plugins::default() };
         match plugin {
             Named::BuiltIn(name) => plugins.builtins.push(name.clone()),
-            Named::File(path) => plugins.paths.push(path.clone()),
+            Named::File(path) | Named::Made(path) => plugins.paths.push(path.clone()),
         }
         plugins
     }

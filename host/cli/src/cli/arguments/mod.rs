@@ -12,7 +12,7 @@ pub use self::{
     authors::{Dev, New, Project, Test},
     call::{Call, Parts},
     install::{AsGiven, Given, Install},
-    run::{Allowed, ConfigFile, Log, LogFormat, Run},
+    run::{Allowed, ConfigFile, Log, LogFormat, Run, grants},
 };
 
 mod authors;
@@ -41,6 +41,7 @@ Examples:
   wharf run --builtin files ~/Documents           let a client work in a folder, with the built-in plugin `files`
   wharf run --builtin fetch --allow http=any      let a client read public web pages
   wharf install claude-desktop --builtin files ~/Documents    write the same into the config of Claude Desktop
+  wharf run server.py                             make a plugin of an existing MCP server, once, and serve it
   wharf run hello.wasm                            serve a plugin over stdin and stdout, as MCP clients expect it
   wharf run --allow roots=read-write files.wasm   let a plugin read and write in the folders that your client opens
   wharf serve --listen 127.0.0.1:7300             serve the plugins of the config over HTTP
@@ -289,8 +290,8 @@ pub struct AuditLines {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("subject").required(true))]
 pub struct Inspect {
-    /// The component
-    #[arg(value_name = "PLUGIN.wasm", group = "subject")]
+    /// The component, or an existing MCP server in Python, TypeScript or JavaScript, which is made into a plugin first
+    #[arg(value_name = "PLUGIN.wasm | SERVER", group = "subject")]
     pub plugin: Option<PathBuf>,
     /// A built-in plugin
     #[arg(long, value_name = "NAME", group = "subject", value_parser = Known::builtins(), hide_possible_values = true)]

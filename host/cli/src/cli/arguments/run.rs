@@ -6,6 +6,7 @@ use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 
 use super::known::Known;
+use crate::authoring::existing::server::Server;
 use wharf_config::{
     access::capability::Access,
     config::{self, CommandLine, Named, Positional},
@@ -42,9 +43,10 @@ pub struct Granted {
     /// Accept folders that the client opens only if they lie in DIR; without this option, only if they lie in the home directory
     #[arg(long, value_name = "DIR")]
     pub within: Vec<PathBuf>,
-    /// Grant the plugins on the command line access to the roots (roots=read, roots=read-write), to everything below a URL
-    /// (http=https://example.com/), to every public address (http=any), or to a host of this machine or its network
-    /// (http-private=http://localhost:8080/); may be given more than once
+    /// Grant the plugins on the command line access to the roots (roots=read, roots=read-write); to everything below a URL by GET and HEAD
+    /// (http=https://example.com/), or by every method (http-write=URL); to every public address (http=any); to a host of this machine or
+    /// its network (http-private=http://localhost:8080/); to a variable of this environment (env=NAME); to questions to the client
+    /// (ask=elicitation, ask=sampling, ask=roots); may be given more than once
     #[arg(long, value_name = "GRANT", value_parser = parse_allow)]
     pub allow: Vec<Allowed>,
 }
@@ -54,7 +56,10 @@ pub struct Granted {
 pub enum Allowed {
     Roots(Access),
     Http(String),
+    HttpWrite(String),
     HttpPrivate(String),
+    Env(String),
+    Ask(String),
 }
 
 impl fmt::Display for Allowed {
@@ -62,7 +67,10 @@ impl fmt::Display for Allowed {
         match self {
             Self::Roots(access) => write!(f, "roots={}", access.as_str()),
             Self::Http(url) => write!(f, "http={url}"),
+            Self::HttpWrite(url) => write!(f, "http-write={url}"),
             Self::HttpPrivate(url) => write!(f, "http-private={url}"),
+            Self::Env(name) => write!(f, "env={name}"),
+            Self::Ask(what) => write!(f, "ask={what}"),
         }
     }
 }
@@ -96,20 +104,69 @@ pub struct Plugins {
     /// Plugins to serve in addition to those of the config, and folders. The plugins on the command line may read and write in these
     /// folders and in no others: if a folder is given, they have no access to the folders that the client opens, and the default
     /// config is not read
-    #[arg(value_name = "PLUGIN.wasm | DIR")]
+    ///
+    /// A file in Python, TypeScript or JavaScript is an existing MCP server: wharf makes a plugin of it in its cache, when it is first used
+    /// and when its source has changed
+    #[arg(value_name = "PLUGIN.wasm | SERVER.py | SERVER.ts | DIR")]
     pub paths: Vec<PathBuf>,
 }
 
-fn parse_allow(text: &str) -> Result<Allowed> {
+pub(super) fn parse_allow(text: &str) -> Result<Allowed> {
     match text.split_once('=') {
         Some(("roots", access)) => Access::parse(access).map(Allowed::Roots),
         Some(("http", url)) => Ok(Allowed::Http(url.to_owned())),
+        Some(("http-write", url)) => Ok(Allowed::HttpWrite(url.to_owned())),
         Some(("http-private", url)) => Ok(Allowed::HttpPrivate(url.to_owned())),
-        _ => bail!("expected roots=read, roots=read-write, http=URL, http=any or http-private=URL"),
+        Some(("env", name)) => Ok(Allowed::Env(name.to_owned())),
+        Some(("ask", what)) => Ok(Allowed::Ask(what.to_owned())),
+        _ => bail!(
+            "expected roots=read, roots=read-write, http=URL, http=any, http-write=URL, http-private=URL, env=NAME, ask=elicitation, ask=sampling or \
+             ask=roots"
+        ),
     }
 }
 
+/// Returns the table of grants that a config would have for these options.
+pub fn grants(allowed: &[Allowed]) -> toml::Table {
+    let mut grants = toml::Table::new();
+    for one in allowed {
+        let (key, entry): (&str, toml::Value) = match one {
+            Allowed::Roots(access) => {
+                grants.insert("roots".into(), access.as_str().into());
+                continue;
+            }
+            Allowed::Http(url) => ("http", url.as_str().into()),
+            Allowed::HttpWrite(url) => {
+                let any = [("url".to_owned(), url.as_str().into()), ("methods".to_owned(), "any".into())];
+                ("http", toml::Table::from_iter(any).into())
+            }
+            Allowed::HttpPrivate(url) => {
+                let private = [("url".to_owned(), url.as_str().into()), ("private".to_owned(), true.into())];
+                ("http", toml::Table::from_iter(private).into())
+            }
+            Allowed::Env(name) => ("env", name.as_str().into()),
+            Allowed::Ask(what) => ("ask", what.as_str().into()),
+        };
+        let list = grants.entry(key).or_insert_with(|| toml::Value::Array(Vec::new()));
+        if let Some(list) = list.as_array_mut() {
+            list.push(entry);
+        }
+    }
+    grants
+}
+
 impl Plugins {
+    /// Returns the existing servers among the paths.
+    pub fn servers(&self) -> Result<Vec<Server>> {
+        let mut servers = Vec::new();
+        for path in &self.paths {
+            if let Ok(Positional::Server(path)) = Positional::tell(path) {
+                servers.push(Server::at(&path)?);
+            }
+        }
+        Ok(servers)
+    }
+
     /// Whether the command line names neither plugins nor folders.
     pub fn is_empty(&self) -> bool {
         self.builtins.is_empty() && self.paths.is_empty()
@@ -136,6 +193,7 @@ impl Granted {
             match Positional::tell(path)? {
                 Positional::Plugin(path) => plugins.push(Named::File(path)),
                 Positional::Folder(path) => folders.push(path),
+                Positional::Server(path) => plugins.push(Named::Made(Server::at(&path)?.component())),
             }
         }
         ensure!(
@@ -153,18 +211,32 @@ impl Granted {
              use one of the two"
         );
         let mut allow_roots = (!folders.is_empty()).then_some(Access::ReadWrite);
-        let mut allow_http = Vec::new();
+        let (mut allow_http, mut allow_env, mut allow_ask) = (Vec::new(), Vec::new(), Vec::new());
         for allowed in &self.allow {
             match allowed {
                 Allowed::Roots(access) => allow_roots = Some(*access),
                 Allowed::Http(url) => allow_http.push(RawRule::url(url)),
+                Allowed::HttpWrite(url) => allow_http.push(RawRule::any_method(url)),
                 Allowed::HttpPrivate(url) => allow_http.push(RawRule::private(url)),
+                Allowed::Env(name) => allow_env.push(name.clone()),
+                Allowed::Ask(what) => allow_ask.push(what.clone()),
             }
         }
         if named.read_only {
             allow_roots = allow_roots.map(|_| Access::Read);
         }
         let (prefix, roots, within) = (named.prefix.clone(), self.roots.clone(), self.within.clone());
-        Ok(CommandLine { plugins, prefix, roots, within, folders, allow_roots, allow_http, listen: None })
+        Ok(CommandLine {
+            plugins,
+            prefix,
+            roots,
+            within,
+            folders,
+            allow_roots,
+            allow_http,
+            allow_env,
+            allow_ask,
+            listen: None,
+        })
     }
 }

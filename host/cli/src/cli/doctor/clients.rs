@@ -169,7 +169,7 @@ impl Entry<'_> {
         }
         for path in paths.iter().chain(roots).filter(is_known) {
             match Positional::tell(path) {
-                Ok(Positional::Folder(_)) => {}
+                Ok(Positional::Folder(_) | Positional::Server(_)) => {}
                 Ok(Positional::Plugin(path)) if path.is_file() && !roots.contains(&path) => {}
                 Ok(Positional::Plugin(path)) => {
                     return Some((format!("{}: there is no such plugin", text::path(&path)), correct("put it there")));

@@ -17,6 +17,7 @@ use super::{
     load::{load_to_look, print},
     serve::refuse_nothing,
 };
+use crate::authoring::{build::Until, existing::make::make};
 use crate::setup::{
     clients::Client,
     known::{self, Places},
@@ -75,6 +76,9 @@ pub(super) async fn run(mut command: Install) -> Result<ExitCode> {
     if command.dry_run {
         tell(&format!("would write {says}; nothing was changed"))?;
         return Ok(ExitCode::SUCCESS);
+    }
+    for server in command.given.run.named.servers()? {
+        make(&server, Until::Interrupted).await?;
     }
     if let Some(config) = config {
         try_out(config).await?;
@@ -242,7 +246,8 @@ fn name(command: &Install) -> Result<String> {
     let named = &command.given.run.named;
     let files = named.paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "wasm"));
     let files = files.filter_map(|path| path.file_stem()?.to_str().map(str::to_owned));
-    let ids: Vec<String> = named.builtins.iter().cloned().chain(files).collect();
+    let made = named.servers()?.into_iter().map(|server| server.id);
+    let ids: Vec<String> = named.builtins.iter().cloned().chain(files).chain(made).collect();
     let name = match (&command.name, ids.as_slice()) {
         (Some(name), _) => name.clone(),
         (None, [only]) => only.clone(),

@@ -9,16 +9,13 @@ use crate::{
 use wharf_base::text;
 use wharf_config::{
     access::{capability::Access, scope::RootsFrom},
-    config::{self, Config, PluginConfig},
+    config::{self, Config, Origin, PluginConfig},
 };
 
 /// Returns one line for each folder and URL that the command line opens.
 pub fn opens(run: &Run, config: &Config, client: &Client, home: &Path) -> Vec<String> {
-    let named = run.named.builtins.iter().map(String::as_str);
-    let files = run.named.paths.iter().filter_map(|path| path.file_stem()?.to_str());
-    let ids: Vec<&str> = named.chain(files).collect();
-    let plugins: Vec<&PluginConfig> =
-        config.plugins.iter().map(|plugin| &**plugin).filter(|plugin| ids.contains(&plugin.id.as_str())).collect();
+    let all = config.plugins.iter().map(|plugin| &**plugin);
+    let plugins: Vec<&PluginConfig> = all.filter(|plugin| plugin.origin == Origin::CommandLine).collect();
     let mut lines = Vec::new();
     let with_roots = plugins.iter().filter(|plugin| plugin.grants.roots.0.is_some());
     let to = with_roots.clone().map(|plugin| format!("`{}`", plugin.id)).collect::<Vec<_>>().join(" and ");

@@ -12,6 +12,9 @@ use wharf_base::{below::Below, text};
 /// The largest snapshot that is read.
 const MAX_BYTES: u64 = 64 << 20;
 
+/// The maximum number of lines that are shown of an answer that has no snapshot yet.
+const MAX_NEW_LINES: usize = 12;
+
 /// The place of a snapshot.
 #[derive(Debug, Clone)]
 pub struct Place {
@@ -62,8 +65,14 @@ pub enum Compared {
 }
 
 impl Pending {
-    /// Returns the diff to the old snapshot, cut off if it is long.
+    /// Returns the diff to the old snapshot, cut off if it is long. Without an old one, the beginning of the new one.
     pub fn shown(&self) -> String {
+        if self.before.is_empty() {
+            let begin: Vec<String> = self.text.lines().take(MAX_NEW_LINES).map(|line| format!("+ {line}")).collect();
+            let more = self.text.lines().count().saturating_sub(MAX_NEW_LINES);
+            let more = if more > 0 { format!("\n  … and {more} more lines") } else { String::new() };
+            return format!("{}\n{}{more}", self.what(), begin.join("\n"));
+        }
         format!("{}\n{}", self.what(), difference(&self.before, &self.text))
     }
 
@@ -75,7 +84,7 @@ impl Pending {
     fn what(&self) -> String {
         let file = text::path(&self.place.shown());
         if self.before.is_empty() {
-            format!("there is no snapshot {file} yet:")
+            format!("there is no snapshot {file} yet; `wharf test --accept` accepts this answer:")
         } else {
             format!("the answer differs from the snapshot {file}:")
         }
@@ -139,6 +148,10 @@ mod tests {
         let Compared::Pending(pending) = compare(&one, Mode::WriteNew) else { panic!("it is new") };
         assert!(pending.shown().ends_with("+ {\n+   \"n\": 1\n+ }"), "{}", pending.shown());
         assert!(new.exists() && !file.exists());
+        let many = json!({ "n": (0..100).collect::<Vec<_>>() });
+        let Compared::Pending(pending) = compare(&many, Mode::ReadOnly) else { panic!("it is new") };
+        assert!(pending.shown().ends_with("  … and 92 more lines"), "{}", pending.shown());
+        assert_eq!(pending.whole().lines().count(), 105);
         assert!(matches!(compare(&one, Mode::Accept), Compared::Accepted));
         assert!(!new.exists() && file.exists());
         assert!(matches!(compare(&one, Mode::WriteNew), Compared::Same));

@@ -81,7 +81,7 @@ fn way(denial: &Denial, id: &str, by: By, clear: fn(&str) -> String) -> Option<S
             let flag = http::flag(denial, clear).filter(|_| by == By::Flag);
             if let Some(flag) = flag {
                 let any = match denial.why {
-                    HttpRefusal::NoRule if !http::is_private(&denial.url) => {
+                    HttpRefusal::NoRule if flag.contains("http=") => {
                         ", or with `--allow http=any` for every public address"
                     }
                     _ => "",
@@ -121,11 +121,7 @@ mod tests {
                 By::Config,
                 "with `http = [\"https://a.example\"]` in [plugins.p.grants].",
             ),
-            (
-                http("POST", HttpRefusal::NoRule),
-                By::Flag,
-                "with `http = [{ url = \"https://a.example/\", methods = [\"POST\"] }]` in [plugins.p.grants] of a config.",
-            ),
+            (http("POST", HttpRefusal::NoRule), By::Flag, "with `--allow http-write=https://a.example`."),
             (http("GET", private()), By::Flag, "with `--allow http-private=https://a.example`."),
             (
                 http("GET", private()),

@@ -125,18 +125,10 @@ impl Grants {
     }
 }
 
-/// Returns the abilities that a component with these imports could use if they were granted.
+/// Returns the abilities that a component with these imports could use if they were granted. Nothing grants sockets, which Python imports.
 pub fn could_use(imports: &[String]) -> Vec<&'static str> {
-    // Abilities that cannot be granted.
-    const NEVER: &[(&str, &str)] = &[("wasi:sockets/", "sockets")];
-    let known = [
-        roots::Grant::IMPORTS,
-        dirs::Grant::IMPORTS,
-        env::Grant::IMPORTS,
-        ask::Grant::IMPORTS,
-        http::Grant::IMPORTS,
-        NEVER,
-    ];
+    let known =
+        [roots::Grant::IMPORTS, dirs::Grant::IMPORTS, env::Grant::IMPORTS, ask::Grant::IMPORTS, http::Grant::IMPORTS];
     let mut uses: Vec<&str> = known
         .iter()
         .flat_map(|known| known.iter())

@@ -135,6 +135,20 @@ impl WantedGrant {
         }
     }
 
+    /// Returns the option of the command line that would fulfil the want, or `None` if only a config can.
+    pub fn flag(&self) -> Option<String> {
+        match self {
+            Self::Http(http) => match (&http.secret, &http.methods) {
+                (Some(_), _) => None,
+                (None, None) => Some(format!("--allow http={}", http.url)),
+                (None, Some(_)) => Some(format!("--allow http-write={}", http.url)),
+            },
+            Self::Roots(access) => Some(format!("--allow roots={}", access.as_str())),
+            Self::Env(name) => Some(format!("--allow env={name}")),
+            Self::Ask(ability) => Some(format!("--allow ask={ability}")),
+        }
+    }
+
     /// Returns the line to add to the grants of a plugin. `has_secret`: whether the config has a secret of that name.
     pub fn line(&self, id: &str, has_secret: impl Fn(&str) -> bool) -> String {
         let (key, value, table) = (self.key(), self.value(None), toml_header(&["plugins", id, "grants"]));

@@ -12,24 +12,56 @@ pub(super) fn log(before: Option<&Served>, now: &Served) {
         let before = before.and_then(|before| before.wants.as_ref());
         before.is_some_and(|before| before.grants.iter().any(|want| want.what == *what))
     };
-    // The command line cannot grant variables.
-    let grantable = |what: &&WantedGrant| {
-        now.config.origin != Origin::CommandLine || !matches!(what, WantedGrant::Env(_) | WantedGrant::Ask(_))
-    };
     let lacking = wants.grants.iter().map(|want| &want.what).filter(|what| !what.is_granted(&now.config.grants));
-    let lacking = lacking.filter(grantable);
-    let words: Vec<String> = lacking.filter(|what| !known(what)).map(WantedGrant::words).collect();
-    if words.is_empty() {
+    let lacking: Vec<&WantedGrant> = lacking.filter(|what| !known(what)).collect();
+    if lacking.is_empty() {
         return;
     }
-    let (id, words) = (&now.config.id, words.join("; "));
-    // `wharf grant` writes into a config, which a plugin of the command line does not have.
+    let words = lacking.iter().map(|what| what.words()).collect::<Vec<_>>().join("; ");
+    let id = &now.config.id;
     let remedy = match now.config.origin {
-        Origin::CommandLine => "`wharf run --help` names the options that grant it".to_owned(),
+        Origin::CommandLine => flags(&lacking),
         Origin::Configured | Origin::DroppedIn => format!("`wharf grant {id}` asks for it"),
     };
     match before {
         Some(_) => tracing::warn!(plugin = id, "it now also wants {words}, which is not granted; {remedy}"),
         None => tracing::info!(plugin = id, "it wants {words}, which is not granted; {remedy}"),
+    }
+}
+
+/// Says which options of the command line grant this. `wharf grant` writes into a config, which a plugin of the command line does not have.
+fn flags(lacking: &[&WantedGrant]) -> String {
+    let flags: Vec<String> = lacking.iter().filter_map(|what| what.flag()).collect();
+    match flags.as_slice() {
+        [] => "only a config can grant it: see `wharf add --help`".to_owned(),
+        all if all.len() < lacking.len() => format!("`{}` grants it, as far as the command line can", all.join(" ")),
+        all => format!("`{}` grants it", all.join(" ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_config::access::wants::parse;
+
+    use super::*;
+
+    #[test]
+    fn the_options_that_are_named_are_those_of_the_command_line() {
+        for (wants, expected) in [
+            (
+                "http = ['https://a.example/']\nenv = ['KEY']",
+                "`--allow http=https://a.example/ --allow env=KEY` grants it",
+            ),
+            (
+                "http = [{ url = 'https://a.example/', methods = ['POST'] }]",
+                "`--allow http-write=https://a.example/` grants it",
+            ),
+            ("roots = 'read'\nask = ['elicitation']", "`--allow roots=read --allow ask=elicitation` grants it"),
+        ] {
+            let (wants, _) = parse::toml(wants).unwrap();
+            let all: Vec<&WantedGrant> = wants.grants.iter().map(|want| &want.what).collect();
+            assert_eq!(flags(&all), expected);
+        }
+        assert!(flags(&[]).starts_with("only a config"));
     }
 }

@@ -25,6 +25,7 @@ use super::{
     inbox::Inbox,
     install::{Fresh, Installed, Installer},
     loader::Loader,
+    making::Making,
     published::{FIRST_LOAD_TIMEOUT, Published, Publisher},
     served::{Access, Generations, RESULTS, Served, TASKS},
     status::{Problem, Stage, Status, Subject},
@@ -122,12 +123,13 @@ impl Library {
         scopes: Arc<Scopes>,
         configs: watch::Receiver<Arc<Config>>,
         observers: Observers,
+        making: Making,
         progress: fn(&str),
     ) -> (Self, Published, Inbox) {
         let inbox = Inbox::default();
         let config = Arc::clone(&configs.borrow());
         let (publisher, published) = Publisher::new(observers.clone(), config.page_items);
-        let loader = Loader::new(sandbox, progress);
+        let loader = Loader::new(sandbox, making, progress);
         let installer = Installer::new(loader, Arc::clone(&scopes), ledger, observers.clone());
         let library = Self {
             installer: Arc::new(installer),

@@ -16,7 +16,7 @@ use crate::client::{context::Context, session::Session};
 use wharf_base::{
     principal::Owner,
     refusals::{Reason, What},
-    text::{clean, escaped},
+    text::{clean, clip, escaped},
 };
 use wharf_config::{
     access::{call_roots::CallRoots, grants::hint},
@@ -134,10 +134,27 @@ async fn finished<T>(
                 detail,
                 "a call failed: {error}"
             );
-            let text = format!("The plugin `{id}` did not finish: {}.", clean(&error.to_string()));
+            let said = match &error {
+                CallError::Trap { .. } if ctx.is_operator() => {
+                    panicked(&served.config.settings.redacted(&report.printed))
+                }
+                _ => None,
+            };
+            let why = said.unwrap_or_else(|| clean(&error.to_string()).to_string());
+            let text = format!("The plugin `{id}` did not finish: {why}.");
             Err(Failed::new(Why::Failed, join(&text, &hints)))
         }
     }
+}
+
+/// Returns the message and the place of the panic of a plugin in Rust, which it prints before it stops. Only the user who started this
+/// process gets it: the message may contain anything that the plugin knows.
+fn panicked(printed: &str) -> Option<String> {
+    let (_, after) = printed.rsplit_once("panicked at ")?;
+    let (place, message) = after.split_once('\n')?;
+    let message: Vec<&str> = message.lines().take_while(|line| !line.starts_with("note: ")).collect();
+    let message = clip(message.join(" ").trim());
+    Some(escaped(&format!("it crashed: it panicked at {}: {message}", place.trim_end_matches(':'))))
 }
 
 /// Reports to the operator and in the record that a call was stopped, and returns what the client learns.
@@ -259,4 +276,20 @@ fn hints(ctx: &Context, served: &Served, roots: &CallRoots, denials: &[Denial]) 
     }
     said.retain(|sentence| !sentence.is_empty());
     said.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_told_with_its_place() {
+        let printed = "before\n\nthread '<unnamed>' (1) panicked at src/lib.rs:15:9:\nno tea\nleft\nnote: run with `RUST_BACKTRACE=1`";
+        assert_eq!(panicked(printed).unwrap(), "it crashed: it panicked at src/lib.rs:15:9: no tea left");
+        assert_eq!(
+            panicked("panicked at a.rs:1:1:\n\u{1b}[31m").unwrap(),
+            "it crashed: it panicked at a.rs:1:1: \\u{1b}[31m"
+        );
+        assert_eq!(panicked("it only printed this"), None);
+    }
 }

@@ -142,7 +142,7 @@ pub async fn call(ctx: &Context, wanted: WantedCall) -> Result<CallResult, Faile
     }
 }
 
-/// Checks arguments against the schema. If they fit only when they are rewritten, also returns what the plugin gets. Sealed state is
+/// Checks arguments against the schema, unless they are the tool's to validate. If they fit only when they are rewritten, also returns what the plugin gets. Sealed state is
 /// bound to what the client wrote.
 async fn checked_arguments(
     ctx: &Context,
@@ -155,6 +155,8 @@ async fn checked_arguments(
     match tool.input.check_within(arguments.into_value(), written.len(), limit, turns).await {
         Ok(Fits { value, rewritten: false }) => Ok((value.into(), None)),
         Ok(Fits { value, rewritten: true }) => Ok((bridge::arguments(Some(written))?.into(), Some(value))),
+        // The plugin says what is wrong, or takes a text for a number where the author's own validation does.
+        Err(_) if tool.validates => Ok((bridge::arguments(Some(written))?.into(), None)),
         Err(problem) => {
             let text = format!("The arguments do not fit the tool's schema: {problem}");
             let failed = Failed::new(Why::InvalidArguments(problem.pointer), text);

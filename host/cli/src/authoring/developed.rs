@@ -1,0 +1,125 @@
+//! What `wharf dev` works on: a plugin project, or an existing MCP server, whose project is in the cache.
+
+#![expect(clippy::disallowed_methods, reason = "reads the component that was built")]
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result};
+
+use super::{
+    build::{self, Built, Output, Until},
+    existing::{
+        inputs::Inputs,
+        make,
+        server::{Language, Server},
+    },
+    project::{self, Project},
+    sources::Sources,
+};
+use wharf_base::{failed::OrFailed, folders::Folders, text};
+
+pub enum Developed {
+    Project(Box<Project>, Sources),
+    Server(Box<Server>, Watched),
+}
+
+/// The watched source of a server.
+pub struct Watched {
+    folders: Folders,
+    inputs: Inputs,
+}
+
+impl Developed {
+    /// Opens a project and runs its setup if `set_up`, or opens a server.
+    pub async fn open(path: &Path, set_up: bool) -> Result<Self> {
+        if path.is_file() && Language::of(path).is_some() {
+            let server = Server::at(path)?;
+            let inputs = make::admit(&server)?;
+            let mut folders = Folders::new(|_| false, |_| ());
+            folders.follow(inputs.folders(&server).into_iter().collect());
+            return Ok(Self::Server(Box::new(server), Watched { folders, inputs }));
+        }
+        let project = Project::open(path)?;
+        // Nothing is served yet, so no signal handlers are installed.
+        build::ready(&project, set_up, (Until::Interrupted, Output::Passed)).await?;
+        let sources = Sources::watch(&project);
+        Ok(Self::Project(Box::new(project), sources))
+    }
+
+    /// Returns the component of an earlier build, if no source is newer.
+    pub fn built_before(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Project(project, sources) if sources.are_built(project) => build::component(project).ok(),
+            Self::Server(server, watched) if make::is_built(server, &watched.inputs) => {
+                fs::read(server.component()).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the prefix that tools and prompts have during development, unless the author has chosen one.
+    pub fn prefix(&self) -> Option<String> {
+        match self {
+            Self::Project(project, _) if !project.dev().contains_key("prefix") => Some(format!("{}_", project.name)),
+            _ => None,
+        }
+    }
+
+    /// Builds the component.
+    pub async fn build(&self) -> Result<Vec<u8>> {
+        match self {
+            Self::Project(project, _) => {
+                let Built { component, took } = build::build(project, (Until::Dropped, Output::Passed)).await?;
+                tracing::info!("built in {:.1} s, {} KiB", took.as_secs_f64(), component.len().div_ceil(1024));
+                Ok(component)
+            }
+            Self::Server(server, _) => {
+                make::make(server, Until::Dropped).await?;
+                let component = server.component();
+                fs::read(&component).with_context(|| text::path(&component)).or_failed()
+            }
+        }
+    }
+
+    /// Reads the state of the sources again. Returns whether they have changed since the last call.
+    pub fn look(&mut self) -> bool {
+        match self {
+            Self::Project(project, sources) => sources.look(project),
+            Self::Server(server, Watched { folders, inputs }) => {
+                // A file that is gone at this moment may be one that an editor is about to replace, which is another change.
+                let Ok(now) = Inputs::of(server) else { return false };
+                folders.follow(now.folders(server).into_iter().collect());
+                let changed = now != *inputs;
+                *inputs = now;
+                changed
+            }
+        }
+    }
+
+    /// Waits until the sources may have changed.
+    pub async fn changed(&mut self) {
+        match self {
+            Self::Project(_, sources) => sources.changed().await,
+            Self::Server(_, watched) => watched.folders.changed().await,
+        }
+    }
+
+    /// Reads the manifest of the project again.
+    pub fn read_again(&mut self) -> Result<()> {
+        if let Self::Project(project, _) = self {
+            **project = Project::open(&project.folder)?;
+        }
+        Ok(())
+    }
+
+    /// Returns a config that serves this component with the grants of the project and these.
+    pub fn config(&self, grants: &toml::Table, component: &Path) -> Result<String> {
+        match self {
+            Self::Project(project, _) => project.config_with(grants, component),
+            Self::Server(server, _) => {
+                let own = toml::Table::from_iter([("prefix".to_owned(), "".into())]);
+                project::config_of(&server.id, project::with_grants(own, grants), &toml::Table::new(), component)
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Builds the plugin of an existing server in the cache, once for each content of its source.
+//!
+//! Installing packages and building run programs of other authors with the rights of the person: pip, npm, and whatever of the packages
+//! these run. A server that is built and unchanged starts none of them, and needs no network.
+
+#![expect(clippy::disallowed_methods, reason = "keeps the project of the server in the cache")]
+
+use std::{
+    collections::HashMap,
+    fs::{self, File, OpenOptions},
+    io::ErrorKind,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::Path,
+    sync::Arc,
+};
+
+use anyhow::{Context, Result, ensure};
+use sha2::{Digest, Sha256};
+use tokio::{sync::watch, task::JoinSet};
+
+use super::{
+    inputs::Inputs,
+    project::{self, READY, Recipe},
+    server::Server,
+};
+use crate::authoring::{
+    build::{self, Output, Until},
+    project::Project,
+};
+use wharf_base::{failed::OrFailed, guard, text};
+use wharf_config::config::existing::SOURCES;
+use wharf_plugins::plugins::making::{BuildOutcome, Making};
+
+/// The digest of the source that the component was built from.
+const BUILT: &str = "built";
+/// The digests of what was set up: the SDK, and what decides which packages are installed.
+const SDK: &str = "set-up-sdk";
+const PACKAGES: &str = "set-up-packages";
+
+/// Servers that are being built in the background. Dropping this ends the builds.
+pub struct Builds {
+    pub making: Making,
+    /// Aborted when this is dropped.
+    _tasks: JoinSet<()>,
+}
+
+impl Builds {
+    /// Begins to build those of the servers that are not built yet.
+    pub fn begin(servers: Vec<Server>) -> Result<Self> {
+        let (mut builds, mut tasks) = (HashMap::new(), JoinSet::new());
+        for server in servers {
+            // Comes before wharf starts, which then lets no plugin write into these folders.
+            let inputs = admit(&server)?;
+            if is_built(&server, &inputs) {
+                continue;
+            }
+            let (ended, build): (_, watch::Receiver<BuildOutcome>) = watch::channel(None);
+            builds.insert(server.component(), build);
+            tasks.spawn(async move {
+                let made = make(&server, Until::Dropped).await;
+                ended.send_replace(Some(made.map_err(|error| Arc::from(format!("{error:#}")))));
+            });
+        }
+        Ok(Self { making: Making::new(builds), _tasks: tasks })
+    }
+}
+
+/// Builds the server's component, unless it is there and its source is unchanged.
+pub async fn make(server: &Server, until: Until) -> Result<()> {
+    if is_built(server, &admit(server)?) {
+        return Ok(());
+    }
+    let _lock = lock(&server.folder).await?;
+    // Another wharf may have built it meanwhile.
+    let inputs = admit(server)?;
+    if is_built(server, &inputs) {
+        return Ok(());
+    }
+    let project = open(server, &inputs)?;
+    if !project.folder.join(READY).exists() {
+        tracing::info!(
+            "making a plugin of {}: its packages are installed in {}; code of packages may run with your rights while they are \
+             installed and while the plugin is built, and only in the sandbox after that",
+            text::path(&server.entry),
+            text::path(&server.folder)
+        );
+    }
+    build::ready(&project, true, (until, Output::Quoted)).await?;
+    put(&server.folder.join(PACKAGES), &inputs.packages)?;
+    let built = build::build(&project, (until, Output::Quoted)).await?;
+    let (seconds, size) = (built.took.as_secs_f64(), built.component.len().div_ceil(1024));
+    tracing::info!("built {} in {seconds:.1} s, {size} KiB", server.id);
+    put(&server.component(), &built.component)?;
+    // Comes last, so that it never says more than is there.
+    put(&server.folder.join(BUILT), &inputs.all)
+}
+
+/// Opens the project of a server for its build. A project with another SDK, or whose set-up failed or was stopped, is made again: what a
+/// package manager leaves then may fail every time.
+fn open(server: &Server, inputs: &Inputs) -> Result<Project> {
+    let folder = &server.folder;
+    let sdk = text::hex(&Sha256::digest(wharf_assets::deflated_templates()));
+    let is_set_up = reads(&folder.join(SDK)).as_ref() == Some(&sdk) && folder.join(READY).is_file();
+    if !is_set_up {
+        let component = server.component();
+        for entry in fs::read_dir(folder).with_context(|| text::path(folder))? {
+            let path = entry?.path();
+            // A wharf that runs may serve the component until the new one is there.
+            if path == component || path.ends_with(SOURCES) {
+                continue;
+            }
+            let gone = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            gone.with_context(|| text::path(&path)).or_failed()?;
+        }
+        let entry = server.entry.to_str();
+        let entry = entry.with_context(|| format!("{}: the path is not UTF-8", text::path(&server.entry)))?;
+        project::make(folder, &Recipe { id: &server.id, language: server.language, server: entry, watch: &[] })?;
+        put(&folder.join(SDK), &sdk)?;
+    } else if reads(&folder.join(PACKAGES)).as_ref() != Some(&inputs.packages) {
+        gone(&folder.join(READY))?;
+    }
+    Project::open(folder).with_context(|| format!("{}: remove this folder, and start again", text::path(folder)))
+}
+
+/// Checks that nobody else can change what is built, and records the folders of the source, into which no plugin may write from now on.
+pub fn admit(server: &Server) -> Result<Inputs> {
+    guard::check_trusted_file(&server.entry, "MCP server")?;
+    let inputs = Inputs::of(server)?;
+    for folder in inputs.folders(server) {
+        guard::check_trusted_directory(&folder, "folder of an MCP server")?;
+    }
+    let folders: Vec<String> = inputs.folders(server).iter().map(|folder| folder.display().to_string()).collect();
+    let listed = folders.iter().all(|folder| !folder.contains('\n'));
+    ensure!(listed, "{}: the path of a folder contains a line break", text::path(&server.root));
+    let listed = folders.join("\n");
+    let file = server.folder.join(SOURCES);
+    if reads(&file).as_ref() != Some(&listed) {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&server.folder);
+        made.with_context(|| format!("{}: cannot be created", text::path(&server.folder))).or_failed()?;
+        put(&file, &listed)?;
+    }
+    Ok(inputs)
+}
+
+pub fn is_built(server: &Server, inputs: &Inputs) -> bool {
+    server.component().is_file() && reads(&server.folder.join(BUILT)).as_ref() == Some(&inputs.all)
+}
+
+/// Returns the text of a file, or `None` if it cannot be read.
+fn reads(file: &Path) -> Option<String> {
+    fs::read_to_string(file).ok()
+}
+
+/// Writes a file whole or not at all.
+fn put(file: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
+    use std::io::Write;
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let write = || {
+        let mut new = tempfile::NamedTempFile::new_in(folder)?;
+        new.write_all(contents.as_ref())?;
+        new.persist(file).map_err(|error| error.error)
+    };
+    write().with_context(|| format!("{}: cannot be written", text::path(file))).or_failed().map(drop)
+}
+
+fn gone(file: &Path) -> Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).with_context(|| text::path(file)).or_failed(),
+        _ => Ok(()),
+    }
+}
+
+/// Waits until no other wharf builds in a folder. The lock is held until the file is dropped.
+async fn lock(folder: &Path) -> Result<File> {
+    let path = folder.with_extension("lock");
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+    let file = file.with_context(|| text::path(&path)).or_failed()?;
+    if file.try_lock().is_ok() {
+        return Ok(file);
+    }
+    tracing::info!("another wharf builds in {}; waiting for it", text::path(folder));
+    let mut waiting = JoinSet::new();
+    waiting.spawn_blocking(move || file.lock().map(|()| file));
+    let locked = waiting.join_next().await.context("nothing waits for the lock")?;
+    locked?.with_context(|| text::path(&path)).or_failed()
+}

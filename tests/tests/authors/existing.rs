@@ -1,0 +1,222 @@
+//! Existing MCP servers that become plugins: built once, rebuilt when their content has changed, served in between without any program.
+//!
+//! Programs of the test stand in for npm and the SDK: they log how they were started, and the build copies a component that is ready.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use e2e::{Folder, Pipe, Value, folder, json, text};
+
+/// A folder with the server `notes/index.ts` and the programs that build it.
+struct Existing {
+    folder: Folder,
+    path: String,
+    cache: String,
+}
+
+impl Existing {
+    /// `component`: the plugin of this repository that the build makes. `then`: shell commands that the build runs first.
+    fn new(component: &str, then: &str) -> Self {
+        let folder = Folder::new();
+        folder.write("notes/index.ts", "import { x } from 'x';\n");
+        folder.write("notes/package.json", "{}");
+        let made = folder.plugin(component);
+        for program in ["node", "npm", "npx"] {
+            let (log, made) = (folder.join("log"), made.display());
+            let build = format!("case \"$*\" in *' build '*) {then}\nmkdir -p dist; cp {made} dist/plugin.wasm;; esac");
+            folder.write(
+                &format!("bin/{program}"),
+                format!("#!/bin/sh\necho \"{program} $*\" >> {}\necho noise\n{build}\n", log.display()),
+            );
+            fs::set_permissions(folder.join(&format!("bin/{program}")), PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let path = format!("{}:/usr/bin:/bin", folder.join("bin").display());
+        let cache = folder.join("cache").display().to_string();
+        Self { folder, path, cache }
+    }
+
+    fn environment(&self) -> [(&str, &str); 2] {
+        [("PATH", &self.path), ("XDG_CACHE_HOME", &self.cache)]
+    }
+
+    fn start(&self, arguments: &[&str]) -> Pipe {
+        Pipe::start_with(&self.folder, arguments, &self.environment())
+    }
+
+    /// Returns how often packages were installed and plugins built so far.
+    fn counts(&self) -> (usize, usize) {
+        let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        (log.matches("npm install").count(), log.matches("wharf-sdk build").count())
+    }
+
+    /// Runs a wharf whose tools are listed, and ends it.
+    async fn tools(&self) -> Vec<String> {
+        let mut pipe = self.start(&["run", "notes/index.ts"]);
+        pipe.legacy("2025-11-25", json!({})).await;
+        let names = names(&pipe.request("tools/list", json!({})).await.unwrap());
+        assert!(pipe.close().await.status.success());
+        names
+    }
+}
+
+fn names(list: &Value) -> Vec<String> {
+    list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_built_once_and_then_served_without_any_program() {
+    let existing = Existing::new("hello", "");
+    assert_eq!(existing.tools().await, ["greet"], "the server's own name, without a prefix");
+    assert_eq!(existing.counts(), (1, 1));
+    for (what, change, expected) in [
+        ("nothing", None, (1, 1)),
+        ("the same contents", Some(("notes/index.ts", "import { x } from 'x';\n")), (1, 1)),
+        ("the source", Some(("notes/index.ts", "import { x } from 'x';\nx();\n")), (1, 2)),
+        ("a module", Some(("notes/lib/more.ts", "more();")), (1, 3)),
+        ("the packages", Some(("notes/package.json", "{ }")), (2, 4)),
+        ("another file", Some(("notes/picture.png", "x")), (2, 4)),
+    ] {
+        if let Some((name, contents)) = change {
+            existing.folder.write(name, contents);
+        }
+        assert_eq!(existing.tools().await, ["greet"], "{what}");
+        assert_eq!(existing.counts(), expected, "{what}");
+    }
+    let log = fs::read_to_string(existing.folder.join("log")).unwrap();
+    assert!(log.contains("npm install --ignore-scripts") && log.contains("wharf-sdk setup --mcp"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_is_answered_while_its_server_is_built() {
+    let existing = Existing::new("hello", "cat ../../../../gate > /dev/null");
+    let gate = existing.folder.join("gate");
+    assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    let mut pipe = existing.start(&["run", "notes/index.ts"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    assert!(pipe.wait_for_log("building: ").await.contains("wharf-sdk build --mcp"));
+    let list = pipe.begin("tools/list", json!({})).await;
+    pipe.request("ping", json!({})).await.unwrap();
+    assert!(pipe.inbox().is_empty(), "the list waits for the build: {:?}", pipe.inbox());
+    // This returns when the build has opened the other end.
+    tokio::task::spawn_blocking(move || fs::write(gate, "go")).await.unwrap().unwrap();
+    assert_eq!(names(&pipe.answer(&list).await.unwrap()), ["greet"]);
+    assert!(pipe.close().await.status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_build_is_told_to_the_client_and_tried_again() {
+    let existing =
+        Existing::new("hello", "test -e ../../../../good || { echo 'error: numpy has compiled parts' >&2; exit 3; }");
+    let mut pipe = existing.start(&["run", "notes/index.ts"]);
+    let params =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "e2e", "version": "1" } });
+    pipe.request("initialize", params).await.ok();
+    let refused = pipe.request("tools/list", json!({})).await.unwrap_err();
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.contains("plugin notes did not load: the build failed")
+            && message.contains("exited with code 3; noise; error: numpy has compiled parts"),
+        "{message}"
+    );
+    let ended = pipe.wait().await;
+    assert_eq!(ended.status.code(), Some(2), "{}", ended.log);
+    existing.folder.write("good", "");
+    assert_eq!(existing.tools().await, ["greet"]);
+    assert_eq!(existing.counts(), (1, 2), "packages that are installed stay");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn call_and_inspect_take_a_server() {
+    let existing = Existing::new("hello", "");
+    let called = existing.folder.run(&["call", "notes/index.ts", "greet", "name=Ada"], &existing.environment()).await;
+    assert_eq!(folder::stdout(&called), "Hello, Ada!\n", "{}", folder::stderr(&called));
+    assert!(folder::stderr(&called).contains("its packages are installed in"), "{}", folder::stderr(&called));
+    let shown = existing.folder.run(&["inspect", "notes/index.ts"], &existing.environment()).await;
+    assert!(folder::stdout(&shown).contains("greet"), "{}", folder::stderr(&shown));
+    assert_eq!(existing.counts(), (1, 1));
+}
+
+/// A plugin that could write the source of a server would write what the next build runs outside of the sandbox.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_plugin_may_write_into_the_source_of_a_server() {
+    let existing = Existing::new("reach", "");
+    let path = existing.folder.join("notes/index.ts").display().to_string();
+    for (arguments, own) in [
+        (["run", "notes/index.ts", "notes"].as_slice(), ""),
+        // Another wharf that does not serve the server knows of it too.
+        (&["run", "plugins/reach.wasm", "notes"], "reach_"),
+    ] {
+        let mut pipe = existing.start(arguments);
+        pipe.legacy("2025-11-25", json!({})).await;
+        let written = pipe.call(&format!("{own}write"), json!({ "path": path, "text": "evil()" })).await;
+        assert!(text(&written).starts_with("error: "), "{written}");
+        pipe.wait_for_log("is read-only, because wharf's config, plugins, their sources").await;
+        assert_eq!(pipe.close().await.status.code(), Some(0));
+    }
+    assert_eq!(fs::read_to_string(path).unwrap(), "import { x } from 'x';\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_may_write_is_not_built() {
+    let existing = Existing::new("hello", "");
+    existing.folder.set_mode("notes/index.ts", 0o666);
+    let refused = existing.folder.run(&["run", "notes/index.ts"], &existing.environment()).await;
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(folder::stderr(&refused).contains("notes/index.ts"), "{}", folder::stderr(&refused));
+    assert_eq!(existing.counts(), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_developed() {
+    let existing = Existing::new("hello", "");
+    let mut pipe = existing.start(&["dev", "notes/index.ts", "--stdio"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    assert_eq!(names(&pipe.request("tools/list", json!({})).await.unwrap()), ["greet"]);
+    fs::copy(existing.folder.plugin("echo"), existing.folder.join("plugins/hello.wasm")).unwrap();
+    existing.folder.write("notes/index.ts", "changed();\n");
+    pipe.wait_for_nth_log("serving", 2).await;
+    let now = names(&pipe.request("tools/list", json!({})).await.unwrap());
+    assert!(!now.contains(&"greet".to_owned()) && !now.is_empty(), "{now:?}");
+    assert!(pipe.close().await.status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_of_ones_own_is_made_from_a_server() {
+    let existing = Existing::new("hello", "");
+    existing.folder.write("notes/lib/more.ts", "more();");
+    let made = existing.folder.run(&["new", "--from", "notes", "mine"], &existing.environment()).await;
+    assert!(made.status.success(), "{}", folder::stderr(&made));
+    for name in [
+        "server/index.ts",
+        "server/lib/more.ts",
+        "server/package.json",
+        "package.json",
+        "plugin.toml",
+        "sdk/package.json",
+    ] {
+        assert!(existing.folder.join("mine").join(name).is_file(), "{name}");
+    }
+    let built = existing.folder.run(&["build", "mine", "--setup"], &existing.environment()).await;
+    assert!(folder::stdout(&built).contains("mine/dist/plugin.wasm"), "{}", folder::stderr(&built));
+    let log = fs::read_to_string(existing.folder.join("log")).unwrap();
+    assert!(log.contains("wharf-sdk build --mcp server/index.ts -o dist/plugin.wasm"), "{log}");
+    let refused = existing.folder.run(&["new", "--from", "plugins"], &existing.environment()).await;
+    assert!(folder::stderr(&refused).contains("which file is the server"), "{}", folder::stderr(&refused));
+}
+
+/// What a package manager leaves when it is stopped, or when the disk is full, may fail every time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_up_that_failed_begins_from_an_empty_folder() {
+    let existing = Existing::new("hello", "");
+    let fail = "#!/bin/sh\necho half > half-installed; exit 1\n";
+    let npm = fs::read_to_string(existing.folder.join("bin/npm")).unwrap();
+    let mut found = Vec::new();
+    for (program, expected) in [(fail, false), (&*npm, true)] {
+        existing.folder.write("bin/npm", program);
+        existing.folder.set_mode("bin/npm", 0o755);
+        let called = existing.folder.run(&["call", "notes/index.ts", "greet", "name=A"], &existing.environment()).await;
+        assert_eq!(called.status.success(), expected, "{}", folder::stderr(&called));
+        let servers = fs::read_dir(existing.folder.join("cache/wharf/servers")).unwrap().flatten();
+        found.push(servers.filter(|server| server.path().join("half-installed").exists()).count());
+    }
+    assert_eq!(found, [1, 0]);
+}
