@@ -9,7 +9,9 @@ import sys
 import traceback
 from typing import Any
 
-from . import _errors, _wasm, plugin
+import wharf_sdk
+
+from . import _errors, _wasm
 
 # Python imports these modules when they are first needed, which is too late in a component.
 LATER = ["encodings.ascii", "encodings.latin_1", "encodings.cp1252", "encodings.utf_16", "encodings.utf_8_sig", "_strptime"]
@@ -41,6 +43,8 @@ def load(module: str, roots: list[str], later: list[str], report: str) -> None:
             except ImportError:
                 # The function may handle the ImportError; if not, the call's failure names the missing module.
                 pass
+        # Looked up after the import: a layer over this package may put a plugin of its own there.
+        plugin = wharf_sdk.plugin
         _wasm.start(plugin)
         said["sections"] = plugin.sections()
         said.update(tools=list(plugin.tools), resources=list(plugin.resources), prompts=list(plugin.prompts))
