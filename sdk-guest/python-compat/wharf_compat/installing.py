@@ -31,7 +31,7 @@ except ModuleNotFoundError:
 
 LOCK = "wharf-requirements.lock"
 LEFT_OUT = {
-    "uvicorn", "uvloop", "httptools", "watchfiles", "websockets", "cryptography", "cffi", "pycparser", "pywin32", "rpds-py", "orjson",
+    "starlette", "sse-starlette", "python-multipart", "uvicorn", "uvloop", "httptools", "watchfiles", "websockets", "cryptography", "cffi", "pycparser", "pywin32", "rpds-py", "orjson",
     "secretstorage", "jeepney", "keyring", "pip", "setuptools", "wheel", "greenlet", "debugpy", "pytest", "ruff", "mypy", "black",
 }  # fmt: skip
 """Packages that this package replaces, or that only a listening server needs."""

@@ -1,4 +1,7 @@
-"""Modules of which every name can be imported, and none can be used: what only a listening server needs."""
+"""Modules of which every name can be imported, and none can be used: what only a listening server needs.
+
+Objects of their classes can be made, because frameworks make some that they use only to listen; using one is an error.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,30 @@ import types
 from typing import Any
 
 
+class _Unusable:
+    """An object of a hollow class."""
+
+    def __init__(self, name: str) -> None:
+        self.__dict__["_name"] = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise RuntimeError(f"`{self._name}` cannot be used inside of a plugin")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # As a decorator, it leaves the function as it is.
+        if len(args) == 1 and callable(args[0]) and not kwargs:
+            return args[0]
+        raise RuntimeError(f"`{self._name}` cannot be used inside of a plugin")
+
+
 class _Hollow(type):
     """A class of a hollow module. It can be inherited from, and used in type hints."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls.__dict__.get("_hollow"):
-            raise RuntimeError(f"`{cls.__module__}.{cls.__name__}` cannot be used inside of a plugin")
+            return _Unusable(f"{cls.__module__}.{cls.__name__}")
         return super().__call__(*args, **kwargs)
 
     def __getattr__(cls, name: str) -> Any:

@@ -28,15 +28,26 @@ class Writers:
 
     makers: dict[str, Callable[[Any, Writers], Write]] = {}
 
-    def __init__(self, config: dict[str, Any] | None, definitions: dict[str, Write] | None = None) -> None:
+    def __init__(self, config: dict[str, Any] | None, definitions: dict[str, Write] | None = None, reuses: bool = True) -> None:
         self.config = config or {}
         self.definitions: dict[str, Write] = {} if definitions is None else definitions
+        self.reuses = reuses
+        """Whether the serializer that a nested model already has is used."""
 
     def with_config(self, config: dict[str, Any] | None) -> Writers:
         return self if config is None else Writers(config, self.definitions)
 
     def build(self, schema: Any) -> Write:
+        reuses, self.reuses = self.reuses, True
         own = schema.get("serialization")
+        if own is None and reuses and schema["type"] == "model":
+            known = schema["cls"].__dict__
+            made = known.get("__pydantic_serializer__")
+            # A model may have a serializer that is not for its fields, such as a function around it.
+            if known.get("__pydantic_complete__") is True and type(made) is SchemaSerializer:
+                if getattr(made._run, "model", None) is schema["cls"]:
+                    return made._run
+
         if own is not None:
             from .functions import SERIALIZATIONS
 
@@ -347,7 +358,7 @@ class SchemaSerializer:
 
         self._schema, self._config = schema, config
         try:
-            self._run = Writers(config).build(schema)
+            self._run = Writers(config, reuses=_use_prebuilt and schema["type"] != "model").build(schema)
         except KeyError as problem:
             raise SchemaError(f"Invalid Schema: {problem} is missing") from None
 

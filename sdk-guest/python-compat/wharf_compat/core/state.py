@@ -60,11 +60,27 @@ class Builder:
 
     makers: dict[str, Callable[[Any, Builder], Check]] = {}
 
-    def __init__(self, config: dict[str, Any] | None, definitions: dict[str, Check] | None = None) -> None:
+    def __init__(self, config: dict[str, Any] | None, definitions: dict[str, Check] | None = None, reuses: bool = True) -> None:
         self.config = config or {}
         self.definitions: dict[str, Check] = {} if definitions is None else definitions
+        self.reuses = reuses
+
+    def made(self, schema: Any) -> Check | None:
+        """Returns the validator that a model already has, if it is for the model alone."""
+        known = schema["cls"].__dict__
+        if known.get("__pydantic_complete__") is not True or schema.get("generic_origin") is not None:
+            return None
+        made = known.get("__pydantic_validator__")
+        # Pydantic keeps something else here until the model is complete.
+        check = made._check if type(made).__name__ == "SchemaValidator" else None
+        return check if getattr(check, "model", None) is schema["cls"] else None
 
     def build(self, schema: Any) -> Check:
+        if self.reuses and schema["type"] == "model":
+            made = self.made(schema)
+            if made is not None:
+                return made
+        self.reuses = True
         make = self.makers.get(schema["type"])
         if make is None:
             from .errors import SchemaError

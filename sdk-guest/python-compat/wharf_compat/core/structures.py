@@ -177,7 +177,7 @@ def model(schema: Any, writers: Writers) -> Write:
             state.check = check
             state.stack.discard(key)
 
-    write.label = told  # type: ignore[attr-defined]
+    write.label, write.model = told, of  # type: ignore[attr-defined]
     return write
 
 

@@ -23,7 +23,7 @@ class SchemaValidator:
     def __init__(self, schema: Any, config: Any = None, _use_prebuilt: bool = True) -> None:
         self._schema, self._config = schema, config
         try:
-            self._check = Builder(config).build(schema)
+            self._check = Builder(config, reuses=_use_prebuilt and schema["type"] != "model").build(schema)
         except KeyError as problem:
             raise SchemaError(f"Invalid Schema: {problem} is missing") from None
         own = _inside(schema).get("config") or {}
@@ -138,15 +138,14 @@ def assigning(schema: Any) -> Any:
     """Builds the validators again, with the assignment in the place of the innermost one."""
     target = _inside(schema)
     config = target.get("config")
-    inner = Builder(config).build(target)
+    inner = Builder(config, reuses=False).build(target)
     assign = getattr(inner, "assign", None)
     if assign is None:
         return None
 
     def run(obj: Any, name: str, value: Any, state: State) -> Any:
         placed = _placed(schema, target, lambda given, inner_state: assign(given, name, value, inner_state))
-        builder = Builder(config)
-        return builder.build(placed)(obj, state)
+        return Builder(config, reuses=False).build(placed)(obj, state)
 
     return run
 

@@ -33,6 +33,9 @@ REPLACED = {
     "grp": "wharf_compat.absent.hollow",
     "tty": "wharf_compat.absent.hollow",
     "cryptography": "wharf_compat.absent.hollow",
+    "starlette": "wharf_compat.absent.hollow",
+    "sse_starlette": "wharf_compat.absent.hollow",
+    "python_multipart": "wharf_compat.absent.hollow",
     "uvicorn": "wharf_compat.absent.hollow",
     "uvloop": "wharf_compat.absent.hollow",
     "httptools": "wharf_compat.absent.hollow",
@@ -48,7 +51,7 @@ class _Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         top = name.partition(".")[0]
-        if name in REPLACED or (top in HOLLOW and top not in _kept_real):
+        if name in REPLACED or top in HOLLOW:
             return importlib.machinery.ModuleSpec(name, self, is_package=top in HOLLOW)
         if top in ABSENT:
             raise ModuleNotFoundError(f"Python's module `{name}` does not exist inside of a plugin", name=name)
@@ -64,9 +67,6 @@ class _Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         pass
-
-
-_kept_real: set[str] = set()
 
 
 class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -97,6 +97,13 @@ class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 kept = _Kept()
+WHOLE = {
+    "pydantic", "pydantic_core", "pydantic_settings", "mcp", "mcp_types", "starlette", "anyio", "h11", "httpcore", "certifi", "click",
+    "jsonschema", "jsonschema_specifications", "referencing", "jwt", "sse_starlette", "annotated_types", "attr", "attrs", "python_multipart",
+    "multipart", "httpx_sse", "typing_inspection", "idna", "uvicorn", "websockets", "bin", "opentelemetry", "cyclopts", "docutils",
+    "rich_rst", "authlib", "pygments",
+}  # fmt: skip
+"""Packages of which nothing is kept: what servers need of them is imported when the framework is."""
 _after: dict[str, list[Callable[[Any], None]]] = {}
 
 
@@ -140,11 +147,15 @@ def install() -> None:
                 sys.modules[name] = importlib.import_module(by)
 
 
-def keep(folders: Iterable[str], skip: Sequence[str] = ()) -> int:
-    """Keeps the code of all modules in folders of packages. Returns how many bytes that takes."""
+def keep(folders: Iterable[str], skip: Sequence[str] = (), own: bool = False) -> int:
+    """Keeps the code of all modules in folders. Of packages, only modules that are not imported yet; `own` code runs again.
+
+    Returns how many bytes that takes."""
     total = 0
     for folder in folders:
         for root, names, files in os.walk(folder):
+            if root == folder:
+                names[:] = [one for one in names if one not in WHOLE]
             names[:] = [
                 one for one in names
                 if one != "__pycache__" and not one.endswith((".dist-info", ".egg-info")) and one not in ("tests", "test", "node_modules")
@@ -152,15 +163,15 @@ def keep(folders: Iterable[str], skip: Sequence[str] = ()) -> int:
             ]  # fmt: skip
             for file in files:
                 if file.endswith(".py"):
-                    total += _keep(folder, os.path.join(root, file))
+                    total += _keep(folder, os.path.join(root, file), own)
     return total
 
 
-def _keep(folder: str, path: str) -> int:
+def _keep(folder: str, path: str, own: bool) -> int:
     parts = os.path.relpath(path, folder)[:-3].split(os.sep)
     package = parts[-1] == "__init__"
     name = ".".join(parts[:-1] if package else parts)
-    if not name or not all(one.isidentifier() for one in name.split(".")) or name in kept.code:
+    if not name or not all(one.isidentifier() for one in name.split(".")) or name in kept.code or (name in sys.modules and not own):
         return 0
     try:
         with open(path, "rb") as file:

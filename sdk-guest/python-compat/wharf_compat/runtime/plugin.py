@@ -44,7 +44,8 @@ class Served(Plugin):
         """Starts the server and takes its lists."""
         self.begin()
         if self.options.get("keep", True):
-            start.keep_code(self.target, self.dependencies)
+            size = start.keep_code(self.target, self.dependencies)
+            print(f"kept {size >> 10} KiB of code for later imports", file=sys.stderr)
         _warm()
 
     def begin(self) -> None:

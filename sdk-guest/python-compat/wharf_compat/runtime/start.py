@@ -165,5 +165,5 @@ def keep_code(target: Target, dependencies: list[str]) -> int:
     total = 0
     for one in target.own:
         if os.path.isdir(one):
-            total += imports.keep([one], skip=AWAY)
+            total += imports.keep([one], skip=AWAY, own=True)
     return total + imports.keep(dependencies)
