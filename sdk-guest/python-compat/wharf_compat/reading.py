@@ -16,7 +16,9 @@ FILES = {"open", "read_text", "write_text", "read_bytes", "write_bytes", "iterdi
          "mkdir", "connect"}  # fmt: skip
 SENDS = {"post", "put", "patch", "delete", "write", "write_text", "write_bytes", "execute", "executemany", "commit", "unlink", "remove",
          "rename", "replace_one", "insert_one", "send"}  # fmt: skip
-ASKS = {"elicit", "elicit_form", "elicit_url", "create_message", "sample", "list_roots"}
+ASKS = {"elicit": "elicitation", "elicit_form": "elicitation", "elicit_url": "elicitation", "create_message": "sampling",
+        "sample": "sampling", "list_roots": "roots"}  # fmt: skip
+"""The methods that ask the client, by the grant that they need."""
 CHANGES = {"append", "add", "update", "pop", "clear", "extend", "insert", "remove", "discard", "setdefault", "popitem", "appendleft"}
 
 
@@ -28,6 +30,7 @@ class Found:
     """URLs of hosts, with the place where each is written."""
     variables: dict[str, str] = field(default_factory=dict)
     folders: dict[str, str] = field(default_factory=dict)
+    asks: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
     def wants(self) -> dict[str, Any] | None:
@@ -39,11 +42,13 @@ class Found:
             wants["env"] = list(self.variables)
         if self.folders:
             wants["roots"] = "read-write"
+        if self.asks:
+            wants["ask"] = list(self.asks)
         return wants or None
 
     def told(self) -> Iterator[str]:
         """Yields a line for each kind of use."""
-        for kind, found in (("hosts", self.urls), ("variables", self.variables), ("files", self.folders)):
+        for kind, found in (("hosts", self.urls), ("variables", self.variables), ("files", self.folders), ("questions", self.asks)):
             if found:
                 yield f"{kind}: {', '.join(f'{name} ({at})' for name, at in found.items())}"
 
@@ -102,6 +107,8 @@ class _Reader(ast.NodeVisitor):
         elif last in FILES and (last != "open" or name in ("open", "io.open") or name.endswith("path.open")):
             if last != "connect" or name.startswith(("sqlite3", "aiosqlite")):
                 self.found.folders.setdefault(f"{name}()", self.at(node))
+        elif last in ASKS and "." in name and any(name.startswith(one) for one in ("ctx", "context", "session", "self", "server")):
+            self.found.asks.setdefault(ASKS[last], self.at(node))
         self.generic_visit(node)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:

@@ -182,7 +182,7 @@ def tagged_union(schema: Any, builder: Builder) -> Check:
     attributes = builder.option(schema, "from_attributes", default=True)
     paths = None if callable(by) else lookup(by)
     name = f"{by.__name__}()" if callable(by) else "'" + "' | '".join(told_path(one) for one in paths or []) + "'"
-    expected = ", ".join(repr(getattr(one, "value", one)) if not isinstance(one, str) else f"'{one}'" for one in choices)
+    expected = ", ".join(repr(one) for one in choices)
 
     def tag_of(value: Any) -> Any:
         if paths is None:
@@ -198,7 +198,7 @@ def tagged_union(schema: Any, builder: Builder) -> Check:
             if value is None or not hasattr(value, "__getitem__") or isinstance(value, (str, list)):
                 raise fail("model_attributes_type", value)
         tag = tag_of(value)
-        if tag is PydanticUndefined or (tag is None and None not in choices):
+        if tag is PydanticUndefined or (tag is None and paths is None):
             raise Invalid([custom(value)] if custom else [Line("union_tag_not_found", None, value, {"discriminator": name})])
         try:
             one = choices.get(tag)
@@ -207,12 +207,12 @@ def tagged_union(schema: Any, builder: Builder) -> Check:
         except TypeError:
             one = None
         if one is None:
-            context = {"discriminator": name, "tag": str(getattr(tag, "value", tag)), "expected_tags": expected}
+            context = {"discriminator": name, "tag": str(tag), "expected_tags": expected}
             raise Invalid([custom(value)] if custom else [Line("union_tag_invalid", None, value, context)])
         try:
             return one(value, state)
         except Invalid as problem:
-            raise problem.under(getattr(tag, "value", tag)) from None
+            raise problem.under(tag) from None
 
     return named(check, f"tagged-union[{','.join(label(one) for one in choices.values())}]")
 
@@ -413,7 +413,7 @@ def custom(schema: Any, builder: Builder) -> Check:
 @maker("is-instance")
 def is_instance(schema: Any, builder: Builder) -> Check:
     of = schema["cls"]
-    told = schema.get("cls_repr") or getattr(of, "__name__", None) or repr(of)
+    told = schema.get("cls_repr") or getattr(of, "__qualname__", None) or repr(of)
 
     def check(value: Any, state: State) -> Any:
         if not isinstance(value, of):
@@ -426,7 +426,7 @@ def is_instance(schema: Any, builder: Builder) -> Check:
 @maker("is-subclass")
 def is_subclass(schema: Any, builder: Builder) -> Check:
     of = schema["cls"]
-    told = schema.get("cls_repr") or of.__name__
+    told = schema.get("cls_repr") or of.__qualname__
 
     def check(value: Any, state: State) -> Any:
         if not isinstance(value, type) or not issubclass(value, of):

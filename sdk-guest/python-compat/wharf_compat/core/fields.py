@@ -259,6 +259,7 @@ def dataclass_args(schema: Any, builder: Builder) -> Check:
     def check(value: Any, state: State) -> Any:
         given: Any = value
         attributes, lines = False, []
+        places: dict[Any, int] = {}
         if isinstance(value, ArgsKwargs):
             given = dict(value.kwargs or {})
             for index, one in enumerate(value.args):
@@ -268,15 +269,12 @@ def dataclass_args(schema: Any, builder: Builder) -> Check:
                 key = positional[index].simple or positional[index].name
                 if key in given:
                     lines.append(Line("multiple_argument_values", None, given[key], None, (key,)))
-                given[key] = one
+                given[key], places[key] = one, index
         elif not isinstance(value, dict):
             if state.mode == "python" and state.from_attributes and _may_have_attributes(value):
                 attributes = True
             else:
                 raise fail("dataclass_type", value, class_name=name)
-        for one in hidden.values():
-            if not attributes and one.name in given and extras.of(state) == "forbid":
-                lines.append(Line("unexpected_keyword_argument", None, given[one.name], None, (one.name,)))
         made, extra, init_only = {}, None, []
         try:
             made, extra, _ = inner.run(given, state, value, attributes)
@@ -284,6 +282,9 @@ def dataclass_args(schema: Any, builder: Builder) -> Check:
             for line in problem.lines:
                 if line.kind == "extra_forbidden":
                     line.kind = "unexpected_keyword_argument"
+                elif line.kind != "missing" and line.loc and line.loc[0] in places:
+                    # What was given by its position is named by it.
+                    line.loc = (places[line.loc[0]], *line.loc[1:])
             lines.extend(problem.lines)
         if lines:
             raise Invalid(lines)

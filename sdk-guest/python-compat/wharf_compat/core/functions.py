@@ -79,7 +79,7 @@ def _function(own: Any, schema: Any, writers: Writers) -> Write:
     inner: Write = infer
     if wraps or own.get("when_used", "always") != "always":
         inner = writers.build(own["schema"]) if own.get("schema") else writers.plain(plain)
-    name = getattr(function, "__qualname__", None) or repr(function)
+    name = getattr(function, "__name__", None) or repr(function)
 
     def write(value: Any, state: Ser, include: Any, exclude: Any) -> Any:
         if not used(value, state):
@@ -107,7 +107,7 @@ def _function(own: Any, schema: Any, writers: Writers) -> Write:
         finally:
             state.field_name, state.model = before
         if made is value and returns is infer and hasattr(type(value), "__pydantic_serializer__"):
-            return _own_fields(value, state, include, exclude) if id(value) in state.stack else infer(made, state, include, exclude)
+            return _own_fields(value, state, include, exclude) if hasattr(value, "__pydantic_fields_set__") else value
         return returns(made, state, include, exclude)
 
     kind = "wrap" if wraps else "plain"
@@ -146,7 +146,7 @@ def _to_string(own: Any, schema: Any, writers: Writers) -> Write:
     used = _used({"when_used": own.get("when_used", "json-unless-none")})
 
     def write(value: Any, state: Ser, include: Any, exclude: Any) -> Any:
-        return str(value) if used(value, state) else infer(value, state, include, exclude)
+        return str(value) if used(value, state) else value
 
     return write
 

@@ -156,12 +156,23 @@ def filters(include: Any, exclude: Any, key: Any) -> tuple[bool, Any, Any]:
 def _member(names: Any, key: Any) -> Any:
     if isinstance(names, Mapping):
         found, every = names.get(key), names.get("__all__")
-        if isinstance(found, Mapping) and isinstance(every, Mapping):
-            return {**every, **found}
+        if found is not None and every is not None:
+            return merged(every, found)
         if found is None and isinstance(key, int) and key < 0:
             return every
         return every if found is None else found
     return Ellipsis if key in names or "__all__" in names else None
+
+
+def merged(every: Any, found: Any) -> Any:
+    """Joins what is said about all members with what is said about one of them."""
+    if every in (Ellipsis, True) or found in (Ellipsis, True):
+        return Ellipsis if found in (Ellipsis, True) else found
+    one, other = (names if isinstance(names, Mapping) else dict.fromkeys(names, Ellipsis) for names in (every, found))
+    both = dict(one)
+    for key, inner in other.items():
+        both[key] = merged(both[key], inner) if key in both else inner
+    return both
 
 
 def _sequence(value: Any, state: Ser, include: Any, exclude: Any) -> list[Any]:

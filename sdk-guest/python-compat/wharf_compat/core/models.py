@@ -77,9 +77,9 @@ def model(schema: Any, builder: Builder) -> Check:
             if isinstance(made, tuple):
                 made = (*made[:2], before)
             return fill(of.__new__(of), made, None, state, value)
-        if is_strict(strict, state) and state.mode == "python":
-            raise fail("model_type", value, class_name=of.__name__)
         if not isinstance(value, dict):
+            if is_strict(strict, state) and state.mode == "python" and not root:
+                raise fail("model_type", value, class_name=of.__name__)
             state.floor(LAX)
         if custom:
             if not isinstance(value, dict):

@@ -488,7 +488,11 @@ def _url(many: bool) -> Callable[[Any, Builder], Check]:
                 value = str(value)
             if hasattr(value, "_url") and isinstance(value._url, (Url, MultiHostUrl)):
                 value = str(value)
+            if isinstance(value, (bytes, bytearray)):
+                value = bytes(value).decode("utf-8", "replace")
             if isinstance(value, str):
+                if most is not None and len(value) > most:
+                    raise fail("url_too_long", value, max_length=most)
                 state.floor(LAX)
                 try:
                     return of(value, preserve_empty_path=keep)

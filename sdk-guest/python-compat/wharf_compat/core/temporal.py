@@ -242,7 +242,7 @@ def datetime_(schema: Any, builder: Builder) -> Check:
                     return dt.datetime.combine(parse_date(text), dt.time())
                 return parse_datetime(text)
         except Malformed as problem:
-            day = text is not None and number is None and "too short" in str(problem)
+            day = text is not None and number is None and not is_strict(strict, state)
             raise fail("datetime_from_date_parsing" if day else "datetime_parsing", value, error=str(problem)) from None
         if isinstance(value, dt.date) and state.mode == "python":
             return dt.datetime.combine(value, dt.time())

@@ -242,7 +242,7 @@ class Url(_Base):
 
     @property
     def password(self) -> str | None:
-        return self._one[1]
+        return self._one[1] or None
 
     @property
     def host(self) -> str | None:

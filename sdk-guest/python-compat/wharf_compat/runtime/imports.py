@@ -33,6 +33,7 @@ REPLACED = {
     "grp": "wharf_compat.absent.hollow",
     "tty": "wharf_compat.absent.hollow",
     "cryptography": "wharf_compat.absent.hollow",
+    "cryptography.hazmat.primitives.kdf.hkdf": "wharf_compat.absent.hkdf",
     "starlette": "wharf_compat.absent.hollow",
     "sse_starlette": "wharf_compat.absent.hollow",
     "python_multipart": "wharf_compat.absent.hollow",

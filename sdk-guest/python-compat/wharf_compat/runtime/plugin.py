@@ -102,7 +102,13 @@ class Served(Plugin):
         found: list[dict[str, Any]] = []
         cursor: dict[str, Any] = {}
         while True:
-            page = self.wire.request(method, cursor)
+            try:
+                page = self.wire.request(method, cursor)
+            except RequestError as problem:
+                if problem.code != -32601:
+                    raise
+                # A server of the low-level interface may offer resources without templates.
+                return found
             found.extend(page.get(key) or [])
             if not page.get("nextCursor"):
                 return found
