@@ -87,7 +87,7 @@ def make(server: Server, project: Path, output: Path, arguments: list[str], http
             encoding="utf-8",
         )
         try:
-            summary = build(main, output, roots, uses_http)
+            summary = build(main, output, roots, uses_http, tried=True)
         except BuildError as problem:
             raise CompatError(str(problem)) from None
     return f"{summary} ({time.monotonic() - started:.1f} s with the check)"

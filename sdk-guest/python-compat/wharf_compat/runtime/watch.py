@@ -51,11 +51,16 @@ class Watch:
 watch = Watch()
 
 
+def _counts(name: str) -> bool:
+    """Whether a variable is the server's: those of Python itself are read by Python's modules."""
+    return not name.startswith("PYTHON")
+
+
 class _Environ(os._Environ):  # type: ignore[type-arg]
     """`os.environ`, which notes what is read."""
 
     def __getitem__(self, key: str) -> str:
-        if watch.on and watch.by_server():
+        if watch.on and _counts(key) and watch.by_server():
             watch.variables[key] = None
             try:
                 return super().__getitem__(key)
@@ -68,7 +73,7 @@ class _Environ(os._Environ):  # type: ignore[type-arg]
 
     def __contains__(self, key: object) -> bool:
         found = super().__contains__(key)
-        if watch.on and isinstance(key, str) and watch.by_server():
+        if watch.on and isinstance(key, str) and _counts(key) and watch.by_server():
             watch.variables[key] = None
             return found or watch.fill
         return found
