@@ -100,7 +100,9 @@ def differences(native: dict[str, Any], ours: dict[str, Any]) -> list[str]:
         for name, one in native[key].items():
             odd = [part for part in {**one, **ours[key][name]} if one.get(part) != ours[key][name].get(part)]
             if odd:
-                found.append(f"{key} {name}: {', '.join(odd)}: {json.dumps(one.get(odd[0]))[:200]} and {json.dumps(ours[key][name].get(odd[0]))[:200]}")
+                found.append(
+                    f"{key} {name}: {', '.join(odd)}: {json.dumps(one.get(odd[0]))[:200]} and {json.dumps(ours[key][name].get(odd[0]))[:200]}"
+                )
     return found
 
 

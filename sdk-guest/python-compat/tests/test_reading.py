@@ -57,7 +57,7 @@ class Wants(Folder):
     def test_a_global_that_a_function_changes_is_told(self) -> None:
         found = self.found("notes = []\ndef add(text):\n    notes.append(text)\n")
         self.assertEqual(len(found.warnings), 1)
-        self.assertIn('server.py:3: `add` changes the global `notes`', found.warnings[0])
+        self.assertIn("server.py:3: `add` changes the global `notes`", found.warnings[0])
         self.assertIn('instances = "reused"', found.warnings[0])
         self.assertEqual(self.found("notes = []\ndef add(text):\n    notes = []\n    print(notes)\n").warnings, [])
 
@@ -80,7 +80,7 @@ class Starting(Folder):
 class Requirements(Folder):
     def test_inline_metadata_comes_first(self) -> None:
         self.write("requirements.txt", "flask\n")
-        self.write("server.py", "# /// script\n# dependencies = [\"mcp>=1.2\", \"httpx\"]\n# ///\nfrom mcp.server.fastmcp import FastMCP\n")
+        self.write("server.py", '# /// script\n# dependencies = ["mcp>=1.2", "httpx"]\n# ///\nfrom mcp.server.fastmcp import FastMCP\n')
         self.assertEqual(installing.requirements("server.py", self.folder), ["mcp>=1.2,<2", "httpx"])
 
     def test_requirements_txt_and_the_files_it_names(self) -> None:

@@ -258,7 +258,9 @@ class Http(unittest.TestCase):
     """
 
     def test_requests_go_through_wharf(self) -> None:
-        ran = subprocess.run([sys.executable, "-c", textwrap.dedent(self.SCRIPT)], capture_output=True, text=True, cwd=HERE.parent, check=False)
+        ran = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(self.SCRIPT)], capture_output=True, text=True, cwd=HERE.parent, check=False
+        )
         self.assertEqual(ran.returncode, 0, ran.stderr[-2000:])
         told, sent = json.loads(ran.stdout.splitlines()[-1])
         self.assertEqual(told[:4], [{"n": 1}] * 4)

@@ -20,7 +20,9 @@ def _parser() -> argparse.ArgumentParser:
         ("build", "build a component from the server"),
     ):
         command = commands.add_parser(name, help=about)
-        command.add_argument("server", metavar="SERVER", help="a file, a module (package.module or package.module:function), or pypi:NAME[==VERSION]")
+        command.add_argument(
+            "server", metavar="SERVER", help="a file, a module (package.module or package.module:function), or pypi:NAME[==VERSION]"
+        )
         command.add_argument("--project", type=Path, default=Path.cwd(), help="the plugin's folder; by default, the current one")
         if name != "setup":
             command.add_argument("--arg", action="append", default=[], metavar="VALUE", help="an argument of the server's command line")

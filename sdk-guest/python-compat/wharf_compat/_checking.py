@@ -51,11 +51,15 @@ def uses_http() -> bool:
         if top in HTTP and top != "httpx2":
             return True
         file = getattr(module, "__file__", None) or ""
-        if top in ("mcp", "fastmcp", "httpx", "httpx2", "httpx_sse", "anyio", "urllib", "wharf_sdk", "wharf_compat") or not file.endswith(".py"):
+        if top in ("mcp", "fastmcp", "httpx", "httpx2", "httpx_sse", "anyio", "urllib", "wharf_sdk", "wharf_compat") or not file.endswith(
+            ".py"
+        ):
             continue
         if "site-packages" in file or f"{os.sep}deps{os.sep}" in file or watch.is_own(file):
             known = vars(module)
-            if any(getattr(known.get(one), "__name__", "") in ("httpx", "httpx2", "urllib.request") for one in ("httpx", "httpx2", "urllib")):
+            if any(
+                getattr(known.get(one), "__name__", "") in ("httpx", "httpx2", "urllib.request") for one in ("httpx", "httpx2", "urllib")
+            ):
                 return True
             if watch.is_own(file) and _mentions(file):
                 return True
@@ -91,7 +95,10 @@ def told(error: BaseException, own: list[str]) -> str:
     at = f"{os.path.relpath(place[0])}:{place[1]}: " if place else ""
     if isinstance(error, ModuleNotFoundError) and error.name and "does not exist" not in text:
         top = error.name.partition(".")[0]
-        return f"{at}`{error.name}` is not installed: add {top}, or the name of its package, to the dependencies, and run `python -m wharf_compat setup` again"
+        return (
+            f"{at}`{error.name}` is not installed: add {top}, or the name of its package, to the dependencies, "
+            "and run `python -m wharf_compat setup` again"
+        )
     if isinstance(error, ModuleNotFoundError):
         return f"{at}{text}"
     return f"{at}{text} ({kind})" if text else f"{at}{kind}"

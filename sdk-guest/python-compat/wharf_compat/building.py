@@ -44,7 +44,11 @@ def check(server: Server, project: Path, arguments: list[str]) -> dict[str, Any]
     """Starts the server on this machine, in a process of its own, and returns what it found."""
     options = options_of(server, project, arguments)
     script = "from wharf_compat._checking import main; main()"
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths(server, project))), "PYTHONPYCACHEPREFIX": str(project / DEPS / ".cache")}
+    environ = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, paths(server, project))),
+        "PYTHONPYCACHEPREFIX": str(project / DEPS / ".cache"),
+    }
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         given = json.dumps({**options, "report": str(report)})

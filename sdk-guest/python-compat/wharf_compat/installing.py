@@ -31,7 +31,8 @@ except ModuleNotFoundError:
 
 LOCK = "wharf-requirements.lock"
 LEFT_OUT = {
-    "starlette", "sse-starlette", "python-multipart", "uvicorn", "uvloop", "httptools", "watchfiles", "websockets", "cryptography", "cffi", "pycparser", "pywin32", "rpds-py", "orjson",
+    "starlette", "sse-starlette", "python-multipart", "uvicorn", "uvloop", "httptools", "watchfiles", "websockets",
+    "cryptography", "cffi", "pycparser", "pywin32", "rpds-py", "orjson",
     "secretstorage", "jeepney", "keyring", "pip", "setuptools", "wheel", "greenlet", "debugpy", "pytest", "ruff", "mypy", "black",
 }  # fmt: skip
 """Packages that this package replaces, or that only a listening server needs."""
@@ -47,7 +48,7 @@ FROM_SOURCE: dict[str, dict[str, str]] = {
 ADVICE = {
     "numpy": "the statistics and math modules of Python do for small data",
     "pandas": "the csv module of Python reads tables",
-    "lxml": "use xml.etree.ElementTree, or BeautifulSoup with \"html.parser\"",
+    "lxml": 'use xml.etree.ElementTree, or BeautifulSoup with "html.parser"',
     "pillow": "no package in plain Python reads and writes images",
     "playwright": "a plugin cannot start a browser",
     "psycopg2-binary": "a plugin has no sockets, so databases are out of reach",
@@ -125,16 +126,29 @@ def requirements(said: str, project: Path) -> list[str]:
         found.append("mcp>=2,<3" if newer else "mcp<2")
     else:
         old = any(one.startswith("mcp.server.fastmcp") for one in imported)
-        found = [one if not (old and re.fullmatch(r"mcp(\[.*\])?\s*(>=\s*1[\d.]*)?", one.strip())) else f"{one},<2" if ">" in one else "mcp<2"
-                 for one in found]  # fmt: skip
-    for one, package in (("httpx", "httpx"), ("requests", "requests"), ("bs4", "beautifulsoup4"), ("yaml", "pyyaml"), ("dotenv", "python-dotenv")):
+        found = [_older(one) if old else one for one in found]
+    for one, package in (
+        ("httpx", "httpx"),
+        ("requests", "requests"),
+        ("bs4", "beautifulsoup4"),
+        ("yaml", "pyyaml"),
+        ("dotenv", "python-dotenv"),
+    ):
         if one in imported and package not in known and not known:
             found.append(package)
     if not found:
         raise CompatError(
-            f"{said} declares no dependencies, and imports neither `mcp` nor `fastmcp`: write them into requirements.txt or into its inline metadata"
+            f"{said} declares no dependencies, and imports neither `mcp` nor `fastmcp`: "
+            "write them into requirements.txt or into its inline metadata"
         )
     return found
+
+
+def _older(needed: str) -> str:
+    """Bounds a requirement for the SDK, if it has no bound of its own, to the version that has the module `fastmcp`."""
+    if re.fullmatch(r"mcp(\[.*\])?\s*(>=\s*1[\d.]*)?", needed.strip()):
+        return f"{needed},<2" if ">" in needed else f"{needed}<2"
+    return needed
 
 
 def _key(text: str) -> str:
@@ -198,7 +212,16 @@ def _resolve(wanted: Sequence[str]) -> list[Package]:
         constraints, report = Path(folder, "constraints.txt"), Path(folder, "report.json")
         constraints.write_text(f"pydantic=={PYDANTIC}\npydantic-core=={PYDANTIC_CORE}\n", encoding="utf-8")
         ran = _pip(
-            "install", "--quiet", "--dry-run", "--ignore-installed", "--prefer-binary", "--report", str(report), "-c", str(constraints), *wanted
+            "install",
+            "--quiet",
+            "--dry-run",
+            "--ignore-installed",
+            "--prefer-binary",
+            "--report",
+            str(report),
+            "-c",
+            str(constraints),
+            *wanted,
         )
         if ran.returncode != 0:
             raise CompatError(_conflict(ran.stderr))
@@ -328,6 +351,8 @@ def _half(needed: str, folder: Path) -> None:
     name = PYTHON_HALF[_key(needed)]
     with tempfile.TemporaryDirectory() as place:
         _group([needed], Path(place), ["--only-binary=:all:"])
-        shutil.copytree(Path(place, name), folder / name, ignore=shutil.ignore_patterns("*.so", "*.pyd", "*.dylib", "__pycache__"), dirs_exist_ok=True)
+        shutil.copytree(
+            Path(place, name), folder / name, ignore=shutil.ignore_patterns("*.so", "*.pyd", "*.dylib", "__pycache__"), dirs_exist_ok=True
+        )
         for one in Path(place).glob(f"{name}-*.dist-info"):
             shutil.copytree(one, folder / one.name, dirs_exist_ok=True)

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 URL = re.compile(r"https?://[A-Za-z0-9.\-]+(?::\d+)?(?:/[^\s\"'<>{}]*)?")
 LOCAL = ("localhost", "127.0.0.1", "0.0.0.0", "example.com", "www.example.com", "example.org", "api.example.com")
-FILES = {"open", "read_text", "write_text", "read_bytes", "write_bytes", "iterdir", "glob", "rglob", "listdir", "walk", "scandir", "makedirs",
-         "mkdir", "connect"}  # fmt: skip
+FILES = {"open", "read_text", "write_text", "read_bytes", "write_bytes", "iterdir", "glob", "rglob", "listdir", "walk", "scandir",
+         "makedirs", "mkdir", "connect"}  # fmt: skip
 SENDS = {"post", "put", "patch", "delete", "write", "write_text", "write_bytes", "execute", "executemany", "commit", "unlink", "remove",
          "rename", "replace_one", "insert_one", "send"}  # fmt: skip
 ASKS = {"elicit": "elicitation", "elicit_form": "elicitation", "elicit_url": "elicitation", "create_message": "sampling",
@@ -145,7 +145,8 @@ def _state(tree: ast.Module, file: Path, found: Found) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         value = getattr(node, "value", None)
         mutable = isinstance(value, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp)) or (
-            isinstance(value, ast.Call) and _name(value.func).rpartition(".")[2] in ("list", "dict", "set", "defaultdict", "deque", "OrderedDict", "Counter")
+            isinstance(value, ast.Call)
+            and _name(value.func).rpartition(".")[2] in ("list", "dict", "set", "defaultdict", "deque", "OrderedDict", "Counter")
         )
         known.update((one.id, mutable) for one in targets if isinstance(one, ast.Name))
     mutable = {name for name, is_mutable in known if is_mutable}

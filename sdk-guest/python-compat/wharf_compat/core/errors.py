@@ -189,9 +189,7 @@ class ValidationError(ValueError):
             found.append(said)
         return found
 
-    def json(
-        self, *, indent: int | None = None, include_url: bool = True, include_context: bool = True, include_input: bool = True
-    ) -> str:
+    def json(self, *, indent: int | None = None, include_url: bool = True, include_context: bool = True, include_input: bool = True) -> str:
         from .infer import to_jsonable_python
 
         said = self.errors(include_url=include_url, include_context=include_context, include_input=include_input)

@@ -303,5 +303,3 @@ def dataclass_args(schema: Any, builder: Builder) -> Check:
 
     check.assign = Fields(fields, extras, builder).assign  # type: ignore[attr-defined]
     return named(check, f"dataclass-args[{name}]")
-
-

@@ -209,7 +209,6 @@ def pairs(value: Any, state: Ser, include: Any, exclude: Any) -> dict[Any, Any]:
     return made
 
 
-
 PLAIN = (str, int, bool, type(None))
 
 
@@ -348,9 +347,7 @@ def to_jsonable_python(
     return infer(value, state, include, exclude)
 
 
-def to_json(
-    value: Any, *, indent: int | None = None, ensure_ascii: bool = False, inf_nan_mode: str = "constants", **options: Any
-) -> bytes:
+def to_json(value: Any, *, indent: int | None = None, ensure_ascii: bool = False, inf_nan_mode: str = "constants", **options: Any) -> bytes:
     """Prints a value as JSON."""
     made = to_jsonable_python(value, inf_nan_mode=inf_nan_mode, **options)
     return dumps(made, indent, ensure_ascii, {"ser_json_inf_nan": inf_nan_mode})

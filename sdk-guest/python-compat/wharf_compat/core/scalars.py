@@ -233,7 +233,7 @@ def pattern_of(pattern: Any, builder: Builder) -> tuple[re.Pattern[str], str]:
         # Rust's spelling of what Python writes as `(?P<` and `\Z` is accepted as well.
         return re.compile(pattern.replace("\\z", "\\Z")), pattern
     except re.error as problem:
-        raise SchemaError(f"Error building \"str\" validator:\n  SchemaError: {problem}") from None
+        raise SchemaError(f'Error building "str" validator:\n  SchemaError: {problem}') from None
 
 
 @maker("str")
@@ -458,10 +458,7 @@ def _uuid_problem(text: str) -> str:
     plain = text.removeprefix("urn:uuid:").strip("{}")
     for index, one in enumerate(plain):
         if one not in "0123456789abcdefABCDEF-":
-            return (
-                "invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-], "
-                f"found `{one}` at {index + 1}"
-            )
+            return f"invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-], found `{one}` at {index + 1}"
     groups = plain.split("-")
     if len(groups) == 1:
         return f"invalid length: expected length 32 for simple format, found {len(plain)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .errors import Invalid, fail
+from .errors import fail
 
 EXACT, STRICT, LAX = 2, 1, 0
 """How well an input fits a validator. Unions choose the member that fits best."""
@@ -49,10 +49,7 @@ class Info:
         self.data, self.field_name = state.data, field_name
 
     def __repr__(self) -> str:
-        return (
-            f"ValidationInfo(config={self.config!r}, context={self.context!r}, data={self.data!r}, "
-            f"field_name={self.field_name!r})"
-        )
+        return f"ValidationInfo(config={self.config!r}, context={self.context!r}, data={self.data!r}, field_name={self.field_name!r})"
 
 
 class Builder:
@@ -151,5 +148,3 @@ def numbers(schema: Any) -> Callable[[Any, Any], Any] | None:
         return value
 
     return check
-
-

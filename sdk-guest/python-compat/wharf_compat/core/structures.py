@@ -79,9 +79,7 @@ class Members:
                 if state.exclude_defaults and member.default is not None and _equal(member.default(), value):
                     continue
                 state.field_name, state.model = key, model
-                made[member.alias if alias and member.alias is not None else key] = member.write(
-                    value, state, inner_include, inner_exclude
-                )
+                made[member.alias if alias and member.alias is not None else key] = member.write(value, state, inner_include, inner_exclude)
             loose = state.exclude_defaults or state.exclude_unset or state.exclude_none or include is not None or exclude is not None
             if state.check is not None and not loose and used < self.required:
                 raise Mismatched("Expected more fields")

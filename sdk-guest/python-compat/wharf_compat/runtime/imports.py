@@ -29,8 +29,6 @@ REPLACED = {
     "ssl": "wharf_compat.absent.ssl_",
     "fcntl": "wharf_compat.absent.hollow",
     "termios": "wharf_compat.absent.hollow",
-    "pwd": "wharf_compat.absent.hollow",
-    "grp": "wharf_compat.absent.hollow",
     "tty": "wharf_compat.absent.hollow",
     "cryptography": "wharf_compat.absent.hollow",
     "cryptography.hazmat.primitives.kdf.hkdf": "wharf_compat.absent.hkdf",
@@ -100,8 +98,8 @@ class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 kept = _Kept()
 WHOLE = {
     "pydantic", "pydantic_core", "pydantic_settings", "mcp", "mcp_types", "starlette", "anyio", "h11", "httpcore", "certifi", "click",
-    "jsonschema", "jsonschema_specifications", "referencing", "jwt", "sse_starlette", "annotated_types", "attr", "attrs", "python_multipart",
-    "multipart", "httpx_sse", "typing_inspection", "idna", "uvicorn", "websockets", "bin", "opentelemetry", "cyclopts", "docutils",
+    "jsonschema", "jsonschema_specifications", "referencing", "jwt", "sse_starlette", "annotated_types", "attr", "attrs",
+    "python_multipart", "multipart", "httpx_sse", "typing_inspection", "idna", "uvicorn", "websockets", "bin", "opentelemetry", "cyclopts", "docutils",
     "rich_rst", "authlib", "pygments",
 }  # fmt: skip
 """Packages of which nothing is kept: what servers need of them is imported when the framework is."""
@@ -148,14 +146,17 @@ def install() -> None:
                 sys.modules[name] = importlib.import_module(by)
 
 
-def keep(folders: Iterable[str], skip: Sequence[str] = (), own: bool = False) -> int:
-    """Keeps the code of all modules in folders. Of packages, only modules that are not imported yet; `own` code runs again.
+def keep(folders: Iterable[str], skip: Sequence[str] = (), own: bool = False, only: str | None = None) -> int:
+    """Keeps the code of all modules in folders. Of packages, only modules that are not imported yet; `own` code runs again. `only`: a package
+    or a file of the folders.
 
     Returns how many bytes that takes."""
     total = 0
     for folder in folders:
         for root, names, files in os.walk(folder):
-            if root == folder:
+            if root == folder and only is not None:
+                names[:], files = [one for one in names if one == only], [one for one in files if one == only]
+            elif root == folder:
                 names[:] = [one for one in names if one not in WHOLE]
             names[:] = [
                 one for one in names

@@ -229,7 +229,9 @@ def _tool(one: Mapping[str, Any]) -> Tool:
 
 
 def _entry(one: Mapping[str, Any]) -> Entry:
-    return Entry(one["uri"], one["name"], one.get("description"), one.get("mimeType"), _more(one, ("uri", "name", "description", "mimeType")))
+    return Entry(
+        one["uri"], one["name"], one.get("description"), one.get("mimeType"), _more(one, ("uri", "name", "description", "mimeType"))
+    )
 
 
 def _prompt(one: Mapping[str, Any]) -> Prompt:
@@ -272,5 +274,3 @@ def prepare(options: Mapping[str, Any]) -> Served:
     patches.install()
     target = Target(options["module"], options.get("function"), list(options.get("arguments") or []), list(options["own"]))
     return Served(target, list(options["dependencies"]), options)
-
-

@@ -41,6 +41,8 @@ def start(target: Target) -> Wire:
     wire = Wire()
     patches.wires.append(wire)
     sys.argv = [target.module, *target.arguments]
+    # Packages look for the home folder when they are imported; here it is only a name.
+    os.environ.setdefault("HOME", "/home")
     try:
         _enter(target)
         if not wire.opened:
@@ -51,7 +53,9 @@ def start(target: Target) -> Wire:
         if not wire.opened:
             raise NotServing(_why(ended)) from None
     if not wire.opened or not wire.waits():
-        raise NotServing("it ended without serving: its main file has to run a server of `mcp` or `fastmcp`, or to keep it in a global `mcp`")
+        raise NotServing(
+            "it ended without serving: its main file has to run a server of `mcp` or `fastmcp`, or to keep it in a global `mcp`"
+        )
     return wire
 
 
@@ -164,6 +168,10 @@ def keep_code(target: Target, dependencies: list[str]) -> int:
     """Keeps the code of the server and of its dependencies, for what is imported only in a call."""
     total = 0
     for one in target.own:
-        if os.path.isdir(one):
-            total += imports.keep([one], skip=AWAY, own=True)
+        path = one.rstrip(os.sep)
+        if os.path.isfile(os.path.join(path, "__init__.py")) or path.endswith(".py") or os.path.dirname(path) + os.sep in dependencies:
+            # A package is kept under its own name.
+            total += imports.keep([os.path.dirname(path)], own=True, only=os.path.basename(path))
+        elif os.path.isdir(path):
+            total += imports.keep([path], skip=AWAY, own=True)
     return total + imports.keep(dependencies)
