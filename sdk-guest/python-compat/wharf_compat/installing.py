@@ -32,7 +32,7 @@ except ModuleNotFoundError:
 LOCK = "wharf-requirements.lock"
 LEFT_OUT = {
     "starlette", "sse-starlette", "python-multipart", "uvicorn", "uvloop", "httptools", "watchfiles", "websockets",
-    "cryptography", "cffi", "pycparser", "pywin32", "rpds-py", "orjson",
+    "cryptography", "cffi", "pycparser", "pywin32", "rpds-py", "orjson", "beartype",
     "secretstorage", "jeepney", "keyring", "pip", "setuptools", "wheel", "greenlet", "debugpy", "pytest", "ruff", "mypy", "black",
 }  # fmt: skip
 """Packages that this package replaces, or that only a listening server needs."""

@@ -40,6 +40,8 @@ REPLACED = {
     "httptools": "wharf_compat.absent.hollow",
     "watchfiles": "wharf_compat.absent.hollow",
     "orjson": "wharf_compat.absent.orjson",
+    "beartype": "wharf_compat.absent.beartype_",
+    "beartype.claw": "wharf_compat.absent.beartype_",
 }
 """Modules that are made from another one, which is part of this package."""
 HOLLOW = {name for name, by in REPLACED.items() if by.endswith(".hollow")}
@@ -51,7 +53,7 @@ class _Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         top = name.partition(".")[0]
         if name in REPLACED or top in HOLLOW:
-            return importlib.machinery.ModuleSpec(name, self, is_package=top in HOLLOW)
+            return importlib.machinery.ModuleSpec(name, self, is_package=top in HOLLOW or name == "beartype")
         if top in ABSENT:
             raise ModuleNotFoundError(f"Python's module `{name}` does not exist inside of a plugin", name=name)
         return None
@@ -100,7 +102,7 @@ WHOLE = {
     "pydantic", "pydantic_core", "pydantic_settings", "mcp", "mcp_types", "starlette", "anyio", "h11", "httpcore", "certifi", "click",
     "jsonschema", "jsonschema_specifications", "referencing", "jwt", "sse_starlette", "annotated_types", "attr", "attrs",
     "python_multipart", "multipart", "httpx_sse", "typing_inspection", "idna", "uvicorn", "websockets", "bin", "opentelemetry", "cyclopts", "docutils",
-    "rich_rst", "authlib", "pygments",
+    "rich_rst", "rich", "griffe", "joserfc", "markdown_it", "mdurl", "jsonschema_path", "openapi_pydantic", "authlib", "pygments",
 }  # fmt: skip
 """Packages of which nothing is kept: what servers need of them is imported when the framework is."""
 _after: dict[str, list[Callable[[Any], None]]] = {}
