@@ -11,7 +11,15 @@ import unittest
 from pathlib import Path
 
 from wharf_compat.core import (
-    PydanticCustomError, SchemaError, SchemaSerializer, SchemaValidator, Url, ValidationError, from_json, to_json, to_jsonable_python,
+    PydanticCustomError,
+    SchemaError,
+    SchemaSerializer,
+    SchemaValidator,
+    Url,
+    ValidationError,
+    from_json,
+    to_json,
+    to_jsonable_python,
 )  # fmt: skip
 
 HERE = Path(__file__).resolve().parent

@@ -128,8 +128,15 @@ class Targets(Folder):
 
     def test_mistakes_are_told(self) -> None:
         self.write("json.py", "")
-        for said, why in [("no.py", "there is no file no.py"), ("json.py", "json.py needs another name"), ("a b", "neither a file nor a module"),
-                          ("pypi:a b", "is not a package"), ("pypi:nothing", "is not installed in"), ("no.such", "there is no module")]:  # fmt: skip
+        mistakes = [
+            ("no.py", "there is no file no.py"),
+            ("json.py", "json.py needs another name"),
+            ("a b", "neither a file nor a module"),
+            ("pypi:a b", "is not a package"),
+            ("pypi:nothing", "is not installed in"),
+            ("no.such", "there is no module"),
+        ]
+        for said, why in mistakes:
             with self.assertRaisesRegex(CompatError, why):
                 target.find(said, self.folder)
 

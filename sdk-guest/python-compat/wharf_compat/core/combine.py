@@ -7,8 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from .errors import (
-    Invalid, Line, PydanticCustomError, PydanticKnownError, PydanticOmit, PydanticUseDefault, SchemaError, ValidationError,
-    fail, lines_of,
+    Invalid,
+    Line,
+    PydanticCustomError,
+    PydanticKnownError,
+    PydanticOmit,
+    PydanticUseDefault,
+    SchemaError,
+    ValidationError,
+    fail,
+    lines_of,
 )  # fmt: skip
 from .state import EXACT, LAX, STRICT, Builder, Check, Info, State, is_strict, label, maker, named
 from .values import PydanticUndefined, Some

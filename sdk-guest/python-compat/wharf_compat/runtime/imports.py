@@ -99,10 +99,10 @@ class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 kept = _Kept()
 WHOLE = {
-    "pydantic", "pydantic_core", "pydantic_settings", "mcp", "mcp_types", "starlette", "anyio", "h11", "httpcore", "certifi", "click",
-    "jsonschema", "jsonschema_specifications", "referencing", "jwt", "sse_starlette", "annotated_types", "attr", "attrs",
-    "python_multipart", "multipart", "httpx_sse", "typing_inspection", "idna", "uvicorn", "websockets", "bin", "opentelemetry", "cyclopts", "docutils",
-    "rich_rst", "rich", "griffe", "joserfc", "markdown_it", "mdurl", "jsonschema_path", "openapi_pydantic", "authlib", "pygments",
+    "annotated_types", "anyio", "attr", "attrs", "authlib", "bin", "certifi", "click", "cyclopts", "docutils", "griffe", "h11",
+    "httpcore", "httpx_sse", "idna", "joserfc", "jsonschema", "jsonschema_path", "jsonschema_specifications", "jwt", "markdown_it", "mcp",
+    "mcp_types", "mdurl", "multipart", "openapi_pydantic", "opentelemetry", "pydantic", "pydantic_core", "pydantic_settings", "pygments",
+    "python_multipart", "referencing", "rich", "rich_rst", "sse_starlette", "starlette", "typing_inspection", "uvicorn", "websockets",
 }  # fmt: skip
 """Packages of which nothing is kept: what servers need of them is imported when the framework is."""
 _after: dict[str, list[Callable[[Any], None]]] = {}

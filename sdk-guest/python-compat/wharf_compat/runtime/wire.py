@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any
 
 from wharf_sdk import _call
-from wharf_sdk._call import Asked, Form, NotGiven, Sample, Url, ask_all, _key
+from wharf_sdk._call import Asked, Form, NotGiven, Sample, Url, _key, ask_all
 from wharf_sdk._errors import Failure
 
 from . import loop as loops
