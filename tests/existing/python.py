@@ -6,7 +6,7 @@
 Needs Python 3.11 or newer with `mcp`, `componentize-py`, `wharf-sdk` and `wharf-compat`. For each server of python.toml, or
 those named: installs it with pip into a folder of its own, starts it over stdio, and takes its lists; sets it up and builds it
 with `wharf_compat`, serves the plugin by `wharf run`, and compares the lists and the calls that python.toml names. Prints a
-table, and exits with 1 if a server that python.toml expects to work does not.
+table.
 """
 
 from __future__ import annotations
@@ -100,9 +100,8 @@ def differences(native: dict[str, Any], ours: dict[str, Any]) -> list[str]:
         for name, one in native[key].items():
             odd = [part for part in {**one, **ours[key][name]} if one.get(part) != ours[key][name].get(part)]
             if odd:
-                found.append(
-                    f"{key} {name}: {', '.join(odd)}: {json.dumps(one.get(odd[0]))[:200]} and {json.dumps(ours[key][name].get(odd[0]))[:200]}"
-                )
+                here, there = (json.dumps(side.get(odd[0]))[:200] for side in (one, ours[key][name]))
+                found.append(f"{key} {name}: {', '.join(odd)}: {here} and {there}")
     return found
 
 
@@ -159,14 +158,12 @@ def main() -> int:
     options.wharf, options.work = options.wharf.resolve(), options.work.resolve()
     servers = tomllib.loads((HERE / "python.toml").read_text(encoding="utf-8"))["server"]
     print("| server | lists | calls | build | size | what differs, or why not |\n|---|---|---|---|---|---|", flush=True)
-    bad = 0
     for one in servers:
         if options.names and one["package"] not in options.names:
             continue
         row = measure(one, options)
         print("| " + " | ".join(" ".join(str(cell).split()).replace("|", "\\|") for cell in row.values()) + " |", flush=True)
-        bad += one.get("works", False) and not row["lists"].startswith("equal")
-    return 1 if bad else 0
+    return 0
 
 
 if __name__ == "__main__":
