@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import inspect
 import json
 import os
 import subprocess
@@ -80,6 +81,9 @@ def told(one: dict[str, Any], prefix: str) -> dict[str, Any]:
     kept = {key: value for key, value in one.items() if key not in ("_meta", "execution") and value not in ({}, [], "")}
     if "name" in kept:
         kept["name"] = str(kept["name"]).removeprefix(prefix)
+    if "description" in kept:
+        # Since Python 3.13, docstrings have no indentation; a component's Python is 3.14.
+        kept["description"] = inspect.cleandoc(kept["description"])
     return kept
 
 
