@@ -15,7 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 from wharf_sdk import __main__ as command
-from wharf_sdk._build import BuildError, _fetches, _imported_later, _missing, _native, _section, _sources, build
+from wharf_sdk._build import SDK, BuildError, _fetches, _imported_later, _missing, _native, _section, _sources, _try, build
 
 COMPLETE = importlib.util.find_spec("componentize_py") is not None
 
@@ -75,6 +75,19 @@ class Looking(Folder):
             ("nothing.part", "`nothing.part` is not installed for .*: pip install nothing"),
         ]:
             self.assertRegex(_missing(name, at), rf"^{said}.*\(plugin\.py, line 3\)$")
+
+    def test_mistakes_are_found_before_the_component_is_made(self) -> None:
+        for text, said in [
+            ("@tool\ndef f(a) -> str:\n    'F.'\n    return a\n", r"the tool `f`: .*\(plugin\.py, line 2\)"),
+            ("@tool\ndef f(a: int) -> str:\n    return ''\n", r"the tool `f` has no description.*\(plugin\.py, line 2\)"),
+            ("@tool\nasync def f() -> str:\n    'F.'\n", r"the tool `f` is `async`.*\(plugin\.py, line 2\)"),
+        ]:
+            self.write("plugin.py", f"from wharf_sdk import tool\n{text}")
+            with self.assertRaisesRegex(BuildError, said):
+                _try("plugin", [self.folder], [self.folder, SDK.parent])
+        # Whether a module exists inside of a component, only the build can tell.
+        self.write("plugin.py", "import nothing\n")
+        _try("plugin", [self.folder], [self.folder, SDK.parent])
 
     def test_sections(self) -> None:
         self.assertEqual(_section("ab", b"x"), b"\0\x04\x02abx")

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from typing_extensions import NotRequired
 
-from wharf_sdk import Field
+from wharf_sdk import Failure, Field, dump, load
 from wharf_sdk._codec import HintError, Mismatch, codec, parameters, plain, to_json
 
 
@@ -215,6 +215,13 @@ NO_SCHEMA: list[tuple[Any, str]] = [
 
 
 class Codecs(unittest.TestCase):
+    def test_data_becomes_a_dataclass_and_back(self) -> None:
+        place = load(Place, {"latitude": 1, "height": None})
+        self.assertEqual((place, dump(place)), (Place(1.0), {"latitude": 1.0}))
+        self.assertEqual(load(List[Size], [1, 2]), [Size.SMALL, Size.LARGE])
+        with self.assertRaisesRegex(Failure, "latitude"):
+            load(Place, {"height": 1})
+
     def test_table(self) -> None:
         for hint, schema, values in TABLE:
             with self.subTest(hint=str(hint)):

@@ -436,6 +436,11 @@ class Others(unittest.TestCase):
         for error, said in table:
             self.assertRegex(raised(error), f"^{said}$")
         self.assertEqual((ProtocolError(-1, "a", {"b": 1}).code, InvalidParams("a").code), (-1, -32602))
+        for code in ("x", None, 2**31, True):
+            with self.assertRaisesRegex(TypeError, "whole number of 32 bits"):
+                ProtocolError(code, "a")  # type: ignore[arg-type]
+        self.assertEqual((NotFound("note:1").message, NotFound("note:1").data), ("Resource not found", {"uri": "note:1"}))
+        self.assertEqual((NotFound("no issue 999").message, NotFound("no issue 999").data), ("no issue 999", None))
 
     def test_logging_goes_to_wharf(self) -> None:
         logged: list[tuple[str, str]] = []

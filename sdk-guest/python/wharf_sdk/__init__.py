@@ -35,7 +35,7 @@ from ._call import (
     roots,
     sample,
 )
-from ._codec import Field
+from ._codec import Field, dump, load
 from ._content import Audio, Completion, Content, Contents, Entry, Image, Link, Message, Raw, Result
 from ._errors import Failure, InvalidParams, NotFound, PluginError, ProtocolError
 from ._http import FetchError, Headers, Response, fetch
@@ -86,11 +86,13 @@ __all__ = [
     "complete",
     "config",
     "directories",
+    "dump",
     "fetch",
     "instructions",
     "keep",
     "kept",
     "list_changed",
+    "load",
     "log",
     "progress",
     "prompt",

@@ -6,6 +6,7 @@ import ast
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -25,8 +26,10 @@ class BuildError(Exception):
     """The reason why a build failed, in terms of the author's code."""
 
 
-def build(plugin: Path, output: Path, paths: Sequence[Path] = (), http: bool | None = None) -> str:
-    """Builds the component, and returns a summary for the author."""
+def build(
+    plugin: Path, output: Path, paths: Sequence[Path] = (), http: bool | None = None, *, tried: bool = False
+) -> str:
+    """Builds the component, and returns a summary for the author. `tried`: the plugin was imported here already."""
     started = time.monotonic()
     if not plugin.is_file():
         raise BuildError(f"there is no file {plugin}")
@@ -51,6 +54,9 @@ def build(plugin: Path, output: Path, paths: Sequence[Path] = (), http: bool | N
     record = output.with_name(output.name + ".inputs")
     if _unchanged(output, record, asked):
         return f"{output} is up to date"
+
+    if not tried:
+        _try(module, own, searched)
 
     with tempfile.TemporaryDirectory() as folder:
         entry = Path(folder)
@@ -83,6 +89,38 @@ def build(plugin: Path, output: Path, paths: Sequence[Path] = (), http: bool | N
     offers = [f"{len(said[kind])} {kind}" for kind in ("tools", "resources", "prompts") if said[kind]]
     seconds = time.monotonic() - started
     return f"{output}: {', '.join(offers)}, {len(component) / 1e6:.1f} MB, in {seconds:.1f} s"
+
+
+TRIAL = """
+import importlib, json, sys
+module, roots, searched = json.loads(sys.argv[1])
+sys.path[:0] = searched
+import wharf_sdk
+from wharf_sdk import _errors
+_errors.roots[:] = roots
+try:
+    importlib.import_module(module)
+    wharf_sdk.plugin.finish()
+except ImportError:
+    # Whether a module exists inside of a component, only the build can tell.
+    pass
+except BaseException as error:
+    with open(sys.argv[2], "w", encoding="utf-8") as file:
+        file.write(_errors.told(error))
+"""
+
+
+def _try(module: str, own: Sequence[Path], searched: Sequence[Path]) -> None:
+    """Imports the plugin with this Python first, because that finds most mistakes in less than a second."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "error.txt")
+        given = json.dumps([module, [f"{path}{os.sep}" for path in own], [str(path) for path in searched]])
+        try:
+            subprocess.run([sys.executable, "-B", "-c", TRIAL, given, str(report)], capture_output=True, timeout=60)
+        except subprocess.TimeoutExpired:
+            return
+        if report.is_file():
+            raise BuildError(report.read_text(encoding="utf-8"))
 
 
 def _componentize(world: str, mounted: Sequence[Path], made: Path) -> dict[str, Any]:
@@ -129,6 +167,8 @@ def _native(name: str, at: str, searched: Sequence[Path]) -> str | None:
 def _missing(name: str, at: str) -> str:
     """Returns the error text for a module that was not found."""
     top = name.partition(".")[0]
+    if top in ("ssl", "_ssl"):
+        return f"Python's module `{name}` does not exist inside of a plugin: send requests with `wharf_sdk.fetch` ({at})"
     if top in sys.stdlib_module_names:
         return f"Python's module `{name}` does not exist inside of a plugin ({at})"
     return f"`{name}` is not installed for {sys.executable}: pip install {top}, or the name of its package ({at})"

@@ -17,8 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 from uuid import UUID
+
+from ._errors import Failure
+
+T = TypeVar("T")
 
 Schema = dict[str, Any]
 Convert = Callable[[Any, str], Any]
@@ -195,6 +199,19 @@ _SCALARS: dict[Any, Codec] = {
         lambda value: base64.b64encode(value).decode(),
     ),
 }
+
+
+def load(of: type[T], data: Any) -> T:
+    """Makes a value of a type, such as a dataclass, from data as `json.loads` returns it. Raises `Failure` if it does not fit."""
+    try:
+        return cast(T, codec(of).decode(data, "the data"))
+    except Mismatch as problem:
+        raise Failure(str(problem)) from None
+
+
+def dump(value: Any) -> Any:
+    """Turns a value, such as a dataclass, into data that `json.dumps` takes."""
+    return to_json(value, "the value")
 
 
 def to_json(value: Any, where: str) -> Any:

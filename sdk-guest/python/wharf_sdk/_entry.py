@@ -9,10 +9,15 @@ import sys
 import traceback
 from typing import Any
 
-from . import _errors, _wasm, plugin
+import wharf_sdk
+
+from . import _errors, _wasm
 
 # Python imports these modules when they are first needed, which is too late in a component.
-LATER = ["encodings.ascii", "encodings.latin_1", "encodings.cp1252", "encodings.utf_16", "encodings.utf_8_sig", "_strptime"]
+LATER = [
+    "encodings.ascii", "encodings.latin_1", "encodings.cp1252", "encodings.utf_16", "encodings.utf_8_sig", "encodings.idna", "_strptime",
+]  # fmt: skip
+NO_SOCKETS = "there are no sockets inside of a plugin: send HTTP requests with `wharf_sdk.fetch`"
 
 
 opened: set[str] = set()
@@ -23,6 +28,29 @@ importing = False
 def _note(event: str, arguments: tuple[Any, ...]) -> None:
     if importing and event == "open" and isinstance(arguments[0], str):
         opened.add(arguments[0])
+
+
+def _refuse_sockets() -> None:
+    """Makes sockets an error with a sentence. Without this, looking up a host ends the instance."""
+    socket: Any = sys.modules.get("socket")
+    if socket is None or socket.getaddrinfo.__name__ == "refused":
+        # It is not imported, or a layer over this package has refused it in its own words.
+        return
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise OSError(NO_SOCKETS)
+
+    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "create_connection", "create_server", "socketpair"):
+        setattr(socket, name, refused)
+    for name in ("connect", "connect_ex", "bind", "listen", "sendto"):
+        setattr(socket.socket, name, refused)
+
+
+def _warm() -> None:
+    """Fills caches that otherwise each call would fill again: Beautiful Soup compiles its patterns with the first selector."""
+    bs4: Any = sys.modules.get("bs4")
+    if bs4 is not None and "soupsieve" in sys.modules:
+        bs4.BeautifulSoup("<p class='a' id='b'><a href='c'>d</a></p>", "html.parser").select("p#b.a > a[href^='c']:nth-of-type(1)")
 
 
 def load(module: str, roots: list[str], later: list[str], report: str) -> None:
@@ -41,6 +69,10 @@ def load(module: str, roots: list[str], later: list[str], report: str) -> None:
             except ImportError:
                 # The function may handle the ImportError; if not, the call's failure names the missing module.
                 pass
+        _refuse_sockets()
+        _warm()
+        # Looked up after the import: a layer over this package may put a plugin of its own there.
+        plugin = wharf_sdk.plugin
         _wasm.start(plugin)
         said["sections"] = plugin.sections()
         said.update(tools=list(plugin.tools), resources=list(plugin.resources), prompts=list(plugin.prompts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from types import TracebackType
@@ -27,6 +28,8 @@ class ProtocolError(Exception):
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
+        if isinstance(code, bool) or not isinstance(code, int) or not -(2**31) <= code < 2**31:
+            raise TypeError(f"the code of a ProtocolError is a whole number of 32 bits, not {code!r}")
         super().__init__(message)
         self.code, self.message, self.data = code, message, data
 
@@ -39,10 +42,13 @@ class InvalidParams(ProtocolError):
 
 
 class NotFound(ProtocolError):
-    """There is no resource under this URI."""
+    """There is no resource under this URI. A text that is no URI is the message itself; in a tool, raise `Failure` instead."""
 
     def __init__(self, uri: str) -> None:
-        super().__init__(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:\S*$", uri):
+            super().__init__(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
+        else:
+            super().__init__(RESOURCE_NOT_FOUND, uri)
 
 
 class PluginError(Exception):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from ._codec import to_json
 from ._errors import Failure
 
 TIMEOUT = 20.0
@@ -119,7 +120,7 @@ def prepare(
         raise TypeError("a request has `json` or `body`, not both")
     given = {name.lower(): str(value) for name, value in (headers or {}).items()}
     if json is not None:
-        body = _json.dumps(json, allow_nan=False)
+        body = _json.dumps(to_json(json, "`json`"), allow_nan=False)
         given.setdefault("content-type", "application/json")
     data = body.encode() if isinstance(body, str) else body or b""
     if data:

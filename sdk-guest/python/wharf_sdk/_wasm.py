@@ -180,7 +180,7 @@ class Prompts(exports.Prompts):
             if isinstance(found, Round):
                 return prompts.PromptOutcome_Ask(_round(found))
             messages = [prompts.Message(wit.Role[one.role.upper()], _content(one.content)) for one in found]
-            return prompts.PromptOutcome_Done(prompts.PromptResult(None, messages, None))
+            return prompts.PromptOutcome_Done(prompts.PromptResult(getattr(found, "description", None), messages, None))
 
         return _safely(get)
 

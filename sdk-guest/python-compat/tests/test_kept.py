@@ -1,0 +1,51 @@
+"""The code that the build keeps for later imports."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from wharf_compat.runtime import imports, start
+from wharf_compat.runtime.start import Target
+
+
+class Kept(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name).resolve()
+        self.addCleanup(imports.kept.code.clear)
+
+    def write(self, name: str, text: str = "") -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def test_a_servers_own_package_is_kept_under_its_name(self) -> None:
+        self.write("deps/kept_server/__init__.py", "VALUE = 3\n")
+        self.write("deps/kept_server/part.py")
+        self.write("deps/other.py")
+        deps = f"{self.folder}/deps/"
+        start.keep_code(Target("kept_server", "main", own=[f"{deps}kept_server/"]), [deps])
+        self.assertEqual(sorted(imports.kept.code), ["kept_server", "kept_server.part", "other"])
+        spec = imports.kept.find_spec("kept_server")
+        self.assertEqual(spec.submodule_search_locations, [f"{deps}kept_server"])
+
+    def test_a_module_is_made_from_what_was_kept(self) -> None:
+        self.write("server.py", "from late import VALUE\n")
+        self.write("late.py", "VALUE = __name__\n")
+        self.write("deps/unused.py", "syntax error\n")
+        start.keep_code(Target("server", own=[f"{self.folder}/"]), [f"{self.folder}/deps/"])
+        self.assertEqual(sorted(imports.kept.code), ["late", "server"])
+        sys.meta_path.append(imports.kept)
+        self.addCleanup(sys.meta_path.remove, imports.kept)
+        self.addCleanup(sys.modules.pop, "late", None)
+        import late  # type: ignore[import-not-found]
+
+        self.assertEqual(late.VALUE, "late")
+
+
+if __name__ == "__main__":
+    unittest.main()

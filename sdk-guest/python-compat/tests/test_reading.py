@@ -1,0 +1,145 @@
+"""What is read from a server's source: what it wants, warnings, requirements, and which server is meant."""
+
+from __future__ import annotations
+
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+
+from wharf_compat import installing, reading, target
+from wharf_compat.installing import CompatError, Package
+from wharf_compat.runtime import start
+
+
+class Folder(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name).resolve()
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return path
+
+
+class Wants(Folder):
+    def found(self, text: str) -> reading.Found:
+        return reading.read([self.write("server.py", text)], [], [])
+
+    def test_hosts_variables_files_and_questions_are_wanted(self) -> None:
+        found = self.found("""
+            \"\"\"See https://docs.example.net/ for more.\"\"\"
+            import os
+            API = "https://api.weather.gov/alerts"
+            LOCAL = "http://localhost:8080"
+            KEY = os.environ["KEY"]
+            async def tool(ctx):
+                os.getenv("ZONE")
+                open("notes.txt")
+                await ctx.elicit("Sure?", Sure)
+        """)
+        self.assertEqual(
+            found.wants(),
+            {
+                "http": [{"url": "https://api.weather.gov/", "why": "named in server.py:4"}],
+                "env": ["KEY", "ZONE"],
+                "roots": "read-write",
+                "ask": ["elicitation"],
+            },
+        )
+
+    def test_a_server_that_needs_nothing_wants_nothing(self) -> None:
+        self.assertIsNone(self.found("def add(a, b): return a + b\n").wants())
+
+    def test_a_global_that_a_function_changes_is_told(self) -> None:
+        found = self.found("notes = []\ndef add(text):\n    notes.append(text)\n")
+        self.assertEqual(len(found.warnings), 1)
+        self.assertIn("server.py:3: `add` changes the global `notes`", found.warnings[0])
+        self.assertIn('instances = "reused"', found.warnings[0])
+        self.assertEqual(self.found("notes = []\ndef add(text):\n    notes = []\n    print(notes)\n").warnings, [])
+
+    def test_what_is_sent_before_a_question_is_told(self) -> None:
+        found = self.found("async def pay(ctx):\n    await client.post('/pay')\n    await ctx.elicit('Sure?', Sure)\n")
+        self.assertIn("server.py:2: `client.post` runs before the question in line 3", found.warnings[0])
+        self.assertEqual(self.found("async def pay(ctx):\n    await ctx.elicit('Sure?', Sure)\n    await client.post('/')\n").warnings, [])
+
+
+class Starting(Folder):
+    def test_why_a_server_starts_in_each_instance(self) -> None:
+        for text, said in [
+            ("import time\nSTARTED = time.time()\n", "server.py:2 calls `time` when the module loads"),
+            ("mcp = FastMCP('x', lifespan=open_all)\n", "server.py:1 has a lifespan"),
+            ("import time\ndef now():\n    return time.time()\n", None),
+        ]:
+            self.assertEqual(start.changes([str(self.write("server.py", text))]), said)
+
+
+class Requirements(Folder):
+    def test_inline_metadata_comes_first(self) -> None:
+        self.write("requirements.txt", "flask\n")
+        self.write("server.py", '# /// script\n# dependencies = ["mcp>=1.2", "httpx"]\n# ///\nfrom mcp.server.fastmcp import FastMCP\n')
+        self.assertEqual(installing.requirements("server.py", self.folder), ["mcp>=1.2,<2", "httpx"])
+
+    def test_requirements_txt_and_the_files_it_names(self) -> None:
+        self.write("more.txt", "httpx  # for the weather\n")
+        self.write("requirements.txt", "fastmcp==3.4.11\n-r more.txt\n--index-url x\n")
+        self.write("server.py", "import fastmcp\n")
+        self.assertEqual(installing.requirements("server.py", self.folder), ["fastmcp==3.4.11", "httpx"])
+
+    def test_the_version_of_the_sdk_is_seen_from_the_imports(self) -> None:
+        self.write("old.py", "from mcp.server.fastmcp import FastMCP\n")
+        self.write("new.py", "from mcp.server.mcpserver import MCPServer\n")
+        self.assertEqual(installing.requirements("old.py", self.folder), ["mcp<2"])
+        self.assertEqual(installing.requirements("new.py", self.folder), ["mcp>=2,<3"])
+
+    def test_a_file_without_the_sdk_is_refused(self) -> None:
+        self.write("server.py", "print(1)\n")
+        with self.assertRaisesRegex(CompatError, "imports neither `mcp` nor `fastmcp`"):
+            installing.requirements("server.py", self.folder)
+
+    def test_a_compiled_package_is_named_with_advice(self) -> None:
+        said = installing._cannot(Package("numpy", "2.0", "https://x/numpy-2.0-cp314-cp314-manylinux.whl", ""))
+        self.assertIn("numpy 2.0 has compiled parts, which cannot run inside of a plugin: the statistics", said)
+
+
+class Targets(Folder):
+    def test_a_file_of_a_package_keeps_its_package(self) -> None:
+        self.write("notes/__init__.py", "")
+        path = self.write("notes/server.py", "")
+        found = target.find(str(path), self.folder)
+        self.assertEqual((found.module, found.root), ("notes.server", self.folder))
+
+    def test_modules_and_their_entry_points(self) -> None:
+        self.write("src/notes/__init__.py", "")
+        self.write("src/notes/__main__.py", "")
+        self.assertEqual(target.find("notes", self.folder).module, "notes")
+        self.assertEqual(target.find("notes:main", self.folder).function, "main")
+
+    def test_an_installed_package_is_found_by_its_script(self) -> None:
+        self.write("deps/notes_mcp/__init__.py", "def main(): ...\n")
+        self.write("deps/notes_mcp-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: notes-mcp\nVersion: 1.0\n")
+        self.write("deps/notes_mcp-1.0.dist-info/entry_points.txt", "[console_scripts]\nnotes-mcp = notes_mcp:main\n")
+        self.write("deps/notes_mcp-1.0.dist-info/RECORD", "notes_mcp/__init__.py,,\n")
+        found = target.find("pypi:Notes_MCP==1.0", self.folder)
+        self.assertEqual((found.module, found.function, found.own), ("notes_mcp", "main", [self.folder / "deps/notes_mcp"]))
+
+    def test_mistakes_are_told(self) -> None:
+        self.write("json.py", "")
+        mistakes = [
+            ("no.py", "there is no file no.py"),
+            ("json.py", "json.py needs another name"),
+            ("a b", "neither a file nor a module"),
+            ("pypi:a b", "is not a package"),
+            ("pypi:nothing", "is not installed in"),
+            ("no.such", "there is no module"),
+        ]
+        for said, why in mistakes:
+            with self.assertRaisesRegex(CompatError, why):
+                target.find(said, self.folder)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,273 @@
+"""A server is started as the build does, and called as wharf does, in a process of its own. Needs `mcp<2`."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+DRIVER = """
+import json, sys
+from wharf_compat.runtime import plugin
+from wharf_sdk import _call
+from wharf_sdk._call import Answer, Call
+from wharf_sdk._plugin import Round
+
+folder, calls, placed = json.loads(sys.argv[1])
+sys.path.insert(0, folder)
+served = plugin.prepare({"module": "server", "own": [folder + "/"], "dependencies": []})
+served.begin()
+heard = []
+
+class Host:
+    def log(self, level, message, data): heard.append(["log", level, message])
+    def progress(self, done, total, message): heard.append(["progress", done, total, message])
+    def list_changed(self, which): heard.append(["changed", which])
+    def resource_updated(self, uri): heard.append(["updated", uri])
+    def config(self): return "{}"
+
+_call.host = Host()
+import os
+os.environ.update(placed)
+results = []
+for tool, arguments, answers in calls:
+    known = {}
+    while True:
+        try:
+            found = served.call_tool(tool, json.dumps(arguments), Call(known))
+        except BaseException as problem:
+            results.append(["raised", type(problem).__name__, str(problem)])
+            break
+        if not isinstance(found, Round):
+            results.append([[str(one) for one in found.content], found.structured, found.is_error])
+            break
+        for key, question in found.questions.items():
+            heard.append(["asked", question.message, sorted(question.of["properties"])])
+            known[key] = Answer("accepted", json.dumps(answers.pop(0)))
+said = {"tools": {name: one.schema for name, one in served.tools.items()}, "resources": [one.uri for one in served.entries],
+        "templates": list(served.resources), "prompts": list(served.prompts), "again": served.again,
+        "instructions": served.instructions_text, "results": results, "heard": heard}
+if served.resources:
+    said["read"] = [one.body for one in served.read("note://today", Call())]
+if served.prompts:
+    said["prompt"] = [[one.role, one.content] for one in served.get_prompt(next(iter(served.prompts)), {"text": "x"}, Call())]
+print(json.dumps(said), file=sys.__stdout__)
+"""
+
+
+@unittest.skipUnless(importlib.util.find_spec("mcp") and importlib.util.find_spec("mcp.server.fastmcp"), "needs mcp<2")
+class Serving(unittest.TestCase):
+    def serve(self, source: str, calls: list = [], environ: dict = {}) -> dict:  # noqa: B006
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "server.py").write_text(textwrap.dedent(source))
+            given = json.dumps([str(Path(folder).resolve()), calls, environ])
+            ran = subprocess.run([sys.executable, "-c", DRIVER, given], capture_output=True, text=True, cwd=HERE.parent, check=False)
+        self.assertEqual(ran.returncode, 0, ran.stderr[-3000:])
+        return json.loads(ran.stdout.splitlines()[-1])
+
+    def test_tools_resources_prompts_and_what_a_call_says(self) -> None:
+        said = self.serve(
+            """
+            from mcp.server.fastmcp import Context, FastMCP
+            mcp = FastMCP("demo", instructions="Add first.")
+
+            @mcp.tool()
+            async def add(a: int, b: int, ctx: Context) -> int:
+                "Adds."
+                await ctx.info("adding")
+                await ctx.report_progress(1, 2, "half")
+                print("printed")
+                return a + b
+
+            @mcp.resource("note://{day}")
+            def note(day: str) -> str:
+                return f"note of {day}"
+
+            @mcp.prompt()
+            def review(text: str) -> str:
+                return f"Review {text}"
+
+            if __name__ == "__main__":
+                mcp.run()
+            """,
+            [["add", {"a": 1, "b": 2}, []], ["add", {"a": "x", "b": 2}, []]],
+        )
+        self.assertEqual(said["tools"]["add"]["required"], ["a", "b"])
+        self.assertEqual((said["templates"], said["prompts"], said["instructions"]), (["note://{day}"], ["review"], "Add first."))
+        self.assertIsNone(said["again"])
+        self.assertEqual(said["results"][0], [["3"], {"result": 3}, False])
+        self.assertTrue(said["results"][1][2])
+        self.assertEqual(said["heard"][:3], [["log", "info", "adding"], ["progress", 1.0, 2.0, "half"], ["log", "info", "printed"]])
+        self.assertEqual(said["read"], ["note of today"])
+        self.assertEqual(said["prompt"], [["user", "Review x"]])
+
+    def test_a_question_runs_the_tool_again(self) -> None:
+        said = self.serve(
+            """
+            from mcp.server.fastmcp import Context, FastMCP
+            from pydantic import BaseModel
+            mcp = FastMCP("demo")
+
+            class Sure(BaseModel):
+                sure: bool
+
+            @mcp.tool()
+            async def drop(ctx: Context) -> str:
+                answer = await ctx.elicit("Drop it?", schema=Sure)
+                again = await ctx.elicit("Really?", schema=Sure)
+                return f"{answer.data.sure} {again.data.sure}"
+            """,
+            [["drop", {}, [{"sure": True}, {"sure": False}]]],
+        )
+        self.assertEqual(said["results"], [[["True False"], {"result": "True False"}, False]])
+        self.assertEqual(said["heard"], [["asked", "Drop it?", ["sure"]], ["asked", "Really?", ["sure"]]])
+
+    def test_a_server_that_needs_a_variable_starts_again_with_the_real_one(self) -> None:
+        said = self.serve(
+            """
+            import os
+            from mcp.server.fastmcp import FastMCP
+            KEY = os.environ["WHARF_TEST_KEY"]
+            mcp = FastMCP("demo")
+
+            @mcp.tool()
+            def key() -> str:
+                return KEY
+            """,
+            [["key", {}, []]],
+            {"WHARF_TEST_KEY": "granted"},
+        )
+        self.assertIn("WHARF_TEST_KEY", said["again"])
+        self.assertEqual(said["results"][0][0], ["granted"])
+
+    def test_the_low_level_server_and_its_lifespan(self) -> None:
+        said = self.serve(
+            """
+            import asyncio
+            from contextlib import asynccontextmanager
+            import mcp.types as types
+            from mcp.server.lowlevel import Server
+            from mcp.server.stdio import stdio_server
+
+            @asynccontextmanager
+            async def opened(server):
+                yield {"db": "open"}
+
+            server = Server("low", lifespan=opened)
+
+            @server.list_tools()
+            async def tools():
+                return [types.Tool(name="state", description="", inputSchema={"type": "object"})]
+
+            @server.call_tool()
+            async def call(name, arguments):
+                return [types.TextContent(type="text", text=server.request_context.lifespan_context["db"])]
+
+            async def main():
+                async with stdio_server() as (read, write):
+                    await server.run(read, write, server.create_initialization_options())
+
+            if __name__ == "__main__":
+                asyncio.run(main())
+            """,
+            [["state", {}, []]],
+        )
+        self.assertIn("lifespan", said["again"])
+        self.assertEqual(said["results"][0][0], ["open"])
+
+    def test_what_a_plugin_cannot_do_is_said(self) -> None:
+        said = self.serve(
+            """
+            import asyncio, socket, subprocess, threading
+            from mcp.server.fastmcp import FastMCP
+            mcp = FastMCP("demo")
+
+            @mcp.tool()
+            def connect() -> str:
+                socket.create_connection(("example.com", 80))
+
+            @mcp.tool()
+            def start() -> str:
+                threading.Thread(target=print).start()
+
+            @mcp.tool()
+            def program() -> str:
+                subprocess.run(["ls"])
+
+            @mcp.tool()
+            def loop() -> str:
+                async def inner():
+                    await asyncio.sleep(0)
+                    return await asyncio.to_thread(lambda: "done")
+                return asyncio.run(inner())
+
+            @mcp.tool()
+            async def never() -> str:
+                await asyncio.Event().wait()
+            """,
+            [[name, {}, []] for name in ("connect", "start", "program", "loop", "never")],
+        )
+        told = [one[0][0] if one[0] != "raised" else one[2] for one in said["results"]]
+        self.assertIn("there are no sockets inside of a plugin", told[0])
+        self.assertIn("there are no threads inside of a plugin", told[1])
+        self.assertIn("a plugin cannot start other programs", told[2])
+        self.assertEqual(told[3], "done")
+        self.assertIn("waits for something that never comes", told[4])
+
+    def test_a_file_that_serves_nothing_is_told(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "server.py").write_text("import mcp\n")
+            given = json.dumps([folder, [], {}])
+            ran = subprocess.run([sys.executable, "-c", DRIVER, given], capture_output=True, text=True, cwd=HERE.parent, check=False)
+        self.assertIn("server cannot be served: it ended without serving", ran.stderr)
+
+
+@unittest.skipUnless(importlib.util.find_spec("httpx") and importlib.util.find_spec("requests"), "needs httpx and requests")
+class Http(unittest.TestCase):
+    SCRIPT = """
+        import asyncio, json, sys
+        from wharf_compat.runtime import patches
+        patches.install()
+        from wharf_sdk import _http
+        sent = []
+        def send(request):
+            sent.append([request.method, request.host, request.path, dict(request.headers).get("x-a", b"").decode(), request.body.decode()])
+            if request.host == "refused.test":
+                raise _http.FetchError("The operator of this server does not allow this request to refused.test.")
+            return _http.Response(200, _http.Headers([("content-type", "application/json")]), b'{"n": 1}')
+        _http.send = send
+        import httpx, requests, urllib.request
+        async def later():
+            async with httpx.AsyncClient() as client:
+                return (await client.post("https://a.test/p?q=1", json={"b": 2}, headers={"x-a": "1"})).json()
+        told = [asyncio.run(later()), httpx.get("https://a.test/").json(), requests.get("https://a.test/r", params={"k": "v"}).json(),
+                json.load(urllib.request.urlopen("https://a.test/u"))]
+        for call in (lambda: httpx.get("https://refused.test/"), lambda: requests.get("https://refused.test/"),
+                     lambda: urllib.request.urlopen("https://refused.test/")):
+            try:
+                call()
+            except (httpx.ConnectError, requests.ConnectionError, OSError) as problem:
+                told.append(str(problem))
+        print(json.dumps([told, sent]), file=sys.__stdout__)
+    """
+
+    def test_requests_go_through_wharf(self) -> None:
+        ran = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(self.SCRIPT)], capture_output=True, text=True, cwd=HERE.parent, check=False
+        )
+        self.assertEqual(ran.returncode, 0, ran.stderr[-2000:])
+        told, sent = json.loads(ran.stdout.splitlines()[-1])
+        self.assertEqual(told[:4], [{"n": 1}] * 4)
+        self.assertTrue(all("does not allow this request to refused.test" in one for one in told[4:]), told[4:])
+        self.assertEqual(sent[0], ["POST", "a.test", "/p?q=1", "1", '{"b":2}'])
+        self.assertEqual([one[2] for one in sent[1:4]], ["/", "/r?k=v", "/u"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,102 @@
+"""`build` and `check`: imports the server on this machine, and makes a component from it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import wharf_sdk
+from wharf_sdk._build import BuildError, build
+
+from . import reading
+from .target import DEPS, CompatError, Server
+
+HERE = Path(__file__).resolve().parent
+MAIN = "served"
+
+
+def options_of(server: Server, project: Path, arguments: list[str]) -> dict[str, Any]:
+    return {
+        "module": server.module,
+        "function": server.function,
+        "arguments": arguments,
+        "own": [_slash(one) for one in server.own],
+        "dependencies": [_slash(project / DEPS)],
+    }
+
+
+def _slash(path: Path) -> str:
+    return f"{path}{os.sep}" if path.is_dir() else str(path)
+
+
+def paths(server: Server, project: Path) -> list[Path]:
+    found = [server.root, project / DEPS, HERE.parent, Path(wharf_sdk.__file__).resolve().parent.parent]
+    return [one for index, one in enumerate(found) if one not in found[:index]]
+
+
+def check(server: Server, project: Path, arguments: list[str]) -> dict[str, Any]:
+    """Starts the server on this machine, in a process of its own, and returns what it found."""
+    options = options_of(server, project, arguments)
+    script = "from wharf_compat._checking import main; main()"
+    environ = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, paths(server, project))),
+        "PYTHONPYCACHEPREFIX": str(project / DEPS / ".cache"),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.json")
+        given = json.dumps({**options, "report": str(report)})
+        ran = subprocess.run(
+            [sys.executable, "-P", "-c", script] if sys.version_info >= (3, 11) else [sys.executable, "-c", script],
+            input=given, text=True, env=environ, cwd=project, capture_output=True, timeout=120,
+        )  # fmt: skip
+        try:
+            said: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
+        except OSError:
+            raise CompatError(f"the server ended the check: {(ran.stderr or ran.stdout).strip()[-2000:]}") from None
+    if "error" in said:
+        raise CompatError(said["error"])
+    return said
+
+
+def make(server: Server, project: Path, output: Path, arguments: list[str], http: bool | None) -> str:
+    """Checks the server and builds the component. Returns a summary."""
+    started = time.monotonic()
+    said = check(server, project, arguments)
+    found = reading.read([Path(one) for one in said["files"]], said["variables"], said["folders"])
+    for line in found.told():
+        print(line, file=sys.stderr)
+    for line in found.warnings:
+        print(f"warning: {line}", file=sys.stderr)
+    if said["again"]:
+        print(f"the server starts in each instance, because {said['again']}", file=sys.stderr)
+    uses_http = bool(said["http"]) if http is None else http
+    roots = paths(server, project)
+    with tempfile.TemporaryDirectory() as folder:
+        main = Path(folder, f"{MAIN}.py")
+        # Inside of the component, the folders that are searched are mounted at /1, /2, …, and the main file's folder is /1.
+        places = {str(path): f"/{index}" for index, path in enumerate([main.parent, *roots], 1)}
+        options = {**options_of(server, project, arguments), "wants": found.wants(), "again": said["again"]}
+        for key in ("own", "dependencies"):
+            options[key] = [_mounted(one, places) for one in options[key]]
+        main.write_text(
+            "import json\n\nimport wharf_sdk\nfrom wharf_compat.runtime.plugin import prepare\n\n"
+            f"wharf_sdk.plugin = prepare(json.loads({json.dumps(options)!r}))\n",
+            encoding="utf-8",
+        )
+        try:
+            summary = build(main, output, roots, uses_http, tried=True)
+        except BuildError as problem:
+            raise CompatError(str(problem)) from None
+    return f"{summary} ({time.monotonic() - started:.1f} s with the check)"
+
+
+def _mounted(path: str, places: dict[str, str]) -> str:
+    best = max((place for place in places if path == place or path.startswith(place.rstrip(os.sep) + os.sep)), key=len)
+    return places[best] + path[len(best.rstrip(os.sep)) :]

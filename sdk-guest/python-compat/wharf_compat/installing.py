@@ -1,0 +1,358 @@
+"""`setup`: finds the server's dependencies, and installs those that are written in Python into `deps/`.
+
+pip resolves the dependencies for this machine. Then each package is replaced, left out, or downloaded as a wheel in plain
+Python; a package that exists only compiled is an error that names it. The outcome is locked with hashes.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .core import PYDANTIC
+from .core import __version__ as PYDANTIC_CORE
+from .target import DEPS, CompatError, find, requirement
+
+try:
+    import tomllib
+except ModuleNotFoundError:
+    tomllib = None  # type: ignore[assignment]
+
+LOCK = "wharf-requirements.lock"
+LEFT_OUT = {
+    "starlette", "sse-starlette", "python-multipart", "uvicorn", "uvloop", "httptools", "watchfiles", "websockets",
+    "cryptography", "cffi", "pycparser", "pywin32", "rpds-py", "orjson", "beartype",
+    "secretstorage", "jeepney", "keyring", "pip", "setuptools", "wheel", "greenlet", "debugpy", "pytest", "ruff", "mypy", "black",
+}  # fmt: skip
+"""Packages that this package replaces, or that only a listening server needs."""
+PYTHON_HALF = {"pydantic-core": "pydantic_core"}
+"""Compiled packages of which the part in Python is used, with the compiled part replaced."""
+FROM_SOURCE: dict[str, dict[str, str]] = {
+    "markupsafe": {}, "pyyaml": {}, "msgpack": {"MSGPACK_PUREPYTHON": "1"}, "wrapt": {"WRAPT_INSTALL_EXTENSIONS": "false"},
+    "aiohttp": {"AIOHTTP_NO_EXTENSIONS": "1"}, "frozenlist": {"FROZENLIST_NO_EXTENSIONS": "1"},
+    "multidict": {"MULTIDICT_NO_EXTENSIONS": "1"}, "yarl": {"YARL_NO_EXTENSIONS": "1"}, "propcache": {"PROPCACHE_NO_EXTENSIONS": "1"},
+    "charset-normalizer": {}, "simplejson": {}, "tornado": {}, "sqlalchemy": {"DISABLE_SQLALCHEMY_CEXT": "1"}, "lazy-object-proxy": {},
+}  # fmt: skip
+"""Compiled packages that are also built in plain Python, with the variables that ask for that."""
+ADVICE = {
+    "numpy": "the statistics and math modules of Python do for small data",
+    "pandas": "the csv module of Python reads tables",
+    "lxml": 'use xml.etree.ElementTree, or BeautifulSoup with "html.parser"',
+    "pillow": "no package in plain Python reads and writes images",
+    "playwright": "a plugin cannot start a browser",
+    "psycopg2-binary": "a plugin has no sockets, so databases are out of reach",
+}
+
+
+@dataclass
+class Package:
+    """A package that pip chose."""
+
+    name: str
+    version: str
+    url: str
+    digest: str
+
+    @property
+    def key(self) -> str:
+        return re.sub(r"[-_.]+", "-", self.name).lower()
+
+    @property
+    def is_pure(self) -> bool:
+        return self.url.endswith("-none-any.whl")
+
+
+def setup(said: str, project: Path) -> str:
+    """Installs the dependencies of a server. Returns a summary."""
+    started = time.monotonic()
+    project.mkdir(parents=True, exist_ok=True)
+    lock = project / LOCK
+    wanted = requirements(said, project)
+    head = f"# {json.dumps(sorted(wanted))}"
+    if lock.is_file() and lock.read_text(encoding="utf-8").partition("\n")[0] == head:
+        _tell(f"installing what {LOCK} says")
+    else:
+        _tell(f"resolving {', '.join(wanted)}")
+        lines = _lock(_resolve(wanted), project)
+        lock.write_text(f"{head}\n" + "".join(f"{line}\n" for line in lines), encoding="utf-8")
+    count = _install(lock, project / DEPS)
+    if requirement(said) is not None:
+        find(said, project)
+    return f"{count} packages in {project / DEPS}, locked in {lock.name}, in {time.monotonic() - started:.1f} s"
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+# What the server needs.
+
+
+def requirements(said: str, project: Path) -> list[str]:
+    """Returns the requirements of a server: of its inline metadata, requirements.txt, pyproject.toml, and its imports."""
+    named = requirement(said)
+    if named is not None:
+        return [said.removeprefix("pypi:")]
+    server = find(said, project)
+    found: list[str] = []
+    places = [server.main.parent] if server.main else []
+    places += [one for one in (server.root, project) if one not in places]
+    if server.main is not None:
+        found = list(_inline(server.main.read_text(encoding="utf-8")))
+    for place in places if not found else []:
+        if not found and (place / "pyproject.toml").is_file():
+            found = list(_pyproject(place / "pyproject.toml"))
+        if not found and (place / "requirements.txt").is_file():
+            found = list(_listed(place / "requirements.txt"))
+    _tell(f"the server declares: {', '.join(found) or 'nothing'}")
+    known = {_key(one) for one in found}
+    imported = set(_imports(server.main)) if server.main is not None else set()
+    if "fastmcp" in imported and "fastmcp" not in known:
+        found.append("fastmcp")
+    elif "mcp" in {one.partition(".")[0] for one in imported} and not known & {"mcp", "fastmcp"}:
+        # The two versions of the SDK differ in the name of this module.
+        newer = any(one.startswith("mcp.server.mcpserver") for one in imported)
+        found.append("mcp>=2,<3" if newer else "mcp<2")
+    else:
+        old = any(one.startswith("mcp.server.fastmcp") for one in imported)
+        found = [_older(one) if old else one for one in found]
+    for one, package in (
+        ("httpx", "httpx"),
+        ("requests", "requests"),
+        ("bs4", "beautifulsoup4"),
+        ("yaml", "pyyaml"),
+        ("dotenv", "python-dotenv"),
+    ):
+        if one in imported and package not in known and not known:
+            found.append(package)
+    if not found:
+        raise CompatError(
+            f"{said} declares no dependencies, and imports neither `mcp` nor `fastmcp`: "
+            "write them into requirements.txt or into its inline metadata"
+        )
+    return found
+
+
+def _older(needed: str) -> str:
+    """Bounds a requirement for the SDK, if it has no bound of its own, to the version that has the module `fastmcp`."""
+    if re.fullmatch(r"mcp(\[.*\])?\s*(>=\s*1[\d.]*)?", needed.strip()):
+        return f"{needed},<2" if ">" in needed else f"{needed}<2"
+    return needed
+
+
+def _key(text: str) -> str:
+    found = re.match(r"\s*([A-Za-z0-9._-]+)", text)
+    return re.sub(r"[-_.]+", "-", found[1]).lower() if found else ""
+
+
+def _inline(source: str) -> Iterator[str]:
+    """Reads the dependencies of inline metadata (PEP 723)."""
+    found = re.search(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$", source)
+    if found:
+        text = "".join(line[2:] if line.startswith("# ") else line[1:] for line in found["content"].splitlines(keepends=True))
+        yield from _toml(text).get("dependencies") or []
+
+
+def _pyproject(file: Path) -> Iterator[str]:
+    yield from (_toml(file.read_text(encoding="utf-8")).get("project") or {}).get("dependencies") or []
+
+
+def _toml(text: str) -> dict[str, Any]:
+    if tomllib is None:
+        raise CompatError("Python 3.11 or newer is needed to read pyproject.toml and inline metadata")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise CompatError(f"the dependencies cannot be read: {problem}") from None
+
+
+def _listed(file: Path) -> Iterator[str]:
+    for line in file.read_text(encoding="utf-8").splitlines():
+        line = re.sub(r"(^|\s)#.*", "", line).strip()
+        if line.startswith("-r "):
+            yield from _listed(file.parent / line[3:].strip())
+        elif line and not line.startswith("-"):
+            yield line
+
+
+def _imports(file: Path) -> Iterator[str]:
+    try:
+        tree = ast.parse(file.read_bytes(), str(file))
+    except SyntaxError as problem:
+        raise CompatError(f"{file.name}:{problem.lineno}: {problem.msg}") from None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+            yield from (f"{node.module}.{one.name}" for one in node.names)
+
+
+# What is installed.
+
+
+def _pip(*words: str, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *words]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environ or {})})
+
+
+def _resolve(wanted: Sequence[str]) -> list[Package]:
+    with tempfile.TemporaryDirectory() as folder:
+        constraints, report = Path(folder, "constraints.txt"), Path(folder, "report.json")
+        constraints.write_text(f"pydantic=={PYDANTIC}\npydantic-core=={PYDANTIC_CORE}\n", encoding="utf-8")
+        ran = _pip(
+            "install",
+            "--quiet",
+            "--dry-run",
+            "--ignore-installed",
+            "--prefer-binary",
+            "--report",
+            str(report),
+            "-c",
+            str(constraints),
+            *wanted,
+        )
+        if ran.returncode != 0:
+            raise CompatError(_conflict(ran.stderr))
+        said = json.loads(report.read_text(encoding="utf-8"))
+    found = []
+    for one in said["install"]:
+        info, hashes = one["download_info"], one["download_info"].get("archive_info", {}).get("hashes", {})
+        found.append(Package(one["metadata"]["name"], one["metadata"]["version"], info["url"], hashes.get("sha256", "")))
+    return found
+
+
+def _conflict(said: str) -> str:
+    lines = [line.removeprefix("ERROR: ").strip() for line in said.splitlines() if line.strip() and not line.startswith("WARNING")]
+    about = [line for line in lines if "pydantic" in line and ("requested" in line or "depends on" in line)]
+    if about and any("constraint" in line for line in lines):
+        return (
+            f"plugins have pydantic {PYDANTIC} and no other version, which does not fit: {'; '.join(about[:3])}. "
+            "Use a version of the package that accepts it"
+        )
+    return f"pip cannot resolve the dependencies: {' '.join(lines[-6:])}"
+
+
+def _lock(packages: Sequence[Package], project: Path) -> list[str]:
+    lines, compiled = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for one in packages:
+            if one.key in LEFT_OUT:
+                _tell(f"{one.name} {one.version}: left out, because a plugin does not need it")
+                continue
+            if one.key in PYTHON_HALF or one.is_pure:
+                lines.append(_line(one, one.digest, "half" if one.key in PYTHON_HALF else "wheel"))
+                continue
+            digest = _plain_wheel(one, Path(folder))
+            if digest is not None:
+                lines.append(_line(one, digest, "wheel"))
+            elif one.key in FROM_SOURCE:
+                lines.append(_line(one, _source(one, Path(folder)), "source"))
+            elif one.url.endswith((".tar.gz", ".zip")):
+                lines.append(_line(one, one.digest, "source"))
+            else:
+                compiled.append(one)
+    if compiled:
+        raise CompatError("\n".join(_cannot(one) for one in compiled))
+    return sorted(lines)
+
+
+def _cannot(one: Package) -> str:
+    advice = ADVICE.get(one.key, "use a package that is written in plain Python, or remove what needs it")
+    return f"{one.name} {one.version} has compiled parts, which cannot run inside of a plugin: {advice}"
+
+
+def _line(one: Package, digest: str, how: str) -> str:
+    return f"{one.name}=={one.version} --hash=sha256:{digest} # {how}"
+
+
+def _plain_wheel(one: Package, folder: Path) -> str | None:
+    """Returns the digest of the package's wheel in plain Python, if there is one besides the compiled wheels."""
+    place = folder / one.key
+    ran = _pip(
+        "download", "--quiet", "--no-deps", "--only-binary=:all:", "--platform", "any", "--implementation", "py", "--abi", "none",
+        "--python-version", "3.14", "-d", str(place), f"{one.name}=={one.version}",
+    )  # fmt: skip
+    return _digest(place) if ran.returncode == 0 else None
+
+
+def _source(one: Package, folder: Path) -> str:
+    place = folder / f"{one.key}-source"
+    ran = _pip("download", "--quiet", "--no-deps", f"--no-binary={one.name}", "-d", str(place), f"{one.name}=={one.version}",
+               environ=FROM_SOURCE[one.key])  # fmt: skip
+    if ran.returncode != 0:
+        raise CompatError(f"the source of {one.name} {one.version} cannot be downloaded: {ran.stderr.strip()[-400:]}")
+    return _digest(place)
+
+
+def _digest(folder: Path) -> str:
+    import hashlib
+
+    file = next(one for one in folder.iterdir() if one.is_file())
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _install(lock: Path, deps: Path) -> int:
+    """Installs what the lock says into a new folder, and replaces the old one by it."""
+    groups: dict[str, list[str]] = {"wheel": [], "half": [], "source": []}
+    for line in lock.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            needed, _, how = line.partition(" # ")
+            groups[how].append(needed)
+    stamp = deps / ".lock"
+    text = lock.read_text(encoding="utf-8")
+    if stamp.is_file() and stamp.read_text(encoding="utf-8") == text:
+        return sum(map(len, groups.values()))
+    fresh = deps.with_name(f"{DEPS}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    _tell(f"installing {sum(map(len, groups.values()))} packages into {deps}")
+    _group(groups["wheel"], fresh, ["--only-binary=:all:", "--platform", "any", "--implementation", "py", "--abi", "none",
+                                    "--python-version", "3.14"])  # fmt: skip
+    for needed in groups["source"]:
+        _group([needed], fresh, ["--no-binary", needed.partition("==")[0]], FROM_SOURCE.get(_key(needed), {}))
+    for needed in groups["half"]:
+        _half(needed, fresh)
+    for one in fresh.rglob("*.so"):
+        # Parts of packages from source that were compiled although plain Python was asked for: Python falls back without them.
+        one.unlink()
+    stamp = fresh / ".lock"
+    stamp.write_text(text, encoding="utf-8")
+    shutil.rmtree(deps, ignore_errors=True)
+    fresh.rename(deps)
+    return sum(map(len, groups.values()))
+
+
+def _group(needed: Sequence[str], folder: Path, how: Sequence[str], environ: dict[str, str] | None = None) -> None:
+    if not needed:
+        return
+    with tempfile.TemporaryDirectory() as place:
+        listed = Path(place, "requirements.txt")
+        listed.write_text("\n".join(needed) + "\n", encoding="utf-8")
+        ran = _pip("install", "--quiet", "--no-deps", "--no-compile", "--require-hashes", "--target", str(folder), "--upgrade", *how, "-r",
+                   str(listed), environ=environ)  # fmt: skip
+    if ran.returncode != 0:
+        raise CompatError(f"pip cannot install what {LOCK} says: {ran.stderr.strip()[-600:]}")
+
+
+def _half(needed: str, folder: Path) -> None:
+    """Installs the part of a package that is written in Python."""
+    name = PYTHON_HALF[_key(needed)]
+    with tempfile.TemporaryDirectory() as place:
+        _group([needed], Path(place), ["--only-binary=:all:"])
+        shutil.copytree(
+            Path(place, name), folder / name, ignore=shutil.ignore_patterns("*.so", "*.pyd", "*.dylib", "__pycache__"), dirs_exist_ok=True
+        )
+        for one in Path(place).glob(f"{name}-*.dist-info"):
+            shutil.copytree(one, folder / one.name, dirs_exist_ok=True)

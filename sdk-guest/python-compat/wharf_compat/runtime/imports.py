@@ -1,0 +1,188 @@
+"""Finds modules: those that are replaced inside of a plugin, and those that were kept in memory when it was built.
+
+A component has no files of modules, so what is imported later has to be in its memory. The build keeps the compressed code of
+the server's own modules and of its dependencies, and modules are made from it when they are first imported.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import marshal
+import os
+import sys
+import types
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+ABSENT = {
+    "bz2", "_bz2", "ctypes", "_ctypes", "curses", "_curses", "fcntl", "grp", "lzma", "_lzma", "mmap", "pwd", "readline",
+    "resource", "syslog", "termios", "tkinter", "_tkinter", "tty",
+}  # fmt: skip
+"""Modules of Python that do not exist inside of a plugin."""
+REPLACED = {
+    "pydantic_core._pydantic_core": "wharf_compat.core",
+    "rpds": "wharf_compat.absent.rpds",
+    "rpds.rpds": "wharf_compat.absent.rpds",
+    "ssl": "wharf_compat.absent.ssl_",
+    "fcntl": "wharf_compat.absent.hollow",
+    "termios": "wharf_compat.absent.hollow",
+    "tty": "wharf_compat.absent.hollow",
+    "cryptography": "wharf_compat.absent.hollow",
+    "cryptography.hazmat.primitives.kdf.hkdf": "wharf_compat.absent.hkdf",
+    "starlette": "wharf_compat.absent.hollow",
+    "sse_starlette": "wharf_compat.absent.hollow",
+    "python_multipart": "wharf_compat.absent.hollow",
+    "uvicorn": "wharf_compat.absent.hollow",
+    "uvloop": "wharf_compat.absent.hollow",
+    "httptools": "wharf_compat.absent.hollow",
+    "watchfiles": "wharf_compat.absent.hollow",
+    "orjson": "wharf_compat.absent.orjson",
+    "beartype": "wharf_compat.absent.beartype_",
+    "beartype.claw": "wharf_compat.absent.beartype_",
+}
+"""Modules that are made from another one, which is part of this package."""
+HOLLOW = {name for name, by in REPLACED.items() if by.endswith(".hollow")}
+
+
+class _Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Makes the replaced modules. A hollow one has any name, and says what is missing when it is used."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        top = name.partition(".")[0]
+        if name in REPLACED or top in HOLLOW:
+            return importlib.machinery.ModuleSpec(name, self, is_package=top in HOLLOW or name == "beartype")
+        if top in ABSENT:
+            raise ModuleNotFoundError(f"Python's module `{name}` does not exist inside of a plugin", name=name)
+        return None
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        by = REPLACED.get(spec.name)
+        if by is None or by.endswith(".hollow"):
+            from ..absent import hollow
+
+            return hollow.module(spec.name)
+        return importlib.import_module(by)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        pass
+
+
+class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Makes modules from the code that the build kept."""
+
+    def __init__(self) -> None:
+        self.code: dict[str, tuple[bytes, str, bool]] = {}
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        found = self.code.get(name)
+        if found is None:
+            return None
+        spec = importlib.machinery.ModuleSpec(name, self, origin=found[1], is_package=found[2])
+        spec.has_location = True
+        if found[2]:
+            spec.submodule_search_locations = [os.path.dirname(found[1])]
+        return spec
+
+    def create_module(self, spec: Any) -> None:
+        return None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        packed = self.code[module.__name__][0]
+        exec(marshal.loads(zlib.decompress(packed)), module.__dict__)
+
+    def get_code(self, name: str) -> Any:
+        return marshal.loads(zlib.decompress(self.code[name][0]))
+
+
+kept = _Kept()
+WHOLE = {
+    "annotated_types", "anyio", "attr", "attrs", "authlib", "bin", "certifi", "click", "cyclopts", "docutils", "griffe", "h11",
+    "httpcore", "httpx_sse", "idna", "joserfc", "jsonschema", "jsonschema_path", "jsonschema_specifications", "jwt", "markdown_it", "mcp",
+    "mcp_types", "mdurl", "multipart", "openapi_pydantic", "opentelemetry", "pydantic", "pydantic_core", "pydantic_settings", "pygments",
+    "python_multipart", "referencing", "rich", "rich_rst", "sse_starlette", "starlette", "typing_inspection", "uvicorn", "websockets",
+}  # fmt: skip
+"""Packages of which nothing is kept: what servers need of them is imported when the framework is."""
+_after: dict[str, list[Callable[[Any], None]]] = {}
+
+
+class _Patching(importlib.abc.MetaPathFinder):
+    """Calls functions on modules right after they are first imported."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name not in _after:
+            return None
+        functions = _after.pop(name)
+        spec = importlib.util.find_spec(name) if path is None else importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is None or spec.loader is None:
+            _after[name] = functions
+            return None
+        inner = spec.loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            inner(module)
+            for function in functions:
+                function(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def after(name: str, function: Callable[[Any], None]) -> None:
+    """Calls a function with the module `name` as soon as it is imported."""
+    if name in sys.modules:
+        function(sys.modules[name])
+    else:
+        _after.setdefault(name, []).append(function)
+
+
+def install() -> None:
+    if not any(isinstance(one, _Replaced) for one in sys.meta_path):
+        sys.meta_path[:0] = [_Replaced(), _Patching()]
+        sys.meta_path.append(kept)
+        for name, by in REPLACED.items():
+            # What Python itself imported already is replaced too, where it exists only on the machine that builds.
+            if name in sys.modules and name.startswith(("rpds", "pydantic_core")):
+                sys.modules[name] = importlib.import_module(by)
+
+
+def keep(folders: Iterable[str], skip: Sequence[str] = (), own: bool = False, only: str | None = None) -> int:
+    """Keeps the code of all modules in folders. Of packages, only modules that are not imported yet; `own` code runs again. `only`: a package
+    or a file of the folders.
+
+    Returns how many bytes that takes."""
+    total = 0
+    for folder in folders:
+        for root, names, files in os.walk(folder):
+            if root == folder and only is not None:
+                names[:], files = [one for one in names if one == only], [one for one in files if one == only]
+            elif root == folder:
+                names[:] = [one for one in names if one not in WHOLE]
+            names[:] = [
+                one for one in names
+                if one != "__pycache__" and not one.endswith((".dist-info", ".egg-info")) and one not in ("tests", "test", "node_modules")
+                and not one.startswith(".") and os.path.relpath(os.path.join(root, one), folder) not in skip
+            ]  # fmt: skip
+            for file in files:
+                if file.endswith(".py"):
+                    total += _keep(folder, os.path.join(root, file), own)
+    return total
+
+
+def _keep(folder: str, path: str, own: bool) -> int:
+    parts = os.path.relpath(path, folder)[:-3].split(os.sep)
+    package = parts[-1] == "__init__"
+    name = ".".join(parts[:-1] if package else parts)
+    if not name or not all(one.isidentifier() for one in name.split(".")) or name in kept.code or (name in sys.modules and not own):
+        return 0
+    try:
+        with open(path, "rb") as file:
+            code = compile(file.read(), path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, OSError):
+        # Files for other versions of Python are of no use here.
+        return 0
+    packed = zlib.compress(marshal.dumps(code), 6)
+    kept.code[name] = packed, path, package
+    return len(packed)

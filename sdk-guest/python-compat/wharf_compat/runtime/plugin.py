@@ -1,0 +1,276 @@
+"""The server as a plugin: its lists, and the calls of wharf as requests to it."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from wharf_sdk import _call
+from wharf_sdk._call import Call
+from wharf_sdk._codec import Codec, Parameter
+from wharf_sdk._content import Completion, Content, Contents, Entry, Message, Raw, Result
+from wharf_sdk._errors import Failure, InvalidParams, PluginError, ProtocolError
+from wharf_sdk._plugin import Plugin, Prompt, Resource, Round, Tool, _run
+
+from . import patches, start, watch
+from .start import NotServing, Target
+from .wire import RequestError, Wire
+
+HINTS = {"readOnlyHint": "read_only", "destructiveHint": "destructive", "idempotentHint": "idempotent", "openWorldHint": "open_world"}
+
+
+class Served(Plugin):
+    """A plugin whose tools, resources and prompts are those of an MCP server."""
+
+    def __init__(self, target: Target, dependencies: list[str], options: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.target, self.dependencies, self.options = target, dependencies, options
+        self.wire: Wire | None = None
+        self.again: str | None = None
+        """Why the server has to start in each instance; None if it goes on from where the build left it."""
+        self.first_failure: BaseException | None = None
+        self.entries: list[Entry] = []
+        self.templates: dict[str, list[str]] = {}
+        self.completes = False
+
+    # At build time.
+
+    def finish(self) -> None:
+        """Starts the server and takes its lists."""
+        self.begin()
+        if self.options.get("keep", True):
+            size = start.keep_code(self.target, self.dependencies)
+            print(f"kept {size >> 10} KiB of code for later imports", file=sys.stderr)
+        _warm()
+
+    def begin(self) -> None:
+        watching = watch.watch
+        own, away = tuple(self.target.own), tuple(self.dependencies)
+        watching.own = own
+        patches.files.roots = (*own, *away)
+        watch.install()
+        said = self._started()
+        if said.get("instructions"):
+            self.instructions_text = said["instructions"]
+        self.wanted = self.options.get("wants") or None
+        if self.again is None:
+            self.again = self.options.get("again") or start.changes(self._own_files())
+        if self.again is None and watching.variables:
+            self.again = f"it reads the variable {next(iter(watching.variables))} when it starts"
+        if self.again is None and watching.files:
+            self.again = f"it opens {next(iter(watching.files))} when it starts"
+        self._lists(said.get("capabilities") or {})
+
+    def _started(self) -> dict[str, Any]:
+        watching = watch.watch
+        watching.on = patches.files.keeping = True
+        try:
+            try:
+                self.wire = start.start(self.target)
+            except (Exception, SystemExit) as problem:
+                if not watching.variables:
+                    raise
+                # The server refuses to start without its variables: its lists are taken with placeholders.
+                self.first_failure = problem
+                start.forget(self.target)
+                watching.fill = True
+                self.again = f"it does not start without the variable {next(iter(watching.missing or watching.variables))}"
+                for name in watching.missing or watching.variables:
+                    os.environ.setdefault(name, watch.PLACEHOLDER)
+                self.wire = start.start(self.target)
+            return self.wire.open()
+        except NotServing as problem:
+            raise PluginError(f"{self.target.module} cannot be served: {problem}") from None
+        finally:
+            watching.on = watching.fill = patches.files.keeping = False
+            for name in watching.variables:
+                if os.environ.get(name) == watch.PLACEHOLDER:
+                    del os.environ[name]
+
+    def _own_files(self) -> list[str]:
+        found = [getattr(one, "__file__", None) for one in list(sys.modules.values())]
+        return [one for one in found if one and watch.watch.is_own(one)]
+
+    def _all_of(self, method: str, key: str) -> list[dict[str, Any]]:
+        """Lists all pages of a list."""
+        assert self.wire is not None
+        found: list[dict[str, Any]] = []
+        cursor: dict[str, Any] = {}
+        while True:
+            try:
+                page = self.wire.request(method, cursor)
+            except RequestError as problem:
+                if problem.code != -32601:
+                    raise
+                # A server of the low-level interface may offer resources without templates.
+                return found
+            found.extend(page.get(key) or [])
+            if not page.get("nextCursor"):
+                return found
+            cursor = {"cursor": page["nextCursor"]}
+
+    def _lists(self, offers: Mapping[str, Any]) -> None:
+        self.completes = "completions" in offers
+        if offers.get("tools") is not None:
+            for one in self._all_of("tools/list", "tools"):
+                self.tools[one["name"]] = _tool(one)
+        if offers.get("resources") is not None:
+            self.entries = [_entry(one) for one in self._all_of("resources/list", "resources")]
+            for one in self._all_of("resources/templates/list", "resourceTemplates"):
+                more = _more(one, ("uriTemplate", "name", "description", "mimeType"))
+                name, about = one["name"], one.get("description")
+                self.resources[one["uriTemplate"]] = Resource(_nothing, one["uriTemplate"], name, about, one.get("mimeType"), None, more)
+        if offers.get("prompts") is not None:
+            for one in self._all_of("prompts/list", "prompts"):
+                self.prompts[one["name"]] = _prompt(one)
+        if not (self.tools or self.entries or self.resources or self.prompts):
+            raise PluginError(f"{self.target.module} offers no tool, resource or prompt")
+
+    # While wharf runs it.
+
+    def _ask(self, method: str, params: dict[str, Any], call: Call) -> Any:
+        """Sends a request for a call; the answer, or the questions that the client has to answer first."""
+
+        def run() -> Any:
+            wire = self._connected()
+            meta = json.loads(call.more).get("meta") or {}
+            return wire.request(method, {**params, "_meta": {**meta, "progressToken": wire.number + 1}})
+
+        try:
+            return _run(call, run)
+        except RequestError as problem:
+            if problem.code == -32602:
+                raise InvalidParams(problem.message, problem.data) from None
+            raise ProtocolError(problem.code, problem.message, problem.data) from None
+
+    def _connected(self) -> Wire:
+        if self.again is None or self.wire is None or self.wire.__dict__.get("fresh"):
+            if self.wire is None:
+                raise Failure("the server is not running")
+            return self.wire
+        start.forget(self.target)
+        arguments = _call.host.config() if _call.host is not None else "{}"
+        given = json.loads(arguments or "{}").get("args")
+        if isinstance(given, list):
+            self.target.arguments = [str(one) for one in given]
+        try:
+            self.wire = start.start(self.target)
+            self.wire.open()
+        except NotServing as problem:
+            raise Failure(f"The server did not start: {problem}.") from None
+        except RequestError as problem:
+            raise Failure(f"The server did not start: {problem.message}.") from None
+        self.wire.__dict__["fresh"] = True
+        return self.wire
+
+    def call_tool(self, name: str, args: str, call: Call) -> Result | Round:
+        found = self._ask("tools/call", {"name": name, "arguments": json.loads(args)}, call)
+        if isinstance(found, Round):
+            return found
+        content = [_content(one) for one in found.get("content") or []]
+        meta = found.get("_meta")
+        return Result(content, found.get("structuredContent"), bool(found.get("isError")), {"_meta": meta} if meta else None)
+
+    def list_entries(self) -> list[Entry]:
+        return self.entries
+
+    def read(self, uri: str, call: Call) -> list[Contents] | Round:
+        found = self._ask("resources/read", {"uri": uri}, call)
+        return found if isinstance(found, Round) else [_contents(one) for one in found.get("contents") or []]
+
+    def get_prompt(self, name: str, args: Mapping[str, str], call: Call) -> list[Message] | Round:
+        found = self._ask("prompts/get", {"name": name, "arguments": dict(args)}, call)
+        if isinstance(found, Round):
+            return found
+        made = Messages(Message(_content(one["content"]), one["role"]) for one in found.get("messages") or [])
+        made.description = found.get("description")
+        return made
+
+    def completion(self, kind: str, name: str, argument: str, value: str, others: Mapping[str, str]) -> Completion:
+        if not self.completes:
+            return Completion()
+        ref = {"type": "ref/prompt", "name": name} if kind == "prompt" else {"type": "ref/resource", "uri": name}
+        params: dict[str, Any] = {"ref": ref, "argument": {"name": argument, "value": value}}
+        if others:
+            params["context"] = {"arguments": dict(others)}
+        found = self._ask("completion/complete", params, Call()).get("completion") or {}
+        return Completion(found.get("values") or [], found.get("total"), bool(found.get("hasMore")))
+
+
+class Messages(list):  # type: ignore[type-arg]
+    """The messages of a prompt, with its description."""
+
+    description: str | None = None
+
+
+def _nothing() -> None:
+    """Stands for a function: the server has the real ones."""
+
+
+def _more(one: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any] | None:
+    return {key: value for key, value in one.items() if key not in known and value is not None} or None
+
+
+def _tool(one: Mapping[str, Any]) -> Tool:
+    annotations = one.get("annotations") or {}
+    hints = {ours: annotations.get(theirs) for theirs, ours in HINTS.items()}
+    more = _more(one, ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution")) or {}
+    if annotations.get("title") is not None:
+        more["annotations"] = {"title": annotations["title"]}
+    return Tool(
+        _nothing, one["name"], one.get("description") or "", one.get("title"), hints, "forbidden", False, (),
+        one["inputSchema"], one.get("outputSchema"), more or None, takes_all=True,
+    )  # fmt: skip
+
+
+def _entry(one: Mapping[str, Any]) -> Entry:
+    return Entry(
+        one["uri"], one["name"], one.get("description"), one.get("mimeType"), _more(one, ("uri", "name", "description", "mimeType"))
+    )
+
+
+def _prompt(one: Mapping[str, Any]) -> Prompt:
+    prompt = Prompt(_nothing, one["name"], one.get("description"), _more(one, ("name", "description", "arguments")))  # type: ignore[arg-type]
+    for argument in one.get("arguments") or []:
+        told = {"description": argument["description"]} if argument.get("description") is not None else {}
+        default = inspect.Parameter.empty if argument.get("required") else None
+        prompt.parameters.append(Parameter(argument["name"], Codec(told), default))
+    return prompt
+
+
+def _content(block: Mapping[str, Any]) -> Content:
+    if block.get("type") == "text" and not (block.get("annotations") or block.get("_meta")):
+        return str(block.get("text", ""))
+    return Raw({key: value for key, value in block.items() if value is not None})
+
+
+def _contents(one: Mapping[str, Any]) -> Contents:
+    body: str | bytes = one["text"] if one.get("text") is not None else base64.b64decode(one.get("blob") or "")
+    return Contents(str(one.get("uri", "")), body, one.get("mimeType"), _more(one, ("uri", "mimeType", "text", "blob")))
+
+
+def _warm() -> None:
+    """Imports what Python imports only when it is first needed, and fills caches that calls would fill again and again."""
+    import importlib
+
+    for name in ("encodings.idna", "encodings.punycode", "stringprep", "zoneinfo", "json.scanner", "asyncio.timeouts", "unicodedata"):
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            pass
+    bs4 = sys.modules.get("bs4")
+    if bs4 is not None:
+        # The first selector compiles the patterns of all selectors.
+        bs4.BeautifulSoup("<p class='a' id='b'><a href='c'>d</a></p>", "html.parser").select("p#b.a > a[href^='c']:nth-of-type(1)")
+
+
+def prepare(options: Mapping[str, Any]) -> Served:
+    """Makes the plugin. Runs at the top level of the generated main module."""
+    patches.install()
+    target = Target(options["module"], options.get("function"), list(options.get("arguments") or []), list(options["own"]))
+    return Served(target, list(options["dependencies"]), options)

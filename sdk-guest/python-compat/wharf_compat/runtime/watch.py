@@ -1,0 +1,97 @@
+"""Notes what a server looks at while it starts, to decide whether it has to start in each instance."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+FRAMEWORK = ("mcp", "fastmcp", "mcp_types", "pydantic")
+AWAY = ("deps", "dist", "build", "venv", "env", "site-packages", "node_modules")
+"""Folders beside a server that hold no code of its own."""
+PLACEHOLDER = "set-by-the-operator"
+
+
+class Watch:
+    """What the server's own code read. `own`: says whether a file is part of the server."""
+
+    def __init__(self) -> None:
+        self.own: tuple[str, ...] = ()
+        self.on = False
+        self.fill = False
+        """Whether variables that are not set have a placeholder as their value."""
+        self.variables: dict[str, None] = {}
+        self.missing: dict[str, None] = {}
+        self.files: dict[str, None] = {}
+
+    @property
+    def looked(self) -> bool:
+        return bool(self.variables or self.files)
+
+    def is_own(self, file: str) -> bool:
+        for one in self.own:
+            if file.startswith(one):
+                parts = file[len(one) :].strip("/").split("/")[:-1]
+                return not any(part in AWAY or part.startswith(".") for part in parts)
+        return False
+
+    def by_server(self) -> bool:
+        """Whether the server's code is what looks: not the framework's, and not a package that is being imported."""
+        frame = sys._getframe(2)
+        while frame is not None:
+            name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
+            if self.is_own(file):
+                return True
+            if name.partition(".")[0] in FRAMEWORK or file.startswith("<frozen importlib"):
+                return False
+            frame = frame.f_back  # type: ignore[assignment]
+        return False
+
+
+watch = Watch()
+
+
+def _counts(name: str) -> bool:
+    """Whether a variable is the server's: those of Python itself are read by Python's modules."""
+    return not name.startswith("PYTHON")
+
+
+class _Environ(os._Environ):  # type: ignore[type-arg]
+    """`os.environ`, which notes what is read."""
+
+    def __getitem__(self, key: str) -> str:
+        if watch.on and _counts(key) and watch.by_server():
+            watch.variables[key] = None
+            try:
+                return super().__getitem__(key)
+            except KeyError:
+                watch.missing[key] = None
+                if watch.fill:
+                    return PLACEHOLDER
+                raise
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        found = super().__contains__(key)
+        if watch.on and isinstance(key, str) and _counts(key) and watch.by_server():
+            watch.variables[key] = None
+            return found or watch.fill
+        return found
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if not watch.on or event not in ("open", "os.mkdir", "os.listdir", "os.scandir", "sqlite3.connect"):
+        return
+    path = arguments[0] if arguments else None
+    if isinstance(path, (str, bytes)) and path and not str(path).endswith((".py", ".pyc")) and watch.by_server():
+        told = path if isinstance(path, str) else os.fsdecode(path)
+        # A file beside the code that is only read is part of the plugin.
+        mode = arguments[1] if event == "open" and len(arguments) > 1 else "w"
+        if not (os.path.abspath(told).startswith(watch.own) and (mode is None or not set(str(mode)) & set("wax+"))):
+            watch.files[told] = None
+
+
+def install() -> None:
+    if not isinstance(os.environ, _Environ):
+        os.environ.__class__ = _Environ
+        sys.addaudithook(_audit)
