@@ -1,36 +1,58 @@
 #!/usr/bin/env node
 // wharf-sdk build src/plugin.ts -o dist/plugin.wasm [--engine quickjs]
+// wharf-sdk setup --mcp server.ts
+// wharf-sdk build --mcp server.ts -o dist/plugin.wasm [-- ARGUMENT…]
 
 import { parseArgs } from "node:util";
 
 import { build, ENGINES } from "../build/build.js";
 import { Problem } from "../build/problem.js";
 
-const USAGE = `usage: wharf-sdk build ENTRY -o OUTPUT [--engine ${Object.keys(ENGINES).join("|")}]`;
+const USAGE = `usage: wharf-sdk build ENTRY -o OUTPUT [--engine ${Object.keys(ENGINES).join("|")}]
+       wharf-sdk setup --mcp SERVER
+       wharf-sdk build --mcp SERVER -o OUTPUT [-- ARGUMENT…]
+SERVER is an MCP server that was written for Node.js: a file, a folder with package.json, or npm:NAME[@VERSION]`;
 
-function asked() {
+const OPTIONS = {
+  output: { type: "string", short: "o" },
+  engine: { type: "string" },
+  mcp: { type: "string" },
+  help: { type: "boolean", short: "h" },
+};
+
+function asked(given) {
+  const end = given.indexOf("--");
+  const [own, args] = end < 0 ? [given, []] : [given.slice(0, end), given.slice(end + 1)];
   try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: {
-        output: { type: "string", short: "o" },
-        engine: { type: "string" },
-        help: { type: "boolean", short: "h" },
-      },
-    });
+    const { values, positionals } = parseArgs({ args: own, allowPositionals: true, options: OPTIONS });
+    const { output, engine, mcp, help } = values;
+    if (help) return { command: "help" };
     const [command, entry, ...rest] = positionals;
-    if (values.help) return { help: true };
-    if (command !== "build" || !entry || !values.output || rest.length) throw new Problem(USAGE);
-    return { entry, output: values.output, engine: values.engine };
+    const known =
+      mcp === undefined
+        ? command === "build" && entry && !rest.length
+        : ["build", "setup"].includes(command) && !entry && !engine;
+    if (!known || (command === "build") !== (output !== undefined)) throw new Problem(USAGE);
+    return { command: mcp === undefined ? command : `${command} --mcp`, entry: mcp ?? entry, output, engine, args };
   } catch (wrong) {
     throw wrong instanceof Problem ? wrong : new Problem(`${wrong.message}\n${USAGE}`);
   }
 }
 
+const size = (output, bytes) => console.log(`${output}: ${(bytes / 1e6).toFixed(1)} MB`);
+
+const COMMANDS = {
+  help: () => console.log(USAGE),
+  build: async ({ entry, output, engine }) => size(output, await build({ entry, output, engine })),
+  // These modules are loaded only for servers, because a plugin's build does not need them.
+  "build --mcp": async ({ entry, output, args }) =>
+    size(output, await (await import("../build/mcp/build.js")).buildServer({ entry, output, args })),
+  "setup --mcp": async ({ entry }) => (await import("../build/mcp/setup.js")).setup({ entry }),
+};
+
 try {
-  const { help, ...what } = asked();
-  if (help) console.log(USAGE);
-  else console.log(`${what.output}: ${((await build(what)) / 1e6).toFixed(1)} MB`);
+  const { command, ...what } = asked(process.argv.slice(2));
+  await COMMANDS[command](what);
 } catch (wrong) {
   if (wrong instanceof Problem) console.error(wrong.message);
   else console.error(wrong);

@@ -8,6 +8,7 @@ import { bundle, witFolder } from "./bundle.js";
 import { check } from "./check.js";
 import { load } from "./packages.js";
 import { Problem } from "./problem.js";
+import { withoutProperties } from "./regexp.js";
 
 export const ENGINES = { starlingmonkey, quickjs };
 
@@ -17,20 +18,30 @@ export async function build({ entry, output, engine = "starlingmonkey", project 
     throw new Problem(`there is no engine ${engine}; the engines are: ${Object.keys(ENGINES).join(", ")}`);
   const path = relative(project, resolve(project, entry));
   const from = path.startsWith(".") ? path : `./${path}`;
-  const { cold, fetches, ...about } = await check({ entry: from, engine, project });
-  const { code, imports } = await bundle({ entry: from, engine, project, cold });
+  const { cold, constants, fetches, ...about } = await check({ entry: from, engine, project });
+  const { code, imports } = await bundle({ entry: from, engine, project, cold, constants });
+  const known = engine === "starlingmonkey" ? await withoutProperties(code, project) : code;
+  const made = await component({ code: known, imports, fetches, engine, project });
+  return write({ component: made, ...about, project, output });
+}
+
+/** Makes a component of a module. */
+export async function component({ code, imports, fetches, engine = "starlingmonkey", project }) {
   const folder = await mkdtemp(join(tmpdir(), "wharf-sdk-"));
-  let component;
   try {
     const source = join(folder, "plugin.js");
     await writeFile(source, code);
     const wit = join(folder, "wit");
     await cp(witFolder, wit, { recursive: true });
     await writeFile(join(wit, "world.wit"), world(imports));
-    component = await ENGINES[engine]({ source, code, wit, fetches, project });
+    return await ENGINES[engine]({ source, code, wit, fetches, project });
   } finally {
     await rm(folder, { recursive: true });
   }
+}
+
+/** Writes a component with its custom sections, and returns its size in bytes. */
+export async function write({ component, project, output, ...about }) {
   const bytes = Buffer.concat([component, ...sections(about)]);
   const target = resolve(project, output);
   await mkdir(dirname(target), { recursive: true });

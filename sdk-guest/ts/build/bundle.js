@@ -23,12 +23,12 @@ const LACKS = { starlingmonkey: {}, quickjs: { "async-await": false, "async-gene
  * Bundles an entry. `stubs`, for a trial run in Node.js, has sources for the modules that only wharf provides; without `stubs`, they
  * remain imports.
  */
-export async function bundle({ entry, engine, project, stubs, cold = [] }) {
+export async function bundle({ entry, engine, project, stubs, cold = [], constants = false }) {
   const esbuild = await load("esbuild", project);
   let made;
   try {
     made = await esbuild.build({
-      stdin: { contents: glue(entry, engine, cold), resolveDir: project, sourcefile: "wharf-sdk-entry.js" },
+      stdin: { contents: glue(entry, engine, cold, constants), resolveDir: project, sourcefile: "wharf-sdk-entry.js" },
       absWorkingDir: project,
       outfile: "plugin.js",
       write: false,
@@ -41,8 +41,8 @@ export async function bundle({ entry, engine, project, stubs, cold = [] }) {
       supported: LACKS[engine],
       format: stubs ? "iife" : "esm",
       globalName: stubs && "__plugin",
-      inject: [join(LIB, "engines/fetch.js")],
-      define: { "globalThis.fetch": "fetch" },
+      // Only the global `fetch` gets this name, so its presence in the bundle says that the plugin uses it.
+      define: { fetch: "globalThis.fetch" },
       legalComments: "none",
       logLevel: "silent",
       plugins: [modules(engine, stubs)],
@@ -50,22 +50,23 @@ export async function bundle({ entry, engine, project, stubs, cold = [] }) {
   } catch (failed) {
     throw failed.errors ? new Problem(failed.errors.map((error) => said(error, entry)).join("\n")) : failed;
   }
-  const [{ inputs, imports }] = Object.values(made.metafile.outputs).filter(({ entryPoint }) => entryPoint);
+  const [{ imports }] = Object.values(made.metafile.outputs).filter(({ entryPoint }) => entryPoint);
   const code = made.outputFiles.find(({ path }) => path.endsWith(".js")).text;
   const map = new SourceMap(JSON.parse(made.outputFiles.find(({ path }) => path.endsWith(".map")).text));
   const places = new Places(map, project);
   return {
     code: code.replace(PLACES, () => JSON.stringify(places.table(code))),
     places,
-    fetches: Object.keys(inputs).some((name) => resolve(project, name) === join(LIB, "engines/fetch.js")),
+    fetches: /\bglobalThis\.fetch\b/.test(code),
     imports: imports.map(({ path }) => path).filter((path) => path.startsWith("wasi:")),
   };
 }
 
 /** Returns the source of the module that is bundled. It has the component's exports. */
-function glue(entry, engine, cold) {
+function glue(entry, engine, cold, constants) {
   const quick = engine === "quickjs";
   return [
+    constants ? 'import { loaded } from "wharf-sdk:lib/loading.js";' : "",
     quick ? 'import { settle } from "wharf-sdk:lib/engines/quickjs.js";' : "",
     'import { log } from "wharf:plugin/logging@0.1.0";',
     'import { report as progress } from "wharf:plugin/progress@0.1.0";',
@@ -77,6 +78,7 @@ function glue(entry, engine, cold) {
     `setPlaces(${PLACES});`,
     "const host = { log, progress, listChanged, resourceUpdated, config, directories };",
     `const made = serve(host, plugin, { cold: ${JSON.stringify(cold)}${quick ? ", settle" : ""} });`,
+    constants ? "loaded();" : "",
     "export const { about, tools, resources, prompts, completions } = made;",
   ].join("\n");
 }
@@ -161,6 +163,15 @@ class Places {
       if (place) return `${place.file}:${place.line}:${place.column}`;
     }
     return undefined;
+  }
+
+  /** Whether the innermost position of a stack trace of V8 that has a source is in a package. */
+  inPackage(stack) {
+    for (const [, line, column] of String(stack).matchAll(/plugin\.js:(\d+):(\d+)/g)) {
+      const found = this.#map.findEntry(Number(line) - 1, Number(column) - 1);
+      if (found?.originalSource) return /(^|\/)node_modules\//.test(found.originalSource);
+    }
+    return false;
   }
 
   /** Returns the first position in the author's files at which a word occurs. */

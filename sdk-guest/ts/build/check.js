@@ -51,9 +51,11 @@ const GLOBALS = {
 // The snapshot would store the results of these functions for all calls. The engines themselves crash if they are called at build time;
 // these replacements throw an error that names the call.
 const GUARDS = `
-  globalThis.stop = (what) => {
+  globalThis.stop = (what, constant) => {
+    if (constant !== undefined && constantHere(new Error().stack)) return constant;
     const error = new Error(what + " was called while the module loads, which happens once, at build: call it in a function");
     error.atBuild = true;
+    error.forgive = noted(error);
     throw error;
   };
   {
@@ -61,11 +63,11 @@ const GUARDS = `
     globalThis.Date = new Proxy(Real, {
       construct: (target, args, like) => (args.length ? Reflect.construct(target, args, like) : stop("new Date()")),
       apply: () => stop("Date()"),
-      get: (target, name) => (name === "now" ? () => stop("Date.now()") : Reflect.get(target, name)),
+      get: (target, name) => (name === "now" ? () => stop("Date.now()", 1_700_000_000_000) : Reflect.get(target, name)),
     });
     Real.prototype.constructor = Date;
-    Math.random = () => stop("Math.random()");
-    globalThis.performance = { now: () => stop("performance.now()") };
+    Math.random = () => stop("Math.random()", 0.5);
+    globalThis.performance = { now: () => stop("performance.now()", 0) };
     globalThis.fetch = () => stop("fetch()");
     for (const name of ["setTimeout", "setInterval"]) globalThis[name] = () => stop(name + "()");
     for (const name of ["clearTimeout", "clearInterval"]) globalThis[name] = () => {};
@@ -79,10 +81,10 @@ const LOAD_TIMEOUT_MS = 20_000;
 
 /** Runs a plugin's top level. Returns its instructions and wants, and the tools whose validators must not run at build time. */
 export async function check({ entry, engine, project }) {
-  const { exports, fetches } = await trial({ entry, engine, project });
+  const { exports, fetches, constants } = await trial({ entry, engine, project });
   const { fixed, instructions, wants } = exports.about;
   const cold = fixed ? [...fixed.tools].filter(([, { schema }]) => schema.cold).map(([name]) => name) : [];
-  return { cold, fetches, instructions, wants };
+  return { cold, constants, fetches, instructions, wants };
 }
 
 /** Loads a plugin in Node.js and returns its exports. */
@@ -95,6 +97,19 @@ export async function trial({ entry, engine, project }) {
   }
   const context = vm.createContext(Object.fromEntries(GLOBALS[engine].map((name) => [name, globalThis[name]])));
   context.console = console;
+  let constants = false;
+  // What a package asks for while it loads is answered, because its author cannot change it.
+  context.constantHere = (stack) => {
+    const answered = places.inPackage(stack);
+    constants ||= answered;
+    return answered;
+  };
+  // An error that the author's code catches would still be a crash of the engine.
+  const stops = new Set();
+  context.noted = (error) => {
+    stops.add(error);
+    return () => stops.delete(error);
+  };
   vm.runInContext(GUARDS, context);
   try {
     vm.runInContext(`${code}\nglobalThis.__plugin = __plugin;`, context, {
@@ -108,7 +123,11 @@ export async function trial({ entry, engine, project }) {
     const what = thrown?.stack ? told(thrown) : `a value that is not an Error was thrown: ${thrown}`;
     throw new Problem(`${places.inStack(thrown?.stack) ?? shown}: ${what}`);
   }
-  return { exports: context.__plugin, fetches };
+  // Validators that are promises settle in this time.
+  await new Promise((resolve) => setImmediate(resolve));
+  const [stop] = stops;
+  if (stop) throw new Problem(`${places.inStack(stop.stack) ?? shown}: ${stop.message}`);
+  return { exports: context.__plugin, fetches, constants };
 }
 
 function told({ name, message, atBuild }) {

@@ -10,18 +10,18 @@ const ASK_BEFORE_TASK = "dev.wharf/ask-before-task";
 const TASKS = ["forbidden", "optional", "required"];
 
 /** A tool. `run` gets the arguments, with the schema's type, and the call. */
-export const tool = (name, options) => ({ kind: "tool", name, made: toolOf(name, options) });
+export const tool = (name, options) => ({ kind: "tool", name, made: placed(toolOf(name, options)) });
 
 /** A resource, or a template if the URI has `{variables}`. `read` gets the variables and the call. */
 export function resource(uri, options) {
   const template = typeof uri === "string" && uri.includes("{");
   return template
     ? { kind: "template", made: templateOf(uri, options) }
-    : { kind: "resource", name: uri, made: resourceOf(uri, options) };
+    : { kind: "resource", name: uri, made: placed(resourceOf(uri, options)) };
 }
 
 /** A prompt. `get` gets the arguments and the call. */
-export const prompt = (name, options) => ({ kind: "prompt", name, made: promptOf(name, options) });
+export const prompt = (name, options) => ({ kind: "prompt", name, made: placed(promptOf(name, options)) });
 
 /** A plugin with these parts, or with the parts that a function of the operator's config returns. */
 export function plugin(parts, options = {}) {
@@ -29,6 +29,20 @@ export function plugin(parts, options = {}) {
     throw new TypeError("plugin() takes a list of tools, resources and prompts");
   }
   return { kind: "plugin", parts, options };
+}
+
+/** Errors about what a function returned have no line of the author in their stack, so they get the line of the definition. */
+function placed(made) {
+  const defined = new Error();
+  const finish = (value) => {
+    try {
+      return made.finish(value);
+    } catch (thrown) {
+      if (thrown instanceof TypeError) thrown.defined = defined;
+      throw thrown;
+    }
+  };
+  return { ...made, finish };
 }
 
 function need(right, problem) {

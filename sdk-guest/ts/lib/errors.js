@@ -30,7 +30,7 @@ export function asFailure(thrown) {
     const data = thrown.data === undefined ? undefined : JSON.stringify(thrown.data);
     return { kind: kindOf(thrown.code), message: thrown.message, data };
   }
-  const place = placeOf(thrown);
+  const place = placeOf(thrown) ?? placeOf(thrown?.defined);
   const message = place ? `${told(thrown)} (${place})` : told(thrown);
   return { kind: kindOf(undefined), message, data: undefined };
 }

@@ -1,5 +1,7 @@
 // The types of wharf-sdk.
 
+/// <reference path="./node.d.ts" />
+
 /** A JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [member: string]: Json };
 
@@ -302,7 +304,7 @@ export function prompt<const A extends Record<string, PromptArgument> = {}>(
 
 /** The grants that the plugin requests, and why. This grants nothing: `wharf add` asks the operator. */
 export interface Wants {
-  http?: Array<{ url: string; why?: string; methods?: string[]; secret?: string; [member: string]: unknown }>;
+  http?: Array<string | { url: string; why?: string; methods?: string[]; secret?: string; [member: string]: unknown }>;
   roots?: "read" | "read-write" | { [member: string]: unknown };
   env?: unknown[];
   ask?: unknown[];

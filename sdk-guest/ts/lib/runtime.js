@@ -88,7 +88,7 @@ function first(list, find) {
 }
 
 /** Runs an author's function and returns its result, or the questions that it asked. */
-function asked(context, work, finish) {
+export function asked(context, work, finish) {
   const call = new Call(context);
   const ended = (value) => (call.open.size ? { tag: "ask", val: call.round() } : finish(value));
   const result = work(call);
@@ -101,7 +101,7 @@ function asked(context, work, finish) {
 }
 
 /** Runs `work`, and converts a thrown value to the contract's failure. */
-function answered(work) {
+export function answered(work) {
   const failed = (thrown) => {
     throw asFailure(thrown);
   };
@@ -116,12 +116,17 @@ function answered(work) {
 function warm({ tools }, cold) {
   for (const [name, { validate, schema }] of tools) {
     if (!validate || cold.includes(name)) continue;
+    const missed = (thrown) => {
+      if (!thrown?.atBuild) return;
+      schema.cold = true;
+      thrown.forgive?.();
+    };
     for (const value of [{}, example(schema.json)]) {
       try {
         const made = validate(value);
-        if (typeof made?.then === "function") made.then(undefined, () => {});
+        if (typeof made?.then === "function") made.then(undefined, missed);
       } catch (thrown) {
-        if (thrown?.atBuild) schema.cold = true;
+        missed(thrown);
       }
     }
   }

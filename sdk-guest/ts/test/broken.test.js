@@ -114,6 +114,13 @@ const AT_BUILD = [
     "src/plugin.ts:2:1: await works only within functions: nothing can be waited for while the module loads",
   ],
   [
+    "catches what it must not do",
+    plugin(
+      "let now = 0;\ntry {\n  now = Date.now();\n} catch {}\nexport default plugin([], { instructions: String(now) });",
+    ),
+    /^src\/plugin.ts:4:\d+: Date.now\(\) was called while/,
+  ],
+  [
     "has no description",
     greet("run: () => 'x'"),
     "src/plugin.ts:3:3: TypeError: tool `greet` needs a description: a model chooses by it",
@@ -161,6 +168,42 @@ for (const [what, files, expected, entry] of AT_BUILD) {
   });
 }
 
+test("a plugin with a package that asks for the time while it loads", async () => {
+  const { constants } = await check(
+    project({
+      ...plugin('import { at } from "timely";\nexport default plugin([], { instructions: String(at) });'),
+      "node_modules/timely/package.json": '{ "name": "timely", "main": "index.js" }',
+      "node_modules/timely/index.js": "exports.at = Date.now() + Math.random();",
+    }),
+  );
+  assert.equal(constants, true);
+});
+
+test("a plugin whose validator asks for the time runs it only in calls", async () => {
+  const validate =
+    "{ '~standard': { vendor: 'own', validate: async (value) => (Date.now(), { value }), jsonSchema: { input: () => ({ type: 'object' }) } } }";
+  const { cold } = await check(project(greet(`description: 'x', input: ${validate} as any, run: () => 'x'`)));
+  assert.deepEqual(cold, ["greet"]);
+});
+
+test("fetch under a local name is not the global one", async () => {
+  const made = project(
+    greet("description: 'x', run: () => { const fetch = (globalThis as any).fetch; return typeof fetch; }"),
+  );
+  const { exports, fetches } = await trial(made);
+  assert.equal(fetches, true);
+  const { val } = await exports.tools.callTool("greet", "{}", CONTEXT);
+  assert.equal(val, "function");
+});
+
+test("a CommonJS module is no use of fetch", async () => {
+  const files = {
+    ...plugin('import add from "./add.cjs";\nexport default plugin([], { instructions: String(add(1)) });'),
+    "src/add.cjs": "module.exports = (x) => x + 1;",
+  };
+  assert.equal((await check({ ...project(files), engine: "quickjs" })).fetches, false);
+});
+
 const ON_QUICKJS = [
   [
     "uses fetch",
@@ -206,11 +249,15 @@ const IN_A_CALL = [
     "description: 'x', run() {\n throw new Error('no notes', { cause: new Error('disk') }); }",
     "no notes: disk (src/plugin.ts:4)",
   ],
-  ["throws no error", "description: 'x', run() { throw { a: 1 }; }", 'a value that is not an Error was thrown: {"a":1}'],
+  [
+    "throws no error",
+    "description: 'x', run() { throw { a: 1 }; }",
+    'a value that is not an Error was thrown: {"a":1}',
+  ],
   [
     "returns a number",
     "description: 'x', run: (): any => 3",
-    /^TypeError: the tool `greet` returned a number: return a string or content, or declare `output`/,
+    "TypeError: the tool `greet` returned a number: return a string or content, or declare `output` (src/plugin.ts:3)",
   ],
   [
     "returns an object",
@@ -247,7 +294,8 @@ test("a tool on QuickJS that waits for nothing", async () => {
   });
   const call = () => exports.tools.callTool("greet", "{}", CONTEXT);
   assert.throws(call, {
-    message: "the function waits for a promise that never settles: on QuickJS only timers and questions can be waited for",
+    message:
+      "the function waits for a promise that never settles: on QuickJS only timers and questions can be waited for",
   });
 });
 

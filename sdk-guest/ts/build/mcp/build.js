@@ -1,0 +1,151 @@
+// Builds a component from a server that was written for Node.js and the official SDK.
+
+import { relative } from "node:path";
+
+import { component, write } from "../build.js";
+import { Problem } from "../problem.js";
+import { bundle, GIVEN, virtual } from "./bundle.js";
+import { findEntry } from "./entry.js";
+import { probe } from "./probe.js";
+import { withoutProperties } from "../regexp.js";
+import { wantsOf } from "./wants.js";
+import { warningsOf } from "./warnings.js";
+
+/** Things whose values differ between build and call. A server that uses one of them before it is connected starts in each call. */
+const VARIES = /^(env |args$|time$|random$|files$|fetch$|cwd$)/;
+
+/** Variables that say how a program runs, and are never set for a plugin. */
+const ORDINARY =
+  /^(NODE_ENV|NODE_DEBUG|DEBUG|FORCE_COLOR|NO_COLOR|COLORTERM|TERM|CI|HOME|PATH|PWD|USER|SHELL|LANG|TZ|TMPDIR|NODE_OPTIONS|NODE_V8_COVERAGE|\*)$/;
+
+/** Builds the component, prints to stderr what was found, and returns its size in bytes. */
+export async function buildServer({
+  entry: named,
+  output,
+  project = process.cwd(),
+  args = [],
+  say = (text) => console.error(text),
+}) {
+  const entry = findEntry(named, project);
+  const parts = await bundle({ entry, project });
+  const { found, given } = await probed(parts, { project, args, entry });
+  const { tools, resources, templates, prompts } = found.lists;
+  const numbers = [
+    [tools, "tool"],
+    [resources, "resource"],
+    [templates, "template"],
+    [prompts, "prompt"],
+  ];
+  const shown = numbers
+    .filter(([list]) => list.length)
+    .map(([list, word]) => `${list.length} ${word}${list.length === 1 ? "" : "s"}`);
+  say(`${found.about.serverInfo?.name ?? named}: ${shown.join(", ") || "no tools, resources or prompts"}`);
+
+  const varies = found.used.filter((one) => VARIES.test(one) && !ORDINARY.test(one.replace(/^env /, "")));
+  const ways = { keep: !varies.length && found.twice, rehearse: found.twice };
+  say(
+    ways.keep
+      ? "the server is started while it is built, and each call begins with the started server"
+      : `the server starts in each call, because at its start it uses ${list(varies.length ? varies : ["a state that cannot be made twice"])}`,
+  );
+  const wants = await wantsOf({ ...parts, found, given, project });
+  for (const line of wants.told) say(line);
+  for (const line of await warningsOf({ ...parts, project })) say(`warning: ${line}`);
+
+  const code = await assembled(parts, { given, project, last: lastLines(found, ways) });
+  const made = await component({ code, imports: imports(code), fetches: FETCHES.test(code), project }).catch(
+    (failed) => {
+      if (failed instanceof Problem) throw failed;
+      // The engine says what it could not run, between the messages of the programs around it.
+      const reason =
+        /^\s*((?:\w*Error|Error while).*)$/m.exec(
+          String(failed.message).replace(/^Error: .*componentize.*$/gm, ""),
+        )?.[1] ?? failed.message;
+      throw new Problem(`${relative(project, entry.file)}: the engine could not load the bundled server: ${reason}`);
+    },
+  );
+  const { instructions } = found.about;
+  return write({ component: made, instructions: cut(instructions), wants: wants.json, project, output });
+}
+
+/** The bundle names `fetch` in this way, and only the SDK assigns to it. */
+const FETCHES = /globalThis\.fetch(?! =)\b/;
+
+const list = (used) => {
+  const words = used.map((one) =>
+    one.replace(/^env \*$/, "all environment variables").replace(/^env /, "the environment variable "),
+  );
+  return words.length > 5 ? `${words.slice(0, 5).join(", ")} and ${words.length - 5} more` : words.join(", ");
+};
+
+const MOST_INSTRUCTIONS = 2048;
+const cut = (text) => {
+  if (!text || Buffer.byteLength(text) <= MOST_INSTRUCTIONS) return text;
+  return new TextDecoder().decode(Buffer.from(text).subarray(0, MOST_INSTRUCTIONS - 8)).replace(/\ufffd$/, "") + " …";
+};
+
+/** Probes the server; if it ends itself for want of a variable, once more with values for those that it asked for. */
+export async function probed(parts, { project, args, entry, env = {} }) {
+  const given = { env: { ...env }, args, file: virtual(entry.file, entry) };
+  const code = () => assembled(parts, { given, project, last: "export { __wharfMain as main };", regexps: false });
+  let found;
+  for (let round = 0; round < 5; round++) {
+    found = await probe({ code: await code(), project });
+    if (found.lists) return { found, given };
+    const names = found.used
+      .filter((one) => one.startsWith("env "))
+      .map((one) => one.slice(4))
+      .filter((name) => !ORDINARY.test(name) && given.env[name] === undefined);
+    const words = `${found.ended} ${found.said}`;
+    const named = names.filter((name) => words.includes(name));
+    const likely = names.filter((name) => /KEY|TOKEN|SECRET|PASS|URL|USER|_ID$/.test(name));
+    const lacking = [named, likely, names].find((one) => one.length) ?? [];
+    if (!lacking.length) break;
+    for (const name of lacking) given.env[name] = example(name);
+  }
+  const shown = relative(project, entry.file);
+  throw Object.assign(
+    new Problem(
+      `${shown}: ${found.ended}${found.said && !found.ended.includes(found.said) ? `\nit wrote:\n${found.said}` : ""}`,
+    ),
+    { where: found.stack },
+  );
+}
+
+/** A value with which a server that only checks whether a variable is set goes on. */
+function example(name) {
+  if (/PORT|TIMEOUT|LIMIT|MAX|MIN|COUNT|SIZE|SECONDS|_MS$/.test(name)) return "1";
+  if (/URL|URI|ENDPOINT|HOST|DOMAIN|INSTANCE|SITE/.test(name)) return "https://wharf.example";
+  return "wharf-example";
+}
+
+/** Joins the parts to one module. */
+export async function assembled({ head, tail }, { given, project, last, regexps = true }) {
+  const code = [
+    head.replace(GIVEN, () => JSON.stringify(given)),
+    "async function __wharfMain() {",
+    tail,
+    "}",
+    last,
+  ].join("\n");
+  return regexps ? withoutProperties(code, project) : code;
+}
+
+function lastLines({ about, lists }, ways) {
+  const has = Object.fromEntries(
+    ["tools", "resources", "prompts", "completions"].map((name) => [name, Boolean(about.capabilities?.[name])]),
+  );
+  return [
+    'import { log as __wharfLog } from "wharf:plugin/logging@0.1.0";',
+    'import { report as __wharfProgress } from "wharf:plugin/progress@0.1.0";',
+    'import { listChanged as __wharfListChanged, resourceUpdated as __wharfResourceUpdated } from "wharf:plugin/announcements@0.1.0";',
+    'import { config as __wharfConfig, directories as __wharfDirectories } from "wharf:plugin/environment@0.1.0";',
+    "const __wharfHost = { log: __wharfLog, progress: __wharfProgress, listChanged: __wharfListChanged, " +
+      "resourceUpdated: __wharfResourceUpdated, config: __wharfConfig, directories: __wharfDirectories };",
+    `const __wharfMade = globalThis.__wharf.serve(__wharfHost, __wharfMain, ${JSON.stringify({ has, ...lists })});`,
+    "export const { tools, resources, prompts, completions } = __wharfMade;",
+    `await globalThis.__wharf.rehearse(${JSON.stringify(ways)});`,
+  ].join("\n");
+}
+
+const imports = (code) => [...new Set([...code.matchAll(/from "(wasi:[^"]+)"/g)].map(([, name]) => name))];

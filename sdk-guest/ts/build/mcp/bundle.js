@@ -1,0 +1,227 @@
+// Bundles a server and everything that it imports into one module, and cuts it in two: what the packages do when they load runs at build,
+// the server's own modules become a function.
+
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { builtinModules } from "node:module";
+import { isAbsolute, join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { load, packageFolderOf } from "../packages.js";
+import { Problem } from "../problem.js";
+import { nodeModules } from "./node.js";
+
+const LIB = fileURLToPath(new URL("../../lib/", import.meta.url));
+const CUT = "__wharfCut__();";
+export const GIVEN = '"the build puts variables and arguments here"';
+const WHERE = /\bimport\.meta\b|\b__dirname\b|\b__filename\b/;
+/** How bundles that were made for Node.js, and modules with `createRequire`, name its parts: the function may have any name. */
+const REQUIRES = /\bcreateRequire\b|\b__require\b|\btypeof require\b/;
+const REQUIRED = /[\w$]\(\s*["'](?:node:)?([a-z_0-9]+(?:\/[a-z]+)?)["']\s*\)/g;
+const TEXT = /\.(json|md|txt|ya?ml|html?|css|csv|sql|hbs|mustache|graphql|prompt|xml)$/i;
+const TEXT_BYTES = 1 << 20;
+
+/** Bundles the server. Returns the text before and after the cut, and about which modules it has. */
+export async function bundle({ entry, project }) {
+  const esbuild = await load("esbuild", project);
+  const missing = new Set();
+  const isOwn = (path) => isAbsolute(path) && ownModule(path, entry.root) && !path.startsWith(LIB);
+  const options = { esbuild, entry, project, missing, required: new Set() };
+  const first = await run(options, [entry.file], new Set());
+  const packages = imported(first.metafile, project, isOwn);
+  const made = await run(options, [...packages, "wharf-sdk:cut", entry.file], packages);
+  const text = made.outputFiles[0].text;
+  const at = text.indexOf(CUT);
+  if (at < 0) throw new Problem(`${entry.file}: the bundle has no place where the server's modules begin`);
+  // The last statement of the bundle may be an export, which a function cannot have.
+  const tail = text
+    .slice(at + CUT.length)
+    .replace(/\nexport \{[^}]*\};\s*$|\nexport default require_\w+\(\);\s*$/g, "\n");
+  const own = ownText(
+    text.slice(0, at),
+    new Set(Object.keys(made.metafile.inputs).filter((name) => isOwn(placeOf(name, project)))),
+  );
+  return { head: own.rest, tail: `${own.moved}${tail}`, missing, inputs: Object.keys(made.metafile.inputs), packages };
+}
+
+/** Whether a module is the server's own: it lies in the server's folder, and not in a package that was installed there. */
+export function ownModule(path, root) {
+  const inner = relative(root, path);
+  return !inner.startsWith("..") && !inner.split(sep).includes("node_modules");
+}
+
+/** The path of a module that esbuild names, or its name with the namespace. */
+const placeOf = (name, project) => (/^[a-z-]+:/.test(name) && !existsSync(name) ? name : join(project, name));
+
+/** esbuild puts modules that run when they are first required before all others. Those of the server belong after the cut. */
+function ownText(text, own) {
+  const [rest, moved] = [[], []];
+  let into = rest;
+  for (const line of text.split("\n")) {
+    if (line.startsWith("// ")) into = own.has(line.slice(3)) ? moved : rest;
+    into.push(line);
+  }
+  return { rest: rest.join("\n"), moved: moved.length ? `\n${moved.join("\n")}\n` : "" };
+}
+
+const VIRTUAL = /^(lacking|short|inert|fetch|node):/;
+
+/** Returns what the server's own modules import that is not their own. */
+function imported(metafile, project, isOwn) {
+  const found = new Set();
+  for (const [name, { imports }] of Object.entries(metafile.inputs)) {
+    if (!isOwn(placeOf(name, project))) continue;
+    for (const { path, original, external, kind } of imports) {
+      const required = /^required:(.*)$/.exec(path);
+      if (external || kind === "dynamic-import" || isOwn(placeOf(path, project)) || /^(native|absent):/.test(path))
+        continue;
+      if (required) found.add(`node:${required[1]}`);
+      else found.add(VIRTUAL.test(path) ? original : placeOf(path, project));
+    }
+  }
+  return found;
+}
+
+async function run({ esbuild, entry, project, missing, required }, imports, sideEffects) {
+  const jspm = packageFolderOf("@jspm/core", project);
+  try {
+    return await esbuild.build({
+      stdin: {
+        contents: ["wharf-sdk:lib/mcp/main.js", ...imports].map((name) => `import ${JSON.stringify(name)};`).join("\n"),
+        resolveDir: project,
+        sourcefile: "wharf-sdk-entry.js",
+      },
+      absWorkingDir: project,
+      outfile: "plugin.js",
+      write: false,
+      bundle: true,
+      metafile: true,
+      platform: "browser",
+      // A server that lies elsewhere finds the packages that `setup` installed here.
+      nodePaths: [join(project, "node_modules")],
+      target: "es2024",
+      format: "esm",
+      keepNames: false,
+      define: {
+        fetch: "globalThis.fetch",
+        "import.meta.url": "__wharfUrl",
+        "import.meta.dirname": "__wharfDirname",
+        "import.meta.filename": "__wharfFilename",
+        __dirname: "__wharfDirname",
+        __filename: "__wharfFilename",
+      },
+      legalComments: "none",
+      logLevel: "silent",
+      plugins: [
+        nodeModules({ jspm, packagesFrom: project, missing, acorn: await load("acorn", project) }),
+        modules({ entry, required }, sideEffects),
+      ],
+    });
+  } catch (failed) {
+    if (!failed.errors) throw failed;
+    throw new Problem(failed.errors.slice(0, 10).map(said).join("\n"));
+  }
+}
+
+const said = ({ text, location }) =>
+  location ? `${location.file}:${location.line}:${location.column + 1}: ${text}` : text;
+
+function modules({ entry, required }, sideEffects) {
+  return {
+    name: "wharf-mcp",
+    setup(build) {
+      build.onResolve({ filter: /^wharf-sdk:lib\// }, ({ path }) => ({
+        path: join(LIB, path.slice("wharf-sdk:lib/".length)),
+      }));
+      build.onResolve({ filter: /^wharf-sdk:(cut|given|package-files|engine|builtins)$/ }, ({ path }) => ({
+        path: path.slice("wharf-sdk:".length),
+        namespace: "wharf-mcp",
+      }));
+      build.onLoad({ filter: /.*/, namespace: "wharf-mcp" }, ({ path }) => ({
+        contents: SOURCES[path](entry, required),
+        resolveDir: LIB,
+      }));
+      build.onResolve({ filter: /^(wharf|wasi):/ }, ({ path }) => ({ path, external: true }));
+      build.onResolve({ filter: /.*/ }, ({ path }) =>
+        // Without this, a module that only the server's own modules use would be evaluated after the cut, and a server whose package.json
+        // says that its modules have no side effects would not run.
+        path === entry.file || (sideEffects.has(path) && isAbsolute(path)) ? { path, sideEffects: true } : undefined,
+      );
+      build.onResolve({ filter: /\.node$/ }, ({ path }) => ({ path, namespace: "native" }));
+      build.onLoad({ filter: /.*/, namespace: "native" }, ({ path }) => ({
+        contents: `const { native } = require("wharf-sdk:lib/mcp/lacking.js"); module.exports = native(${JSON.stringify(path)});`,
+        resolveDir: LIB,
+      }));
+      // What is not installed throws when it is required, as in Node.js: packages catch that, or never require it.
+      build.onResolve({ filter: /.*/ }, async ({ path, importer, resolveDir, kind, pluginData }) => {
+        if (pluginData === "asked" || !importer.includes("node_modules")) return undefined;
+        const found = await build.resolve(path, { importer, resolveDir, kind, pluginData: "asked" });
+        return found.errors.length ? { path, namespace: "absent" } : undefined;
+      });
+      build.onLoad({ filter: /.*/, namespace: "absent" }, ({ path }) => ({
+        contents: `throw Object.assign(new Error(${JSON.stringify(`Cannot find module '${path}'`)}), { code: "MODULE_NOT_FOUND" });`,
+      }));
+      build.onLoad({ filter: /\.[cm]?[jt]sx?$/, namespace: "file" }, ({ path }) => {
+        const text = readFileSync(path, "utf8");
+        if (path.startsWith(LIB)) return undefined;
+        if (REQUIRES.test(text)) for (const [, name] of text.matchAll(REQUIRED)) required.add(name);
+        if (!WHERE.test(text)) return undefined;
+        return { contents: located(text, virtual(path, entry)), loader: /\.[cm]?tsx?$/.test(path) ? "ts" : "js" };
+      });
+    },
+  };
+}
+
+/** Returns the path that a module has for the server: its package is at /server, and packages are at /server/node_modules. */
+export function virtual(path, { root }) {
+  const inner = relative(root, path);
+  if (!inner.startsWith("..")) return `/server/${inner}`;
+  const at = path.lastIndexOf(`${sep}node_modules${sep}`);
+  return at < 0 ? `/server/${path.split(sep).at(-1)}` : `/server${path.slice(at)}`;
+}
+
+/** Declares a module's own place in its first line. */
+function located(text, path) {
+  const names =
+    `const __wharfUrl = ${JSON.stringify(`file://${path}`)}, __wharfFilename = ${JSON.stringify(path)}, ` +
+    `__wharfDirname = ${JSON.stringify(path.replace(/\/[^/]*$/, ""))};`;
+  return text.startsWith("#!") ? text.replace(/^#!.*/, names) : `${names} ${text}`;
+}
+
+const SOURCES = {
+  cut: () => CUT,
+  // Complete in the second run, when all modules have been read.
+  builtins: (_, required) => {
+    const names = [...required].filter((name) => builtinModules.includes(name));
+    return [
+      ...names.map((name, index) => `import * as m${index} from "node:${name}";`),
+      `export const builtins = { ${names.map((name, index) => `"${name}": m${index}`).join(", ")} };`,
+    ].join("\n");
+  },
+  given: () => `export const given = ${GIVEN};`,
+  engine: () => "export const size = BigInt;",
+  "package-files": ({ root, file }) => `export const packageFiles = ${JSON.stringify(texts(root, file))};`,
+};
+
+/** Returns the text files of the server's package, which servers read beside their code: at most 1 MiB, the nearest ones first. */
+function texts(root, file) {
+  const found = {};
+  let left = TEXT_BYTES;
+  const folders = [root];
+  for (let folder = folders.shift(); folder; folder = folders.shift()) {
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      const path = join(folder, entry.name);
+      if (
+        entry.name === "node_modules" ||
+        entry.name.startsWith(".") ||
+        (/^(package-lock|tsconfig|.*\.d)\.?/.test(entry.name) && !entry.isDirectory())
+      )
+        continue;
+      if (entry.isDirectory()) folders.push(path);
+      else if (TEXT.test(entry.name) && statSync(path).size <= left) {
+        left -= statSync(path).size;
+        found[virtual(path, { root, file })] = readFileSync(path, "utf8");
+      }
+    }
+  }
+  return found;
+}

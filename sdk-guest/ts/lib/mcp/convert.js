@@ -1,0 +1,100 @@
+// Converts between MCP's objects and the contract's records.
+
+import { contents, more } from "../content.js";
+
+const has = (value) => (value !== undefined && value !== null ? value : undefined);
+
+/** Drops `$schema` below the top: wharf takes it only at the top of a schema. */
+function withoutNested(schema, top = true) {
+  if (Array.isArray(schema)) return schema.map((one) => withoutNested(one, false));
+  if (typeof schema !== "object" || schema === null) return schema;
+  const kept = Object.entries(schema).filter(([key, value]) => top || key !== "$schema" || typeof value !== "string");
+  return Object.fromEntries(kept.map(([key, value]) => [key, withoutNested(value, false)]));
+}
+
+const NO_NEEDS = { form: false, url: false, sampling: false, samplingTools: false, roots: false };
+
+export function toolOf({ name, description, title, inputSchema, outputSchema, annotations, ...rest }) {
+  const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint, title: hinted } = annotations ?? {};
+  const given = {
+    readOnly: has(readOnlyHint),
+    destructive: has(destructiveHint),
+    idempotent: has(idempotentHint),
+    openWorld: has(openWorldHint),
+  };
+  const hints = Object.values(given).some((one) => one !== undefined) ? given : undefined;
+  const { execution: _, ...members } = rest;
+  return {
+    name,
+    description: description ?? "",
+    inputSchema: JSON.stringify(withoutNested(inputSchema)),
+    details: {
+      title: has(title ?? hinted),
+      outputSchema: outputSchema && JSON.stringify(withoutNested(outputSchema)),
+      hints,
+      needs: NO_NEEDS,
+      task: "forbidden",
+      more: more(members),
+    },
+  };
+}
+
+export const resourceOf = ({ uri, name, description, mimeType, ...rest }) => ({
+  uri,
+  name,
+  description: has(description),
+  mimeType: has(mimeType),
+  more: more(rest),
+});
+
+export const templateOf = ({ uriTemplate, name, description, mimeType, ...rest }) => ({
+  uriTemplate,
+  name,
+  description: has(description),
+  mimeType: has(mimeType),
+  more: more(rest),
+});
+
+export const promptOf = ({ name, description, arguments: args = [], ...rest }) => ({
+  name,
+  description: has(description),
+  arguments: args.map(({ name, description, required }) => ({
+    name,
+    description: has(description),
+    required: required === true,
+  })),
+  more: more(rest),
+});
+
+/** Returns a block of MCP as the contract's content. */
+export function contentOf(block) {
+  const { type, text, ...rest } = block;
+  if (type === "text" && Object.keys(rest).length === 0) return { tag: "text", val: String(text) };
+  return { tag: "raw", val: JSON.stringify(block) };
+}
+
+export function toolOutcome({ content = [], structuredContent, isError, _meta }) {
+  const structured = structuredContent === undefined ? undefined : JSON.stringify(structuredContent);
+  return {
+    tag: "done",
+    val: { content: content.map(contentOf), structured, isError: isError === true, more: more({ _meta }) },
+  };
+}
+
+const bytes = (base64) => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+
+export const readOutcome = (result) => ({
+  tag: "done",
+  val: result.contents.map(({ uri, text, blob, mimeType, _meta }) =>
+    contents(uri, text === undefined ? bytes(blob) : text, has(mimeType), { _meta }),
+  ),
+});
+
+export const promptOutcome = ({ description, messages, _meta }) => ({
+  tag: "done",
+  val: {
+    description: has(description),
+    messages: messages.map(({ role, content }) => ({ role, content: contentOf(content) })),
+    more: more({ _meta }),
+  },
+});

@@ -1,0 +1,159 @@
+// The exports of the component for a server that was written for Node.js: each call becomes a request to the server in the same memory.
+
+import { form, url } from "../call.js";
+import { Failure, invalidParams, resourceNotFound } from "../errors.js";
+import * as host from "../host.js";
+import { answered, asked } from "../runtime.js";
+import { live } from "./build-time.js";
+import { promptOf, promptOutcome, readOutcome, resourceOf, templateOf, toolOf, toolOutcome } from "./convert.js";
+import { EVERYTHING, greet, list, setMain, start } from "./server.js";
+import { client, request } from "./wire.js";
+
+const INVALID_PARAMS = -32602;
+const NOT_FOUND = -32002;
+const PROGRESS_TOKEN = 1;
+
+/** The call that is answered now, and the number of questions that it has asked. */
+let current;
+let questions = 0;
+
+/** A short text that is different for another question, so that no answer is given to a question that changed between two rounds. */
+function digest(text) {
+  let sum = 5381;
+  for (let at = 0; at < text.length; at++) sum = ((sum * 33) ^ text.charCodeAt(at)) >>> 0;
+  return sum.toString(36);
+}
+
+client.request = async (method, params) => {
+  // The client's folders that the operator granted are open directories. Others are of no use to the plugin.
+  if (method === "roots/list")
+    return { roots: host.directories().map(({ path }) => ({ uri: `file://${encodeURI(path)}`, name: path })) };
+  if (method === "ping") return {};
+  if (!current) throw new Error("the client can be asked only during a call");
+  const key = `${++questions}-${digest(method + JSON.stringify(params))}`;
+  if (method === "elicitation/create") {
+    const question =
+      params.mode === "url" ? url(params.message, params.url) : form(params.message, params.requestedSchema);
+    const { action, content } = await current.ask(key, question);
+    return content === undefined ? { action } : { action, content };
+  }
+  if (method === "sampling/createMessage") return current.sample(key, params);
+  throw Object.assign(new Error(`the client does not answer ${method}`), { code: -32601 });
+};
+
+client.notification = (method, params) => {
+  if (!current) return;
+  if (method === "notifications/progress") host.progress(params.progress, params.total, params.message);
+  else if (method === "notifications/message") {
+    const { level, data } = params;
+    host.log(level, typeof data === "string" ? data : JSON.stringify(data), data);
+  } else if (method === "notifications/resources/updated") host.resourceUpdated(params.uri);
+  else {
+    const list = /^notifications\/(tools|resources|prompts)\/list_changed$/.exec(method);
+    if (list) host.listChanged(list[1]);
+  }
+};
+
+/** Starts the server in the first call of an instance, and introduces the client of this call. */
+async function begin(call) {
+  live();
+  current = undefined;
+  questions = 0;
+  client.starting = true;
+  await start();
+  current = call;
+  const about = await greet({
+    capabilities: call ? { ...call.capabilities, roots: {} } : EVERYTHING,
+    info: call?.client,
+  });
+  client.starting = false;
+  return about;
+}
+
+const failure = (thrown, uri) => {
+  if (thrown instanceof Error) return thrown.ended ? new Failure(thrown.message) : thrown;
+  if (thrown?.code === NOT_FOUND) return resourceNotFound(uri ?? thrown.data?.uri);
+  if (thrown?.code === INVALID_PARAMS) return invalidParams(thrown.message, thrown.data);
+  return new Failure(thrown?.message ?? String(thrown), { data: thrown?.data });
+};
+
+/** Sends one request for a call, and returns the outcome or the questions that the server asked. */
+function ask(context, method, params, finish) {
+  return answered(() =>
+    asked(
+      context,
+      async (call) => {
+        await begin(call);
+        const meta = { ...call.meta, ...(call.can("progress") && { progressToken: PROGRESS_TOKEN }) };
+        try {
+          return await request(method, { ...params, ...(Object.keys(meta).length && { _meta: meta }) });
+        } catch (thrown) {
+          throw failure(thrown, params.uri);
+        }
+      },
+      finish,
+    ),
+  );
+}
+
+/**
+ * Asks the server for a list, with the variables and the config of the operator. A server that does not start without them has the list
+ * that the build found.
+ */
+function listed(kind, method, member, convert, found) {
+  return answered(async () => {
+    if (!found.has[kind]) return [];
+    let all;
+    try {
+      await begin(undefined);
+      all = await list(method, member);
+    } catch {
+      all = found[member === "resourceTemplates" ? "templates" : member];
+    }
+    return all.map(convert);
+  });
+}
+
+/** Returns the exports. `found` has the lists of the build. */
+export function serve(wharf, main, found) {
+  host.setHost(wharf);
+  setMain(main);
+  return {
+    tools: {
+      listTools: () => listed("tools", "tools/list", "tools", toolOf, found),
+      callTool: (name, args, context) => ask(context, "tools/call", { name, arguments: JSON.parse(args) }, toolOutcome),
+    },
+    resources: {
+      listResources: () => listed("resources", "resources/list", "resources", resourceOf, found),
+      listTemplates: () => listed("resources", "resources/templates/list", "resourceTemplates", templateOf, found),
+      readResource: (uri, context) => ask(context, "resources/read", { uri }, readOutcome),
+    },
+    prompts: {
+      listPrompts: () => listed("prompts", "prompts/list", "prompts", promptOf, found),
+      getPrompt: (name, args, context) =>
+        ask(context, "prompts/get", { name, arguments: Object.fromEntries(args) }, promptOutcome),
+    },
+    completions: {
+      complete: (target, argument, value, others) =>
+        answered(async () => {
+          if (!found.has.completions) return { values: [], total: 0, hasMore: false };
+          await begin(undefined);
+          const ref =
+            target.tag === "prompt"
+              ? { type: "ref/prompt", name: target.val }
+              : { type: "ref/resource", uri: target.val };
+          const context = others.length ? { context: { arguments: Object.fromEntries(others) } } : {};
+          const { completion } = await request("completion/complete", {
+            ref,
+            argument: { name: argument, value },
+            ...context,
+          });
+          return {
+            values: completion.values.slice(0, 100),
+            total: completion.total,
+            hasMore: completion.hasMore === true,
+          };
+        }),
+    },
+  };
+}

@@ -1,0 +1,64 @@
+// What takes the place of the parts of Node.js that a plugin cannot have.
+
+const WHY = {
+  child_process: "a plugin cannot start programs",
+  cluster: "a plugin cannot start programs",
+  worker_threads: "a plugin has one thread",
+  net: "a plugin has no sockets; `fetch` works, with the operator's grant",
+  tls: "a plugin has no sockets; `fetch` works, with the operator's grant",
+  dgram: "a plugin has no sockets; `fetch` works, with the operator's grant",
+  dns: "a plugin has no sockets; `fetch` works, with the operator's grant",
+  http: "a plugin has no sockets: wharf serves HTTP, and `fetch` works, with the operator's grant",
+  https: "a plugin has no sockets: wharf serves HTTP, and `fetch` works, with the operator's grant",
+  http2: "a plugin has no sockets: wharf serves HTTP, and `fetch` works, with the operator's grant",
+};
+
+/** Returns a function that says in one sentence why it does not exist. It can be extended as a class. */
+export function lacking(module, name) {
+  return function () {
+    throw Object.assign(
+      new Error(
+        `${module}.${name} does not work here: ${WHY[module] ?? "it is a part of Node.js that a plugin does not have"}`,
+      ),
+      {
+        code: "ERR_NOT_IN_A_PLUGIN",
+      },
+    );
+  };
+}
+
+/** Returns an object for a part of a package that is compiled for one kind of machine. */
+export function native(path) {
+  return new Proxy(
+    {},
+    {
+      get: (_, name) =>
+        typeof name === "string" && name !== "__esModule" && name !== "then"
+          ? () => {
+              throw new Error(`${path} is compiled for one kind of machine, and a plugin cannot load it`);
+            }
+          : undefined,
+    },
+  );
+}
+
+/**
+ * Returns an object for a package that serves HTTP, such as express. A server may set up its routes beside stdio; everything does nothing,
+ * until the server listens.
+ */
+export function inert(name) {
+  const itself = new Proxy(function () {}, {
+    get(_, member) {
+      if (member === "then" || member === Symbol.iterator || member === Symbol.asyncIterator) return undefined;
+      if (member === Symbol.toPrimitive) return () => name;
+      if (member === "prototype") return Object.prototype;
+      if (member === "listen" || member === "serve") return lacking(name, member);
+      return itself;
+    },
+    getPrototypeOf: () => itself,
+    apply: () => itself,
+    construct: () => itself,
+    set: () => true,
+  });
+  return itself;
+}

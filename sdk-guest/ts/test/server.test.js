@@ -1,0 +1,275 @@
+// Servers that were written for Node.js: what the build finds in them, and what they do on the modules that replace those of Node.js. The
+// bundle is run in Node.js; `test/run` calls the same servers as plugins.
+
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { bundle } from "../build/mcp/bundle.js";
+import { assembled, probed } from "../build/mcp/build.js";
+import { findEntry } from "../build/mcp/entry.js";
+import { probe } from "../build/mcp/probe.js";
+import { wantsOf } from "../build/mcp/wants.js";
+import { warningsOf } from "../build/mcp/warnings.js";
+
+const projects = mkdtempSync(join(fileURLToPath(new URL(".", import.meta.url)), "tmp-server-"));
+after(() => rmSync(projects, { recursive: true }));
+let made = 0;
+
+function project(files) {
+  const folder = join(projects, `${++made}`);
+  for (const [name, text] of Object.entries({ "package.json": '{ "type": "module" }', ...files })) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
+  return folder;
+}
+
+const HEAD = `#!/usr/bin/env node
+import { McpServer, ResourceTemplate } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import { z } from "zod";
+const server = new McpServer({ name: "mine", version: "1.0.0" }, { instructions: "Be kind." });
+`;
+const TAIL = "\nawait server.connect(new StdioServerTransport());\n";
+const tool = (body, more = "{}") =>
+  `server.registerTool("go", { description: "Goes.", ...${more} }, async (args) => ${body});`;
+
+async function parts(source, files = {}, name = "server.ts") {
+  const folder = project({ [name]: source, ...files });
+  const entry = findEntry(name, folder);
+  return { entry, project: folder, ...(await bundle({ entry, project: folder })) };
+}
+
+/** Builds a server as far as the probe, and returns what the probe found. */
+async function found(source, files, name) {
+  const all = await parts(source, files, name);
+  return (await probed(all, { project: all.project, args: [], entry: all.entry })).found;
+}
+
+/** Runs `work` in the server's place and returns the text that it sends as its only tool's description. */
+async function told(expression, imports = "", files) {
+  const source = `${imports}\n${HEAD}server.registerTool("go", { description: String(${expression}) }, async () => ({ content: [] }));${TAIL}`;
+  const { lists } = await found(source.replace("#!/usr/bin/env node\n", ""), files);
+  return lists.tools[0].description;
+}
+
+test("lists, instructions and annotations are those of the server", async () => {
+  const source = `${HEAD}${tool("({ content: [] })", '{ title: "Go", inputSchema: { n: z.number().int().describe("How many.") }, annotations: { readOnlyHint: true } }')}
+    server.registerResource("today", "note:///today", { mimeType: "text/plain" }, async (uri) => ({ contents: [{ uri: uri.href, text: "x" }] }));
+    server.registerResource("day", new ResourceTemplate("note:///{day}", { list: undefined }), {}, async (uri) => ({ contents: [] }));
+    server.registerPrompt("plan", { argsSchema: { day: z.string() } }, () => ({ messages: [] }));${TAIL}`;
+  const { about, lists, twice, used } = await found(source);
+  assert.equal(about.instructions, "Be kind.");
+  assert.equal(lists.tools[0].inputSchema.properties.n.description, "How many.");
+  assert.deepEqual(lists.tools[0].annotations, { readOnlyHint: true });
+  assert.deepEqual(
+    [lists.resources[0].uri, lists.templates[0].uriTemplate, lists.prompts[0].arguments[0].name],
+    ["note:///today", "note:///{day}", "day"],
+  );
+  assert.equal(twice, true);
+  assert.deepEqual(used, []);
+});
+
+test("a server of SDK 2", async () => {
+  const source = `import { McpServer } from "@modelcontextprotocol/server";
+    import { serveStdio } from "@modelcontextprotocol/server/stdio";
+    import { z } from "zod";
+    serveStdio(() => {
+      const server = new McpServer({ name: "two", version: "2.0.0" });
+      server.registerTool("add", { description: "Adds.", inputSchema: z.object({ a: z.number() }) }, async () => ({ content: [] }));
+      return server;
+    });`;
+  const { about, lists } = await found(source);
+  assert.equal(about.serverInfo.name, "two");
+  assert.deepEqual(lists.tools[0].inputSchema.required, ["a"]);
+});
+
+test("a CommonJS server, and one with zod 3", async () => {
+  const source = `const { McpServer } = require("@modelcontextprotocol/sdk/server/mcp.js");
+    const { StdioServerTransport } = require("@modelcontextprotocol/sdk/server/stdio.js");
+    const { z } = require("zod/v3");
+    const server = new McpServer({ name: "old", version: "1.0.0" });
+    server.tool("go", { n: z.number() }, async () => ({ content: [] }));
+    server.connect(new StdioServerTransport());`;
+  const { lists } = await found(source, { "package.json": "{}" }, "server.cjs");
+  assert.equal(lists.tools[0].inputSchema.properties.n.type, "number");
+});
+
+test("a server that speaks JSON-RPC on stdin and stdout itself", async () => {
+  const source = `
+    const answers = { initialize: { capabilities: { tools: {} }, protocolVersion: "2025-06-18", serverInfo: { name: "bare", version: "0" } }, "tools/list": { tools: [{ name: "a", inputSchema: { type: "object" } }] } };
+    let text = "";
+    console.log("not JSON-RPC");
+    process.stdin.setEncoding("utf8");
+    process.stdin.on("data", (piece) => {
+      text += piece;
+      for (let end = text.indexOf("\\n"); end >= 0; end = text.indexOf("\\n")) {
+        const { id, method } = JSON.parse(text.slice(0, end));
+        text = text.slice(end + 1);
+        if (id !== undefined) process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result: answers[method] }) + "\\n");
+      }
+    });`;
+  const { about, lists } = await found(source, {}, "server.mjs");
+  assert.equal(about.serverInfo.name, "bare");
+  assert.equal(lists.tools[0].name, "a");
+});
+
+test("a server that refuses to start without a variable gets an example of it", async () => {
+  const source = `${HEAD}if (!process.env.NOTES_TOKEN) { console.error("NOTES_TOKEN is missing"); process.exit(1); }${tool("({ content: [] })")}${TAIL}`;
+  const { lists, used } = await found(source);
+  assert.equal(lists.tools.length, 1);
+  assert.ok(used.includes("env NOTES_TOKEN"));
+});
+
+test("a server that ends itself for another reason is a problem with its words", async () => {
+  const source = `${HEAD}console.error("no licence"); process.exit(3);`;
+  await assert.rejects(found(source), {
+    message: /^server.ts: the server ended itself with exit code 3; it wrote: no licence/,
+  });
+});
+
+test("HTTP beside stdio keeps no server from building", async () => {
+  const source = `import express from "express";\nimport cors from "cors";\nimport http from "node:http";\n${HEAD.replace(/^#!.*\n/, "")}
+    const app = express(); app.use(cors()); app.get("/", (req, res) => res.send("x"));
+    if (process.argv.includes("--http")) http.createServer(app).listen(80);${tool("({ content: [] })")}${TAIL}`;
+  assert.equal((await found(source)).lists.tools.length, 1);
+});
+
+const SENTENCES = [
+  ["child_process", "spawn", /child_process.spawn does not work here: a plugin cannot start programs/],
+  ["net", "connect", /net.connect does not work here: a plugin has no sockets/],
+  ["http", "createServer", /http.createServer does not work here: a plugin has no sockets: wharf serves HTTP/],
+];
+for (const [module, name, expected] of SENTENCES) {
+  test(`${module}.${name} says why it does not work`, async () => {
+    assert.match(
+      await told(
+        `(() => { try { ${name}("x"); } catch (thrown) { return thrown.message; } })()`,
+        `import { ${name} } from "node:${module}";`,
+      ),
+      expected,
+    );
+  });
+}
+
+const NODE = [
+  [
+    "crypto",
+    'import { createHash, createHmac } from "node:crypto";',
+    'createHash("sha256").update("abc").digest("hex").slice(0, 8) + createHmac("sha1", "k").update("x").digest("base64").length',
+    "ba7816bf28",
+  ],
+  [
+    "Buffer",
+    "",
+    'Buffer.from("aGk=", "base64").toString() + Buffer.concat([Buffer.from("a"), Buffer.alloc(1)]).length',
+    "hi2",
+  ],
+  [
+    "path and url",
+    'import path from "path"; import { fileURLToPath } from "url";',
+    "path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'x.txt')",
+    "/x.txt",
+  ],
+  [
+    "the package's own files",
+    'import { readFileSync } from "fs"; import { createRequire } from "module";',
+    'readFileSync(new URL("./note.txt", import.meta.url), "utf8") + createRequire(import.meta.url)("./package.json").type',
+    "hellomodule",
+    { "note.txt": "hello" },
+  ],
+  [
+    "files that are not there",
+    'import { existsSync } from "node:fs"; import { readFile } from "node:fs/promises";',
+    'existsSync("/etc/passwd") + (await readFile("/etc/passwd").catch(({ code }) => code))',
+    "falseENOENT",
+  ],
+  [
+    "events and util",
+    'import { EventEmitter, once } from "events"; import util from "util";',
+    '(() => { const e = new EventEmitter(); let n = 0; e.on("x", (m) => (n += m)); e.emit("x", 2); return n + util.format("%s-%d", "a", 1) + typeof util.promisify(setTimeout); })()',
+    "2a-1function",
+  ],
+  [
+    "timers",
+    "",
+    "typeof setTimeout(() => {}, 1).unref + typeof setImmediate + typeof process.nextTick",
+    "functionfunctionfunction",
+  ],
+  [
+    "async_hooks",
+    'import { AsyncLocalStorage } from "async_hooks";',
+    "(() => { const s = new AsyncLocalStorage(); return s.run(7, () => s.getStore()) + String(s.getStore()); })()",
+    "7undefined",
+  ],
+  [
+    "process",
+    "import process from 'node:process';",
+    "process.argv.length + process.platform + typeof process.hrtime.bigint()",
+    "2linuxbigint",
+  ],
+];
+for (const [what, imports, expression, expected, files] of NODE) {
+  test(`modules of Node.js: ${what}`, async () => assert.equal(await told(expression, imports, files), expected));
+}
+
+test("wants are the hosts, variables, folders and questions that the source names", async () => {
+  const source = `import { writeFile } from "node:fs/promises";\n${HEAD.replace(/^#!.*\n/, "")}
+    const BASE = "https://api.weather.gov";
+    const { WEATHER_KEY } = process.env;
+    ${tool(
+      `{
+      await fetch(\`\${BASE}/points\`, { method: "POST", headers: { "x-key": WEATHER_KEY, debug: process.env.DEBUG ?? "" } });
+      await writeFile("a", "See https://docs.example.org for more");
+      return server.server.elicitInput({ message: "Sure?", requestedSchema: { type: "object", properties: {} } });
+    }`,
+      '{ title: "https://www.w3.org/ns" }',
+    )}${TAIL}`;
+  const all = await parts(source);
+  const { found } = await probed(all, { project: all.project, args: [], entry: all.entry });
+  const { json } = await wantsOf({ ...all, found });
+  assert.deepEqual(json, {
+    http: [{ url: "https://api.weather.gov/", methods: ["GET", "HEAD", "POST"] }],
+    env: ["WEATHER_KEY"],
+    roots: "read-write",
+    ask: ["elicitation"],
+  });
+  const [warning] = await warningsOf(all);
+  assert.match(
+    warning,
+    /^server.ts: `elicitInput` asks after `fetch`\. When the client has answered, the tool runs again/,
+  );
+});
+
+test("state that a tool changes is told, and state of the start is not", async () => {
+  const source = `${HEAD}let count = 0; let started; const seen = new Map(); class Notes { all = []; add(note) { this.all.push(note); } }
+    function main() { started = true; }
+    ${tool("{ count++; seen.set(1, new Notes()); return { content: [] }; }")}
+    main();${TAIL}`;
+  const [warning, ...more] = await warningsOf(await parts(source));
+  assert.match(
+    warning,
+    /^tools change `this.all` \(server.ts\), `count` \(server.ts\), `seen` \(server.ts\), and each call begins with a new instance/,
+  );
+  assert.doesNotMatch(warning, /started/);
+  assert.deepEqual(more, []);
+});
+
+test("the probe cannot start programs, and sees none of this process's variables", async () => {
+  const all = await parts(`${HEAD}${tool("({ content: [] })")}${TAIL}`);
+  const code = await assembled(all, {
+    given: { env: {}, args: [] },
+    project: all.project,
+    last: "export { __wharfMain as main };",
+    regexps: false,
+  });
+  const spying = `import { execSync as __spy } from "node:child_process"; let __spied; try { __spy("true"); } catch ({ code }) { __spied = code; }\n`;
+  const { ended } = await probe({
+    code: `${spying}${code}\nif (__spied) throw new Error(__spied);`,
+    project: all.project,
+  });
+  assert.equal(ended, "ERR_ACCESS_DENIED");
+});
