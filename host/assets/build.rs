@@ -64,7 +64,7 @@ fn templates(to: &Path) -> Result<()> {
         below(Path::new("../../examples"), Path::new(language), &LEFT_BY_TOOLS, &mut paths, &mut contents)?;
     }
     let left_out = [LEFT_BY_TOOLS.as_slice(), TESTS.as_slice()].concat();
-    for language in SDKS.into_iter().filter(|sdk| Path::new("../../sdk-guest").join(sdk).is_dir()) {
+    for language in SDKS {
         below(Path::new("../../sdk-guest"), Path::new(language), &left_out, &mut paths, &mut contents)?;
     }
     let all = deflated(to, "templates", &contents)?;

@@ -42,7 +42,7 @@ class InvalidParams(ProtocolError):
 
 
 class NotFound(ProtocolError):
-    """There is no resource under this URI. A text that is no URI is the message itself; in a tool, raise `Failure` instead."""
+    """There is no resource under this URI. A text that is not a URI is the message itself; in a tool, raise `Failure` instead."""
 
     def __init__(self, uri: str) -> None:
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:\S*$", uri):

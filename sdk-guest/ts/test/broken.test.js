@@ -196,7 +196,7 @@ test("fetch under a local name is not the global one", async () => {
   assert.equal(val, "function");
 });
 
-test("a CommonJS module is no use of fetch", async () => {
+test("a CommonJS module does not count as use of fetch", async () => {
   const files = {
     ...plugin('import add from "./add.cjs";\nexport default plugin([], { instructions: String(add(1)) });'),
     "src/add.cjs": "module.exports = (x) => x + 1;",

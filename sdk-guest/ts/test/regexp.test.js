@@ -31,7 +31,7 @@ test("patterns in strings", async () => {
   assert.equal(await run(String.raw`RegExp("\\p{Nd}", "u").exec("a7")[0]`), "7");
 });
 
-test("a text that is no pattern stays as it is", async () => {
+test("a text that is not a pattern stays as it is", async () => {
   assert.equal(await run(String.raw`"(\\p{L}"`), String.raw`(\p{L}`);
 });
 

@@ -131,7 +131,7 @@ test("a server that ends itself for another reason is a problem with its words",
   });
 });
 
-test("HTTP beside stdio keeps no server from building", async () => {
+test("HTTP next to stdio keeps no server from building", async () => {
   const source = `import express from "express";\nimport cors from "cors";\nimport http from "node:http";\n${HEAD.replace(/^#!.*\n/, "")}
     const app = express(); app.use(cors()); app.get("/", (req, res) => res.send("x"));
     if (process.argv.includes("--http")) http.createServer(app).listen(80);${tool("({ content: [] })")}${TAIL}`;

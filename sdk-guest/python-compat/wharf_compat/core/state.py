@@ -123,7 +123,7 @@ def is_strict(own: bool | None, state: State) -> bool:
 
 
 def numbers(schema: Any) -> Callable[[Any, Any], Any] | None:
-    """Returns a function that checks the bounds of a number; None if there are none."""
+    """Returns a function that checks the bounds of a number; None if it has no bounds."""
     gt, ge, lt, le = (schema.get(name) for name in ("gt", "ge", "lt", "le"))
     step = schema.get("multiple_of")
     if gt is None and ge is None and lt is None and le is None and step is None:

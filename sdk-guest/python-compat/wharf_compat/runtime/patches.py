@@ -181,7 +181,7 @@ def _python() -> None:
 
 
 class Files:
-    """Files beside the server's code that it reads: the build keeps them, because a plugin has no such files later."""
+    """Files next to the server's code that it reads: the build keeps them, because a plugin has no such files later."""
 
     def __init__(self) -> None:
         self.kept: dict[str, bytes] = {}

@@ -22,6 +22,8 @@ from .start import NotServing, Target
 from .wire import RequestError, Wire
 
 HINTS = {"readOnlyHint": "read_only", "destructiveHint": "destructive", "idempotentHint": "idempotent", "openWorldHint": "open_world"}
+# Tells wharf to leave arguments that do not fit the schema to the server.
+VALIDATES = "dev.wharf/validates"
 
 
 class Served(Plugin):
@@ -222,9 +224,11 @@ def _tool(one: Mapping[str, Any]) -> Tool:
     more = _more(one, ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution")) or {}
     if annotations.get("title") is not None:
         more["annotations"] = {"title": annotations["title"]}
+    # The server knows better which arguments it can convert.
+    more["_meta"] = {**(more.get("_meta") or {}), VALIDATES: True}
     return Tool(
         _nothing, one["name"], one.get("description") or "", one.get("title"), hints, "forbidden", False, (),
-        one["inputSchema"], one.get("outputSchema"), more or None, takes_all=True,
+        one["inputSchema"], one.get("outputSchema"), more, takes_all=True,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 FRAMEWORK = ("mcp", "fastmcp", "mcp_types", "pydantic")
 AWAY = ("deps", "dist", "build", "venv", "env", "site-packages", "node_modules")
-"""Folders beside a server that hold no code of its own."""
+"""Folders next to a server that hold no code of its own."""
 PLACEHOLDER = "set-by-the-operator"
 
 
@@ -85,7 +85,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     path = arguments[0] if arguments else None
     if isinstance(path, (str, bytes)) and path and not str(path).endswith((".py", ".pyc")) and watch.by_server():
         told = path if isinstance(path, str) else os.fsdecode(path)
-        # A file beside the code that is only read is part of the plugin.
+        # A file next to the code that is only read is part of the plugin.
         mode = arguments[1] if event == "open" and len(arguments) > 1 else "w"
         if not (os.path.abspath(told).startswith(watch.own) and (mode is None or not set(str(mode)) & set("wax+"))):
             watch.files[told] = None

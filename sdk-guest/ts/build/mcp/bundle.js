@@ -202,7 +202,7 @@ const SOURCES = {
   "package-files": ({ root, file }) => `export const packageFiles = ${JSON.stringify(texts(root, file))};`,
 };
 
-/** Returns the text files of the server's package, which servers read beside their code: at most 1 MiB, the nearest ones first. */
+/** Returns the text files of the server's package, which servers read next to their code: at most 1 MiB, the nearest ones first. */
 function texts(root, file) {
   const found = {};
   let left = TEXT_BYTES;

@@ -48,7 +48,7 @@ const SHORT = {
     " TextDecoderStream, ByteLengthQueuingStrategy, CountQueuingStrategy } = globalThis;",
 };
 
-/** Packages that serve HTTP or draw on a terminal's input: a server for stdio imports them beside it. */
+/** Packages that serve HTTP or draw on a terminal's input: a server for stdio imports them as well. */
 const INERT =
   /^(express|cors|helmet|morgan|body-parser|express-rate-limit|fastify|@fastify\/[^/]+|koa|@hono\/node-server|raw-body|ws|node-pty)(\/.*)?$/;
 const INERT_SDK =
@@ -215,7 +215,7 @@ async function completed(name, file, acorn) {
   ].join("\n");
 }
 
-/** Returns constants as source, and `undefined` for what is no plain data. */
+/** Returns constants as source, and `undefined` for what is not plain data. */
 function dataOf(value) {
   try {
     return JSON.stringify(value);

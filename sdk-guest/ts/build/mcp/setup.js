@@ -61,7 +61,7 @@ function wanted(entry, project, before) {
 
 const IMPORT = /(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)["']([^"']+)["']/g;
 
-/** Returns the packages that a file and the files beside it import. */
+/** Returns the packages that a file and the files next to it import. */
 function packagesOf(path, seen = new Set()) {
   const found = new Set();
   if (seen.has(path) || !existsSync(path)) return found;

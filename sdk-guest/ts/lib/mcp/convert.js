@@ -4,13 +4,8 @@ import { contents, more } from "../content.js";
 
 const has = (value) => (value !== undefined && value !== null ? value : undefined);
 
-/** Drops `$schema` below the top: wharf takes it only at the top of a schema. */
-function withoutNested(schema, top = true) {
-  if (Array.isArray(schema)) return schema.map((one) => withoutNested(one, false));
-  if (typeof schema !== "object" || schema === null) return schema;
-  const kept = Object.entries(schema).filter(([key, value]) => top || key !== "$schema" || typeof value !== "string");
-  return Object.fromEntries(kept.map(([key, value]) => [key, withoutNested(value, false)]));
-}
+/** Tells wharf to leave arguments that do not fit the schema to the server, which knows better which of them it can convert. */
+const VALIDATES = { "dev.wharf/validates": true };
 
 const NO_NEEDS = { form: false, url: false, sampling: false, samplingTools: false, roots: false };
 
@@ -23,18 +18,18 @@ export function toolOf({ name, description, title, inputSchema, outputSchema, an
     openWorld: has(openWorldHint),
   };
   const hints = Object.values(given).some((one) => one !== undefined) ? given : undefined;
-  const { execution: _, ...members } = rest;
+  const { execution: _, _meta, ...members } = rest;
   return {
     name,
     description: description ?? "",
-    inputSchema: JSON.stringify(withoutNested(inputSchema)),
+    inputSchema: JSON.stringify(inputSchema),
     details: {
       title: has(title ?? hinted),
-      outputSchema: outputSchema && JSON.stringify(withoutNested(outputSchema)),
+      outputSchema: outputSchema && JSON.stringify(outputSchema),
       hints,
       needs: NO_NEEDS,
       task: "forbidden",
-      more: more(members),
+      more: more({ ...members, _meta: { ..._meta, ...VALIDATES } }),
     },
   };
 }

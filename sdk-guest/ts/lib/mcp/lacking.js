@@ -43,7 +43,7 @@ export function native(path) {
 }
 
 /**
- * Returns an object for a package that serves HTTP, such as express. A server may set up its routes beside stdio; everything does nothing,
+ * Returns an object for a package that serves HTTP, such as express. A server may set up its routes as well; everything does nothing,
  * until the server listens.
  */
 export function inert(name) {

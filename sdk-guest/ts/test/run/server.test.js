@@ -1,4 +1,4 @@
-// A server that was written for Node.js, built as a plugin and served by wharf, beside the same server in Node.js: an official client gets the
+// A server that was written for Node.js, built as a plugin and served by wharf, next to the same server in Node.js: an official client gets the
 // same from both. `WHARF_BIN` is the wharf binary; without it, that of `cargo xtask build`.
 
 import assert from "node:assert/strict";
