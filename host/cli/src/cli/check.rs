@@ -12,6 +12,7 @@ use wharf_config::{
     auth::AuthSettings,
     config::{self, CommandLine},
 };
+use wharf_egress::secrets::SecretSource;
 use wharf_plugins::{
     audit,
     plugins::{
@@ -45,6 +46,12 @@ pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     // Only `wharf serve` and `wharf run` need these keys, and perhaps only their user may read them.
     for problem in config.startup.protocol.state_keys.iter().filter_map(|key| key.read().err()) {
         print(&format!("[protocol] a key cannot be read here: {}", text::escaped(&format!("{problem:#}"))))?;
+    }
+    if let Some(cluster) = &config.startup.cluster {
+        print(&format!("replica {}: shares with others through Redis at {}", cluster.name, cluster.redis))?;
+        if let Some(Err(problem)) = cluster.password.as_ref().map(SecretSource::now) {
+            print(&format!("[cluster] the password cannot be read here: {}", text::escaped(&format!("{problem:#}"))))?;
+        }
     }
     let (login, token) = (config.startup.auth.clone(), config.startup.http.token.is_some());
     let operator = load(config).await?;

@@ -1,12 +1,13 @@
 //! `[cluster]`: the Redis server through which several wharf processes behind one address share what all of them must know. Without the
 //! table, each process stands for itself.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{protocol::Protocol, raw};
 use crate::access::capability::Absolute;
+use wharf_base::text;
 use wharf_egress::secrets::{SecretSource, SecretSources};
 
 /// The longest name of a replica, and the longest prefix of keys, in bytes.
@@ -35,6 +36,17 @@ pub struct RedisAddress {
     pub port: u16,
     pub database: i64,
     pub tls: bool,
+}
+
+impl fmt::Display for RedisAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port, database, tls } = self;
+        let (scheme, host) = (if *tls { "rediss" } else { "redis" }, text::escaped(host));
+        match host.contains(':') {
+            true => write!(f, "{scheme}://[{host}]:{port}/{database}"),
+            false => write!(f, "{scheme}://{host}:{port}/{database}"),
+        }
+    }
 }
 
 /// What happens to limits on calls while Redis does not answer.
@@ -153,6 +165,7 @@ mod tests {
             ("redis://[::1]:7/", of("::1", 7, 0, false)),
         ] {
             assert_eq!(address(written).unwrap(), expected, "{written}");
+            assert_eq!(address(&expected.to_string()).unwrap(), expected, "{written}");
         }
         for wrong in
             ["127.0.0.1:6379", "http://a", "redis://", "redis://a:b", "redis://u:p@a", "redis://a/x", "redis://a/-1"]
