@@ -6,7 +6,7 @@
 Needs Python 3.11 or newer with `mcp`, `componentize-py`, `wharf-sdk` and `wharf-compat`. For each server of python.toml, or
 those named: installs it with pip into a folder of its own, starts it over stdio, and takes its lists; sets it up and builds it
 with `wharf_compat`, serves the plugin by `wharf run`, and compares the lists and the calls that python.toml names. Prints a
-table.
+table. The exit code is 1 if a server with `runs = true` differs.
 """
 
 from __future__ import annotations
@@ -109,19 +109,21 @@ def differences(native: dict[str, Any], ours: dict[str, Any]) -> list[str]:
     return found
 
 
-def measure(one: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
-    """Builds a server and compares it. Returns the row of the table."""
+def measure(one: dict[str, Any], options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
+    """Builds a server and compares it. Returns the row of the table, and whether lists and calls are equal."""
     name, version = one["package"], one["version"]
     calls, folder = one.get("calls", []), options.work / name
     folder.mkdir(parents=True, exist_ok=True)
     row: dict[str, Any] = {"server": f"{name} {version}", "lists": "", "calls": "", "build": "", "size": "", "why": ""}
+    runs = False
     environ = {**os.environ, **one.get("env", {})}
     compat = [sys.executable, "-m", "wharf_compat"]
+    given = one.get("args", [])
     try:
         run([*compat, "setup", f"pypi:{name}=={version}", "--project", str(folder)], environ, 600)
         plugin = folder / "plugin.wasm"
         started = time.monotonic()
-        run([*compat, "build", f"pypi:{name}=={version}", "--project", str(folder), "-o", str(plugin)], environ, 900)
+        run([*compat, "build", f"pypi:{name}=={version}", "--project", str(folder), "-o", str(plugin), *(f"--arg={word}" for word in given)], environ, 900)
         row["build"], row["size"] = f"{time.monotonic() - started:.0f} s", f"{plugin.stat().st_size / 1e6:.1f} MB"
         # Compiles the plugin, which takes longer than clients wait.
         subprocess.run([str(options.wharf), "inspect", str(plugin)], capture_output=True, timeout=600)
@@ -130,7 +132,7 @@ def measure(one: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
         if not native_folder.is_dir():
             run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(native_folder), f"{name}=={version}"], environ, 600)
         native_environ = {**environ, "PYTHONPATH": str(native_folder)}
-        native = asyncio.run(asyncio.wait_for(look([sys.executable, "-c", RUN, name], native_environ, calls, ""), 120))
+        native = asyncio.run(asyncio.wait_for(look([sys.executable, "-c", RUN, name, *given], native_environ, calls, ""), 120))
         odd = differences(native, ours)
         counts = ", ".join(f"{len(native[key])} {key}" for _, key, _ in LISTS if native[key])
         row["lists"] = f"equal: {counts}" if not odd else f"differ in {len(odd)}"
@@ -141,6 +143,7 @@ def measure(one: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
             good += same
             if not same:
                 row["why"] += f" {asked['tool']}: {json.dumps(mine)[:150]}"
+        runs = not odd and good == len(calls)
         if calls:
             row["calls"] = f"{good} of {len(calls)}, {1000 * min(took for _, took in ours['calls']):.0f} ms"
     except Failed as problem:
@@ -150,7 +153,7 @@ def measure(one: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
         while getattr(inner, "exceptions", None):
             inner = inner.exceptions[0]  # type: ignore[attr-defined]
         row["why"] = f"{type(inner).__name__}: {inner}"[:300]
-    return row
+    return row, runs
 
 
 def main() -> int:
@@ -162,12 +165,14 @@ def main() -> int:
     options.wharf, options.work = options.wharf.resolve(), options.work.resolve()
     servers = tomllib.loads((HERE / "python.toml").read_text(encoding="utf-8"))["server"]
     print("| server | lists | calls | build | size | what differs, or why not |\n|---|---|---|---|---|---|", flush=True)
+    missed = 0
     for one in servers:
         if options.names and one["package"] not in options.names:
             continue
-        row = measure(one, options)
+        row, runs = measure(one, options)
+        missed += one.get("runs", False) and not runs
         print("| " + " | ".join(" ".join(str(cell).split()).replace("|", "\\|") for cell in row.values()) + " |", flush=True)
-    return 0
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

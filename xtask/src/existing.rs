@@ -11,7 +11,7 @@ use crate::{installed, prepare, run, run_in, say};
 /// The published servers for `--brief`.
 const BRIEF_NPM: [&str; 2] =
     ["@modelcontextprotocol/server-sequential-thinking", "@modelcontextprotocol/server-memory"];
-const BRIEF_PYTHON: [&str; 2] = ["mcp-server-time", "mcp-server-fetch"];
+const BRIEF_PYTHON: [&str; 1] = ["mcp-server-time"];
 
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     prepare(&[])?;

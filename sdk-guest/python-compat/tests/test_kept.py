@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-from wharf_compat.runtime import imports, start
+from wharf_compat.runtime import imports, metadata, start
 from wharf_compat.runtime.start import Target
 
 
@@ -45,6 +46,18 @@ class Kept(unittest.TestCase):
         import late  # type: ignore[import-not-found]
 
         self.assertEqual(late.VALUE, "late")
+
+    def test_a_server_finds_the_versions_of_its_packages(self) -> None:
+        self.write("deps/some_server-1.2.dist-info/METADATA", "Metadata-Version: 2.1\nName: some-server\nVersion: 1.2\n\nLong text.\n")
+        real = importlib.metadata.Distribution.__dict__["from_name"]
+        self.addCleanup(setattr, importlib.metadata.Distribution, "from_name", real)
+        self.addCleanup(metadata.kept.clear)
+        metadata.keep([f"{self.folder}/deps"])
+        metadata.install()
+        self.assertEqual(importlib.metadata.version("Some.Server"), "1.2")
+        self.assertNotIn("Long", metadata.kept["some-server"]["METADATA"])
+        with self.assertRaises(importlib.metadata.PackageNotFoundError):
+            importlib.metadata.version("another-server")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any
 
 from wharf_sdk import _call
 
-from . import http, imports
+from . import http, imports, metadata
 from . import loop as loops
 from .wire import Wire
 
@@ -223,6 +223,7 @@ def install() -> None:
     loops.waits_for_messages = lambda: bool(wires) and wires[-1].waits()
     _python()
     files.install()
+    metadata.install()
     imports.after("mcp.server.stdio", _stdio)
     imports.after("anyio", _anyio)
     imports.after("anyio._core._eventloop", _eventloop)

@@ -17,7 +17,7 @@ from wharf_sdk._content import Completion, Content, Contents, Entry, Message, Ra
 from wharf_sdk._errors import Failure, InvalidParams, PluginError, ProtocolError
 from wharf_sdk._plugin import Plugin, Prompt, Resource, Round, Tool, _run
 
-from . import patches, start, watch
+from . import metadata, patches, start, watch
 from .start import NotServing, Target
 from .wire import RequestError, Wire
 
@@ -56,6 +56,7 @@ class Served(Plugin):
         watching.own = own
         patches.files.roots = (*own, *away)
         watch.install()
+        metadata.keep(away)
         said = self._started()
         if said.get("instructions"):
             self.instructions_text = said["instructions"]

@@ -1,0 +1,55 @@
+"""Versions of the installed packages. Servers ask for them when they start, and a plugin has no folder in which Python could look them up."""
+
+from __future__ import annotations
+
+import importlib.metadata as metadata
+import re
+from collections.abc import Iterable
+from typing import Any
+
+FILES = ("METADATA", "entry_points.txt")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+class _Kept(metadata.Distribution):
+    """A package as it was installed when the plugin was built."""
+
+    def __init__(self, files: dict[str, str]) -> None:
+        self.kept = files
+
+    def read_text(self, filename: str) -> str | None:
+        return self.kept.get(filename)
+
+    def locate_file(self, path: Any) -> Any:
+        raise FileNotFoundError(f"{path}: the files of packages are not in a plugin")
+
+
+kept: dict[str, dict[str, str]] = {}
+
+
+def keep(folders: Iterable[str]) -> None:
+    """Keeps what is known of the packages in these folders. Descriptions are left out, which are long."""
+    for one in metadata.distributions(path=list(folders)):
+        files = {name: text for name in FILES if (text := one.read_text(name))}
+        name = one.metadata["Name"]
+        if name and "METADATA" in files:
+            files["METADATA"] = files["METADATA"].split("\n\n", 1)[0] + "\n"
+            kept.setdefault(_plain(name), files)
+
+
+def install() -> None:
+    real = metadata.Distribution.from_name.__func__  # type: ignore[attr-defined]
+
+    def from_name(cls: type[metadata.Distribution], name: str) -> metadata.Distribution:
+        try:
+            return real(cls, name)  # type: ignore[no-any-return]
+        except metadata.PackageNotFoundError:
+            files = kept.get(_plain(name))
+            if files is None:
+                raise
+            return _Kept(files)
+
+    metadata.Distribution.from_name = classmethod(from_name)  # type: ignore[assignment]
