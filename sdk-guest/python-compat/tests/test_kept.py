@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib.metadata
 import sys
 import tempfile
+import types
 import unittest
 from pathlib import Path
 
-from wharf_compat.runtime import imports, metadata, start
+from wharf_compat.runtime import imports, metadata, start, zones
 from wharf_compat.runtime.start import Target
 
 
@@ -58,6 +59,17 @@ class Kept(unittest.TestCase):
         self.assertNotIn("Long", metadata.kept["some-server"]["METADATA"])
         with self.assertRaises(importlib.metadata.PackageNotFoundError):
             importlib.metadata.version("another-server")
+
+    def test_the_zones_of_tzdata_are_found(self) -> None:
+        self.write("deps/tzdata/zones", "Test/Zone\n")
+        self.write("deps/tzdata/zoneinfo/Test/Zone", "TZif")
+        self.addCleanup(zones.kept.clear)
+        zones.keep([f"{self.folder}/deps", f"{self.folder}/nothing"])
+        module = types.SimpleNamespace(ZoneInfoNotFoundError=KeyError, load_tzdata=lambda key: {}[key])
+        zones.install(module)
+        self.assertEqual(module.load_tzdata("Test/Zone").read(), b"TZif")
+        with self.assertRaises(KeyError):
+            module.load_tzdata("Test/Other")
 
 
 if __name__ == "__main__":

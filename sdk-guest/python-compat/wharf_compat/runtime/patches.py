@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import concurrent.futures
+import importlib
 import io
 import logging
 import os
@@ -16,7 +17,7 @@ from typing import Any
 
 from wharf_sdk import _call
 
-from . import http, imports, metadata
+from . import http, imports, metadata, zones
 from . import loop as loops
 from .wire import Wire
 
@@ -224,6 +225,7 @@ def install() -> None:
     _python()
     files.install()
     metadata.install()
+    zones.install(importlib.import_module("zoneinfo._common"))
     imports.after("mcp.server.stdio", _stdio)
     imports.after("anyio", _anyio)
     imports.after("anyio._core._eventloop", _eventloop)

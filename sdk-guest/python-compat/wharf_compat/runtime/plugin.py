@@ -17,7 +17,7 @@ from wharf_sdk._content import Completion, Content, Contents, Entry, Message, Ra
 from wharf_sdk._errors import Failure, InvalidParams, PluginError, ProtocolError
 from wharf_sdk._plugin import Plugin, Prompt, Resource, Round, Tool, _run
 
-from . import metadata, patches, start, watch
+from . import metadata, patches, start, watch, zones
 from .start import NotServing, Target
 from .wire import RequestError, Wire
 
@@ -49,6 +49,8 @@ class Served(Plugin):
             size = start.keep_code(self.target, self.dependencies)
             print(f"kept {size >> 10} KiB of code for later imports", file=sys.stderr)
         _warm()
+        # At its end, the build removes the arguments of this process from `sys.argv`, and componentize-py knows only the first.
+        del sys.argv[1:]
 
     def begin(self) -> None:
         watching = watch.watch
@@ -57,6 +59,7 @@ class Served(Plugin):
         patches.files.roots = (*own, *away)
         watch.install()
         metadata.keep(away)
+        zones.keep(away)
         said = self._started()
         if said.get("instructions"):
             self.instructions_text = said["instructions"]
@@ -152,15 +155,18 @@ class Served(Plugin):
             raise ProtocolError(problem.code, problem.message, problem.data) from None
 
     def _connected(self) -> Wire:
-        if self.again is None or self.wire is None or self.wire.__dict__.get("fresh"):
-            if self.wire is None:
-                raise Failure("the server is not running")
+        if self.wire is None:
+            raise Failure("the server is not running")
+        if self.wire.__dict__.get("fresh"):
+            return self.wire
+        config = _call.host.config() if _call.host is not None else "{}"
+        given = json.loads(config or "{}").get("args")
+        arguments = [str(one) for one in given] if isinstance(given, list) else self.target.arguments
+        if self.again is None and arguments == self.target.arguments:
+            sys.argv[:] = [self.target.module, *arguments]
             return self.wire
         start.forget(self.target)
-        arguments = _call.host.config() if _call.host is not None else "{}"
-        given = json.loads(arguments or "{}").get("args")
-        if isinstance(given, list):
-            self.target.arguments = [str(one) for one in given]
+        self.target.arguments = arguments
         try:
             self.wire = start.start(self.target)
             self.wire.open()
