@@ -15,28 +15,36 @@ const BRIEF_PYTHON: [&str; 1] = ["mcp-server-time"];
 
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     prepare(&[])?;
-    let (wharf, target) = (root.join("target/release/wharf"), root.join("target/existing"));
+    let wharf = root.join("target/release/wharf");
     let folder = root.join("tests/existing");
     for server in ["notes.py", "notes.ts"] {
         smoke(root, &wharf, &folder.join("smoke").join(server))?;
     }
     let is_brief = rest.iter().any(|argument| argument == "--brief");
-    let named = rest.iter().filter(|argument| *argument != "--brief");
-    if folder.join("npm.mjs").is_file() {
-        let npm = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-        run_in(&folder, Command::new("npm").args(npm)).context("this needs npm")?;
-        let mut command = Command::new("node");
-        command.arg(folder.join("npm.mjs")).arg("--wharf").arg(&wharf).arg("--folder").arg(target.join("npm"));
-        run(command.args(named.clone()).args(BRIEF_NPM.iter().filter(|_| is_brief)))
-            .context("a server of npm differs")?;
-    }
-    if folder.join("python.py").is_file() {
-        let python = installed::python(&folder.join("requirements.txt"), &target.join("venv"))?;
-        let mut command = Command::new(python);
-        command.arg(folder.join("python.py")).arg("--wharf").arg(&wharf).arg("--work").arg(target.join("python"));
-        run(command.args(named).args(BRIEF_PYTHON.iter().filter(|_| is_brief))).context("a server of PyPI differs")?;
-    }
-    Ok(())
+    let named = || rest.iter().filter(|argument| *argument != "--brief");
+    npm(root, &folder, &wharf, named().map(String::as_str).chain(BRIEF_NPM.into_iter().filter(|_| is_brief)))?;
+    python(root, &folder, &wharf, named().map(String::as_str).chain(BRIEF_PYTHON.into_iter().filter(|_| is_brief)))
+}
+
+/// Compares servers of npm.
+fn npm<'a>(root: &Path, folder: &Path, wharf: &Path, names: impl Iterator<Item = &'a str>) -> Result<()> {
+    let install = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+    run_in(folder, Command::new("npm").args(install)).context("this needs npm")?;
+    let mut command = Command::new("node");
+    command.arg(folder.join("npm.mjs")).arg("--wharf").arg(wharf).arg("--folder").arg(root.join("target/existing/npm"));
+    run(command.args(names)).context("a server of npm differs")
+}
+
+/// Tests the layer for servers in Python, and compares servers of PyPI.
+fn python<'a>(root: &Path, folder: &Path, wharf: &Path, names: impl Iterator<Item = &'a str>) -> Result<()> {
+    let target = root.join("target/existing");
+    let python = installed::python(&folder.join("requirements.txt"), &target.join("venv"))?;
+    let layer = root.join("sdk-guest/python-compat");
+    run_in(&layer, Command::new(&python).args(["-m", "unittest", "discover", "-q", "-s", "tests", "-t", "."]))
+        .context("a test of wharf-compat fails")?;
+    let mut command = Command::new(python);
+    command.arg(folder.join("python.py")).arg("--wharf").arg(wharf).arg("--work").arg(target.join("python"));
+    run(command.args(names)).context("a server of PyPI differs")
 }
 
 /// Calls a tool of a server twice: the first call builds the plugin, the second one starts no other program.
