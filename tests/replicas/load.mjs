@@ -120,7 +120,7 @@ async function prepare() {
       config,
       `plugin_dir = "dropped"\n[http]\ntrusted_proxies = ["127.0.0.1"]\ndrain_delay_s = 1\n` +
         `[protocol]\nstate_keys = [{ env = "WHARF_STATE_KEY" }]\n` +
-        `[cluster]\nredis = "redis://127.0.0.1:${redis.port}"\nname = "r${at}"\n` +
+        `[limits]\ntotal_tasks = 100000\n[cluster]\nredis = "redis://127.0.0.1:${redis.port}"\nname = "r${at}"\n` +
         plugin('g', 'task = "optional", alone = true }\nlimits = { timeout_ms = 30000 }') + asks.replace('ID', 'g') +
         plugin('p', 'alone = true }') +
         plugin('c', 'alone = true }\nconfirm = "all"') +
