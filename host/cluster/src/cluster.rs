@@ -23,6 +23,8 @@ const PURPOSE: &str = "wharf cluster 1";
 /// How long a replica counts as running after it was last heard of, and how often it says that it runs.
 const LEASE: Duration = Duration::from_secs(15);
 const BEAT_INTERVAL: Duration = Duration::from_secs(3);
+/// How often it is asked whether Redis answers again.
+const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// The number of random bytes in an address.
 pub const ADDRESS_BYTES: usize = 16;
 
@@ -105,18 +107,13 @@ impl Cluster {
     }
 
     pub(crate) async fn keep_alive(&self, stop: &CancellationToken) {
-        let mut interval = tokio::time::interval(BEAT_INTERVAL);
-        let mut up = self.link.watch();
         loop {
+            // If this fails, the next beat tries again.
+            let _ = self.say_alive(LEASE).await;
+            let pause = if self.link.is_up() { BEAT_INTERVAL } else { PROBE_INTERVAL };
             tokio::select! {
                 () = stop.cancelled() => break,
-                _ = interval.tick() => {}
-                // Redis may have lost everything.
-                Ok(()) = up.changed() => {}
-            }
-            if self.link.is_up() || self.link.try_again().await {
-                // If this fails, the next beat tries again.
-                let _ = self.say_alive(LEASE).await;
+                () = tokio::time::sleep(pause) => {}
             }
         }
         let _ = self.say_alive(Duration::ZERO).await;
@@ -125,7 +122,8 @@ impl Cluster {
     pub(crate) async fn say_alive(&self, lease: Duration) -> Result<(), Silent> {
         let mut said = self.beat.key(self.key("replicas"));
         said.arg(&*self.address).arg(millis(lease));
-        let mut live: HashSet<String> = self.link.script(&said).await?;
+        // This is also what finds out whether Redis answers again: without the right to write there, it is of no use.
+        let mut live: HashSet<String> = self.link.probe(&said).await?;
         live.insert(self.address.to_string());
         *self.live.write() = live;
         Ok(())

@@ -43,18 +43,13 @@ impl Link {
         *self.up.borrow()
     }
 
-    pub fn watch(&self) -> watch::Receiver<bool> {
-        self.up.subscribe()
-    }
-
-    /// Asks whether Redis answers again.
-    pub async fn try_again(&self) -> bool {
-        let answered = redis::cmd("PING").query_async::<String>(&mut self.commands.clone()).await;
-        let is_up = answered.is_ok();
-        if is_up && self.up.send_if_modified(|up| !std::mem::replace(up, true)) {
+    /// Runs a script even if Redis did not answer last time, to find out whether it does again.
+    pub async fn probe<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Silent> {
+        let answered = script.invoke_async(&mut self.commands.clone()).await.map_err(|error| self.failed(&error))?;
+        if self.up.send_if_modified(|up| !std::mem::replace(up, true)) {
             tracing::info!("Redis answers again");
         }
-        is_up
+        Ok(answered)
     }
 
     pub async fn run<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Silent> {
