@@ -170,6 +170,20 @@ function stopAll() {
   rmSync(folder, { recursive: true, force: true });
 }
 
+/** The events of a stream, as they come: the values of `id` and `data`. */
+async function* events(response) {
+  let rest = '';
+  for await (const bytes of response.body.pipeThrough(new TextDecoderStream())) {
+    rest += bytes;
+    for (let end = rest.indexOf('\n\n'); end >= 0; end = rest.indexOf('\n\n')) {
+      const lines = rest.slice(0, end).split('\n');
+      rest = rest.slice(end + 2);
+      const field = (name) => lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
+      yield { id: field('id'), data: field('data') };
+    }
+  }
+}
+
 /** The messages of a response, as they come. */
 async function* messages(response) {
   if (response.headers.get('content-type')?.includes('text/event-stream') !== true) {
@@ -177,15 +191,8 @@ async function* messages(response) {
     if (text) yield JSON.parse(text);
     return;
   }
-  let rest = '';
-  for await (const bytes of response.body.pipeThrough(new TextDecoderStream())) {
-    rest += bytes;
-    for (let end = rest.indexOf('\n\n'); end >= 0; end = rest.indexOf('\n\n')) {
-      const event = rest.slice(0, end);
-      rest = rest.slice(end + 2);
-      const data = event.split('\n').find((line) => line.startsWith('data: '))?.slice(6);
-      if (data) yield JSON.parse(data);
-    }
+  for await (const { data } of events(response)) {
+    if (data) yield JSON.parse(data);
   }
 }
 
@@ -340,17 +347,9 @@ class Session {
           await pass(200);
           continue;
         }
-        let rest = '';
-        for await (const bytes of response.body.pipeThrough(new TextDecoderStream())) {
-          rest += bytes;
-          for (let end = rest.indexOf('\n\n'); end >= 0; end = rest.indexOf('\n\n')) {
-            const event = rest.slice(0, end);
-            rest = rest.slice(end + 2);
-            const field = (name) => event.split('\n').find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
-            last = field('id') ?? last;
-            const data = field('data');
-            if (data && JSON.parse(data).method === 'notifications/tools/list_changed') this.changes++;
-          }
+        for await (const { id, data } of events(response)) {
+          last = id ?? last;
+          if (data && JSON.parse(data).method === 'notifications/tools/list_changed') this.changes++;
         }
       } catch {
         await pass(200);

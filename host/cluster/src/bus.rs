@@ -15,10 +15,10 @@ use tokio::{
     time::{MissedTickBehavior, interval, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use wharf_base::text::escaped;
+use wharf_base::{random_id, session_id::now, text::escaped};
 
 use crate::{
-    cluster::{Cluster, now},
+    cluster::Cluster,
     silent::{Silent, Unanswered},
     waiting::{Bus, Waiting},
 };
@@ -128,9 +128,7 @@ impl Cluster {
             return Err(Silent.into());
         }
         let question = serde_json::to_value(question).map_err(|_| Silent)?;
-        let mut number = [0; 8];
-        getrandom::fill(&mut number).map_err(|_| Silent)?;
-        let number = u64::from_be_bytes(number);
+        let number = random_id::number();
         self.bus.waiting.lock().insert(number, waiting);
         let waits = Waits { bus: Some(&self.bus), number };
         match self.send(&to(address), Act::Ask(number, question)).await? {

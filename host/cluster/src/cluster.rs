@@ -2,12 +2,15 @@
 
 use std::{
     collections::HashSet,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use anyhow::{Context, Result, anyhow};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use redis::Script;
 use tokio_util::sync::CancellationToken;
 use wharf_base::{
@@ -30,7 +33,9 @@ pub const ADDRESS_BYTES: usize = 16;
 
 /// Removes the replicas whose lease is over, adds or removes this one, and returns those that run. By the clock of Redis, since those of
 /// the replicas may differ.
-const BEAT: &str = "
+static BEAT: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
@@ -40,7 +45,9 @@ if tonumber(ARGV[2]) > 0 then
 else
   redis.call('ZREM', KEYS[1], ARGV[1])
 end
-return redis.call('ZRANGE', KEYS[1], 0, -1)";
+return redis.call('ZRANGE', KEYS[1], 0, -1)",
+    )
+});
 
 pub struct Cluster {
     /// The name of this replica in records.
@@ -54,9 +61,8 @@ pub struct Cluster {
     pub(crate) bus: Bus,
     /// The addresses of the replicas that run, as far as is known.
     live: RwLock<HashSet<String>>,
-    beat: Script,
     /// Whether the operator was told that something in Redis is not sealed by a replica.
-    told_altered: Mutex<bool>,
+    told_altered: AtomicBool,
 }
 
 impl Cluster {
@@ -72,8 +78,7 @@ impl Cluster {
             bus: Bus::default(),
             live: RwLock::new(HashSet::from([address.to_string()])),
             address,
-            beat: Script::new(BEAT),
-            told_altered: Mutex::new(false),
+            told_altered: AtomicBool::new(false),
         }))
     }
 
@@ -120,7 +125,7 @@ impl Cluster {
     }
 
     pub(crate) async fn say_alive(&self, lease: Duration) -> Result<(), Silent> {
-        let mut said = self.beat.key(self.key("replicas"));
+        let mut said = BEAT.key(self.key("replicas"));
         said.arg(&*self.address).arg(millis(lease));
         // This is also what finds out whether Redis answers again: without the right to write there, it is of no use.
         let mut live: HashSet<String> = self.link.probe(&said).await?;
@@ -133,7 +138,7 @@ impl Cluster {
     pub(crate) fn open(&self, sealed: &[u8], place: &str) -> Result<Vec<u8>, Silent> {
         let opened = self.ciphers.open(sealed, place.as_bytes());
         opened.ok_or_else(|| {
-            if !std::mem::replace(&mut *self.told_altered.lock(), true) {
+            if !self.told_altered.swap(true, Ordering::Relaxed) {
                 tracing::error!(
                     "Redis has something under `{place}` that no replica with these keys has written; it is ignored. Another program writes \
                      there, or a replica has other `state_keys`. This is said once"
@@ -150,9 +155,4 @@ impl Cluster {
 
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Returns the current time, in milliseconds since 1970.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, millis)
 }

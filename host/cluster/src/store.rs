@@ -1,8 +1,8 @@
 //! Sealed values in Redis, each for a limited time.
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
-use redis::cmd;
+use redis::{Script, cmd};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -16,11 +16,15 @@ const MAX_ATTEMPTS: usize = 16;
 const MAX_VALUE_BYTES: usize = 16 << 20;
 
 /// Replaces a value if it is still the one that was read.
-const REPLACE: &str = "
+static REPLACE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "
 local now = redis.call('GET', KEYS[1])
 if (now or '') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return 1";
+return 1",
+    )
+});
 
 impl Cluster {
     /// Returns a value. `None`: nothing is stored under this name.
@@ -49,13 +53,12 @@ impl Cluster {
         change: impl Fn(Option<T>) -> Option<(T, Duration)> + Send + Sync,
     ) -> Result<Option<T>, Silent> {
         let key = self.key(name);
-        let replace = redis::Script::new(REPLACE);
         for _ in 0..MAX_ATTEMPTS {
             let before: Option<Vec<u8>> = self.link.run(cmd("GET").arg(&key)).await?;
             let read = before.as_ref().map(|sealed| self.read(sealed, &key)).transpose()?;
             let Some((value, lives)) = change(read) else { return Ok(None) };
             let sealed = self.written(&value, &key)?;
-            let mut replaced = replace.key(&key);
+            let mut replaced = REPLACE.key(&key);
             replaced.arg(before.unwrap_or_default()).arg(sealed).arg(millis(lives).max(1));
             if self.link.script::<u8>(&replaced).await? == 1 {
                 return Ok(Some(value));

@@ -159,6 +159,15 @@ impl Tasks {
         }
     }
 
+    /// Cancels a task for its client, and stops its work if it runs here.
+    pub async fn cancel(&self, id: &str) {
+        let running = self.under_way(id);
+        self.end(id, TaskStatus::Cancelled, Some("cancelled by the client"), None, None).await;
+        if let Some(running) = running {
+            running.cancelled.cancel();
+        }
+    }
+
     /// Finishes a task. `charge` is for its outcome, and held until the task expires.
     pub async fn end(
         &self,

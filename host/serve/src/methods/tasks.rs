@@ -81,14 +81,10 @@ pub async fn cancel(ctx: &Context, params: &TaskId) -> Result<String, RpcError> 
         return if legacy { Err(RpcError::invalid_params(message)) } else { Ok(ctx.encoder.empty()) };
     }
     let tasks = &ctx.server.tasks;
-    let running = tasks.under_way(&record.task.id);
-    if running.is_none() {
+    if tasks.under_way(&record.task.id).is_none() {
         ask_runner(ctx, &record, AskReplica::CancelTask { id: record.task.id.clone() }).await?;
     }
-    tasks.end(&record.task.id, TaskStatus::Cancelled, Some("cancelled by the client"), None, None).await;
-    if let Some(running) = running {
-        running.cancelled.cancel();
-    }
+    tasks.cancel(&record.task.id).await;
     if !legacy {
         return Ok(ctx.encoder.empty());
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use wharf_base::party::named;
 use wharf_cluster::{Answer, Frames, Member};
-use wharf_protocol::{Frame, Id, Message, task::TaskStatus};
+use wharf_protocol::{Frame, Id, Message};
 
 use super::{
     body::Hold,
@@ -121,10 +121,8 @@ impl Replica {
                 Answer::Value(serde_json::to_value(redeemed).unwrap_or_default())
             }
             Question::CancelTask { id } => {
-                let (tasks, running) = (&self.server.tasks, self.server.tasks.under_way(&id));
-                if let Some(running) = running {
-                    tasks.end(&id, TaskStatus::Cancelled, Some("cancelled by the client"), None, None).await;
-                    running.cancelled.cancel();
+                if self.server.tasks.under_way(&id).is_some() {
+                    self.server.tasks.cancel(&id).await;
                 }
                 Answer::Value(Value::Null)
             }
