@@ -30,6 +30,7 @@ mod profile;
 mod replicas;
 mod search;
 mod service;
+mod signatures;
 mod slots;
 mod toolchain;
 
@@ -53,6 +54,7 @@ cargo xtask search       evaluates the tool search on the tools of hundreds of o
 cargo xtask replicas     loads three replicas behind nginx and HAProxy while they and Redis are killed; --brief: nginx, for a minute; needs
                          Node.js, and Debian or its programs
 cargo xtask service      tests the systemd unit and the container image; --unit, --image; needs root on Debian
+cargo xtask signatures   verifies signatures by sigstore's own library, with a second opinion; --record keeps them; needs npm and Python 3
 cargo xtask slots        checks that no data of one call reaches the next: [CALLS], --languages with guests of `cargo xtask languages`,
                          --swap with memory that is swapped out, which needs root
 cargo xtask bench        compares wharf with the official SDK without a sandbox and with bare servers; --brief, --full, --micro;
@@ -107,6 +109,7 @@ fn main() -> ExitCode {
         "search" => search::check(&root()),
         "replicas" => replicas::check(&root(), rest),
         "service" => service::check(&root(), rest),
+        "signatures" => signatures::check(&root(), rest),
         "slots" => slots::check(&root(), rest),
         "bench" => bench(rest),
         "fuzz" => fuzz::run(&root(), rest),

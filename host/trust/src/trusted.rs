@@ -1,0 +1,29 @@
+//! The signers that an operator trusts.
+
+use std::fmt;
+
+use crate::{
+    identity::Identity,
+    key::{MinisignKey, PublicKey},
+};
+
+/// A signer that the operator trusts. `Display` gives the text of [`Signer`].
+#[derive(Clone, Debug)]
+pub enum Trusted {
+    /// Who has the private key of this public key.
+    Key(PublicKey),
+    /// Who has the private key of this public key of minisign.
+    Minisign(MinisignKey),
+    /// Who an authority issued a certificate to, such as a workflow or the owner of an e-mail address.
+    Identity(Identity),
+}
+
+impl fmt::Display for Trusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(key) => key.fmt(f),
+            Self::Minisign(key) => key.fmt(f),
+            Self::Identity(identity) => identity.fmt(f),
+        }
+    }
+}
