@@ -1,25 +1,26 @@
-//! wharf's own HTTP requests: to identity providers and collectors, at URLs from the operator's config. They use the proxy and trust the
-//! certificate authorities of `[egress]`. Callers check which URLs they accept; redirects are returned, not followed.
+//! wharf's own HTTP requests: to identity providers, collectors and registries, at URLs from the operator's config. They use the proxy and
+//! trust the certificate authorities of `[egress]`. Callers check which URLs they accept; redirects are returned, not followed.
 //!
 //! There are few of these requests, so each uses a new connection.
 
 use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, anyhow};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{
     HeaderValue, Request, Response, Uri,
     header::{CONNECTION, HOST, PROXY_AUTHORIZATION, USER_AGENT},
 };
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1;
+use hyper::{body::Incoming, client::conn::http1};
 use tokio::{
-    net::TcpStream,
-    time::{Instant, timeout_at},
+    net::{TcpStream, lookup_host},
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::{
     EgressSettings,
+    address::{AddressKind, judge},
     network::MAX_HEADER_LINES,
     route::{Route, Stream, Unconnected},
     target::{Host, Target},
@@ -38,6 +39,19 @@ pub struct OutgoingLimits {
     pub body_bytes: usize,
 }
 
+/// Which addresses a request may be sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Any, since the URL comes from the operator.
+    Any,
+    /// Addresses of the public internet only, since the URL comes from a server there. Behind a proxy, names are looked up by the proxy, so
+    /// only addresses that are written in the URL can be judged.
+    Public,
+}
+
+/// The longest time without a byte of a response's body.
+const STALL: Duration = Duration::from_secs(30);
+
 /// Sends requests. Clones share the loaded certificates.
 #[derive(Clone)]
 pub struct Outgoing {
@@ -53,12 +67,23 @@ impl Outgoing {
     /// Sends a request to its URL, which is absolute, and reads the response. The body is a result of its own, because the status says
     /// enough in many cases: a body that breaks off, takes too long or is too long is an error there.
     pub async fn send(&self, request: Request<Bytes>, limits: OutgoingLimits) -> Result<Response<Result<Bytes>>> {
+        self.download(request, limits, Reach::Any, &|_| {}).await
+    }
+
+    /// As `send`, to the addresses within `reach` only. `progress` is called with the number of bytes of the body that were read so far.
+    pub async fn download(
+        &self,
+        request: Request<Bytes>,
+        limits: OutgoingLimits,
+        reach: Reach,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<Response<Result<Bytes>>> {
         let deadline = Deadline { at: Instant::now() + limits.timeout, timeout: limits.timeout };
         let (mut parts, body) = request.into_parts();
         let target = Target::of(&parts.uri).map_err(|problem| anyhow!(problem))?;
         let url = target.url(&parts.uri)?;
         // Boxed, as is the exchange, because the futures of everything that may send a request contain this one.
-        let stream = Box::pin(deadline.limit(self.connect(&url, &target))).await??;
+        let stream = Box::pin(deadline.limit(self.connect(&url, &target, reach))).await??;
         let headers = &mut parts.headers;
         headers.insert(HOST, target.authority().parse()?);
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION"))));
@@ -69,13 +94,53 @@ impl Outgoing {
         } else {
             parts.uri = url.path_and_query().map_or("/", |path| path.as_str()).parse()?;
         }
-        Box::pin(exchange(stream, Request::from_parts(parts, Full::from(body)), limits.body_bytes, deadline)).await
+        let request = Request::from_parts(parts, Full::from(body));
+        Box::pin(exchange(stream, request, limits.body_bytes, deadline, progress)).await
     }
 
-    async fn connect(&self, url: &Uri, target: &Target) -> Result<Stream, Unconnected> {
+    async fn connect(&self, url: &Uri, target: &Target, reach: Reach) -> Result<Stream, Unconnected> {
         // For a proxy, these names mean its own machine, and requests to this machine would leave it in plain text.
         let route = if is_local(&target.host) { &Route { proxy: None, ..self.route.clone() } } else { &self.route };
-        route.open(url, target, dial(target)).await
+        if reach == Reach::Public && (is_local(&target.host) || is_address_off_limits(&target.host)) {
+            return Err(Unconnected::Connect(off_limits()));
+        }
+        route.open(url, target, dial(target, reach)).await
+    }
+
+    /// Which addresses may follow from a URL that the operator wrote: a server on a private network may name others there, a public one may
+    /// not. Fails if the host has no address.
+    pub async fn reach_from(&self, url: &Uri) -> Result<Reach> {
+        let target = Target::of(url).map_err(|problem| anyhow!(problem))?;
+        if is_local(&target.host) || is_address_off_limits(&target.host) {
+            return Ok(Reach::Any);
+        }
+        if self.route.proxy.is_some() {
+            return Ok(Reach::Public);
+        }
+        let addresses = addresses(&target).await.with_context(|| format!("{}: no address is known", target.host))?;
+        Ok(if addresses.iter().all(is_public) { Reach::Public } else { Reach::Any })
+    }
+}
+
+fn is_public(address: &SocketAddr) -> bool {
+    judge(address.ip()) == AddressKind::Public
+}
+
+fn is_address_off_limits(host: &Host) -> bool {
+    matches!(host, Host::Address(address) if judge(*address) != AddressKind::Public)
+}
+
+fn off_limits() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        "a public server refers to an address of this machine or of a private network, which is not followed",
+    )
+}
+
+async fn addresses(target: &Target) -> io::Result<Vec<SocketAddr>> {
+    match &target.host {
+        Host::Name(name) => Ok(lookup_host((name.as_str(), target.port)).await?.collect()),
+        Host::Address(address) => Ok(vec![SocketAddr::new(*address, target.port)]),
     }
 }
 
@@ -87,13 +152,17 @@ fn is_local(host: &Host) -> bool {
     }
 }
 
-/// Connects to any address of a host, since it comes from the operator.
-async fn dial(target: &Target) -> Result<TcpStream, Unconnected> {
-    let connected: io::Result<TcpStream> = match &target.host {
-        Host::Name(name) => TcpStream::connect((name.as_str(), target.port)).await,
-        Host::Address(address) => TcpStream::connect(SocketAddr::new(*address, target.port)).await,
+/// Connects to an address of a host within `reach`.
+async fn dial(target: &Target, reach: Reach) -> Result<TcpStream, Unconnected> {
+    let connect = async {
+        let mut addresses = addresses(target).await?;
+        addresses.retain(|address| reach == Reach::Any || is_public(address));
+        if addresses.is_empty() && reach == Reach::Public {
+            return Err(off_limits());
+        }
+        TcpStream::connect(addresses.as_slice()).await
     };
-    connected.map_err(Unconnected::Connect)
+    connect.await.map_err(Unconnected::Connect)
 }
 
 async fn exchange(
@@ -101,16 +170,15 @@ async fn exchange(
     request: Request<Full<Bytes>>,
     body_bytes: usize,
     deadline: Deadline,
+    progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Response<Result<Bytes>>> {
     let mut builder = http1::Builder::new();
     builder.max_buf_size(BUFFER_BYTES).max_headers(MAX_HEADER_LINES);
     let (mut sender, connection) = builder.handshake(stream).await?;
     let exchange = async {
         let (parts, body) = deadline.limit(sender.send_request(request)).await??.into_parts();
-        let body = deadline.limit(Limited::new(body, body_bytes).collect()).await.and_then(|body| {
-            let wrong = |error| anyhow!("the response broke off or has more than {body_bytes} bytes: {error}");
-            Ok(body.map_err(wrong)?.to_bytes())
-        });
+        let body = deadline.limit(read(Limited::new(body, body_bytes), progress)).await.flatten();
+        let body = body.with_context(|| format!("the response broke off or has more than {body_bytes} bytes"));
         Ok(Response::from_parts(parts, body))
     };
     // The connection is closed when the response has been read, or when this future is dropped.
@@ -120,6 +188,20 @@ async fn exchange(
         // The server closed the connection; what it sent before is still read.
         _ = connection => exchange.await,
     }
+}
+
+/// Reads a body, and tells `progress` how much of it is there.
+async fn read(body: Limited<Incoming>, progress: &(dyn Fn(usize) + Sync)) -> Result<Bytes> {
+    let (mut body, mut read) = (pin!(body), BytesMut::new());
+    while let Some(frame) =
+        timeout(STALL, body.frame()).await.map_err(|_| anyhow!("nothing of it came for {} s", STALL.as_secs()))?
+    {
+        if let Ok(data) = frame.map_err(|error| anyhow!("{error}"))?.into_data() {
+            read.extend_from_slice(&data);
+            progress(read.len());
+        }
+    }
+    Ok(read.freeze())
 }
 
 /// The end of the time for a request.
@@ -210,6 +292,27 @@ mod tests {
             assert!(sent.contains(&format!("host: {host}:{}\r\n", direct.port())), "{sent}");
             assert!(!sent.contains("proxy-authorization"), "{sent}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_public_server_leads_to_no_private_one() {
+        let (server, at) = listen().await;
+        let outgoing = Outgoing::new(&EgressSettings::default());
+        for host in [at.to_string(), format!("localhost:{}", at.port()), format!("[::ffff:127.0.0.1]:{}", at.port())] {
+            let request = Request::get(format!("http://{host}/")).body(Bytes::new()).unwrap();
+            let error = outgoing.download(request, LIMITS, Reach::Public, &|_| {}).await.unwrap_err();
+            assert!(format!("{error:#}").contains("a public server refers to"), "{host}: {error:#}");
+        }
+        let through = through(at);
+        let request = Request::get("http://169.254.169.254/").body(Bytes::new()).unwrap();
+        assert!(through.download(request, LIMITS, Reach::Public, &|_| {}).await.is_err());
+        for (url, reach) in
+            [("https://10.0.0.1/", Reach::Any), ("http://127.0.0.1/", Reach::Any), ("https://1.1.1.1/", Reach::Public)]
+        {
+            assert_eq!(outgoing.reach_from(&url.parse().unwrap()).await.unwrap(), reach, "{url}");
+        }
+        assert_eq!(through.reach_from(&"https://registry.example/".parse().unwrap()).await.unwrap(), Reach::Public);
+        drop(server);
     }
 
     #[test]

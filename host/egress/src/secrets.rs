@@ -149,6 +149,11 @@ impl SecretSource {
         validated(&self.read_now()?)
     }
 
+    /// Reads the secret, and runs the command if it comes from one.
+    pub async fn load(&self) -> Result<Secret> {
+        validated(&self.fetch().await?)
+    }
+
     fn read_now(&self) -> Result<String> {
         match self {
             Self::Env(name) => std::env::var(name).with_context(|| format!("the variable {name}")),
