@@ -14,9 +14,13 @@ use super::{
     defaults, raw,
     settings::Settings,
     source::PluginSource,
+    sources::{Published, Sources},
 };
 use crate::{
-    access::grants::{Grants, env::RawEnv, hint::By},
+    access::{
+        capability::Absolute,
+        grants::{Grants, env::RawEnv, hint::By},
+    },
     lock,
 };
 use wharf_base::{
@@ -263,7 +267,7 @@ pub fn resolve(
     check_prefix(&prefix)?;
     let sha256 = raw.sha256.as_deref().map(|text| parse_hex32("sha256", text)).transpose()?.map(Digest::from);
     let lock = match raw.surface.as_deref() {
-        None => None,
+        None => source.published().map(|published| published.lock.clone()),
         Some("pinned") => Some(absolute(lock::FILE_NAME)?),
         Some(other) => bail!("`surface` is \"pinned\", not {}", text::quoted(other)),
     };
@@ -294,13 +298,21 @@ pub fn resolve(
     })
 }
 
-/// Returns where the component of a plugin in the config is: in a file, or built in.
-pub fn source(raw: &raw::Plugin, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<PluginSource> {
-    match (&raw.path, &raw.builtin) {
-        (Some(path), None) => Ok(PluginSource::File(absolute(path)?)),
-        (None, Some(name)) => Ok(PluginSource::Bytes(builtin::find(name)?)),
-        (Some(_), Some(_)) => bail!("`path` and `builtin` exclude each other: a plugin is a file or a built-in one"),
-        (None, None) => bail!("`path` is missing: the .wasm file, or `builtin` with the name of a built-in plugin"),
+/// Returns where the component of a plugin in the config is: in a file, built in, or in the store.
+pub fn source(id: &str, raw: &raw::Plugin, sources: &Sources, absolute: Absolute<'_>) -> Result<PluginSource> {
+    ensure!(raw.signer.is_none() || raw.source.is_some(), "`signer` is for plugins with `source`");
+    match (&raw.path, &raw.builtin, &raw.source) {
+        (Some(path), None, None) => Ok(PluginSource::File(absolute(path)?)),
+        (None, Some(name), None) => Ok(PluginSource::Bytes(builtin::find(name)?)),
+        (None, None, Some(source)) => {
+            Ok(PluginSource::Published(Arc::new(Published::resolve(id, raw, source, sources, absolute)?)))
+        }
+        (None, None, None) => bail!(
+            "`path` is missing: the .wasm file; or `builtin` with the name of a built-in plugin, or `source` with where it is published"
+        ),
+        _ => bail!(
+            "`path`, `builtin` and `source` exclude each other: a plugin is a file, a built-in one, or a published one"
+        ),
     }
 }
 

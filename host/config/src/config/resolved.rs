@@ -28,6 +28,7 @@ use super::{
     raw, roles,
     settings::Settings,
     source::PluginSource,
+    sources::Sources,
     state,
     state_keys::StateKeySource,
     telemetry::{self, Telemetry},
@@ -56,6 +57,7 @@ pub struct Config {
     pub roots: Roots,
     pub page_items: usize,
     pub egress: wharf_egress::EgressSettings,
+    pub sources: Sources,
     /// The limits of plugins that set none.
     pub limits: DefaultLimits,
     pub approvals: Approvals,
@@ -185,10 +187,12 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let absolute = |path: &str| absolute(path, base.as_deref());
     let protocol = protocol::resolve(raw.protocol, &absolute).context("[protocol]")?;
     let limits = DefaultLimits::resolve(&raw.limits, protocol.tasks).context("[limits]")?;
+    let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
+    let sources = Sources::resolve(raw.sources, &egress.secrets, &absolute).context("[sources]")?;
     let mut plugins = Vec::new();
     let approvals = Approvals::resolve(raw.approvals).context("[approvals]")?;
     for (id, plugin) in raw.plugins.0 {
-        let resolved = plugin::source(&plugin, &absolute)
+        let resolved = plugin::source(&id, &plugin, &sources, &absolute)
             .and_then(|source| plugin::resolve(&id, plugin, source, (&limits, &approvals), &absolute));
         plugins.push(Arc::new(resolved.with_context(|| toml_header(&["plugins", &id]))?));
     }
@@ -220,7 +224,6 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     )?;
     let mut raw_http = raw.http;
     let server_card = raw_http.server_card.take();
-    let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
     let http = http::resolve(raw_http, command_line, &egress.secrets, &absolute).context("[http]")?;
     let auth = raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), &egress.secrets, &absolute));
     let auth = auth.transpose().context("[auth]")?;
@@ -236,8 +239,8 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         "[auth] says which clients may connect, and there are no [roles.*] that say what they may use; to give all of them \
          everything, add [roles.everybody] with when = \"anyone\" and plugins = [\"*\"]"
     );
-    let sources = auth.iter().map(|auth| auth.issuers.len() + usize::from(auth.keys_file.is_some())).sum::<usize>();
-    if let (2.., Some(name)) = (sources, roles.with_ambiguous_names()) {
+    let identities = auth.iter().map(|auth| auth.issuers.len() + usize::from(auth.keys_file.is_some())).sum::<usize>();
+    if let (2.., Some(name)) = (identities, roles.with_ambiguous_names()) {
         bail!(
             "{}: two issuers, or an issuer and the API keys, may use the same name, so a role with `{{…}}` in `roots.within` has to \
              name an `issuer` or a `key` in `when`",
@@ -303,6 +306,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         roots: Roots::resolve(&raw.roots, command_line, &absolute).context("[roots]")?,
         page_items: within_bounds("page_items", raw.limits.page_items, defaults::PAGE_ITEMS, 100_000)?,
         egress,
+        sources,
         limits,
         approvals,
         roles,
@@ -316,7 +320,9 @@ impl Config {
     pub fn places(&self, cache: Option<&Path>) -> Places {
         let binary = std::env::current_exe().ok();
         let plugins = self.plugins.iter().filter_map(|plugin| plugin.source.path());
-        let within_folders = self.plugin_dir.as_deref().into_iter().chain(cache).map(|folder| folder.join("*"));
+        let store = self.sources.store.as_deref();
+        let within_folders =
+            self.plugin_dir.as_deref().into_iter().chain(cache).chain(store).map(|folder| folder.join("*"));
         let locks = self.plugins.iter().filter_map(|plugin| plugin.lock.as_deref());
         let own = [&self.file, &binary].into_iter().flatten().map(PathBuf::as_path);
         let log = self.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));

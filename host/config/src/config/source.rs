@@ -1,4 +1,4 @@
-//! Where the component of a plugin is: in a file, or in the memory of an embedding program.
+//! Where the component of a plugin is: in a file, in the store, or in the memory of an embedding program.
 
 use std::{
     fmt,
@@ -6,16 +6,22 @@ use std::{
     hash::{Hash, Hasher},
     io::{self, Seek, Write},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
+use anyhow::{Result, ensure};
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
+use wharf_sandbox::Digest;
 
-use wharf_base::paths::Stamp;
+use super::sources::Published;
+use wharf_base::{paths::Stamp, text};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PluginSource {
     File(PathBuf),
+    /// In the store, by the digest in `wharf.lock`.
+    Published(Arc<Published>),
     Bytes(Component),
 }
 
@@ -30,7 +36,7 @@ pub struct Component {
 
 impl Component {
     pub fn new(bytes: Bytes) -> Self {
-        Self { digest: Sha256::digest(&bytes).into(), bytes, built_in: None }
+        Self { digest: <Sha256 as sha2::Digest>::digest(&bytes).into(), bytes, built_in: None }
     }
 
     pub fn built_in(name: &'static str, bytes: Bytes) -> Self {
@@ -74,9 +80,19 @@ impl fmt::Debug for Component {
 /// The state of a source: a different state means that the source has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceState {
-    File(Stamp),
+    File(PathBuf, Stamp),
     /// Bytes in memory never change.
     Fixed,
+}
+
+/// The component of a source, as it is at this moment.
+pub enum Located<'a> {
+    /// In a file. `digest`: the one that it has to have, if `wharf.lock` says so.
+    File {
+        path: PathBuf,
+        digest: Option<Digest>,
+    },
+    Bytes(&'a Component),
 }
 
 impl PluginSource {
@@ -85,16 +101,51 @@ impl PluginSource {
         matches!(self, Self::Bytes(Component { built_in: Some(_), .. }))
     }
 
+    /// The path in the config, or of a file that an embedding program names.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
+            Self::Published(_) | Self::Bytes(_) => None,
+        }
+    }
+
+    pub fn published(&self) -> Option<&Published> {
+        match self {
+            Self::Published(published) => Some(published),
+            Self::File(_) | Self::Bytes(_) => None,
+        }
+    }
+
+    /// Finds the component. Fails if `wharf.lock` has no version of the plugin.
+    pub fn locate(&self) -> Result<Located<'_>> {
+        Ok(match self {
+            Self::File(path) => Located::File { path: path.clone(), digest: None },
+            Self::Bytes(component) => Located::Bytes(component),
+            Self::Published(published) => {
+                let (digest, path) = published.locked()?;
+                ensure!(
+                    path.try_exists()?,
+                    "{} is locked with the digest sha256:{digest}, which is not in the store {}; run `wharf sync`",
+                    published.id,
+                    text::path(&published.store)
+                );
+                Located::File { path, digest: Some(digest) }
+            }
+        })
+    }
+}
+
+impl Located<'_> {
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File { path, .. } => Some(path),
             Self::Bytes(_) => None,
         }
     }
 
     pub fn state(&self) -> io::Result<SourceState> {
         match self {
-            Self::File(path) => Stamp::of(path).map(SourceState::File),
+            Self::File { path, .. } => Ok(SourceState::File(path.clone(), Stamp::of(path)?)),
             Self::Bytes(_) => Ok(SourceState::Fixed),
         }
     }
@@ -102,7 +153,7 @@ impl PluginSource {
     /// Opens a file that contains the component, positioned at its start.
     pub fn open(&self) -> io::Result<File> {
         match self {
-            Self::File(path) => File::open(path),
+            Self::File { path, .. } => File::open(path),
             Self::Bytes(component) => {
                 let mut file = tempfile::tempfile()?;
                 file.write_all(&component.bytes)?;
@@ -117,6 +168,7 @@ impl fmt::Display for PluginSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
+            Self::Published(published) => published.reference.fmt(f),
             Self::Bytes(component) => component.fmt(f),
         }
     }

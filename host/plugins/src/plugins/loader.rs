@@ -9,8 +9,8 @@ use super::{
     making::Making,
     status::{Problem, Stage},
 };
-use wharf_base::guard;
-use wharf_config::config::{PluginConfig, PluginSource, SourceState};
+use wharf_base::{guard, text};
+use wharf_config::config::{Located, PluginConfig, PluginSource, SourceState};
 
 /// How long a load may take before it is reported through `progress`.
 const PROGRESS_GRACE: Duration = Duration::from_millis(300);
@@ -45,24 +45,35 @@ impl Loader {
     /// takes long.
     pub async fn code(&self, config: &PluginConfig, slow: impl Fn()) -> Result<Code, Problem> {
         let problem = |stage, text: String| Problem { stage, text };
-        if let Some(path) = config.source.path() {
+        let located = config.source.locate().map_err(|error| problem(Stage::Read, format!("{error:#}")))?;
+        if let Some(path) = located.path() {
             let made = self.making.wait(path, &slow).await;
             made.map_err(|error| problem(Stage::Build, error.to_string()))?;
             guard::check_trusted_file(path, "plugin").map_err(|error| problem(Stage::Read, format!("{error:#}")))?;
         }
         let unreadable = |error: std::io::Error| problem(Stage::Read, format!("{}: {error}", config.source));
-        let state = config.source.state().map_err(unreadable)?;
+        let state = located.state().map_err(unreadable)?;
         let known = self.cache.lock().get(&config.source).filter(|cached| cached.state == state).cloned();
         let code = match known {
             Some(cached) => cached.code,
             None => {
-                let file = config.source.open().map_err(unreadable)?;
+                let file = located.open().map_err(unreadable)?;
                 let code = self.load(&config.id, file, slow).await;
                 // `state` was taken before the file was read, so a change during the read causes another read.
                 self.cache.lock().insert(config.source.clone(), Cached { state, code: code.clone() });
                 code
             }
         }?;
+        if let Located::File { digest: Some(expected), path } = &located
+            && expected != code.digest()
+        {
+            let path = text::path(path);
+            let text = format!(
+                "{path} has the SHA-256 {}, which is not its name; `wharf sync` fetches it again",
+                code.digest()
+            );
+            return Err(problem(Stage::Verify, text));
+        }
         match &config.sha256 {
             Some(expected) if expected != code.digest() => Err(problem(
                 Stage::Verify,

@@ -51,8 +51,11 @@ fn folders_of(config: &Config) -> HashSet<PathBuf> {
     let paths = config
         .plugins
         .iter()
-        .filter_map(|plugin| plugin.source.path())
-        .map(Path::to_path_buf)
+        .flat_map(|plugin| {
+            let published = plugin.source.published();
+            let fetched = published.into_iter().flat_map(|one| [one.lock.clone(), one.store.join("*")]);
+            plugin.source.path().map(Path::to_path_buf).into_iter().chain(fetched)
+        })
         .chain(config.file.clone())
         .chain(within);
     let mut folders = leading_to(paths);

@@ -18,7 +18,7 @@ mod value;
 pub use self::{
     callers::{Auth, Condition, Introspection, Issuer, LimitsOf, Profile, Role, RoleLimits, RoleRoots, When},
     limits::{Limits, PluginLimits},
-    outside::{Audit, Egress, Proxy, Roots, Telemetry},
+    outside::{Audit, Egress, Proxy, RegistryLogin, Roots, Signer, Sources, Telemetry},
     plugin::{Approvals, Asker, Confirm, Declared, Param, Plugin, Tools},
     server::{Admin, Cluster, Http, Icon, Protocol, Server, ServerCard, Tls},
     value::{Command, FromEnv, FromSecret, InFileOrder, Value, Words},
@@ -53,6 +53,8 @@ pub struct Config {
     /// The sources of secrets, by name. wharf adds their values to requests; plugins do not see them. Each table has exactly one of the
     /// keys: docs/permissions.md#secrets.
     pub secrets: InFileOrder<secrets::RawSecret>,
+    /// Where plugins with `source` may come from, and who has to have signed them: docs/sources.md.
+    pub sources: Sources,
     /// A log of calls and of changes; off without this table. All keys need a restart: docs/audit.md.
     pub audit: Option<Audit>,
     /// Traces and metrics for a collector, by OTLP; off without this table. All keys need a restart: docs/observability.md.

@@ -1,4 +1,6 @@
-//! `[roots]`, `[egress]`, `[audit]` and `[telemetry]`: what wharf reaches outside of plugins.
+//! `[roots]`, `[egress]`, `[sources]`, `[audit]` and `[telemetry]`: what wharf reaches outside of plugins.
+
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
@@ -46,6 +48,66 @@ pub struct Egress {
 pub enum Proxy {
     Url(String),
     Named(FromEnv),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Sources {
+    /// The places that plugins may come from: a host and the beginning of a path, which ends with `/`, or a whole name, such as
+    /// `registry.example/tools/`. An empty list allows none.
+    ///
+    /// Default: any
+    pub allow: Option<Vec<String>>,
+    /// Those whose signature a plugin has to have: `{ key = "FILE.pub" }`, `{ minisign = "RW…" }` or `{ identity = "…", issuer = "…" }`.
+    /// Without signers, a plugin with `source` needs `signer` or `sha256`.
+    ///
+    /// Default: `[]`
+    pub signers: Vec<Signer>,
+    /// The age that a version has to have before `wharf update` takes it, such as `"3d"`. A version that is named explicitly may be younger.
+    ///
+    /// Default: `"0s"`
+    pub min_age: Option<String>,
+    /// Hosts that are asked instead of registries, by the registry: `{ "registry.example" = "mirror.example/cache" }`.
+    ///
+    /// Default: `{}`
+    pub mirrors: BTreeMap<String, String>,
+    /// Users and passwords for registries. For others, those of docker's config are used.
+    ///
+    /// Default: `{}`
+    pub logins: BTreeMap<String, RegistryLogin>,
+    /// The folder of the fetched components. Only `wharf add`, `update`, `sync` and `store prune` write it.
+    ///
+    /// Default: `$XDG_DATA_HOME/wharf/store`, else `~/.local/share/wharf/store`
+    pub store: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Signer {
+    /// The PEM file of a public key, ECDSA P-256 or Ed25519.
+    pub key: Option<String>,
+    /// A public key of minisign.
+    pub minisign: Option<String>,
+    /// The name in the certificate that sigstore issued: an e-mail address or the URL of a workflow. `*` stands for any text.
+    pub identity: Option<String>,
+    /// The URL of the identity provider that sigstore asked.
+    pub issuer: Option<String>,
+    /// The file with the trusted root of your own sigstore (`trusted_root.json`).
+    ///
+    /// Default: the public sigstore
+    pub trusted_root: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RegistryLogin {
+    /// The name of the user.
+    pub user: String,
+    /// The secret in `[secrets]` that is the password.
+    pub secret: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -12,6 +12,7 @@ use serde::{
 
 use super::{
     limits::PluginLimits,
+    outside::Signer,
     value::{Command, InFileOrder},
 };
 use crate::access::grants;
@@ -54,10 +55,16 @@ pub struct Plugin {
     pub path: Option<String>,
     /// The name of a plugin in the binary, instead of `path`: `fetch`, `files`, `git`, `memory`, `sequentialthinking` or `time`.
     pub builtin: Option<String>,
-    /// The SHA-256 of the file, as 64 hexadecimal digits: any other file is refused. `wharf add` writes it.
+    /// Where the component is published, instead of `path`: `oci://REGISTRY/REPOSITORY:VERSION`, `https://…` or `file:PATH`. The version that
+    /// is loaded is in `wharf.lock`; `wharf update` and `wharf sync` fetch it: docs/sources.md.
+    pub source: Option<String>,
+    /// Who has to have signed the component from `source`, instead of `signers` in `[sources]`.
+    pub signer: Option<Signer>,
+    /// The SHA-256 of the component, as 64 hexadecimal digits: any other one is refused. `wharf add` writes it.
     pub sha256: Option<String>,
     /// `"pinned"`: the plugin is served only with the names, descriptions, schemas, instructions and wants that `wharf.lock` in the
-    /// folder of the config has accepted, so that a new version cannot tell models anything else (docs/permissions.md).
+    /// folder of the config has accepted, so that a new version cannot tell models anything else (docs/permissions.md). Plugins with `source`
+    /// are always pinned.
     pub surface: Option<String>,
     /// The text before the names of tools and prompts that do not begin with it already; `""` publishes all names unchanged.
     ///

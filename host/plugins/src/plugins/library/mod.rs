@@ -245,7 +245,7 @@ impl Library {
     fn install_all(&mut self, wanted: Vec<Arc<PluginConfig>>) {
         self.should_serve = wanted.clone().into();
         for config in wanted {
-            let state = config.source.state().ok();
+            let state = config.source.locate().ok().and_then(|located| located.state().ok());
             let is_for =
                 |of: &Arc<PluginConfig>, seen: &Option<SourceState>| *of == config && *seen == state && state.is_some();
             let loading = self.under_way.get(&config.id);

@@ -1,0 +1,216 @@
+//! `[sources]`: from where plugins may be fetched, who has to have signed them, and where they are stored.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use http::Uri;
+use wharf_sandbox::Digest;
+
+use super::{
+    default_paths::{self, base_dirs},
+    raw,
+    reference::Reference,
+};
+use crate::{
+    access::capability::Absolute,
+    lock::{FILE_NAME, Lock},
+};
+use wharf_base::text;
+use wharf_egress::{
+    secrets::{SecretSource, SecretSources},
+    target::Target,
+};
+
+/// The longest `min_age`.
+const MAX_AGE: Duration = Duration::from_hours(24 * 365);
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sources {
+    /// The places that plugins may come from. None: any.
+    allow: Option<Vec<String>>,
+    /// Those who may have signed a plugin whose table names no signer.
+    pub signers: Vec<SignerRule>,
+    /// The age that a version has to have before an update takes it.
+    pub min_age: Duration,
+    /// What is asked in place of a registry: a host, and the beginning of the repository's name.
+    pub mirrors: BTreeMap<String, String>,
+    pub logins: BTreeMap<String, Login>,
+    /// The folder of the fetched components. None: no folder is configured, and there is no home directory.
+    pub store: Option<PathBuf>,
+}
+
+/// The user and the password for a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Login {
+    pub user: String,
+    pub password: SecretSource,
+}
+
+/// Somebody whose signature counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum SignerRule {
+    /// The owner of a key, whose public half is in a PEM file.
+    Key(PathBuf),
+    /// The owner of a minisign key; the text is its public half.
+    Minisign(String),
+    /// Whom a certificate of sigstore names.
+    Identity { identity: String, issuer: String, trusted_root: Option<PathBuf> },
+}
+
+impl SignerRule {
+    pub fn resolve(raw: raw::Signer, absolute: Absolute<'_>) -> Result<Self> {
+        Ok(match raw {
+            raw::Signer { key: Some(path), minisign: None, identity: None, issuer: None, trusted_root: None } => {
+                Self::Key(absolute(&path)?)
+            }
+            raw::Signer { key: None, minisign: Some(key), identity: None, issuer: None, trusted_root: None } => {
+                Self::Minisign(key)
+            }
+            raw::Signer { key: None, minisign: None, identity: Some(identity), issuer: Some(issuer), trusted_root } => {
+                ensure!(!identity.is_empty() && !issuer.is_empty(), "`identity` or `issuer` is empty");
+                let trusted_root = trusted_root.as_deref().map(absolute).transpose()?;
+                Self::Identity { identity, issuer, trusted_root }
+            }
+            _ => bail!(
+                "a signer is {{ key = \"FILE.pub\" }}, {{ minisign = \"RW…\" }}, or {{ identity = \"…\", issuer = \"https://…\" }}, \
+                 the last with `trusted_root` for a sigstore of your own"
+            ),
+        })
+    }
+}
+
+impl Sources {
+    pub fn resolve(raw: raw::Sources, secrets: &SecretSources, absolute: Absolute<'_>) -> Result<Self> {
+        let raw::Sources { allow, signers, min_age, mirrors, logins, store } = raw;
+        for place in allow.iter().flatten() {
+            let (host, _) = place.split_once('/').with_context(|| {
+                format!("`allow`: `{}` has no `/`; write registry.example/ for all of a registry", place.escape_debug())
+            })?;
+            ensure!(
+                place.starts_with("file:/") || is_host(host),
+                "`allow`: `{}` begins with a host and a `/`, or with file:/",
+                place.escape_debug()
+            );
+        }
+        let signers = signers.into_iter().map(|raw| SignerRule::resolve(raw, absolute));
+        let signers = signers.collect::<Result<_>>().context("`signers`")?;
+        let min_age = match min_age.as_deref() {
+            None => Duration::ZERO,
+            Some(text) => humantime::parse_duration(text)
+                .ok()
+                .filter(|age| *age <= MAX_AGE)
+                .context("`min_age` is a time of at most a year, such as \"3d\" or \"12h\"")?,
+        };
+        for (registry, mirror) in &mirrors {
+            ensure!(is_host(registry), "`mirrors`: `{}` is not the host of a registry", registry.escape_debug());
+            let host = mirror.split('/').next().unwrap_or_default();
+            ensure!(
+                is_host(host) && !mirror.ends_with('/'),
+                "`mirrors`: `{}` is a host, or a host and the beginning of a repository's name, such as mirror.example/cache",
+                mirror.escape_debug()
+            );
+        }
+        let login = |(registry, raw): (String, raw::RegistryLogin)| -> Result<(String, Login)> {
+            ensure!(is_host(&registry), "`logins`: `{}` is not the host of a registry", registry.escape_debug());
+            let Some(password) = secrets.get(&raw.secret) else {
+                bail!("`logins`: there is no secret `{}` in [secrets]", raw.secret.escape_debug());
+            };
+            Ok((registry, Login { user: raw.user, password: password.clone() }))
+        };
+        let logins = logins.into_iter().map(login).collect::<Result<_>>()?;
+        let store = match store {
+            Some(path) => Some(absolute(&path).context("`store`")?),
+            None => base_dirs("XDG_DATA_HOME", ".local/share").next().map(|base| base.join("wharf").join("store")),
+        };
+        Ok(Self { allow, signers, min_age, mirrors, logins, store })
+    }
+
+    /// Checks that plugins may come from a place.
+    pub fn check_allowed(&self, reference: &Reference) -> Result<()> {
+        let Some(allow) = &self.allow else { return Ok(()) };
+        let place = reference.place();
+        let allowed = allow.iter().any(|one| if one.ends_with('/') { place.starts_with(one) } else { place == *one });
+        ensure!(
+            allowed,
+            "{} is not in `allow` of [sources], which has: {}",
+            text::escaped(&place),
+            if allow.is_empty() { "nothing".into() } else { allow.join(", ") }
+        );
+        Ok(())
+    }
+}
+
+/// Parses the value of `signer`, with absolute paths.
+pub fn signer(toml: &str) -> Result<SignerRule> {
+    #[derive(serde::Deserialize)]
+    struct Table {
+        signer: raw::Signer,
+    }
+    let table: Table = toml::from_str(&format!("signer = {toml}"))?;
+    SignerRule::resolve(table.signer, &|path| default_paths::absolute(path, None))
+}
+
+fn is_host(text: &str) -> bool {
+    let uri = format!("https://{text}/").parse::<Uri>();
+    uri.is_ok_and(|uri| Target::of(&uri).is_ok_and(|target| target.authority() == text && uri.path() == "/"))
+}
+
+/// A plugin whose component is published somewhere: `wharf.lock` says which version of it is loaded, from the store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Published {
+    pub id: String,
+    pub reference: Reference,
+    /// Who has to have signed it, in place of `signers` in `[sources]`.
+    pub signer: Option<SignerRule>,
+    pub lock: PathBuf,
+    pub store: PathBuf,
+}
+
+impl Published {
+    pub fn resolve(
+        id: &str,
+        raw: &raw::Plugin,
+        reference: &str,
+        sources: &Sources,
+        absolute: Absolute<'_>,
+    ) -> Result<Self> {
+        let reference = Reference::parse(reference, absolute).context("`source`")?;
+        sources.check_allowed(&reference).context("`source`")?;
+        let signer =
+            raw.signer.clone().map(|raw| SignerRule::resolve(raw, absolute)).transpose().context("`signer`")?;
+        ensure!(
+            signer.is_some() || !sources.signers.is_empty() || raw.sha256.is_some(),
+            "`source` needs somebody to trust: write `signer` here or `signers` in [sources], or `sha256` for one version that you vouch \
+             for; `wharf add {reference}` asks"
+        );
+        let store = sources.store.clone().context("there is no home directory; write `store` in [sources]")?;
+        Ok(Self { id: id.to_owned(), reference, signer, lock: absolute(FILE_NAME)?, store })
+    }
+
+    /// Returns the digest that the lock file has for the plugin, and the file of the component in the store.
+    pub fn locked(&self) -> Result<(Digest, PathBuf)> {
+        let lock = Lock::read(&self.lock)?;
+        let path = text::path(&self.lock);
+        let Some(entry) = lock.source(&self.id) else {
+            bail!("{path} has no version of {0} yet; run `wharf update {0}`", self.id);
+        };
+        ensure!(
+            entry.source == self.reference.to_string(),
+            "{path} has a version of {0} from {1}, and the config says {2}; run `wharf update {0}`",
+            self.id,
+            text::escaped(&entry.source),
+            self.reference
+        );
+        let digest = entry.release.digest;
+        Ok((digest, in_store(&self.store, &digest)))
+    }
+}
+
+/// Returns the path of a component in the store.
+pub fn in_store(store: &Path, digest: &Digest) -> PathBuf {
+    store.join(format!("{digest}.wasm"))
+}
