@@ -19,6 +19,7 @@ use std::{
 
 pub mod client;
 pub mod compiler;
+pub mod debian;
 pub mod exchange;
 pub mod folder;
 pub mod held;

@@ -13,24 +13,12 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Folder, PATIENCE, target};
+use crate::{Folder, PATIENCE, debian::program};
 
 pub struct Redis {
     child: Option<Child>,
     folder: PathBuf,
     pub address: SocketAddr,
-}
-
-/// Returns the command that starts a program of Debian.
-fn program(name: &str, path: &str) -> Command {
-    let unpacked = target().join("debian");
-    let own = unpacked.join(path);
-    if !own.exists() {
-        return Command::new(name);
-    }
-    let mut command = Command::new(own);
-    command.env("LD_LIBRARY_PATH", unpacked.join("usr/lib").join(format!("{}-linux-gnu", std::env::consts::ARCH)));
-    command
 }
 
 impl Redis {

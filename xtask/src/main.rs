@@ -322,6 +322,7 @@ fn test() -> Result<()> {
     let hardly: Vec<&str> = hardly.iter().map(String::as_str).collect();
     cargo(&[&test, hardly.as_slice(), &["--lib", "--bins"]].concat())?;
     debian::provide(&root(), "redis-server", "usr/bin/redis-server")?;
+    debian::provide(&root(), "docker-registry", "usr/bin/docker-registry")?;
     cargo(&[test.as_slice(), &["--test", "*"]].concat())?;
     cargo(&[test.as_slice(), &["--doc"]].concat())
 }

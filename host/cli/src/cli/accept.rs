@@ -95,7 +95,7 @@ async fn surface(mut config: Config, id: &str) -> Result<Surface> {
 }
 
 /// Returns the lines that show a difference: its name, and the members that differ.
-fn lines(difference: &Difference<'_>) -> Vec<String> {
+pub fn lines(difference: &Difference<'_>) -> Vec<String> {
     let object = |text: Option<&str>| -> Option<Map<String, Value>> { serde_json::from_str(text?).ok() };
     let mut lines = vec![difference.to_string()];
     let mut show = |name: &str, sign: char, text: &str| {

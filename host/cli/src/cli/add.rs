@@ -7,6 +7,7 @@ use wharf_sandbox::Outside;
 
 use super::{
     answers,
+    arguments::Add,
     ask::Person,
     asking::{Asking, Decisions},
     check::{all_or_nothing, granted},
@@ -30,7 +31,13 @@ use wharf_config::{
 };
 
 /// Runs `wharf add`, which adds a plugin that is not in the config yet.
-pub async fn add(path: &Path, id: Option<&str>, config: Option<&Path>) -> Result<ExitCode> {
+pub async fn add(command: Add) -> Result<ExitCode> {
+    let Add { plugin, id, signer, digest, config } = command;
+    ensure!(
+        signer.is_none() && digest.is_none(),
+        "--signer and --digest are for published plugins, such as oci://…; a file is trusted by its digest, which `wharf add` writes"
+    );
+    let (path, id, config) = (Path::new(&plugin), id.as_deref(), config.config.as_deref());
     guard::check_trusted_file(path, "plugin")?;
     let (_, outside) = component(path)?;
     let wants = wants(&outside)?.unwrap_or_default();
@@ -68,6 +75,10 @@ pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
         PluginSource::File(path) => {
             guard::check_trusted_file(path, "plugin")?;
             component(path)?.1
+        }
+        PluginSource::Published(published) => {
+            let (_, path) = published.locked()?;
+            component(&path).context("`wharf sync` fetches it")?.1
         }
         PluginSource::Bytes(built_in) => Outside::of(built_in.bytes())?,
     };
@@ -108,7 +119,7 @@ pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
         }
         file.edited.set(id, "sha256", &answers::text(&outside.sha256))?;
     }
-    let (sha256, is_pinned) = (&outside.sha256, plugin.sha256.is_some());
+    let (sha256, is_pinned) = (&outside.sha256, plugin.sha256.is_some() || plugin.source.published().is_some());
     let asking = Asking { person, file, id, sha256, no_table, is_pinned, decisions: Decisions::default() };
     asking.go_through(&wants).await
 }

@@ -45,6 +45,12 @@ pub struct Decisions {
 impl Asking<'_> {
     /// Asks about everything that the plugin wants, and writes the config.
     pub async fn go_through(mut self, wants: &Wants) -> Result<ExitCode> {
+        self.ask(wants)?;
+        self.finish().await
+    }
+
+    /// Asks about everything that the plugin wants, and writes nothing yet.
+    pub fn ask(&mut self, wants: &Wants) -> Result<()> {
         for want in &wants.grants {
             self.person.tell(&format!("\nIt wants {}{}", want.what.words(), because(want.why.as_deref())))?;
             if !self.person.agrees(&format!("Allow {}?", question(&want.what)))? {
@@ -61,7 +67,7 @@ impl Asking<'_> {
         for setting in &wants.settings {
             self.set(setting)?;
         }
-        self.finish().await
+        Ok(())
     }
 
     fn allow_http(&mut self, http: &HttpWant, wants: &Wants) -> Result<()> {
@@ -164,7 +170,7 @@ impl Asking<'_> {
         Ok(())
     }
 
-    async fn finish(self) -> Result<ExitCode> {
+    pub async fn finish(self) -> Result<ExitCode> {
         let Self { mut person, mut file, id, sha256, no_table, is_pinned, decisions } = self;
         if file.is_unchanged() {
             print("nothing was allowed, so nothing was written")?;

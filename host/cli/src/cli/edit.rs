@@ -109,6 +109,12 @@ impl Edited {
         set(child(self.0.as_item_mut(), "secrets")?, name, parsed(source)?)
     }
 
+    /// Removes a plugin's table. Returns whether there was one.
+    pub fn remove(&mut self, id: &str) -> bool {
+        let plugins = self.0.get_mut("plugins").and_then(Item::as_table_like_mut);
+        plugins.is_some_and(|plugins| plugins.remove(id).is_some())
+    }
+
     /// Removes all grants of the plugin. Returns whether there were any.
     pub fn deny_all(&mut self, id: &str) -> bool {
         let plugin = self.known(id).and_then(Item::as_table_like_mut);

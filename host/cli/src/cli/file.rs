@@ -84,6 +84,11 @@ impl File {
         config::from_text(&self.text(), Some(&self.path), &CommandLine::default())
     }
 
+    /// Parses the config as it was read, for a machine that may lack the variables of the server.
+    pub fn config_elsewhere(&self) -> Result<Config> {
+        config::from_text_elsewhere(self.before.as_deref().unwrap_or_default(), &self.path)
+    }
+
     /// Returns what is wrong with the edited config on any machine.
     pub fn problem(&self) -> Option<anyhow::Error> {
         config::from_text_elsewhere(&self.text(), &self.path).err()

@@ -1,6 +1,6 @@
 //! `wharf inspect`: shows what a plugin offers and could use, without granting it anything.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use anyhow::Result;
 
@@ -10,6 +10,7 @@ use super::{
     file::component,
     load::{load, print},
     made_of::MadeOf,
+    supply::seen::{self, Seen},
 };
 use crate::authoring::{
     build::Until,
@@ -18,19 +19,28 @@ use crate::authoring::{
 use wharf_base::text::escaped;
 use wharf_config::{
     access::wants::want::because,
-    config::{self, CommandLine, Named, Positional, builtin},
+    config::{self, CommandLine, Named, Positional, builtin, reference::Reference},
 };
 use wharf_plugins::plugins::{snapshot::Serving, status::Status};
 
 pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
-    let server = match command.plugin.as_deref().map(Positional::tell) {
+    let source = command.plugin.as_deref().and_then(Path::to_str).filter(|text| Reference::is_meant(text));
+    let seen = match source {
+        Some(source) => Some(Box::pin(seen::bring(source)).await?),
+        None => None,
+    };
+    let plugin = seen.as_ref().map(Seen::path).or(command.plugin);
+    for line in seen.iter().flat_map(|seen| &seen.lines) {
+        print(line)?;
+    }
+    let server = match plugin.as_deref().map(Positional::tell) {
         Some(Ok(Positional::Server(path))) => Some(Server::at(&path)?),
         _ => None,
     };
     if let Some(server) = &server {
         make(server, Until::Interrupted).await?;
     }
-    let path = server.map(|server| server.component()).or(command.plugin);
+    let path = server.map(|server| server.component()).or(plugin);
     let file = path.clone().map(Named::File);
     let plugins = file.into_iter().chain(command.builtin.clone().map(Named::BuiltIn)).collect();
     let command_line = CommandLine { plugins, ..CommandLine::default() };
@@ -72,18 +82,24 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
 
 /// Prints the tools, resources, templates and prompts of a plugin, one per line.
 pub fn show_offers(serving: &Serving) -> Result<()> {
-    for (kind, entries) in [
+    offers(serving).iter().try_for_each(|line| print(line))
+}
+
+/// Returns a line for each tool, resource, template and prompt of a plugin.
+pub fn offers(serving: &Serving) -> Vec<String> {
+    let kinds = [
         ("tool", &serving.tools),
         ("resource", &serving.resources),
         ("template", &serving.templates),
         ("prompt", &serving.prompts),
-    ] {
-        for entry in entries {
+    ];
+    let lines = kinds.into_iter().flat_map(|(kind, entries)| {
+        entries.iter().map(move |entry| {
             let first_line = entry.description.lines().next().unwrap_or_default();
-            print(&format!("{kind} {}: {}", escaped(&entry.own_name), escaped(first_line)))?;
-        }
-    }
-    Ok(())
+            format!("{kind} {}: {}", escaped(&entry.own_name), escaped(first_line))
+        })
+    });
+    lines.collect()
 }
 
 /// Prints the grants that the plugin wants, and what its imports would let it use beyond those.

@@ -1,7 +1,7 @@
 //! What a component says about how it was made: its version, source and licence, the tools that produced it, and the packages that went
 //! into it. All of it is the author's word.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use wasm_metadata::{Metadata, Payload};
@@ -57,6 +57,19 @@ impl MadeOf {
             let names = packages.iter().map(|package| format!("{} {}", shown(&package.name), package.version));
             self.packages.get_or_insert_default().extend(names);
         }
+    }
+
+    /// Returns what it says as the annotations that OCI has names for.
+    pub fn annotations(&self) -> BTreeMap<String, String> {
+        const PREFIX: &str = "org.opencontainers.image.";
+        let known = |name: &str| match name {
+            "homepage" => Some("url"),
+            name => ["version", "revision", "source", "licenses", "authors", "description"]
+                .into_iter()
+                .find(|one| *one == name),
+        };
+        let pairs = self.about.iter().filter_map(|line| line.split_once(": "));
+        pairs.filter_map(|(name, value)| Some((format!("{PREFIX}{}", known(name)?), value.to_owned()))).collect()
     }
 
     /// Returns the lines to print. `all`: whether each package has a line.

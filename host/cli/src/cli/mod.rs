@@ -40,11 +40,13 @@ mod new;
 mod serve;
 mod standard;
 mod suggest;
+mod supply;
 mod test_command;
 
 pub use self::arguments::Arguments;
 use self::{arguments::Command, load::Unread, manager::Passed};
 use wharf_base::{failed::is_failed, group};
+use wharf_config::config::reference::Reference;
 
 const SIGXFSZ: i32 = 25;
 /// The exit code that shells report for a program that SIGPIPE ended, as it ends most programs whose reader has gone.
@@ -105,9 +107,19 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::New(command) => new::run(&command),
         Command::Build(command) => build::run(&command).await,
         Command::Dev(command) => dev::run(command).await,
-        Command::Add(arguments::Add { plugin, id, config }) => {
-            add::add(&plugin, id.as_deref(), config.config.as_deref()).await
+        Command::Add(command) if Reference::is_meant(&command.plugin) => Box::pin(supply::add::run(command)).await,
+        Command::Add(command) => Box::pin(add::add(command)).await,
+        Command::Update(command) => Box::pin(supply::update::run(command)).await,
+        Command::Outdated(file) => Box::pin(supply::known::outdated(file.config.as_deref())).await,
+        Command::Rollback { id, config } => Box::pin(supply::update::rollback(&id, config.config.as_deref())).await,
+        Command::Remove { id, config } => supply::remove::run(&id, config.config.as_deref()),
+        Command::Sync(file) => Box::pin(supply::sync::run(file.config.as_deref())).await,
+        Command::Verify(file) => supply::known::verify(file.config.as_deref()),
+        Command::Lock(command) => supply::known::check(command.since.as_deref(), command.config.config.as_deref()),
+        Command::Store(arguments::Store::Prune { others, config }) => {
+            supply::remove::prune(&others, config.config.as_deref())
         }
+        Command::Publish(command) => Box::pin(supply::publish::run(command)).await,
         Command::Grant { id, config } => add::grant(&id, config.config.as_deref()).await,
         Command::Accept { id, print, config } => accept::run(&id, print, config.config.as_deref()).await,
         // clap requires either `what` or --all; an empty `what` means everything.

@@ -13,6 +13,7 @@ pub use self::{
     call::{Call, Parts},
     install::{AsGiven, Given, Install},
     run::{Allowed, ConfigFile, Log, LogFormat, Run, grants},
+    supply::{Add, Lock, Publish, Store, Update},
 };
 
 mod authors;
@@ -20,6 +21,7 @@ mod call;
 mod install;
 mod known;
 mod run;
+mod supply;
 
 /// Serves tools, resources and prompts from sandboxed WebAssembly plugins to any MCP client.
 ///
@@ -47,6 +49,7 @@ Examples:
   wharf serve --listen 127.0.0.1:7300             serve the plugins of the config over HTTP
   wharf new --lang python my-tools                create a plugin project from a template
   wharf add hello.wasm                            add a plugin to the config, with the grants that you agree to
+  wharf add oci://registry.example/tools/fetch    the same with a published one, whose signature is checked
   wharf test                                      build the plugin in this folder, and run its test cases
   wharf audit show --outcome refused --since 2h   print what was refused in the last two hours (needs an audit log)
 
@@ -96,6 +99,35 @@ pub enum Command {
         #[command(flatten)]
         config: ConfigFile,
     },
+    /// Take newer versions of published plugins; ask where one tells models or wants something else
+    Update(Update),
+    /// Show for which published plugins there are newer versions
+    Outdated(ConfigFile),
+    /// Go back to the version of a published plugin that was used before
+    Rollback {
+        /// The plugin's id
+        id: String,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Remove a plugin from the config and from wharf.lock
+    Remove {
+        /// The plugin's id
+        id: String,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Fetch the versions in wharf.lock that are not in the store yet, and check who signed them
+    Sync(ConfigFile),
+    /// Check the stored components and their signatures again, without a network
+    Verify(ConfigFile),
+    /// Check that wharf.lock fits the config, and say what it means; for reviews, without a network and secrets
+    Lock(Lock),
+    /// Remove stored components that are not needed any more
+    #[command(subcommand)]
+    Store(Store),
+    /// Publish a component in a registry
+    Publish(Publish),
     /// Revoke grants of a plugin, without asking
     Deny {
         /// The plugin's id
@@ -204,17 +236,6 @@ pub enum Approvals {
 }
 
 #[derive(Debug, Args)]
-pub struct Add {
-    /// The plugin's component
-    pub plugin: PathBuf,
-    /// The plugin's id (default: the file name without .wasm)
-    #[arg(long)]
-    pub id: Option<String>,
-    #[command(flatten)]
-    pub config: ConfigFile,
-}
-
-#[derive(Debug, Args)]
 #[command(override_usage = "wharf embed [OPTIONS] [WANTS.toml] <PLUGIN.wasm>")]
 pub struct Embed {
     /// The TOML file with the grants that the plugin wants (optional with --instructions), and the component
@@ -290,8 +311,9 @@ pub struct AuditLines {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("subject").required(true))]
 pub struct Inspect {
-    /// The component, or an existing MCP server in Python, TypeScript or JavaScript, which is made into a plugin first
-    #[arg(value_name = "PLUGIN.wasm | SERVER", group = "subject")]
+    /// The component; where one is published, such as oci://REGISTRY/REPOSITORY; or an existing MCP server in Python, TypeScript or
+    /// JavaScript, which is made into a plugin first
+    #[arg(value_name = "PLUGIN.wasm | SOURCE | SERVER", group = "subject")]
     pub plugin: Option<PathBuf>,
     /// A built-in plugin
     #[arg(long, value_name = "NAME", group = "subject", value_parser = Known::builtins(), hide_possible_values = true)]

@@ -1,0 +1,108 @@
+//! `wharf publish`: pushes a component to a registry, with what its project says about it, and with a signature.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::SystemTime,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use wharf_base::{guard, text};
+use wharf_config::config::{
+    self, CommandLine,
+    reference::{OciVersion, Reference},
+};
+use wharf_sandbox::Outside;
+use wharf_supply::{
+    Supply,
+    push::{Publication, attach, publish},
+};
+use wharf_trust::SigningKey;
+
+use crate::{
+    authoring::{build, project::Project},
+    cli::{arguments::Publish, file::component, load::print, made_of::MadeOf},
+};
+
+/// The largest file of a key.
+const MAX_KEY_BYTES: u64 = 64 << 10;
+
+pub async fn run(command: Publish) -> Result<ExitCode> {
+    let Publish { to, from, key, annotations, config } = command;
+    let absolute = |path: &str| config::absolute_here(path);
+    let Reference::Oci(oci) = Reference::parse(&to, &absolute).with_context(|| text::escaped(&to))? else {
+        bail!("a component is published in a registry; name it as oci://REGISTRY/REPOSITORY:VERSION");
+    };
+    ensure!(
+        matches!(oci.version, OciVersion::Tag(_)),
+        "oci://{oci} names no version; add one, such as oci://{oci}:1.4.2"
+    );
+    let key = key.as_deref().map(signing_key).transpose()?;
+    let path = from.unwrap_or_else(|| PathBuf::from("."));
+    let (path, bytes) = if path.is_dir() {
+        let project = Project::open(&path)?;
+        let bytes = build::component(&project).context("publish what `wharf build` has made")?;
+        (project.build.artifact, bytes)
+    } else {
+        let (bytes, _) = component(&path)?;
+        (path, bytes)
+    };
+    // Nobody could load anything but a component.
+    Outside::of(&bytes).with_context(|| text::path(&path))?;
+    let mut all = MadeOf::of(&bytes).map(|made| made.annotations()).unwrap_or_default();
+    all.extend(annotations.iter().map(|pair| annotation(pair)).collect::<Result<BTreeMap<_, _>>>()?);
+
+    let config = match config.config.or_else(|| config::default_path().filter(|path| path.exists())) {
+        Some(path) => config::load(Some(&path), &CommandLine::default())?,
+        None => config::without_file(&CommandLine::default())?,
+    };
+    let supply = Supply::new(&config);
+    let size = bytes.len();
+    eprintln!("publishing {} ({size} bytes) as oci://{oci}", text::path(&path));
+    let publication = Publication { component: bytes.into(), annotations: all, created: created(&path)? };
+    let published = Box::pin(publish(&supply, &oci, &publication, &|_, _| {})).await?;
+    print(&format!("published oci://{oci}"))?;
+    print(&format!("component sha256:{}", published.component))?;
+    print(&format!("manifest sha256:{}", published.manifest))?;
+    match key {
+        Some(key) => {
+            let bundle = key.sign_manifest(&published.bytes)?;
+            Box::pin(attach(&supply, &oci, &published, &bundle))
+                .await
+                .context("it is published, but its signature is not")?;
+            print(&format!("signed by {}", key.public_key().signer()))?;
+        }
+        None => {
+            let exact = format!("{}/{}@sha256:{}", oci.registry, oci.repository, published.manifest);
+            print(&format!("not signed; sign it with --key, or with `cosign sign {exact}`"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The time of the build, which is that of the file, or `SOURCE_DATE_EPOCH` for builds that are to be repeated.
+#[expect(clippy::disallowed_methods, reason = "the author's own file")]
+fn created(path: &Path) -> Result<SystemTime> {
+    if let Ok(seconds) = std::env::var("SOURCE_DATE_EPOCH") {
+        let seconds = seconds.parse().context("SOURCE_DATE_EPOCH is a number of seconds")?;
+        return SystemTime::UNIX_EPOCH
+            .checked_add(std::time::Duration::from_secs(seconds))
+            .context("SOURCE_DATE_EPOCH");
+    }
+    Ok(std::fs::metadata(path)?.modified()?)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the author's own file, whose permissions are checked")]
+fn signing_key(path: &Path) -> Result<SigningKey> {
+    guard::check_private_file(path, "key")?;
+    ensure!(std::fs::metadata(path)?.len() <= MAX_KEY_BYTES, "{}: too large for a key", text::path(path));
+    let pem = std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", text::path(path)))?;
+    SigningKey::from_pem(&pem).with_context(|| text::path(path))
+}
+
+fn annotation(pair: &str) -> Result<(String, String)> {
+    let (name, value) = pair.split_once('=').context("an annotation is NAME=VALUE")?;
+    ensure!(!name.is_empty(), "an annotation is NAME=VALUE");
+    Ok((name.to_owned(), value.to_owned()))
+}

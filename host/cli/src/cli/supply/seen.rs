@@ -1,0 +1,60 @@
+//! `wharf inspect SOURCE`: fetches a published component only to look at it, and says who signed it. Nothing is stored or granted.
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+use wharf_base::text::{clip, escaped};
+use wharf_config::config::{self, CommandLine, reference::Reference};
+use wharf_supply::{Supply, annotations};
+
+use super::{Policy, fetch};
+
+/// A fetched component, in a folder that is removed when this is dropped.
+pub struct Seen {
+    folder: TempDir,
+    name: String,
+    /// What is known about it besides its contents.
+    pub lines: Vec<String>,
+}
+
+impl Seen {
+    pub fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join(&self.name)
+    }
+}
+
+/// Fetches a component. The signers are those of the default config.
+#[expect(clippy::disallowed_methods, reason = "writes into a new folder of its own")]
+pub async fn bring(source: &str) -> Result<Seen> {
+    let reference = Reference::parse(source, &|path| config::absolute_here(path)).with_context(|| escaped(source))?;
+    let config = match config::default_path().filter(|path| path.exists()) {
+        Some(path) => config::load(Some(&path), &CommandLine::default())?,
+        None => config::without_file(&CommandLine::default())?,
+    };
+    let supply = Supply::new(&config);
+    let candidate = Box::pin(supply.find(&reference)).await?;
+    let fetched = fetch(&supply, candidate, &reference.to_string()).await?;
+    let mut lines = vec![format!("source {reference}")];
+    lines.extend(fetched.version.as_deref().map(|version| format!("version {}", escaped(version))));
+    lines.extend(fetched.manifest.as_ref().map(|(_, digest)| format!("manifest sha256:{digest}")));
+    let policy = Policy { signers: config.sources.signers.clone(), vouched: None };
+    lines.push(match policy.check(&fetched, None) {
+        Ok(signer) => {
+            let at = policy.signed_at(&fetched).map(|at| format!(", {}", humantime::format_rfc3339_seconds(at)));
+            format!("signed by {}{}", signer.as_deref().map_or_else(String::new, escaped), at.unwrap_or_default())
+        }
+        Err(error) => format!("not signed by anybody in `signers` of [sources]: {error:#}"),
+    });
+    lines.extend(
+        fetched.created.map(|at| format!("its publisher says: made {}", humantime::format_rfc3339_seconds(at))),
+    );
+    let said = annotations(&fetched);
+    lines.extend(
+        said.iter()
+            .map(|(name, value)| format!("its publisher says: {} {}", clip(&escaped(name)), clip(&escaped(value)))),
+    );
+    let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+    let name =
+        format!("{}.wasm", config::check_id(&reference.name()).map_or_else(|_| "plugin".into(), |()| reference.name()));
+    std::fs::write(folder.path().join(&name), &fetched.component)?;
+    Ok(Seen { folder, name, lines })
+}

@@ -1,0 +1,74 @@
+//! `wharf sync`: brings the locked components into the store. It chooses no version and asks nothing, so that a pipeline or the start of a
+//! container can run it.
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use wharf_base::{failed::failed, text};
+use wharf_config::{
+    config::{Config, PluginConfig, sources::Published},
+    lock::Release,
+};
+use wharf_supply::Supply;
+
+use super::{LockFile, Policy, fetch, locked, open, published, store};
+use crate::cli::load::print;
+
+pub async fn run(config: Option<&Path>) -> Result<ExitCode> {
+    let (file, config) = open(config)?;
+    let lock = LockFile::open(&file.path)?;
+    let (mut fetched, mut had, mut problems) = (0, 0, Vec::new());
+    for (plugin, of) in published(&config, &[])? {
+        match Box::pin(one(&config, &lock, plugin, of)).await {
+            Ok(true) => fetched += 1,
+            Ok(false) => had += 1,
+            Err(error) => problems.push(format!("{}: {error:#}", plugin.id)),
+        }
+    }
+    let store = store(&config)?;
+    for problem in &problems {
+        print(problem)?;
+    }
+    print(&format!("{}: {fetched} fetched, {had} were there already", text::path(store.folder())))?;
+    match problems.first() {
+        Some(first) => Err(failed(anyhow!("{} of the locked plugins are not in the store: {first}", problems.len()))),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Returns whether the component had to be fetched.
+async fn one(config: &Config, lock: &LockFile, plugin: &PluginConfig, of: &Published) -> Result<bool> {
+    let release = &locked(lock, of)?.release;
+    if store(config)?.has(&release.digest)? {
+        return Ok(false);
+    }
+    fetch_locked(config, plugin, of, release).await?;
+    Ok(true)
+}
+
+/// Fetches exactly the locked component, and checks who signed it.
+pub async fn fetch_locked(config: &Config, plugin: &PluginConfig, of: &Published, release: &Release) -> Result<()> {
+    let supply = Supply::new(config);
+    let what = of.reference.to_string();
+    let candidate = Box::pin(supply.find_locked(&of.reference, release.manifest)).await?;
+    let mut fetched = fetch(&supply, candidate, &what).await?;
+    ensure!(
+        fetched.digest == release.digest,
+        "{what} has the component sha256:{} now, and sha256:{} is locked; it was published again, so the locked one cannot be fetched any \
+         more; see what the new one is with `wharf update {}`",
+        fetched.digest,
+        release.digest,
+        plugin.id
+    );
+    fetched.version.clone_from(&release.version);
+    let signer = Policy::of(plugin, of, config).check(&fetched, release.signer.as_deref());
+    let signer = signer.with_context(|| format!("{what} is not trusted"))?;
+    ensure!(
+        signer == release.signer || plugin.sha256.is_some(),
+        "{what} is signed by {}, and the lock file says {}; run `wharf update {} --accept-signer`",
+        signer.as_deref().unwrap_or("nobody"),
+        release.signer.as_deref().unwrap_or("nobody"),
+        plugin.id
+    );
+    store(config)?.put(&what, &fetched)
+}

@@ -1,0 +1,245 @@
+//! Finds and fetches the version that a reference means.
+
+use std::{collections::BTreeMap, path::Path, time::SystemTime};
+
+use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
+use http::{StatusCode, Uri};
+use serde::{Deserialize, Serialize};
+use wharf_base::text;
+use wharf_config::config::{
+    Config,
+    reference::{OciReference, OciVersion, Reference},
+    sources::Sources,
+};
+use wharf_egress::outgoing::Outgoing;
+use wharf_sandbox::Digest;
+
+use super::{
+    manifest::{CREATED, MANIFEST, MAX_COMPONENT_BYTES, Manifest, digest},
+    registry::Repository,
+    version,
+    web::{Asked, LONG, ask},
+};
+
+/// The beginning of the media types of sigstore bundles.
+pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
+/// The largest signature, and the most signatures of an artifact that are read.
+const MAX_SIGNATURE_BYTES: u64 = 1 << 20;
+const MAX_SIGNATURES: usize = 16;
+
+/// Fetches components as the config says.
+pub struct Supply<'a> {
+    pub(crate) outgoing: Outgoing,
+    pub(crate) sources: &'a Sources,
+}
+
+/// A version that was found, before it is fetched.
+pub struct Candidate<'a> {
+    reference: Reference,
+    /// The tag, if it has one.
+    pub version: Option<String>,
+    /// When its publisher says that it was made.
+    pub created: Option<SystemTime>,
+    from: From<'a>,
+}
+
+enum From<'a> {
+    Registry { repository: Box<Repository<'a>>, manifest: Manifest, bytes: Bytes, digest: Digest },
+    Web(Uri),
+    File,
+}
+
+/// A component, and what was published with it. Its digest was checked as far as the source has one.
+pub struct Fetched {
+    pub component: Bytes,
+    pub digest: Digest,
+    /// The manifest in the registry, and its digest.
+    pub manifest: Option<(Bytes, Digest)>,
+    pub version: Option<String>,
+    pub signatures: Vec<SignatureFile>,
+    pub created: Option<SystemTime>,
+}
+
+/// A signature as it was published; nothing of it is checked yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SignatureFile {
+    /// A bundle of sigstore, which is JSON.
+    Bundle(String),
+    Minisign(String),
+}
+
+/// What is told while a component is fetched: how many bytes of how many are there.
+pub type Progress<'a> = &'a (dyn Fn(usize, Option<u64>) + Sync);
+
+impl<'a> Supply<'a> {
+    pub fn new(config: &'a Config) -> Self {
+        Self { outgoing: Outgoing::new(&config.egress), sources: &config.sources }
+    }
+
+    /// Finds the version that a reference means now.
+    pub async fn find(&'a self, reference: &Reference) -> Result<Candidate<'a>> {
+        self.sources.check_allowed(reference)?;
+        let found = |version, created, from| Candidate { reference: reference.clone(), version, created, from };
+        match reference {
+            Reference::Oci(oci) => {
+                let repository = Repository::open(&self.outgoing, self.sources, oci, "pull").await?;
+                let (which, version) = repository.choose(&oci.version).await?;
+                let manifest = repository.manifest(&which, MANIFEST).await?;
+                let (bytes, digest) =
+                    manifest.with_context(|| format!("oci://{oci}: the registry does not have it"))?;
+                let manifest = Manifest::parse(&bytes).with_context(|| format!("oci://{oci}"))?;
+                manifest.component().with_context(|| format!("oci://{oci}"))?;
+                let created = manifest.annotations.get(CREATED).and_then(|at| humantime::parse_rfc3339(at).ok());
+                let repository = Box::new(repository);
+                Ok(found(version, created, From::Registry { repository, manifest, bytes, digest }))
+            }
+            Reference::Web(url) => Ok(found(None, None, From::Web(url.parse().context("`source`")?))),
+            Reference::File(_) => Ok(found(None, None, From::File)),
+        }
+    }
+
+    /// Finds a version by the digest of its manifest, or the file or URL that has to have the locked component.
+    pub async fn find_locked(&'a self, reference: &Reference, manifest: Option<Digest>) -> Result<Candidate<'a>> {
+        match (reference, manifest) {
+            (Reference::Oci(oci), Some(manifest)) => {
+                let exact = OciReference { version: OciVersion::Digest(manifest), ..oci.clone() };
+                self.find(&Reference::Oci(exact)).await
+            }
+            (Reference::Oci(_), None) => bail!("the lock file has no digest of a manifest for it"),
+            _ => self.find(reference).await,
+        }
+    }
+
+    /// Returns the highest version that a repository has beyond the one that is locked, whatever the reference says.
+    pub async fn newest(&self, oci: &OciReference) -> Result<Option<String>> {
+        let repository = Repository::open(&self.outgoing, self.sources, oci, "pull").await?;
+        let tags = repository.tags().await?;
+        Ok(version::highest(tags.iter().map(String::as_str), None).map(str::to_owned))
+    }
+}
+
+impl Candidate<'_> {
+    /// The digest of the manifest, if there is one.
+    pub fn manifest(&self) -> Option<Digest> {
+        match &self.from {
+            From::Registry { digest, .. } => Some(*digest),
+            From::Web(_) | From::File => None,
+        }
+    }
+
+    /// The digest of the component, if it is known before the component is fetched.
+    pub fn digest(&self) -> Option<Digest> {
+        match &self.from {
+            From::Registry { manifest, .. } => manifest.component().and_then(|layer| layer.sha256()).ok(),
+            From::Web(_) | From::File => None,
+        }
+    }
+
+    /// Fetches the component and its signatures.
+    pub async fn fetch(self, supply: &Supply<'_>, progress: Progress<'_>) -> Result<Fetched> {
+        let Self { reference, version, created, from } = self;
+        let what = reference.to_string();
+        match from {
+            From::Registry { repository, manifest, bytes, digest: of_manifest } => {
+                let layer = manifest.component()?;
+                let size = layer.size;
+                let component = repository.blob(layer, &|read| progress(read, Some(size))).await.context(what)?;
+                let signatures = signatures(&repository, &of_manifest).await?;
+                let digest = digest(&component);
+                Ok(Fetched { component, digest, manifest: Some((bytes, of_manifest)), version, signatures, created })
+            }
+            From::Web(url) => {
+                let reach = supply.outgoing.reach_from(&url).await?;
+                let mut asked = Asked::get(url.clone(), MAX_COMPONENT_BYTES as usize);
+                asked.timeout = LONG;
+                let answer = ask(&supply.outgoing, asked, reach, &|read| progress(read, None)).await?;
+                let created =
+                    answer.header(http::header::LAST_MODIFIED).and_then(|at| httpdate::parse_http_date(at).ok());
+                let component = answer.body(&what)?;
+                let mut signatures = Vec::new();
+                for (ending, kind) in SIGNATURE_FILES {
+                    let Ok(url) = with_ending(&url, ending) else { continue };
+                    let asked = Asked::get(url, MAX_SIGNATURE_BYTES as usize);
+                    let answer = ask(&supply.outgoing, asked, reach, &|_| {}).await?;
+                    if answer.status == StatusCode::NOT_FOUND || answer.status == StatusCode::FORBIDDEN {
+                        continue;
+                    }
+                    signatures.extend(as_text(&answer.body(&format!("{what}{ending}"))?).map(kind));
+                }
+                Ok(Fetched { digest: digest(&component), component, manifest: None, version, signatures, created })
+            }
+            From::File => {
+                let Reference::File(path) = &reference else { bail!("{what} is not a file") };
+                let component = read(path, MAX_COMPONENT_BYTES)?
+                    .with_context(|| format!("{}: there is no such file", text::path(path)))?;
+                let mut signatures = Vec::new();
+                for (ending, kind) in SIGNATURE_FILES {
+                    let mut name = path.clone().into_os_string();
+                    name.push(ending);
+                    let file = read(Path::new(&name), MAX_SIGNATURE_BYTES)?;
+                    signatures.extend(file.as_deref().and_then(as_text).map(kind));
+                }
+                let component = Bytes::from(component);
+                Ok(Fetched { digest: digest(&component), component, manifest: None, version, signatures, created })
+            }
+        }
+    }
+}
+
+type Kind = fn(String) -> SignatureFile;
+/// The names of the files with signatures, next to that of a component.
+const SIGNATURE_FILES: [(&str, Kind); 2] =
+    [(".sigstore.json", SignatureFile::Bundle), (".minisig", SignatureFile::Minisign)];
+
+fn as_text(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).ok().map(str::to_owned)
+}
+
+fn with_ending(url: &Uri, ending: &str) -> Result<Uri> {
+    let text = url.to_string();
+    let (path, query) = text.split_once('?').map_or((text.as_str(), None), |(path, query)| (path, Some(query)));
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    Ok(format!("{path}{ending}{query}").parse()?)
+}
+
+/// Reads a file. None: there is no such file.
+#[expect(clippy::disallowed_methods, reason = "a file that the operator names")]
+fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
+    let about = match std::fs::metadata(path) {
+        Ok(about) => about,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("{}: cannot be read", text::path(path))),
+    };
+    ensure!(about.is_file(), "{}: not a file", text::path(path));
+    ensure!(about.len() <= most, "{}: it has {} bytes, more than {most}", text::path(path), about.len());
+    Ok(Some(std::fs::read(path).with_context(|| format!("{}: cannot be read", text::path(path)))?))
+}
+
+/// Fetches the sigstore bundles that refer to a manifest. What is not a bundle, or too large, is not a signature.
+async fn signatures(repository: &Repository<'_>, subject: &Digest) -> Result<Vec<SignatureFile>> {
+    let mut signatures = Vec::new();
+    for referrer in repository.referrers(subject).await? {
+        let declared = referrer.artifact_type.as_deref();
+        if declared.is_some_and(|kind| !kind.starts_with(BUNDLE)) || signatures.len() == MAX_SIGNATURES {
+            continue;
+        }
+        let Some(bytes) = repository.referrer(&referrer).await? else { continue };
+        let Ok(manifest) = Manifest::parse(&bytes) else { continue };
+        let bundles = manifest.layers.iter().filter(|layer| layer.media_type.starts_with(BUNDLE));
+        for layer in bundles.filter(|layer| layer.size <= MAX_SIGNATURE_BYTES) {
+            let bundle = repository.blob(layer, &|_| {}).await?;
+            signatures.extend(as_text(&bundle).map(SignatureFile::Bundle));
+        }
+    }
+    Ok(signatures)
+}
+
+/// What the publisher says about a component in the registry, apart from when it was made.
+pub fn annotations(fetched: &Fetched) -> BTreeMap<String, String> {
+    let manifest = fetched.manifest.as_ref().and_then(|(bytes, _)| Manifest::parse(bytes).ok());
+    let mut annotations = manifest.map(|manifest| manifest.annotations).unwrap_or_default();
+    annotations.remove(CREATED);
+    annotations
+}

@@ -1,0 +1,85 @@
+//! Checks a component's signatures against the signers of the config.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "reads the operator's files of keys and trusted roots, whose permissions are checked"
+)]
+
+use std::{path::Path, time::SystemTime};
+
+use anyhow::{Context, Result, bail, ensure};
+use wharf_base::{guard, text};
+use wharf_config::config::sources::SignerRule;
+use wharf_sandbox::Digest;
+use wharf_trust::{Artifact, Identity, MinisignKey, PublicKey, Root, Signature, Trusted, Verified, verify};
+
+use super::{
+    manifest::{Manifest, digest},
+    release::SignatureFile,
+};
+
+/// The largest file of a key or a trusted root.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// What is checked: a component, with what was published with it.
+pub struct Signed<'a> {
+    pub component: &'a [u8],
+    pub manifest: Option<&'a [u8]>,
+    pub signatures: &'a [SignatureFile],
+}
+
+/// Reads the keys that signers are known by.
+pub fn trusted(rules: &[SignerRule]) -> Result<Vec<Trusted>> {
+    rules.iter().map(one).collect()
+}
+
+fn one(rule: &SignerRule) -> Result<Trusted> {
+    Ok(match rule {
+        SignerRule::Key(path) => {
+            Trusted::Key(PublicKey::from_pem(&read(path, "key")?).with_context(|| text::path(path))?)
+        }
+        SignerRule::Minisign(key) => Trusted::Minisign(MinisignKey::parse(key).context("`minisign`")?),
+        SignerRule::Identity { identity, issuer, trusted_root } => {
+            let root = match trusted_root {
+                Some(path) => Root::from_json(&read(path, "trusted root")?).with_context(|| text::path(path))?,
+                None => Root::public()?,
+            };
+            Trusted::Identity(Identity::new(identity, issuer, root)?)
+        }
+    })
+}
+
+fn read(path: &Path, what: &str) -> Result<String> {
+    guard::check_trusted_file(path, what)?;
+    ensure!(std::fs::metadata(path)?.len() <= MAX_BYTES, "{}: too large for a {what}", text::path(path));
+    std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", text::path(path)))
+}
+
+/// Returns the trusted signers of a component: at least one. The error says why each signature does not count.
+pub fn check(signed: &Signed<'_>, trusted: &[Trusted]) -> Result<Verified> {
+    if let Some(manifest) = signed.manifest {
+        let named = Manifest::parse(manifest)?.component()?.sha256()?;
+        if named != digest(signed.component) {
+            bail!("its manifest names another component, sha256:{named}");
+        }
+    }
+    let signatures: Vec<Signature<'_>> = signed
+        .signatures
+        .iter()
+        .map(|one| match one {
+            SignatureFile::Bundle(text) => Signature::Bundle(text.as_bytes()),
+            SignatureFile::Minisign(text) => Signature::Minisign(text.as_bytes()),
+        })
+        .collect();
+    let artifact = Artifact { component: signed.component, manifest: signed.manifest };
+    Ok(verify(&artifact, &signatures, trusted, SystemTime::now())?)
+}
+
+/// Whether a digest is the one that the config vouches for. The error says what to write.
+pub fn check_vouched(is: &Digest, vouched: &Digest) -> Result<()> {
+    ensure!(
+        is == vouched,
+        "its SHA-256 is {is}, not the `sha256` in the config; if you trust this one, write it there"
+    );
+    Ok(())
+}
