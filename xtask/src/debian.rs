@@ -18,21 +18,27 @@ pub fn provide(root: &Path, package: &str, path: &str) -> Result<()> {
     let program = Path::new(path).file_name().context("a path of a program")?;
     let mut places = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>();
     places.push(PathBuf::from("/usr/sbin"));
-    if folder.join(path).exists() || places.iter().any(|place| place.join(program).is_file()) {
+    if starts(&folder, path) || places.iter().any(|place| place.join(program).is_file()) {
         return Ok(());
     }
     say(&format!("unpacking Debian's {package} into target/debian"));
     let unpacked = unpack(&folder, package);
     unpacked.with_context(|| format!("tests need {}: install {package}", program.display()))?;
-    ensure!(folder.join(path).exists(), "Debian's {package} has no {path}; install {} yourself", program.display());
+    ensure!(
+        starts(&folder, path),
+        "Debian's {package} does not start from {path}; install {} yourself",
+        program.display()
+    );
     Ok(())
 }
 
 fn unpack(folder: &Path, package: &str) -> Result<()> {
     let archives = folder.join("archives").join(package);
     fs::create_dir_all(&archives)?;
-    let packages = needed(package)?;
-    let download = || run_in(&archives, Command::new("apt-get").args(["download", "-qq"]).args(&packages));
+    let download = || {
+        let packages = needed(package)?;
+        run_in(&archives, Command::new("apt-get").args(["download", "-qq"]).args(&packages))
+    };
     if download().is_err() {
         // The lists of packages may be missing or old.
         run_in(&archives, Command::new("apt-get").args(["update", "-qq"]))?;
@@ -47,24 +53,24 @@ fn unpack(folder: &Path, package: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns a package, and what it depends on that this machine lacks.
+/// Returns a package, and what it depends on that this machine lacks, as apt would install them.
 fn needed(package: &str) -> Result<BTreeSet<String>> {
-    let without =
-        ["recommends", "suggests", "conflicts", "breaks", "replaces", "enhances"].map(|kind| format!("--no-{kind}"));
-    let mut depends = Command::new("apt-cache");
-    depends.args(["depends", "--recurse"]).args(without).arg(package);
-    let output = depends.output().context("apt-cache is missing")?;
+    let mut install = Command::new("apt-get");
+    install.args(["install", "--simulate", "--no-install-recommends", "-qq", package]);
+    let output = install.output().context("apt-get is missing")?;
     if !output.status.success() {
         bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
     }
-    // Virtual packages stand in angle brackets, and what is depended on is indented.
-    let names = String::from_utf8(output.stdout)?;
-    let names = names.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_alphanumeric()));
-    let is_missing = |name: &&str| {
-        let known = Command::new("dpkg-query").args(["-W", "-f", "${Status}", name]).output();
-        !known.is_ok_and(|known| String::from_utf8_lossy(&known.stdout).contains("install ok installed"))
-    };
-    let mut needed: BTreeSet<String> = names.filter(is_missing).map(ToOwned::to_owned).collect();
+    let steps = String::from_utf8(output.stdout)?;
+    let names = steps.lines().filter_map(|step| step.strip_prefix("Inst ")?.split_whitespace().next());
+    let mut needed: BTreeSet<String> = names.map(ToOwned::to_owned).collect();
     needed.insert(package.to_owned());
     Ok(needed)
+}
+
+/// Whether an unpacked program starts, with the libraries that were unpacked with it.
+fn starts(folder: &Path, path: &str) -> bool {
+    let libraries = folder.join("usr/lib").join(format!("{}-linux-gnu", env::consts::ARCH));
+    let version = Command::new(folder.join(path)).arg("-v").env("LD_LIBRARY_PATH", libraries).output();
+    version.is_ok_and(|version| version.status.success())
 }
