@@ -279,6 +279,33 @@ async fn whoever_changes_the_log_is_found_out() {
     }
 }
 
+/// The logs of several replicas are verified at once; a head is that of one of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn several_logs_are_verified_at_once() {
+    let folder = Folder::new();
+    let log = audited(&folder, "", "");
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    pipe.call("echo_echo", json!({ "message": "x" })).await;
+    let ended = pipe.close().await;
+    let (_, rest) = ended.log.split_once("head=\"").unwrap_or_else(|| panic!("{}", ended.log));
+    let head = rest.split('"').next().unwrap();
+    let whole = std::fs::read_to_string(&log).unwrap();
+    let (first, _) = whole.split_once('\n').unwrap();
+    let shorter = folder.write("shorter.jsonl", format!("{first}\n"));
+    let broken = folder.write("broken.jsonl", whole.replace("echo", "evil"));
+    let [log, shorter, broken] = [&log, &shorter, &broken].map(|path| path.to_str().unwrap());
+    let (fine, said) = verify(&folder, &[log, shorter, "--head", head]).await;
+    assert!(fine && said.contains(&format!("{log}: ok: ")) && said.contains(&format!("{shorter}: ok: ")), "{said}");
+    assert!(said.contains(&format!("{log}: note: --head {head}")), "{said}");
+    let (fine, said) = verify(&folder, &[shorter, shorter, "--head", head]).await;
+    assert!(!fine && said.contains("BROKEN at the end: no line has the hash"), "{said}");
+    let (fine, said) = verify(&folder, &[broken, shorter]).await;
+    assert!(!fine && said.contains("BROKEN at ") && said.contains(&format!("{shorter}: ok: ")), "{said}");
+    let (fine, said) = verify(&folder, &[log, "--file", log]).await;
+    assert!(!fine && said.contains("cannot be used with"), "{said}");
+}
+
 /// wharf is killed while it writes, again and again, and continues where it was.
 #[tokio::test(flavor = "multi_thread")]
 async fn being_killed_loses_nothing_that_was_answered() {

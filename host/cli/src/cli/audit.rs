@@ -24,7 +24,10 @@ use wharf_base::{
     text::{escaped, escaped_json, hex},
 };
 use wharf_config::config::{self, CommandLine};
-use wharf_plugins::audit::{chain::Verifier, files};
+use wharf_plugins::audit::{
+    chain::{Hash, Verifier},
+    files,
+};
 
 /// The longest line that is read. With the default limit on messages, wharf writes only shorter ones.
 const MAX_LINE_BYTES: u64 = 64 << 20;
@@ -33,7 +36,11 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 pub fn run(command: Audit) -> Result<ExitCode> {
     match command {
-        Audit::Verify { log, head } => verify(&log.path()?, head),
+        Audit::Verify { logs, log, heads } if logs.is_empty() => verify_all(&[log.path()?], &heads),
+        Audit::Verify { logs, heads, .. } => {
+            let logs: Vec<_> = logs.iter().map(std::path::absolute).collect::<Result<_, _>>()?;
+            verify_all(&logs, &heads)
+        }
         Audit::Show(which) => show(&which),
         Audit::Tail { lines, which } => tail(&which, lines),
     }
@@ -71,8 +78,37 @@ fn next_line(reader: &mut impl BufRead, rest: &mut Vec<u8>) -> Result<Option<Vec
     Ok(Some(std::mem::take(rest)))
 }
 
-fn verify(path: &Path, head: Option<[u8; 32]>) -> Result<ExitCode> {
-    let mut verifier = Verifier::new(head);
+/// Verifies each of these logs. Each head must be the hash of a line of one of them.
+fn verify_all(logs: &[PathBuf], heads: &[Hash]) -> Result<ExitCode> {
+    let (mut whole, mut found) = (true, Vec::new());
+    for log in logs {
+        let prefix = if logs.len() == 1 { String::new() } else { format!("{}: ", log.display()) };
+        match verify(log, &prefix, heads)? {
+            Some(verified) => found.push(verified),
+            None => whole = false,
+        }
+    }
+    let missing = heads.iter().filter(|head| !found.iter().any(|log| log.found.iter().any(|(hash, _)| hash == *head)));
+    // If a log is broken, a head may be the hash of one of the lines that were not read.
+    for head in missing.take(if whole { heads.len() } else { 0 }) {
+        let last = match found.as_slice() {
+            [log] if log.head().seq == 0 => "the log is empty: ".to_owned(),
+            [log] => format!("the last line is {}: ", log.head().seq),
+            _ => String::new(),
+        };
+        print(&format!(
+            "BROKEN at the end: no line has the hash {}, a --head; {last}later lines were cut off, or the line with this hash was in a \
+             file that rotation has removed",
+            hex(head)
+        ))?;
+        whole = false;
+    }
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Verifies one log. Returns `None` if it is broken. `prefix`: the beginning of each line that is printed about a whole log.
+fn verify(path: &Path, prefix: &str, heads: &[Hash]) -> Result<Option<Verifier>> {
+    let mut verifier = Verifier::new(heads);
     let files = files::open_all(path)?;
     let count = files.len();
     let mut unfinished = None;
@@ -83,7 +119,7 @@ fn verify(path: &Path, head: Option<[u8; 32]>) -> Result<ExitCode> {
             number += 1;
             if let Err(wrong) = verifier.line(&line) {
                 print(&format!("BROKEN at {}:{number}: {wrong}", file.display()))?;
-                return Ok(ExitCode::FAILURE);
+                return Ok(None);
             }
         }
         if !rest.is_empty() {
@@ -93,41 +129,34 @@ fn verify(path: &Path, head: Option<[u8; 32]>) -> Result<ExitCode> {
                     file.display(),
                     number + 1
                 ))?;
-                return Ok(ExitCode::FAILURE);
+                return Ok(None);
             }
             unfinished = Some(rest.len());
         }
     }
     let last = verifier.head();
-    if head.is_some() && verifier.found.is_none() {
-        let found =
-            if last.seq == 0 { "the log is empty".to_owned() } else { format!("the last line is {}", last.seq) };
-        print(&format!(
-            "BROKEN at the end: no line has the hash of --head, {found}: later lines were cut off, or the line with this hash was \
-             in a file that rotation has removed"
-        ))?;
-        return Ok(ExitCode::FAILURE);
-    }
     match verifier.first {
-        None => print("ok: the log has no lines yet")?,
+        None => print(&format!("{prefix}ok: the log has no lines yet"))?,
         Some(first) => {
             let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
-            print(&format!("ok: lines {first} to {}, in {files}; the head is {}", last.seq, hex(&last.hash)))?;
+            print(&format!("{prefix}ok: lines {first} to {}, in {files}; the head is {}", last.seq, hex(&last.hash)))?;
             if first > 1 {
                 print(&format!(
-                    "note: the {} lines before line {first} are missing: rotation has removed them, or someone else has",
+                    "{prefix}note: the {} lines before line {first} are missing: rotation has removed them, or someone else has",
                     first - 1
                 ))?;
             }
         }
     }
-    if let Some(seq) = verifier.found {
-        print(&format!("note: --head is the hash of line {seq}"))?;
+    for (hash, seq) in &verifier.found {
+        print(&format!("{prefix}note: --head {} is the hash of line {seq}", hex(hash)))?;
     }
     if let Some(bytes) = unfinished {
-        print(&format!("note: an unfinished line of {bytes} bytes follows: it is being written, or wharf was killed"))?;
+        print(&format!(
+            "{prefix}note: an unfinished line of {bytes} bytes follows: it is being written, or wharf was killed"
+        ))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Some(verifier))
 }
 
 fn show(which: &AuditLines) -> Result<ExitCode> {

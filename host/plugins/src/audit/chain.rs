@@ -112,15 +112,15 @@ pub struct Verifier {
     /// The number of the first line.
     pub first: Option<u64>,
     head: Option<Head>,
-    wanted: Option<Hash>,
-    /// The number of the line with the hash that is searched for.
-    pub found: Option<u64>,
+    wanted: Vec<Hash>,
+    /// The hashes that are searched for and were found, with the numbers of their lines.
+    pub found: Vec<(Hash, u64)>,
 }
 
 impl Verifier {
-    /// Creates a verifier for an empty chain. `wanted`: a hash to search for among those of the lines.
-    pub fn new(wanted: Option<Hash>) -> Self {
-        Self { wanted, ..Self::default() }
+    /// Creates a verifier for an empty chain. `wanted`: hashes to search for among those of the lines.
+    pub fn new(wanted: &[Hash]) -> Self {
+        Self { wanted: wanted.to_vec(), ..Self::default() }
     }
 
     /// Verifies the next line, given without its line break. The very first line may have any number, because old files are removed.
@@ -136,8 +136,8 @@ impl Verifier {
         }
         let head = Head::of_line(line).ok_or(Break::NoLine)?;
         self.first.get_or_insert(head.seq);
-        if self.wanted == Some(head.hash) {
-            self.found = Some(head.seq);
+        if self.wanted.contains(&head.hash) {
+            self.found.push((head.hash, head.seq));
         }
         self.head = Some(head);
         Ok(())
@@ -212,9 +212,9 @@ mod tests {
         let lines = chain(5);
         let kept = Head::of_line(&lines[3]).unwrap().hash;
         for (left, found) in [(5, Some(4)), (4, Some(4)), (3, None), (0, None)] {
-            let mut verifier = Verifier::new(Some(kept));
+            let mut verifier = Verifier::new(&[[1; 32], kept]);
             lines[..left].iter().for_each(|line| verifier.line(line).unwrap());
-            assert_eq!(verifier.found, found, "{left} lines");
+            assert_eq!(verifier.found.pop(), found.map(|number| (kept, number)), "{left} lines");
         }
     }
 

@@ -253,11 +253,14 @@ pub struct Embed {
 pub enum Audit {
     /// Verify the hash chain: no line was changed, removed or moved. With --head, also that no line is missing at the end
     Verify {
+        /// Audit logs, such as those of several replicas, in place of the one that the config names. Each has a chain of its own
+        #[arg(value_name = "FILE", conflicts_with_all = ["config", "file"])]
+        logs: Vec<PathBuf>,
         #[command(flatten)]
         log: AuditLog,
-        /// A head that wharf has logged: the audit log must contain a line with this hash
-        #[arg(long, value_name = "HASH", value_parser = parse_hash)]
-        head: Option<[u8; 32]>,
+        /// A head that wharf has logged: one of the audit logs must contain a line with this hash. May be repeated
+        #[arg(long = "head", value_name = "HASH", value_parser = parse_hash)]
+        heads: Vec<[u8; 32]>,
     },
     /// Print the lines, oldest first
     Show(AuditLines),
