@@ -29,6 +29,8 @@ pub const MISSING_CLIENT_CAPABILITY: i32 = -32021;
 pub const INSUFFICIENT_SCOPE: i32 = 403;
 /// The caller has reached a rate limit. MCP has no code for this either, so it is the number of the HTTP status.
 pub const TOO_MANY_REQUESTS: i32 = 429;
+/// What the request needs cannot be reached now. MCP has no code for this either.
+pub const UNAVAILABLE: i32 = 503;
 /// The request uses a revision that is not served.
 const UNSUPPORTED_PROTOCOL_VERSION: i32 = -32022;
 
@@ -76,6 +78,11 @@ impl RpcError {
     /// Creates the error for a caller that may try again after this many seconds.
     pub fn too_many_requests(message: impl Into<String>, seconds: u64) -> Self {
         Self::new(TOO_MANY_REQUESTS, message).with_data(serde_json::json!({ "retryAfter": seconds }))
+    }
+
+    /// Creates the error for a request that needs something which cannot be reached now, and may be in a second.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(UNAVAILABLE, message).with_data(serde_json::json!({ "retryAfter": 1 }))
     }
 
     /// Creates the error for an unknown method. The message contains only the beginning of a long name.

@@ -57,7 +57,10 @@ pub enum Unkept {
 
 impl From<Unkept> for RpcError {
     fn from(unkept: Unkept) -> Self {
-        Self::internal(unkept.to_string())
+        match unkept {
+            Unkept::PoolFull(_) => Self::internal(unkept.to_string()),
+            Unkept::Store(error) => error.into(),
+        }
     }
 }
 

@@ -78,7 +78,7 @@ pub enum StoreError {
 
 impl From<StoreError> for RpcError {
     fn from(error: StoreError) -> Self {
-        Self::internal(error.to_string())
+        Self::unavailable(error.to_string())
     }
 }
 

@@ -67,7 +67,7 @@ impl Server {
         let Some(cluster) = &self.cluster else { return Ok(()) };
         let ended = StoredSession::ended();
         let stored = cluster.put(&name_of(session), &ended, self.startup.http.session_lifetime).await;
-        stored.map_err(|silent| RpcError::internal(format!("{silent}; nothing was ended; try again")))?;
+        stored.map_err(|silent| RpcError::unavailable(format!("{silent}; nothing was ended; try again")))?;
         cluster.tell(&News::Ended { session: session.to_owned() }).await.ok();
         Ok(())
     }

@@ -97,7 +97,7 @@ async fn ask_runner(ctx: &Context, record: &Record, question: AskReplica) -> Res
     match Box::pin(cluster.ask::<_, Value>(replica, &question)).await {
         // A task of a replica that has stopped has failed, as the next request for it learns.
         Ok(_) | Err(Unanswered::Gone) => Ok(()),
-        Err(Unanswered::Silent(silent)) => Err(RpcError::internal(format!("{silent}; try again"))),
+        Err(Unanswered::Silent(silent)) => Err(RpcError::unavailable(format!("{silent}; try again"))),
     }
 }
 
@@ -205,7 +205,7 @@ impl Claimed {
     async fn take(ctx: &Context, name: String) -> Result<Option<Self>, RpcError> {
         let Some(cluster) = &ctx.server.cluster else { return Ok(None) };
         let taken = cluster.claim(&name, PERSON_TIMEOUT).await;
-        let taken = taken.map_err(|silent| RpcError::internal(format!("{silent}; try again")))?;
+        let taken = taken.map_err(|silent| RpcError::unavailable(format!("{silent}; try again")))?;
         Ok(taken.then(|| Self { server: Arc::clone(&ctx.server), name }))
     }
 }

@@ -3,7 +3,7 @@
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use wharf_protocol::{
     RpcError,
-    error::{HEADER_MISMATCH, INSUFFICIENT_SCOPE, MISSING_CLIENT_CAPABILITY, TOO_MANY_REQUESTS},
+    error::{HEADER_MISMATCH, INSUFFICIENT_SCOPE, MISSING_CLIENT_CAPABILITY, TOO_MANY_REQUESTS, UNAVAILABLE},
     revision::Era,
 };
 
@@ -18,6 +18,7 @@ pub fn of<T>(ctx: &Context, answer: &Result<T, RpcError>) -> (StatusCode, Hint) 
     match error.code {
         INSUFFICIENT_SCOPE => (StatusCode::FORBIDDEN, challenge(ctx, error)),
         TOO_MANY_REQUESTS => (StatusCode::TOO_MANY_REQUESTS, retry_after(error)),
+        UNAVAILABLE => (StatusCode::SERVICE_UNAVAILABLE, retry_after(error)),
         MISSING_CLIENT_CAPABILITY | HEADER_MISMATCH if ctx.encoder.revision.era() == Era::Modern => {
             (StatusCode::BAD_REQUEST, None)
         }
