@@ -166,9 +166,9 @@ impl Setup {
         let server = Server::new(&config, shared).map_err(Error::config)?;
         let metrics = counters.map(|counters| {
             let (ledger, published) = (Arc::clone(&server.ledger), server.published.clone());
-            let (refusals, audit) = (Arc::clone(&server.refusals), audit.clone());
+            let (refusals, audit, cluster) = (Arc::clone(&server.refusals), audit.clone(), server.cluster.clone());
             let lost = otlp.as_ref().map(|otlp| otlp.lost());
-            Arc::new(Metrics::new(counters, Sources { sandbox, ledger, published, refusals, audit, lost }))
+            Arc::new(Metrics::new(counters, Sources { sandbox, ledger, published, refusals, audit, lost, cluster }))
         });
         if let Some(otlp) = &otlp {
             otlp.start(metrics.clone()).context("[telemetry]").map_err(Error::config)?;

@@ -1,18 +1,24 @@
 //! Messages between replicas: to all, to one with an answer, and to one that answers with a stream. They are sealed, and bound to their
-//! channel. A message that is older than a minute is ignored, so clocks may differ by less than that.
+//! channel. A message that is older than a minute is ignored, so clocks may differ by less than that, and so is one that was taken before, in
+//! case Redis repeats it.
 //!
 //! Messages can be lost, and a replica that was cut off is told so when it is connected again.
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use futures_util::{Stream, StreamExt};
-use redis::{aio::PubSub, cmd};
+use redis::{RedisError, aio::PubSub, cmd};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
-    time::{MissedTickBehavior, interval, timeout},
+    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wharf_base::{random_id, session_id::now, text::escaped};
@@ -26,6 +32,7 @@ use crate::{
 /// How long another replica may take to answer, and to send the next frame of a stream before it is looked at whether it still runs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 const FRAME_TIMEOUT: Duration = Duration::from_secs(3);
+const ASK_AGAIN_INTERVAL: Duration = Duration::from_millis(250);
 /// How old a message may be.
 const MAX_AGE_MS: u64 = 60_000;
 /// How many requests of other replicas are under way at once; further ones are not answered.
@@ -57,6 +64,8 @@ pub enum Answer {
 #[derive(Serialize, Deserialize)]
 struct Message {
     at: u64,
+    /// Another one for each message of a sender, in their order.
+    number: u64,
     from: String,
     act: Act,
 }
@@ -79,6 +88,11 @@ fn to(address: &str) -> String {
 }
 
 impl Cluster {
+    /// Whether messages of other replicas come through.
+    pub fn hears(&self) -> bool {
+        *self.bus.connected.borrow()
+    }
+
     /// Joins the other replicas, for as long as wharf runs. `member` gets their messages.
     pub fn start(self: &Arc<Self>, member: Arc<dyn Member>, tracker: &TaskTracker, stop: &CancellationToken) {
         let (cluster, ends) = (Arc::clone(self), stop.clone());
@@ -91,6 +105,22 @@ impl Cluster {
     pub async fn tell<T: Serialize>(&self, message: &T) -> Result<(), Silent> {
         let message = serde_json::to_value(message).map_err(|_| Silent)?;
         self.send(ALL, Act::Tell(message)).await.map(drop)
+    }
+
+    /// Asks another replica, and again for as long as Redis does not answer, but not for longer than this.
+    pub async fn ask_within<Q: Serialize + Sync, A: DeserializeOwned>(
+        &self,
+        most: Duration,
+        address: &str,
+        question: &Q,
+    ) -> Result<A, Unanswered> {
+        let end = Instant::now() + most;
+        loop {
+            match self.ask(address, question).await {
+                Err(Unanswered::Silent(_)) if Instant::now() < end => sleep(ASK_AGAIN_INTERVAL).await,
+                answered => return answered,
+            }
+        }
     }
 
     /// Asks another replica.
@@ -124,7 +154,7 @@ impl Cluster {
         waiting: Waiting,
     ) -> Result<Waits<'_>, Unanswered> {
         // Without messages, there is no answer.
-        if !*self.bus.connected.borrow() {
+        if !self.hears() {
             return Err(Silent.into());
         }
         let question = serde_json::to_value(question).map_err(|_| Silent)?;
@@ -132,6 +162,8 @@ impl Cluster {
         self.bus.waiting.lock().insert(number, waiting);
         let waits = Waits { bus: Some(&self.bus), number };
         match self.send(&to(address), Act::Ask(number, question)).await? {
+            // It may not have come back to Redis yet.
+            0 if self.link.is_just_back() => Err(Silent.into()),
             0 => Err(Unanswered::Gone),
             _ => Ok(waits),
         }
@@ -140,7 +172,8 @@ impl Cluster {
     /// Returns how many have got the message.
     async fn send(&self, channel: &str, act: Act) -> Result<usize, Silent> {
         let channel = self.key(channel);
-        let message = Message { at: now(), from: self.address.to_string(), act };
+        let number = self.bus.sent.fetch_add(1, Ordering::Relaxed) + 1;
+        let message = Message { at: now(), number, from: self.address.to_string(), act };
         let text = serde_json::to_vec(&message).map_err(|_| Silent)?;
         self.link.run(cmd("PUBLISH").arg(&channel).arg(self.seal(&text, &channel)?)).await
     }
@@ -148,7 +181,7 @@ impl Cluster {
     /// Receives messages, for as long as wharf runs.
     async fn receive(self: &Arc<Self>, member: Arc<dyn Member>, stop: &CancellationToken) {
         let mut asked = JoinSet::new();
-        let mut told = false;
+        let (mut told, mut before) = (false, false);
         loop {
             let received = async {
                 let mut messages = self.link.messages().await?;
@@ -156,6 +189,9 @@ impl Cluster {
                     messages.subscribe(self.key(&channel)).await?;
                 }
                 self.bus.connected.send_replace(true);
+                if std::mem::replace(&mut before, true) {
+                    self.link.came_back();
+                }
                 told = false;
                 member.connected();
                 self.receive_from(messages, &member, &mut asked).await
@@ -170,13 +206,14 @@ impl Cluster {
             if let Err(problem) = ended
                 && !std::mem::replace(&mut told, true)
             {
-                tracing::warn!(
-                    "no messages from other replicas come through Redis: {}",
-                    escaped(&format!("{problem:#}"))
-                );
+                let problem = match problem.downcast_ref::<RedisError>() {
+                    Some(error) => self.link.described(error),
+                    None => escaped(&format!("{problem:#}")),
+                };
+                tracing::warn!("no messages from other replicas come through Redis: {problem}");
             }
             tokio::select! {
-                () = tokio::time::sleep(RECONNECT_INTERVAL) => {}
+                () = sleep(RECONNECT_INTERVAL) => {}
                 () = stop.cancelled() => break,
             }
         }
@@ -206,8 +243,9 @@ impl Cluster {
 
     fn take(self: &Arc<Self>, channel: &str, sealed: &[u8], member: &Arc<dyn Member>, asked: &mut JoinSet<()>) {
         let Ok(text) = self.open(sealed, channel) else { return };
-        let Ok(Message { at, from, act }) = serde_json::from_slice(&text) else { return };
-        if at.abs_diff(now()) > MAX_AGE_MS || *from == *self.address {
+        let Ok(Message { at, number, from, act }) = serde_json::from_slice(&text) else { return };
+        let now = now();
+        if at.abs_diff(now) > MAX_AGE_MS || *from == *self.address || !self.bus.taken.lock().take(&from, number, now) {
             return;
         }
         match act {

@@ -97,6 +97,11 @@ impl Cluster {
         self.link.is_up()
     }
 
+    /// Waits until Redis answers.
+    pub async fn answers(&self) {
+        self.link.answers().await;
+    }
+
     /// Whether the replica with this address runs, as far as is known. Fails while Redis does not answer.
     pub async fn is_live(&self, address: &str) -> Result<bool, Silent> {
         if *address == *self.address || self.live.read().contains(address) {
@@ -104,7 +109,8 @@ impl Cluster {
         }
         // It may have started since.
         self.say_alive(LEASE).await?;
-        Ok(self.live.read().contains(address))
+        // Leases run out while Redis does not answer, and nobody could renew them.
+        Ok(self.live.read().contains(address) || self.link.is_just_back())
     }
 
     pub(crate) fn key(&self, name: &str) -> String {

@@ -17,6 +17,7 @@ mod count;
 mod link;
 mod silent;
 mod store;
+mod taken;
 mod waiting;
 
 pub use bus::{Answer, Frames, Member};

@@ -3,12 +3,16 @@
 
 #![expect(clippy::disallowed_methods, reason = "the file of certificates is read here, at the start")]
 
-use std::time::Duration;
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
+use parking_lot::{Mutex, RwLock};
 use redis::{
-    Client, Cmd, ConnectionAddr, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo, RedisError, ScriptInvocation,
-    TlsCertificates,
+    Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo, RedisError,
+    ScriptInvocation, TlsCertificates,
     aio::{ConnectionManager, ConnectionManagerConfig, PubSub},
 };
 use tokio::sync::watch;
@@ -20,33 +24,61 @@ use crate::silent::Silent;
 /// The time limit of a connection attempt, and of a command.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(1);
+/// Within this time, each replica has noticed that Redis is back.
+const NOTICED_WITHIN: Duration = Duration::from_secs(3);
 
 pub struct Link {
     client: Client,
-    commands: ConnectionManager,
+    tls: bool,
+    commands: RwLock<ConnectionManager>,
     /// Whether Redis answered last time.
     up: watch::Sender<bool>,
+    /// When Redis last came back.
+    back: Mutex<Option<Instant>>,
+    /// What Redis refuses, as the operator was told.
+    told_refused: Mutex<HashSet<String>>,
 }
 
 impl Link {
     pub fn new(settings: &Settings) -> Result<Self> {
         let client = client(settings)?;
-        let config = ConnectionManagerConfig::new()
-            .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            .set_response_timeout(Some(COMMAND_TIMEOUT))
-            .set_number_of_retries(0);
-        let commands = ConnectionManager::new_lazy_with_config(client.clone(), config)?;
-        Ok(Self { client, commands, up: watch::Sender::new(true) })
+        let commands = RwLock::new(connection(&client)?);
+        Ok(Self {
+            client,
+            tls: settings.redis.tls,
+            commands,
+            up: watch::Sender::new(true),
+            back: Mutex::default(),
+            told_refused: Mutex::default(),
+        })
+    }
+
+    fn commands(&self) -> ConnectionManager {
+        self.commands.read().clone()
     }
 
     pub fn is_up(&self) -> bool {
         *self.up.borrow()
     }
 
+    /// Waits until Redis answers.
+    pub async fn answers(&self) {
+        // The sender is not dropped while this is borrowed.
+        self.up.subscribe().wait_for(|up| *up).await.ok();
+    }
+
     /// Runs a script even if Redis did not answer last time, to find out whether it does again.
     pub async fn probe<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Silent> {
-        let answered = script.invoke_async(&mut self.commands.clone()).await.map_err(|error| self.failed(&error))?;
+        let mut commands = self.commands();
+        let answered = script.invoke_async(&mut commands).await.map_err(|error| {
+            // A connection that was refused is not tried again by itself.
+            if let Ok(another) = connection(&self.client) {
+                *self.commands.write() = another;
+            }
+            self.failed(&error)
+        })?;
         if self.up.send_if_modified(|up| !std::mem::replace(up, true)) {
+            self.came_back();
             tracing::info!("Redis answers again");
         }
         Ok(answered)
@@ -56,14 +88,24 @@ impl Link {
         if !self.is_up() {
             return Err(Silent);
         }
-        command.query_async(&mut self.commands.clone()).await.map_err(|error| self.failed(&error))
+        command.query_async(&mut self.commands()).await.map_err(|error| self.command_failed(&error))
     }
 
     pub async fn script<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Silent> {
         if !self.is_up() {
             return Err(Silent);
         }
-        script.invoke_async(&mut self.commands.clone()).await.map_err(|error| self.failed(&error))
+        script.invoke_async(&mut self.commands()).await.map_err(|error| self.command_failed(&error))
+    }
+
+    /// Notes that Redis has just come back, for commands or for messages.
+    pub fn came_back(&self) {
+        *self.back.lock() = Some(Instant::now());
+    }
+
+    /// Whether Redis came back so short a while ago that other replicas may not have noticed yet.
+    pub fn is_just_back(&self) -> bool {
+        self.back.lock().is_some_and(|back| back.elapsed() < NOTICED_WITHIN)
     }
 
     /// Opens a connection for messages.
@@ -74,11 +116,60 @@ impl Link {
 
     fn failed(&self, error: &RedisError) -> Silent {
         if self.up.send_if_modified(|up| std::mem::replace(up, false)) {
-            let error = escaped(&error.to_string());
+            let error = self.described(error);
             tracing::error!("Redis does not answer, so replicas stand for themselves until it does: {error}");
         }
         Silent
     }
+
+    /// A command failed that is not a probe. If Redis only refuses it, other commands go on.
+    fn command_failed(&self, error: &RedisError) -> Silent {
+        if error.code() != Some(NO_RIGHTS) {
+            return self.failed(error);
+        }
+        let error = self.described(error);
+        let mut told = self.told_refused.lock();
+        if told.len() < MAX_TOLD && told.insert(error.clone()) {
+            tracing::error!("Redis refuses something that replicas need: {error}");
+        }
+        Silent
+    }
+
+    /// Returns what went wrong, and what to do about it.
+    pub fn described(&self, error: &RedisError) -> String {
+        let text = escaped(&error.to_string());
+        let has = |part: &str| text.contains(part);
+        let advice = if error.code() == Some(NO_RIGHTS) {
+            "; give the user of Redis the commands, keys and channels that docs/replicas.md lists, with ACL SETUSER"
+        } else if error.kind() == ErrorKind::AuthenticationFailed || has("WRONGPASS") || has("NOAUTH") {
+            "; check `user` and `password_secret` in [cluster], and what Redis says about the user: ACL GETUSER"
+        } else if has("UnknownIssuer") || has("BadSignature") {
+            "; set `ca_file` in [cluster] to the certificate of the authority that has issued the certificate of Redis"
+        } else if has("NotValidForName") || has("not valid for name") {
+            "; write the host in `redis` as the certificate of Redis has it"
+        } else if has("invalid peer certificate") {
+            "; replace the certificate of Redis"
+        } else if self.tls && error.is_timeout() {
+            "; if it is always so, check that this port of Redis speaks TLS, or begin `redis` in [cluster] with redis://"
+        } else {
+            ""
+        };
+        format!("{text}{advice}")
+    }
+}
+
+/// The code of the error for a user without the right to do something.
+const NO_RIGHTS: &str = "NOPERM";
+/// How many errors of this kind are told of.
+const MAX_TOLD: usize = 16;
+
+/// Returns a connection that is made when it is first used.
+fn connection(client: &Client) -> Result<ConnectionManager, RedisError> {
+    let config = ConnectionManagerConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(Some(COMMAND_TIMEOUT))
+        .set_number_of_retries(0);
+    ConnectionManager::new_lazy_with_config(client.clone(), config)
 }
 
 fn client(settings: &Settings) -> Result<Client> {

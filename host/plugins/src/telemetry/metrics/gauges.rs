@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use wharf_cluster::Cluster;
 use wharf_sandbox::Sandbox;
 
 use super::family::{Family, Kind, Labels, Value};
@@ -23,6 +24,7 @@ pub struct Sources {
     pub audit: Option<Arc<Log>>,
     /// The counters of lost spans, if spans are sent to a collector.
     pub lost: Option<Arc<Lost>>,
+    pub cluster: Option<Arc<Cluster>>,
 }
 
 /// Counters of the spans that did not reach the collector since the start.
@@ -45,6 +47,7 @@ impl Sources {
         all.extend(self.memory());
         all.extend(self.audit());
         all.extend(self.lost());
+        all.extend(self.cluster());
         all.push(build());
         all
     }
@@ -113,6 +116,22 @@ impl Sources {
             family.add(vec![("reason", reason.to_owned())], Value::Whole(count.load(Ordering::Relaxed)));
         }
         Some(family)
+    }
+
+    fn cluster(&self) -> Vec<Family> {
+        let Some(cluster) = &self.cluster else { return Vec::new() };
+        let up = Family::new(
+            "wharf_redis_up",
+            "Whether Redis answers, and messages of other replicas come through",
+            Kind::Gauge,
+        );
+        let replicas = Family::new(
+            "wharf_replicas",
+            "Replicas that run, with this one, or that ran when Redis last answered",
+            Kind::Gauge,
+        );
+        let is_up = cluster.is_up() && cluster.hears();
+        vec![up.of(Value::Whole(u64::from(is_up))), replicas.of(Value::Whole(u64::from(cluster.replicas())))]
     }
 
     fn audit(&self) -> Vec<Family> {

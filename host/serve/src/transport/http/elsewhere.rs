@@ -1,6 +1,6 @@
 //! What requests need of other replicas: sessions that are known there, answers and streams that belong there.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
@@ -27,6 +27,9 @@ use crate::{
     },
     transport::admission::Named,
 };
+
+/// How long an answer is held that cannot be passed on to the replica that asked.
+const ANSWER_HELD: Duration = Duration::from_secs(10);
 
 impl Endpoint {
     /// Makes the session that a message names again, with what its client has set at other replicas. If it has ended there, it has ended.
@@ -92,12 +95,13 @@ impl Endpoint {
             (None, Ok(_)) => return Ok(()),
         };
         let question = Question::Response { session: session.id.to_string(), message };
-        match cluster.ask::<_, Value>(&address, &question).await {
+        // Clients do not send an answer again, and some of them end their connection when it is refused.
+        match cluster.ask_within::<_, Value>(ANSWER_HELD, &address, &question).await {
             // The request is gone together with its replica, so the answer is late, as one after a time limit.
             Ok(_) | Err(Unanswered::Gone) => Ok(()),
             Err(Unanswered::Silent(silent)) => {
                 let error =
-                    RpcError::internal(format!("{silent}, and another of them asked this; send the answer again"));
+                    RpcError::unavailable(format!("{silent}, and another of them asked this; send the answer again"));
                 Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, None, &error))
             }
         }
@@ -119,7 +123,7 @@ impl Endpoint {
             // Changes are told again from what is known here.
             Err(Unanswered::Silent(_)) if purpose == Some(&Purpose::Changes) => Ok(None),
             Err(Unanswered::Silent(silent)) => {
-                let error = RpcError::internal(format!("{silent}, and another of them has what follows; try again"));
+                let error = RpcError::unavailable(format!("{silent}, and another of them has what follows; try again"));
                 Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, None, &error))
             }
         }

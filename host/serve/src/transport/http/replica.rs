@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use wharf_base::party::named;
-use wharf_cluster::{Answer, Frames, Member};
+use wharf_cluster::{Answer, Cluster, Frames, Member};
 use wharf_protocol::{Frame, Id, Message};
 
 use super::{
@@ -78,24 +78,35 @@ impl Member for Replica {
 
     fn connected(&self) {
         self.server.updates.send(None).ok();
-        // Sessions may have ended meanwhile.
+        // Sessions may have ended meanwhile, and their clients may have set something.
         let (sessions, server) = (self.sessions.clone(), Arc::clone(&self.server));
         self.server.tracker.spawn(async move {
             let Some(cluster) = &server.cluster else { return };
             for session in sessions.all() {
-                match cluster.get::<StoredSession>(&name_of(&session.id)).await {
-                    Ok(Some(stored)) if stored.ended => {
-                        sessions.end(&server, &session.id, &session.principal, session.issued);
-                    }
-                    Ok(stored) => {
-                        for setting in stored.into_iter().flat_map(StoredSession::settings) {
-                            session.set(setting);
-                        }
-                    }
-                    Err(_) => return,
+                let name = name_of(&session.id);
+                let stored = tokio::select! {
+                    stored = read_again(cluster, &name) => stored,
+                    () = server.stop.cancelled() => return,
+                };
+                if stored.ended {
+                    sessions.end(&server, &session.id, &session.principal, session.issued);
+                } else {
+                    stored.settings().for_each(|setting| session.set(setting));
                 }
             }
         });
+    }
+}
+
+/// Reads what is stored of a session, as soon as Redis answers. Messages may come through before commands do.
+async fn read_again(cluster: &Cluster, name: &str) -> StoredSession {
+    loop {
+        match cluster.get(name).await {
+            Ok(stored) => return stored.unwrap_or_default(),
+            // It answers, but not with what a replica has stored.
+            Err(_) if cluster.is_up() => return StoredSession::default(),
+            Err(_) => cluster.answers().await,
+        }
     }
 }
 
