@@ -19,24 +19,39 @@ pub struct Redis {
     child: Option<Child>,
     folder: PathBuf,
     pub address: SocketAddr,
+    /// Where it speaks TLS, if it does.
+    pub tls: Option<SocketAddr>,
+    /// The files of its certificate and its key.
+    certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// Returns an address that was free a moment ago.
+fn free() -> SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 impl Redis {
     /// Starts a server that keeps nothing when it ends.
     pub async fn start(folder: &Folder) -> Self {
-        // A port that was free a moment ago. Another process may take it meanwhile, so this is tried more than once.
-        let mut tries = 0;
-        loop {
-            let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-            let address = free.local_addr().unwrap();
-            drop(free);
-            let mut redis = Self { child: None, folder: folder.join("."), address };
+        Self::started(folder, None).await
+    }
+
+    /// Starts a server that speaks TLS at one more port.
+    pub async fn start_with_tls(folder: &Folder, certificate: &Path, key: &Path) -> Self {
+        Self::started(folder, Some((certificate.to_owned(), key.to_owned()))).await
+    }
+
+    async fn started(folder: &Folder, certificate: Option<(PathBuf, PathBuf)>) -> Self {
+        // Another process may take a free port meanwhile, so this is tried more than once.
+        for _ in 0..5 {
+            let tls = certificate.is_some().then(free);
+            let (folder, certificate) = (folder.join("."), certificate.clone());
+            let mut redis = Self { child: None, folder, address: free(), tls, certificate };
             if redis.begin().await {
                 return redis;
             }
-            tries += 1;
-            assert!(tries < 5, "redis-server does not start: run `cargo xtask replicas`, which gets it");
         }
+        panic!("redis-server does not start: run `cargo xtask replicas`, which gets it");
     }
 
     /// Starts the server again, empty.
@@ -48,6 +63,10 @@ impl Redis {
         let port = self.address.port().to_string();
         let mut command = program("redis-server", "usr/bin/redis-server");
         command.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"]);
+        if let (Some(tls), Some((certificate, key))) = (self.tls, &self.certificate) {
+            command.args(["--tls-port", &tls.port().to_string(), "--tls-auth-clients", "no", "--tls-cert-file"]);
+            command.arg(certificate).arg("--tls-key-file").arg(key).arg("--tls-ca-cert-file").arg(certificate);
+        }
         command.current_dir(Path::new(&self.folder)).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = match command.spawn() {
             Ok(child) => child,
@@ -112,10 +131,66 @@ impl Redis {
         reply.lines().skip(1).filter(|line| !line.starts_with('$')).map(ToOwned::to_owned).collect()
     }
 
+    /// Stores a value, without a time limit.
+    pub async fn set(&self, key: &str, value: &[u8]) {
+        assert_eq!(self.command(&[b"SET", key.as_bytes(), value]).await, b"+OK\r\n");
+    }
+
+    /// Records all messages from now on.
+    pub async fn record(&self) -> Recorded {
+        let mut stream = BufReader::new(TcpStream::connect(self.address).await.unwrap());
+        stream.write_all(b"PSUBSCRIBE *\r\n").await.unwrap();
+        let mut recorded = Recorded { stream };
+        assert_eq!(recorded.reply().await[0], b"psubscribe");
+        recorded
+    }
+
     /// Returns a value.
     pub async fn get(&self, key: &str) -> Vec<u8> {
         let reply = self.command(&[b"GET", key.as_bytes()]).await;
         let start = reply.iter().position(|byte| *byte == b'\n').unwrap() + 1;
         reply[start..reply.len() - 2].to_vec()
+    }
+}
+
+/// A connection that gets all messages.
+pub struct Recorded {
+    stream: BufReader<TcpStream>,
+}
+
+impl Recorded {
+    /// Returns the next message on a channel with this end: the channel, and the message.
+    pub async fn next(&mut self, end: &str) -> (Vec<u8>, Vec<u8>) {
+        loop {
+            let reply: [Vec<u8>; 4] = self.reply().await.try_into().expect("kind, pattern, channel and message");
+            let [_, _, channel, message] = reply;
+            if channel.ends_with(end.as_bytes()) {
+                return (channel, message);
+            }
+        }
+    }
+
+    async fn line(&mut self) -> String {
+        let mut line = String::new();
+        timeout(PATIENCE, self.stream.read_line(&mut line)).await.expect("a message in time").unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// Reads one array. Numbers in it are read as text.
+    async fn reply(&mut self) -> Vec<Vec<u8>> {
+        let count: usize = self.line().await[1..].parse().unwrap();
+        let mut all = Vec::new();
+        for _ in 0..count {
+            let head = self.line().await;
+            let Some(length) = head.strip_prefix('$') else {
+                all.push(head[1..].as_bytes().to_vec());
+                continue;
+            };
+            let mut bytes = vec![0; length.parse::<usize>().unwrap() + 2];
+            timeout(PATIENCE, self.stream.read_exact(&mut bytes)).await.expect("the whole message").unwrap();
+            bytes.truncate(bytes.len() - 2);
+            all.push(bytes);
+        }
+        all
     }
 }

@@ -31,20 +31,39 @@ impl Replicas {
 
     /// `more`: further lines at the top of the config; `given_more`: further lines of the plugin `g`.
     pub async fn with(number: usize, more: &str, given_more: &str) -> Self {
+        let folder = Folder::new();
+        let redis = Redis::start(&folder).await;
+        let cluster = format!("redis = \"redis://{}\"\n", redis.address);
+        let mut replicas = Self::of(redis, number, more, &cluster, given_more).await;
+        replicas.folders.push(folder);
+        replicas
+    }
+
+    /// `cluster`: the lines of `[cluster]` that are the same for all replicas.
+    pub async fn of(redis: Redis, number: usize, more: &str, cluster: &str, given_more: &str) -> Self {
         let folders: Vec<Folder> = (0..number).map(|_| Folder::new()).collect();
         folders[0].write("code/note.txt", "of a root");
-        let redis = Redis::start(&folders[0]).await;
-        let mut all = Vec::new();
-        for (at, folder) in folders.iter().enumerate() {
-            let plugins = plugins(&folders[0].join("code"), given_more);
+        let mut replicas = Self { redis, all: Vec::new(), folders };
+        for (at, folder) in replicas.folders.iter().enumerate() {
+            let plugins = plugins(&replicas.folders[0].join("code"), given_more);
             folder.config(&format!(
                 "{more}\n[protocol]\nstate_keys = [{{ env = \"STATE_KEY\" }}]\n\
-                 [cluster]\nredis = \"redis://{}\"\nname = \"r{at}\"\n{plugins}",
-                redis.address
+                 [secrets]\nredis = {{ env = \"REDIS_PASSWORD\" }}\n\
+                 [cluster]\n{cluster}name = \"r{at}\"\n{plugins}"
             ));
-            all.push(start(folder).await);
+            replicas.all.push(start(folder).await);
         }
-        Self { redis, all, folders }
+        replicas
+    }
+
+    /// Starts one more replica, with the config of the first one.
+    pub async fn one_more(&mut self) -> &Server {
+        let (first, folder) = (self.folders[0].join("config/wharf/wharf.toml"), Folder::new());
+        let config = std::fs::read_to_string(first).unwrap();
+        folder.config(&config.replace("name = \"r0\"", "name = \"more\""));
+        self.all.push(start(&folder).await);
+        self.folders.push(folder);
+        self.all.last().expect("it was added")
     }
 
     /// Returns a server whose every connection goes to the next replica. It replaces the first one, which goes on.
@@ -60,8 +79,12 @@ impl Replicas {
     }
 }
 
+/// The password of the user at Redis, where there is one.
+pub const PASSWORD: &str = "a-password-of-redis";
+
 pub async fn start(folder: &Folder) -> Server {
-    let server = Server::start_with(folder, &[], &[("STATE_KEY", STATE_KEY)]).await;
+    let environment = [("STATE_KEY", STATE_KEY), ("REDIS_PASSWORD", PASSWORD)];
+    let server = Server::start_with(folder, &[], &environment).await;
     server.modern("tools/list", json!({}), json!({})).await.unwrap();
     server
 }

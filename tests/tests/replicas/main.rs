@@ -4,6 +4,8 @@
 
 mod common;
 mod counted;
+mod login;
 mod redis_gone;
+mod replayed;
 mod sessions;
 mod tasks;

@@ -1,6 +1,10 @@
 //! Redis that does not answer, comes back empty, or answers what no replica has written.
 
-use e2e::{Server, json, text};
+use e2e::{PATIENCE, Server, json, text};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::timeout,
+};
 
 use super::common::{Replicas, able};
 
@@ -33,8 +37,10 @@ async fn calls_and_lists_go_on_without_redis_and_sharing_with_it() {
     let call = json!({ "name": "g_t", "arguments": { "text": "done" } });
     // A tool that may become a task does not have to.
     assert_eq!(text(&server.modern("tools/call", call, with_tasks.clone()).await.unwrap()), "done");
-    let refused = server.modern("tasks/get", json!({ "taskId": "x" }), with_tasks).await.unwrap_err();
-    assert!(refused["message"].as_str().unwrap().contains("cannot be reached now"), "{refused}");
+    let mut refused = server.open_modern(json!(1), "tasks/get", json!({ "taskId": "x" }), with_tasks).await;
+    assert_eq!((refused.status(), refused.header("retry-after")), (503, Some("1")));
+    let refused = refused.json().await;
+    assert!(refused["error"]["message"].as_str().unwrap().contains("cannot be reached now"), "{refused}");
     replicas.redis.again().await;
     for server in &replicas.all {
         server.wait_for_log("Redis answers again").await;
@@ -107,4 +113,63 @@ async fn calls_known(server: &Server) {
 fn digest_of(session: &str) -> String {
     use ring::digest::{SHA256, digest};
     digest(&SHA256, format!("session {session}").as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns the value of a metric.
+async fn metric(server: &Server, name: &str) -> Option<f64> {
+    let line = server.wait_for_log("serving metrics at ").await;
+    let (_, address) = line.split_once("serving metrics at http://").expect("an address");
+    let address = address.split_once('/').expect("a path").0;
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    timeout(PATIENCE, stream.read_to_string(&mut text)).await.expect("an answer").unwrap();
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+async fn until_metric(server: &Server, name: &str, value: f64) {
+    let is = async { while metric(server, name).await != Some(value) {} };
+    timeout(PATIENCE, is).await.unwrap_or_else(|_| panic!("{name} is not {value}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_say_whether_redis_answers_and_how_many_replicas_run() {
+    let mut replicas = Replicas::with(2, "[admin]\nlisten = \"127.0.0.1:0\"\n", "").await;
+    for server in &replicas.all {
+        until_metric(server, "wharf_redis_up", 1.0).await;
+        until_metric(server, "wharf_replicas", 2.0).await;
+    }
+    replicas.redis.kill().await;
+    for server in &replicas.all {
+        until_metric(server, "wharf_redis_up", 0.0).await;
+        assert_eq!(metric(server, "wharf_replicas").await, Some(2.0), "as far as is known");
+    }
+    replicas.redis.again().await;
+    for server in &replicas.all {
+        until_metric(server, "wharf_redis_up", 1.0).await;
+    }
+}
+
+/// Clients do not send an answer again, so one that cannot be passed on is held, and passed on as soon as it can be.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_waits_for_redis() {
+    let mut replicas = Replicas::start(2).await;
+    let [one, other]: &[Server] = replicas.all.as_slice() else { panic!("two") };
+    let mut session = one.legacy("2025-11-25", able()).await;
+    let call = json!({ "name": "g_t", "arguments": { "ask": [["name"]] } });
+    let (id, mut exchange) = session.begin("tools/call", call).await;
+    let asked = loop {
+        let event = exchange.event().await.expect("a question");
+        if event["method"] == "elicitation/create" {
+            break event["id"].clone();
+        }
+    };
+    let session = other.attach(session.detach());
+    let answer = json!({ "jsonrpc": "2.0", "id": asked, "result": { "action": "accept", "content": { "v": "Ada" } } });
+    replicas.redis.kill().await;
+    other.wait_for_log("Redis does not answer").await;
+    let (taken, ()) = tokio::join!(session.post(&answer), replicas.redis.again());
+    assert_eq!(taken.status(), 202);
+    assert_eq!(text(&exchange.response(&id).await["result"]), "name");
 }

@@ -9,18 +9,18 @@ use super::common::{Replicas, able};
 
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-fn with_tasks() -> Value {
+pub fn with_tasks() -> Value {
     json!({ "elicitation": {}, "extensions": { EXTENSION: {} } })
 }
 
-async fn begin(server: &Server, arguments: Value) -> Value {
+pub async fn begin(server: &Server, arguments: Value) -> Value {
     let made =
         server.modern("tools/call", json!({ "name": "g_t", "arguments": arguments }), with_tasks()).await.unwrap();
     assert_eq!(made["resultType"], "task", "{made}");
     made["taskId"].clone()
 }
 
-async fn until(server: &Server, id: &Value, status: &str) -> Value {
+pub async fn until(server: &Server, id: &Value, status: &str) -> Value {
     let began = Instant::now();
     loop {
         let now = server.modern("tasks/get", json!({ "taskId": id }), with_tasks()).await.unwrap();
