@@ -5,13 +5,11 @@
 //
 // One line for each count; exit code 1 if something was lost or wrong that must not be. `--debian`: where Debian's packages are unpacked.
 
-import { spawn } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { copyFileSync, renameSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as pass } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { Redis, Replica, say, startProxy, stopAll, until, wireTo } from './place.mjs';
 
 const options = parseArgs({
   options: {
@@ -26,13 +24,14 @@ const options = parseArgs({
 const REPLICAS = 3;
 const SESSIONS = 6;
 const WORKERS = 6;
+/** Plugins with a limit of so many calls an hour, each used up once. */
+const LIMITED = 16;
+const LIMIT = 40;
 /** How long after a disturbance things have to be as before. */
 const SETTLED_MS = 5000;
-const KEY = '07'.repeat(32);
 const MODERN = '2026-07-28';
 const CAPABILITIES = { elicitation: {}, extensions: { 'io.modelcontextprotocol/tasks': {} } };
 
-const folder = mkdtempSync(join(tmpdir(), 'wharf-replicas-'));
 const began = Date.now();
 const counts = new Map();
 const wrong = [];
@@ -40,134 +39,23 @@ const wrong = [];
 let disturbed = { what: 'nothing', until: 0, redis: false, lost: 0 };
 
 const count = (name) => counts.set(name, (counts.get(name) ?? 0) + 1);
-const say = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(1).padStart(6)} s  ${text}`);
-
-async function freePort() {
-  const server = createServer();
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
-/** Starts a program of Debian, unpacked or installed. */
-function debian(path, args) {
-  const unpacked = join(options.debian, path);
-  const libraries = join(options.debian, 'usr/lib', `${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`);
-  const env = existsSync(unpacked) ? { ...process.env, LD_LIBRARY_PATH: libraries } : process.env;
-  const program = existsSync(unpacked) ? unpacked : path.split('/').at(-1);
-  return started(spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] }), program);
-}
-
-function started(child, name) {
-  child.log = '';
-  for (const output of [child.stdout, child.stderr]) output?.on('data', (text) => (child.log += text));
-  child.on('error', (error) => fail(`${name}: ${error.message}`));
-  child.ended = new Promise((resolve) => child.on('exit', resolve));
-  return child;
-}
-
-/** Waits until something is so. */
-async function until(what, test, ms = 30_000) {
-  const end = Date.now() + ms;
-  while (!(await test())) {
-    if (Date.now() > end) fail(`not within ${ms} ms: ${what}`);
-    await pass(20);
-  }
-}
-
-function fail(why) {
-  console.error(`failed: ${why}`);
-  stopAll();
-  process.exit(1);
-}
-
-const redis = { port: await freePort(), child: undefined };
-const startRedis = async () => {
-  redis.child = debian('usr/bin/redis-server', [
-    ...['--port', `${redis.port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder],
-  ]);
-  await until('redis-server is ready', () => redis.child.log.includes('Ready to accept connections'));
-};
-
-const replicas = [];
-async function startReplica(at) {
-  const { port, config } = replicas[at];
-  const child = started(
-    spawn(options.bin, ['serve', '-c', config, '--listen', `127.0.0.1:${port}`], {
-      env: { ...process.env, WHARF_STATE_KEY: KEY, XDG_STATE_HOME: join(folder, `state${at}`) },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    }),
-    'wharf',
-  );
-  replicas[at].child = child;
-  await until(`replica ${at} is ready`, async () => {
-    const ready = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
-    return ready?.status === 200;
-  });
-}
-
 const plugin = (id, more) => `[plugins.${id}]\npath = ${JSON.stringify(resolve(options.plugins, 'badlist.wasm'))}\nconfig = { mode = "given", ${more}\n`;
 
-async function prepare() {
-  await startRedis();
-  for (let at = 0; at < REPLICAS; at++) {
-    const own = join(folder, `replica${at}`);
-    mkdirSync(join(own, 'dropped'), { recursive: true, mode: 0o700 });
-    const config = join(own, 'wharf.toml');
-    const asks = '[plugins.ID.grants]\nask = ["elicitation"]\n';
-    writeFileSync(
-      config,
-      `plugin_dir = "dropped"\n[http]\ntrusted_proxies = ["127.0.0.1"]\ndrain_delay_s = 1\n` +
-        `[protocol]\nstate_keys = [{ env = "WHARF_STATE_KEY" }]\n` +
-        `[limits]\ntotal_tasks = 100000\n[cluster]\nredis = "redis://127.0.0.1:${redis.port}"\nname = "r${at}"\n` +
-        plugin('g', 'task = "optional", alone = true }\nlimits = { timeout_ms = 30000 }') + asks.replace('ID', 'g') +
-        plugin('p', 'alone = true }') +
-        plugin('c', 'alone = true }\nconfirm = "all"') +
-        plugin('q', 'alone = true }\nlimits = { calls_per_hour = 40 }'),
-      { mode: 0o600 },
-    );
-    replicas.push({ port: await freePort(), config, own });
-    await startReplica(at);
-  }
-}
-
-let proxy;
-async function startProxy() {
-  const port = await freePort();
-  const config = join(folder, options.proxy);
-  if (options.proxy === 'nginx') {
-    mkdirSync(join(folder, 'nginx-temp'));
-    const servers = replicas.map(({ port }) => `server 127.0.0.1:${port} max_fails=0;`).join(' ');
-    const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => `${kind}_temp_path ${folder}/nginx-temp;`).join(' ');
-    writeFileSync(
-      config,
-      `daemon off; pid ${folder}/nginx.pid; error_log stderr warn; events { worker_connections 4096; }\n` +
-        `http { access_log off; ${temp} upstream wharf { ${servers} keepalive 64; }\n` +
-        `server { listen 127.0.0.1:${port}; location / { proxy_pass http://wharf; proxy_http_version 1.1; proxy_set_header Connection "";\n` +
-        `proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_read_timeout 300s;\n` +
-        `client_max_body_size 9m; } } }\n`,
-    );
-    proxy = debian('usr/sbin/nginx', ['-e', 'stderr', '-p', folder, '-c', config]);
-  } else {
-    const servers = replicas.map(({ port }, at) => `    server r${at} 127.0.0.1:${port}\n`).join('');
-    writeFileSync(
-      config,
-      `defaults\n    mode http\n    timeout connect 1s\n    timeout client 300s\n    timeout server 300s\n` +
-        `frontend f\n    bind 127.0.0.1:${port}\n    default_backend wharf\n` +
-        `backend wharf\n    balance roundrobin\n    option httpchk GET /readyz\n    option forwardfor\n` +
-        `    option redispatch\n    default-server check inter 500ms fall 1 rise 1\n${servers}`,
-    );
-    proxy = debian('usr/sbin/haproxy', ['-f', config]);
-  }
-  const url = `http://127.0.0.1:${port}/mcp`;
-  await until(`${options.proxy} answers`, async () => ((await fetch(url).catch(() => undefined))?.status ?? 500) < 500);
-  return url;
-}
-
-function stopAll() {
-  for (const child of [proxy, redis.child, ...replicas.map(({ child }) => child)]) child?.kill('SIGKILL');
-  rmSync(folder, { recursive: true, force: true });
+const redis = await Redis.start(options.debian);
+/** What stands between replica 0 and Redis. */
+const wire = await wireTo(redis.port);
+const replicas = [];
+for (let at = 0; at < REPLICAS; at++) {
+  const asks = (id) => `[plugins.${id}.grants]\nask = ["elicitation"]\n`;
+  const limits = Array.from({ length: LIMITED }, (_, at) => plugin(`q${at}`, `alone = true }\nlimits = { calls_per_hour = ${LIMIT} }`));
+  const config =
+    '[http]\ntrusted_proxies = ["127.0.0.1"]\ndrain_delay_s = 1\n[limits]\ntotal_tasks = 100000\n' +
+    plugin('g', 'task = "optional" }\nlimits = { timeout_ms = 30000 }') + asks('g') +
+    plugin('p', 'alone = true }') +
+    plugin('c', 'alone = true }\nconfirm = "all"') +
+    limits.join('');
+  replicas.push(await Replica.prepare({ bin: options.bin, name: `r${at}`, config, redis: at === 0 ? wire.port : redis.port }));
+  await replicas[at].start();
 }
 
 /** The events of a stream, as they come: the values of `id` and `data`. */
@@ -297,6 +185,7 @@ class Session {
     this.url = url;
     this.next = 1;
     this.changes = 0;
+    this.updates = 0;
   }
 
   async open() {
@@ -305,6 +194,9 @@ class Session {
     this.id = response.headers.get('mcp-session-id');
     await response.text();
     await this.post({ jsonrpc: '2.0', method: 'notifications/initialized' });
+    this.resource = `note:///${this.id.slice(-12)}`;
+    const subscribed = await this.post({ jsonrpc: '2.0', id: -1, method: 'resources/subscribe', params: { uri: this.resource } });
+    expect((await subscribed.text()).includes('result'), 'it cannot subscribe');
   }
 
   headers() {
@@ -335,12 +227,12 @@ class Session {
   }
 
   /** Reads the stream for changes, and opens it again when it ends. */
-  async listen(ends) {
+  async listen(stop) {
     let last;
-    while (Date.now() < ends) {
+    while (!stop.aborted) {
       try {
         const headers = { accept: 'text/event-stream', ...this.headers(), ...(last ? { 'last-event-id': last } : {}) };
-        const response = await fetch(this.url, { headers, signal: AbortSignal.timeout(Math.max(1, ends - Date.now())) });
+        const response = await fetch(this.url, { headers, signal: stop });
         if (response.status === 404) count('streams: 404');
         if (response.status !== 200) {
           await response.text();
@@ -349,7 +241,9 @@ class Session {
         }
         for await (const { id, data } of events(response)) {
           last = id ?? last;
-          if (data && JSON.parse(data).method === 'notifications/tools/list_changed') this.changes++;
+          const message = data ? JSON.parse(data) : {};
+          if (message.method === 'notifications/tools/list_changed') this.changes++;
+          if (message.method === 'notifications/resources/updated' && message.params.uri === this.resource) this.updates++;
         }
       } catch {
         await pass(200);
@@ -370,6 +264,16 @@ async function sessionWorker(session, number, ends) {
       await attempt('session question', true, async () => {
         const got = await session.call({ ask: [['name']], text });
         expect(got === text, `another answer: ${got}`);
+      });
+      // The change happens at another replica than the stream.
+      await attempt('session subscription', true, async () => {
+        const before = session.updates;
+        await session.call({ updated: session.resource, text });
+        const end = Date.now() + SETTLED_MS;
+        while (session.updates === before) {
+          expect(Date.now() < end, 'the stream did not hear of a changed resource');
+          await pass(10);
+        }
       });
     }
   }
@@ -396,60 +300,77 @@ async function reload(sessions, number) {
   count('list_changed: every stream, once');
 }
 
-await prepare();
-const url = await startProxy();
+const url = await startProxy(options.debian, options.proxy, replicas);
 const seconds = Number(options.seconds);
 const ends = Date.now() + seconds * 1000;
 const sessions = Array.from({ length: SESSIONS }, () => new Session(url));
 await Promise.all(sessions.map((session) => session.open()));
+const listening = new AbortController();
+const streams = sessions.map((session) => session.listen(listening.signal));
 const workers = [
   ...sessions.map((session, number) => sessionWorker(session, number, ends)),
-  ...sessions.map((session) => session.listen(ends)),
   ...Array.from({ length: WORKERS }, (_, number) => modernWorker(url, number, ends)),
 ];
 
-// Before anything is disturbed: a limit counts over all replicas, and everybody hears of a change once.
-let passed = 0;
-for (let call = 0; call < 60; call++) {
-  const done = await modern(url, 'tools/call', { name: 'q_t', arguments: { text: 'q' } }).catch(() => undefined);
-  if (done?.content?.[0].text === 'q') passed++;
+let limited = 0;
+/** Uses up a limit. It counts over all replicas; without Redis, each of them allows its share more. */
+async function limit(most = LIMIT) {
+  if (limited === LIMITED) return;
+  const name = `q${limited++}_t`;
+  let passed = 0;
+  for (let call = 0; call < 1.5 * LIMIT; call++) {
+    const done = await modern(url, 'tools/call', { name, arguments: { text: 'q' } }).catch(() => undefined);
+    if (done?.content?.[0].text === 'q') passed++;
+  }
+  if (passed < LIMIT || passed > most) wrong.push(`a limit of ${LIMIT} calls let ${passed} pass after: ${disturbed.what}`);
+  count(`limit of ${LIMIT} calls: ${passed} passed`);
 }
-if (passed !== 40) wrong.push(`a limit of 40 calls let ${passed} pass`);
-count(`limit of 40 calls: ${passed} passed`);
+
+// Before anything is disturbed: a limit counts over all replicas, and everybody hears of a change once.
+await limit();
 await reload(sessions, 0);
 
-const kill = (at, signal) => async () => {
-  replicas[at].child.kill(signal);
-  await replicas[at].child.ended;
-};
 const steps = [
-  () => disturb('replica 1 is killed', false, kill(1, 'SIGKILL')),
-  () => disturb('replica 1 starts again', false, () => startReplica(1)),
+  () => disturb('replica 1 is killed', false, () => replicas[1].end('SIGKILL')),
+  () => disturb('replica 1 starts again', false, () => replicas[1].start()),
   () => disturb('replica 2 is stopped and started', false, async () => {
-    await kill(2, 'SIGTERM')();
-    await startReplica(2);
+    await replicas[2].end('SIGTERM');
+    await replicas[2].start();
   }),
   () => disturb('Redis hangs for 5 s', true, async () => {
-    redis.child.kill('SIGSTOP');
+    redis.hang();
     await pass(5000);
-    redis.child.kill('SIGCONT');
+    redis.goOn();
+  }),
+  () => disturb('replica 0 is cut off from Redis for 20 s', true, async () => {
+    wire.cut();
+    await limit(LIMIT + Math.ceil(LIMIT / REPLICAS));
+    await pass(20_000);
+    wire.mend();
   }),
   () => disturb('Redis is killed, and starts again, empty, after 5 s', true, async () => {
-    redis.child.kill('SIGKILL');
-    await redis.child.ended;
+    await redis.kill();
     await pass(5000);
-    await startRedis();
+    await redis.again();
   }),
-  () => disturb('replica 0 is killed', false, kill(0, 'SIGKILL')),
-  () => disturb('replica 0 starts again', false, () => startReplica(0)),
+  () => disturb('replica 0 is killed', false, () => replicas[0].end('SIGKILL')),
+  () => disturb('replica 0 starts again', false, () => replicas[0].start()),
+  () => disturb('Redis is stopped and started', true, async () => {
+    await redis.stop();
+    await redis.again();
+  }),
+  () => disturb('Redis is flushed', true, () => redis.command('FLUSHALL')),
 ];
-for (let at = 0; Date.now() + 15_000 < ends; at++) {
+for (let at = 0; Date.now() + 30_000 < ends; at++) {
   await steps[at % steps.length]();
-  // Settled, and then a while in which nothing may be lost.
-  await pass(SETTLED_MS + 3000);
-  if (at % steps.length === steps.length - 1 && Date.now() + 20_000 < ends) await reload(sessions, at + 1);
+  await pass(SETTLED_MS);
+  // A while in which nothing may be lost.
+  await Promise.all([limit(), pass(3000)]);
+  if (at % 3 === 2 && Date.now() + 20_000 < ends) await reload(sessions, at + 1);
 }
 await Promise.all(workers);
+listening.abort();
+await Promise.all(streams);
 for (const [name, number] of [...counts].sort()) console.log(`${String(number).padStart(8)}  ${name}`);
 for (const name of ['sessions: 404', 'streams: 404']) {
   if (counts.has(name)) wrong.push(`${name}: ${counts.get(name)}`);

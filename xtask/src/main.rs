@@ -51,8 +51,9 @@ cargo xtask agents       drives wharf with coding agents and a scripted model; -
 cargo xtask languages    makes plugins in every SDK language as authors do, and tests them; --only LANG, --abilities; needs npm and Python 3
 cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3
 cargo xtask search       evaluates the tool search on the tools of hundreds of other servers; needs npm and Python 3
-cargo xtask replicas     loads three replicas behind nginx and HAProxy while they and Redis are killed; --brief: nginx, for a minute; needs
-                         Node.js, and Debian or its programs
+cargo xtask replicas     loads three replicas behind nginx and HAProxy while they and Redis are killed, with official clients and many people;
+                         --only load|clients|ratio|people; --brief: the load behind nginx, for a minute; needs Node.js, and Debian
+                         or its programs; without --brief also npm and Python 3
 cargo xtask service      tests the systemd unit and the container image; --unit, --image; needs root on Debian
 cargo xtask signatures   verifies signatures by sigstore's own library, with a second opinion; --record keeps them; needs npm and Python 3
 cargo xtask slots        checks that no data of one call reaches the next: [CALLS], --languages with guests of `cargo xtask languages`,

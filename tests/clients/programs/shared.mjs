@@ -20,6 +20,9 @@ const CALLS = JSON.parse(readFileSync(new URL('./calls.json', import.meta.url), 
 const HEARD_MS = 10_000;
 /** How soon a client must give up a call whose server was killed. Their own limit for a call is a minute. */
 const LOST_MS = 15_000;
+/** How often a client calls while its servers are stopped and started, and how many of these calls ask a person. */
+const BETWEEN_MS = 20;
+const ASKS_EVERY = 5;
 /** After this time an answer is a stream: wharf waits for it for 100 ms. */
 const STREAM_MS = 500;
 
@@ -39,7 +42,14 @@ export function event() {
 export async function drive(connect, { emptyRoots = false, callsMs, approval: asks } = {}) {
   let client;
   const given = job.handshake === undefined ? {} : { handshake: job.handshake };
+  if (job.meanwhile) given.person = { answer: () => ({ action: 'accept', content: { v: 'Ada' } }) };
   if (!(await check('connect', async () => (client = await connect(given))))) process.exit(0);
+  if (job.meanwhile) {
+    await meanwhile(client);
+    await check('changed', () => changed(job.handshake === false ? { ...client, heard: undefined } : client));
+    await check('close', () => client.close());
+    process.exit(0);
+  }
   if (job.restarts) {
     await restarted(client);
     process.exit(0);
@@ -114,6 +124,22 @@ async function restarted(client) {
     });
   }
   await check('close', () => client.close());
+}
+
+/** Calls for as long as the runner says so, and tells which calls failed: it knows what happened to the servers then. */
+async function meanwhile(client) {
+  const tools = await client.tools();
+  for (let number = 0; (await (await fetch(job.meanwhile)).text()) === 'on'; number++) {
+    const [text, asks, from] = [`number ${number}`, number % ASKS_EVERY === 0, Date.now()];
+    try {
+      const result = asks ? client.call(tools.g_t, { ask: [['name']], text }) : client.call(tools.echo_echo, { message: text });
+      expectIn(text, JSON.stringify(await within(LOST_MS, result, 'the answer')), 'the answer');
+      tell('right', asks ? 'question' : 'call');
+    } catch (error) {
+      tell('lost', { from, to: Date.now(), what: asks ? 'question' : 'call', why: error.message });
+    }
+    await sleep(BETWEEN_MS);
+  }
 }
 
 async function slowly(name, ms, body) {

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import itertools
 import json
 import os
 import sys
@@ -29,6 +30,11 @@ __all__ = ["MODERN", "Client", "Job", "Person", "drive"]
 CALLS: list[dict[str, Any]] = json.loads((HERE / "calls.json").read_text(encoding="utf-8"))
 # How soon a new plugin must be heard of or listed, in seconds.
 HEARD = 10
+# How soon a client must give up a call whose server was killed, in seconds.
+LOST = 15
+# How often a client calls while its servers are stopped and started, and how many of these calls ask a person.
+BETWEEN = 0.02
+ASKS_EVERY = 5
 
 
 @dataclass
@@ -53,6 +59,8 @@ class Job:
     late: dict[str, str]
     # Where a POST to `restart` or `kill` does that to the server, if that is what is checked.
     restarts: str | None = None
+    # Where a GET says `on` for as long as the program has to call, if servers are stopped and started meanwhile.
+    meanwhile: str | None = None
     # Whether to begin with the handshake, where the framework can do without, and how many there are.
     handshake: bool = False
     handshakes: int = 0
@@ -136,12 +144,42 @@ class Checks:
             await self.says(f"{how} {time}")
 
 
+    async def meanwhile(self) -> None:
+        """Calls for as long as the runner says so, and tells which calls failed: it knows what happened to the servers then."""
+        tools = await self.client.tools()
+        for number in itertools.count():
+            if await asyncio.to_thread(get, self.job.meanwhile or "") != "on":
+                return
+            text, asks, start = f"number {number}", number % ASKS_EVERY == 0, time.time()
+            what = "question" if asks else "call"
+            try:
+                name, arguments = ("g_t", {"ask": [["name"]], "text": text}) if asks else ("echo_echo", {"message": text})
+                result = await asyncio.wait_for(self.client.call(tools[name], arguments), LOST)
+                expect_in(text, str(result), "the answer")
+                tell("right", what)
+            except Exception as error:
+                tell("lost", {"from": round(start * 1000), "to": round(time.time() * 1000), "what": what, "why": why(error)})
+            await asyncio.sleep(BETWEEN)
+
+
+class Accepts:
+    """A person who answers each question with the same name."""
+
+    def answer(self, _message: str, _schema: Any) -> dict[str, Any]:
+        return {"action": "accept", "content": {"v": "Ada"}}
+
+
+def get(url: str) -> str:
+    with urlopen(url, timeout=60) as answer:
+        return answer.read().decode()
+
+
 def post(url: str) -> None:
     with urlopen(Request(url, method="POST"), timeout=60) as answer:
         expect(answer.status == 200, f"the server was not restarted: {answer.status}")
 
 
-def tell(fact: str, value: str) -> None:
+def tell(fact: str, value: Any) -> None:
     print(json.dumps({"fact": fact, "value": value}), flush=True)
 
 
@@ -149,7 +187,10 @@ async def session(job: Job, connect: Connect, empty_roots: bool, without: Collec
     """The checks of one connection, and of one without roots."""
     phase, start = "connect", time.monotonic()
     try:
-        async with connect(job, **({"handshake": True} if job.handshake else {})) as client:
+        given: dict[str, Any] = {"handshake": True} if job.handshake else {}
+        if job.meanwhile:
+            given["person"] = Accepts()
+        async with connect(job, **given) as client:
             report(phase, start)
             checks = Checks(job, client)
             phase = "session"
@@ -163,9 +204,12 @@ async def session(job: Job, connect: Connect, empty_roots: bool, without: Collec
                 ("restart at rest", lambda: checks.again("restart")),
                 ("kill at rest", lambda: checks.again("kill")),
             ]
-            if job.restarts and not job.handshakes:
+            if (job.restarts or job.meanwhile) and not job.handshakes:
                 # A subscription of 2026-07-28 ends with its server, and only the program can begin another one.
                 client.heard = None
+            if job.meanwhile:
+                await checks.meanwhile()
+                usual = []
             for name, body in [*(restarts if job.restarts else usual), ("changed", checks.changed)]:
                 if name not in without:
                     await check(name, body)
@@ -201,8 +245,9 @@ async def approvals(job: Job, connect: Connect, asks: Mapping[str, bool], empty_
 
 
 async def all_of(job: Job, connect: Connect, empty_roots: bool, without: Collection[str], asks: Any) -> None:
-    await session(job, connect, empty_roots and not job.restarts, without)
-    if asks is not None and not job.restarts:
+    disturbed = job.restarts is not None or job.meanwhile is not None
+    await session(job, connect, empty_roots and not disturbed, without)
+    if asks is not None and not disturbed:
         await approvals(job, connect, asks, empty_roots)
 
 
