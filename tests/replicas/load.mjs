@@ -381,6 +381,12 @@ for (const why of wrong) {
   kinds.set(kind, [...(kinds.get(kind) ?? []), why]);
 }
 for (const all of [...kinds.values()].slice(0, 30)) console.log(`WRONG  ${all.length} times, the first and the last: ${all[0]} … ${all.at(-1)}`);
+if (wrong.length > 0) {
+  for (const { name, child } of replicas) {
+    const warned = child.log.split('\n').filter((line) => / (WARN|ERROR) /.test(line));
+    for (const line of warned.slice(-10)) console.log(`      | ${name} ${line.slice(0, 300)}`);
+  }
+}
 stopAll();
 console.log(wrong.length === 0 ? 'nothing was wrong' : `${wrong.length} wrong`);
 process.exit(wrong.length === 0 ? 0 : 1);

@@ -32,6 +32,7 @@ pub mod redis;
 pub mod schema;
 pub mod terminal;
 pub mod transcript;
+pub mod wire;
 
 pub use exchange::{Exchange, Frame};
 pub use folder::Folder;
@@ -43,6 +44,7 @@ pub use redis::Redis;
 pub use serde_json::{Value, json};
 pub use terminal::Terminal;
 pub use transcript::{Recorder, Transcript};
+pub use wire::Wire;
 
 pub const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 pub const MODERN: &str = "2026-07-28";

@@ -183,7 +183,7 @@ impl Recorded {
         for _ in 0..count {
             let head = self.line().await;
             let Some(length) = head.strip_prefix('$') else {
-                all.push(head[1..].as_bytes().to_vec());
+                all.push(head.as_bytes()[1..].to_vec());
                 continue;
             };
             let mut bytes = vec![0; length.parse::<usize>().unwrap() + 2];

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// How long another replica may take to answer, and to send the next frame of a stream before it is looked at whether it still runs.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 const FRAME_TIMEOUT: Duration = Duration::from_secs(3);
 const ASK_AGAIN_INTERVAL: Duration = Duration::from_millis(250);
 /// How old a message may be.
@@ -51,7 +51,7 @@ pub trait Member: Send + Sync {
     fn told(&self, message: Value);
     /// Answers a message from another replica.
     fn asked(self: Arc<Self>, message: Value) -> Pin<Box<dyn Future<Output = Answer> + Send>>;
-    /// This replica gets messages from now on. It may have missed some.
+    /// This replica gets messages from now on, and Redis answers. It may have missed messages, and Redis may have lost what was stored.
     fn connected(&self);
 }
 
@@ -95,10 +95,10 @@ impl Cluster {
 
     /// Joins the other replicas, for as long as wharf runs. `member` gets their messages.
     pub fn start(self: &Arc<Self>, member: Arc<dyn Member>, tracker: &TaskTracker, stop: &CancellationToken) {
+        let (cluster, receives, ends) = (Arc::clone(self), Arc::clone(&member), stop.clone());
+        tracker.spawn(async move { cluster.receive(receives, &ends).await });
         let (cluster, ends) = (Arc::clone(self), stop.clone());
-        tracker.spawn(async move { cluster.receive(member, &ends).await });
-        let (cluster, ends) = (Arc::clone(self), stop.clone());
-        tracker.spawn(async move { cluster.keep_alive(&ends).await });
+        tracker.spawn(async move { cluster.keep_alive(&member, &ends).await });
     }
 
     /// Sends a message to all other replicas. Not to any if Redis does not answer.

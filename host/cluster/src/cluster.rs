@@ -19,7 +19,7 @@ use wharf_base::{
 };
 use wharf_config::config::cluster::{Cluster as Settings, LimitsAlone};
 
-use crate::{link::Link, silent::Silent, waiting::Bus};
+use crate::{bus::Member, link::Link, silent::Silent, waiting::Bus};
 
 /// What the key for shared values and messages is derived with.
 const PURPOSE: &str = "wharf cluster 1";
@@ -31,13 +31,14 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// The number of random bytes in an address.
 pub const ADDRESS_BYTES: usize = 16;
 
-/// Removes the replicas whose lease is over, adds or removes this one, and returns those that run. By the clock of Redis, since those of
-/// the replicas may differ.
+/// Removes the replicas whose lease is over, adds or removes this one, and returns whether it was known, and which run. By the clock of Redis,
+/// since those of the replicas may differ.
 static BEAT: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local known = redis.call('ZSCORE', KEYS[1], ARGV[1]) and 1 or 0
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 if tonumber(ARGV[2]) > 0 then
   redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
@@ -45,7 +46,7 @@ if tonumber(ARGV[2]) > 0 then
 else
   redis.call('ZREM', KEYS[1], ARGV[1])
 end
-return redis.call('ZRANGE', KEYS[1], 0, -1)",
+return {known, redis.call('ZRANGE', KEYS[1], 0, -1)}",
     )
 });
 
@@ -61,6 +62,8 @@ pub struct Cluster {
     pub(crate) bus: Bus,
     /// The addresses of the replicas that run, as far as is known.
     live: RwLock<HashSet<String>>,
+    /// Whether Redis has heard of this replica.
+    joined: AtomicBool,
     /// Whether the operator was told that something in Redis is not sealed by a replica.
     told_altered: AtomicBool,
 }
@@ -78,6 +81,7 @@ impl Cluster {
             bus: Bus::default(),
             live: RwLock::new(HashSet::from([address.to_string()])),
             address,
+            joined: AtomicBool::new(false),
             told_altered: AtomicBool::new(false),
         }))
     }
@@ -117,10 +121,12 @@ impl Cluster {
         format!("{}{name}", self.prefix)
     }
 
-    pub(crate) async fn keep_alive(&self, stop: &CancellationToken) {
+    pub(crate) async fn keep_alive(&self, member: &Arc<dyn Member>, stop: &CancellationToken) {
         loop {
             // If this fails, the next beat tries again.
-            let _ = self.say_alive(LEASE).await;
+            if self.say_alive(LEASE).await.is_ok() && self.link.unsure.swap(false, Ordering::Relaxed) {
+                member.connected();
+            }
             let pause = if self.link.is_up() { BEAT_INTERVAL } else { PROBE_INTERVAL };
             tokio::select! {
                 () = stop.cancelled() => break,
@@ -134,7 +140,11 @@ impl Cluster {
         let mut said = BEAT.key(self.key("replicas"));
         said.arg(&*self.address).arg(millis(lease));
         // This is also what finds out whether Redis answers again: without the right to write there, it is of no use.
-        let mut live: HashSet<String> = self.link.probe(&said).await?;
+        let (known, mut live): (bool, HashSet<String>) = self.link.probe(&said).await?;
+        if self.joined.swap(true, Ordering::Relaxed) && !known {
+            // Redis has lost what was in it.
+            self.link.unsure.store(true, Ordering::Relaxed);
+        }
         live.insert(self.address.to_string());
         *self.live.write() = live;
         Ok(())

@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashSet,
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -35,6 +36,8 @@ pub struct Link {
     up: watch::Sender<bool>,
     /// When Redis last came back.
     back: Mutex<Option<Instant>>,
+    /// Whether what is known of other replicas may be old, since Redis did not answer, or has lost what was in it.
+    pub unsure: AtomicBool,
     /// What Redis refuses, as the operator was told.
     told_refused: Mutex<HashSet<String>>,
 }
@@ -49,6 +52,7 @@ impl Link {
             commands,
             up: watch::Sender::new(true),
             back: Mutex::default(),
+            unsure: AtomicBool::new(false),
             told_refused: Mutex::default(),
         })
     }
@@ -79,6 +83,7 @@ impl Link {
         })?;
         if self.up.send_if_modified(|up| !std::mem::replace(up, true)) {
             self.came_back();
+            self.unsure.store(true, Ordering::Relaxed);
             tracing::info!("Redis answers again");
         }
         Ok(answered)

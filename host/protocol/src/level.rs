@@ -33,7 +33,8 @@ impl Level {
         Self::Emergency,
     ];
 
-    pub(crate) const fn as_str(self) -> &'static str {
+    /// Returns the name of the level in messages.
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
             Self::Info => "info",

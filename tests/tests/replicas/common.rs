@@ -34,18 +34,24 @@ impl Replicas {
         let folder = Folder::new();
         let redis = Redis::start(&folder).await;
         let cluster = format!("redis = \"redis://{}\"\n", redis.address);
-        let mut replicas = Self::of(redis, number, more, &cluster, given_more).await;
+        let mut replicas = Self::of(redis, number, more, |_| cluster.clone(), given_more).await;
         replicas.folders.push(folder);
         replicas
     }
 
-    /// `cluster`: the lines of `[cluster]` that are the same for all replicas.
-    pub async fn of(redis: Redis, number: usize, more: &str, cluster: &str, given_more: &str) -> Self {
+    /// `cluster`: the lines of `[cluster]` for each replica, without its name.
+    pub async fn of(
+        redis: Redis,
+        number: usize,
+        more: &str,
+        cluster: impl Fn(usize) -> String,
+        given_more: &str,
+    ) -> Self {
         let folders: Vec<Folder> = (0..number).map(|_| Folder::new()).collect();
         folders[0].write("code/note.txt", "of a root");
         let mut replicas = Self { redis, all: Vec::new(), folders };
         for (at, folder) in replicas.folders.iter().enumerate() {
-            let plugins = plugins(&replicas.folders[0].join("code"), given_more);
+            let (plugins, cluster) = (plugins(&replicas.folders[0].join("code"), given_more), cluster(at));
             folder.config(&format!(
                 "{more}\n[protocol]\nstate_keys = [{{ env = \"STATE_KEY\" }}]\n\
                  [secrets]\nredis = {{ env = \"REDIS_PASSWORD\" }}\n\

@@ -53,7 +53,7 @@ async fn replicas_share_over_tls_as_a_user_with_the_rights_that_the_docs_list() 
         folder.join("ca.pem")
     );
     let given = "confirm = \"all\"\nlimits = { calls_per_hour = 100, timeout_ms = 60000 }";
-    let mut replicas = Replicas::of(redis, 2, "", &cluster, given).await;
+    let mut replicas = Replicas::of(redis, 2, "", |_| cluster.clone(), given).await;
     let note = replicas.note();
     let server = replicas.in_turns();
     // A session with questions, roots, settings, a subscription, a task, an approval for the session, and limits.

@@ -173,3 +173,34 @@ async fn an_answer_waits_for_redis() {
     assert_eq!(taken.status(), 202);
     assert_eq!(text(&exchange.response(&id).await["result"]), "name");
 }
+
+/// What clients have set is stored again by the replicas that have their sessions, after Redis has lost it.
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_of_sessions_outlive_an_empty_redis() {
+    let mut replicas = Replicas::start(2).await;
+    let detached = {
+        let mut session = replicas.all[0].legacy("2025-11-25", able()).await;
+        session.request("resources/subscribe", json!({ "uri": "note:///x" })).await.unwrap();
+        session.detach()
+    };
+    for restarts in [true, false] {
+        if restarts {
+            replicas.redis.kill().await;
+            replicas.redis.again().await;
+        } else {
+            replicas.redis.command(&[b"FLUSHALL"]).await;
+        }
+        let stored = async { while !replicas.redis.keys().await.iter().any(|key| key.contains(":session:")) {} };
+        timeout(PATIENCE, stored).await.expect("it is stored again");
+    }
+    let later = replicas.one_more().await;
+    let mut session = later.attach(detached);
+    let mut stream = session.stream().await;
+    session.call("g_t", json!({ "updated": "note:///x" })).await;
+    loop {
+        let event = stream.event().await.expect("the stream goes on");
+        if event["method"] == "notifications/resources/updated" {
+            break;
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Sessions of which each request goes to another replica.
 
 use e2e::{Exchange, LEGACY, Server, Session, json, text};
+use rustix::process::Signal;
 
 use super::common::{Replicas, able};
 
@@ -136,4 +137,23 @@ async fn a_request_is_cancelled_at_another_replica() {
     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
     assert_eq!(session.post(&cancelled).await.status(), 202);
     while exchange.event().await.is_some() {}
+}
+
+/// A client whose stream was lost with its replica is told of all its resources when it comes back, since it may have missed changes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_lost_its_stream_is_told_of_its_resources() {
+    let mut replicas = Replicas::start(2).await;
+    let killed = replicas.all.remove(0);
+    let other = &replicas.all[0];
+    let mut session = killed.legacy("2025-11-25", able()).await;
+    session.request("resources/subscribe", json!({ "uri": "note:///x" })).await.unwrap();
+    let mut stream = session.stream().await;
+    let last = stream.frame().await.expect("the event that opens the stream").id.expect("its id");
+    let detached = session.detach();
+    killed.signal(Signal::KILL);
+    killed.terminated().await;
+    let mut session = other.attach(detached);
+    session.call("g_t", json!({ "updated": "note:///x" })).await;
+    let mut resumed = session.resume(&last, "").await;
+    assert_eq!(said(&mut resumed, "note:///x").await, [""; 0]);
 }

@@ -27,7 +27,7 @@ use wharf_plugins::{
         catalog::Catalog,
         published::Failure,
         served::{Changed, Generations},
-        view::ListVersions,
+        view::{ListVersions, View},
     },
     tasks::Record,
 };
@@ -79,6 +79,17 @@ pub struct Feed {
     updates: broadcast::Receiver<Option<Arc<str>>>,
     failures: broadcast::Receiver<Failure>,
     tasks: broadcast::Receiver<Arc<Record>>,
+    /// Whether the listener has missed changes of resources before the feed was opened.
+    missed: bool,
+}
+
+/// Tells a listener that each of its resources may have changed.
+async fn all_updated(listener: &dyn Listener, view: &View, outbox: &Outbox) -> Result<(), Unsent> {
+    let mut sent = Ok(());
+    for uri in listener.resources().into_iter().filter(|uri| view.sees_resource(uri)) {
+        sent = outbox.send(notification::resource_updated(&uri, listener.tag())).await;
+    }
+    sent
 }
 
 impl Feed {
@@ -91,11 +102,23 @@ impl Feed {
             updates: server.updates.subscribe(),
             failures: server.published.failures.subscribe(),
             tasks: server.tasks.changes(),
+            missed: false,
         }
+    }
+
+    /// The listener comes back from a stream whose rest is lost, if this is true.
+    pub fn missed(self, missed: bool) -> Self {
+        Self { missed, ..self }
     }
 
     /// Feeds the listener until its outbox closes.
     pub async fn run(mut self, listener: &dyn Listener, outbox: &Outbox) {
+        if self.missed {
+            let view = self.server.view(&listener.caller(), listener.profile());
+            if all_updated(listener, &view, outbox).await == Err(Unsent::Closed) {
+                return;
+            }
+        }
         // Requests for lists wait for the first load, so that load is not announced as a change. Failures during it are only in the log.
         if !*self.server.published.ready.borrow() {
             self.server.published.catalog().await;
@@ -124,13 +147,7 @@ impl Feed {
                 updated = self.updates.recv() => match updated {
                     Ok(Some(uri)) if listener.wants_resource(&uri) && view.sees_resource(&uri) => outbox.send(notification::resource_updated(&uri, listener.tag())).await,
                     Ok(Some(_)) => Ok(()),
-                    Ok(None) | Err(RecvError::Lagged(_)) => {
-                        let mut sent = Ok(());
-                        for uri in listener.resources().into_iter().filter(|uri| view.sees_resource(uri)) {
-                            sent = outbox.send(notification::resource_updated(&uri, listener.tag())).await;
-                        }
-                        sent
-                    }
+                    Ok(None) | Err(RecvError::Lagged(_)) => all_updated(listener, &view, outbox).await,
                     Err(RecvError::Closed) => return,
                 },
                 // Changes of tasks that a slow listener misses are not sent again, since clients also poll their tasks.

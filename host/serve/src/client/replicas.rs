@@ -10,6 +10,7 @@ use wharf_protocol::{Level, RpcError};
 
 use super::{
     news::{News, Setting, StoredSession},
+    notifier::Listener,
     server::Server,
     session::Session,
 };
@@ -62,6 +63,17 @@ impl Server {
         }
     }
 
+    /// Stores what a client has set in its session again, if Redis has lost it.
+    pub async fn restore(&self, cluster: &Cluster, session: &Session) {
+        let (settings, lives) = (session.settings(), self.startup.http.session_lifetime);
+        if settings == StoredSession::default() {
+            return;
+        }
+        let change = |stored: Option<StoredSession>| stored.is_none().then(|| (settings.clone(), lives));
+        // If Redis does not answer again, this is tried again once it does.
+        cluster.change(&name_of(&session.id), change).await.ok();
+    }
+
     /// Stores that a session has ended, and tells the other replicas. Fails if Redis does not answer, since then they would go on with it.
     pub async fn share_end(&self, session: &str) -> Result<(), RpcError> {
         let Some(cluster) = &self.cluster else { return Ok(()) };
@@ -87,6 +99,17 @@ impl Server {
 }
 
 impl Session {
+    /// Returns what the client has set.
+    fn settings(&self) -> StoredSession {
+        let mut settings = StoredSession::default();
+        let level = self.log_level();
+        if level != Level::Info {
+            settings.set(&Setting::Level(level.as_str().into()));
+        }
+        self.resources().into_iter().for_each(|uri| settings.set(&Setting::Subscribe(uri)));
+        settings
+    }
+
     /// Sets what the client has set at another replica.
     pub fn set(&self, setting: Setting) {
         match setting {

@@ -496,6 +496,7 @@ impl Endpoint {
         session.seen_as(caller);
         let listen = self.listen(visitor.accounts.party(), CancellationToken::new(), None)?;
         let hold = Hold { listen: Some(listen), busy: Some(peer.work()), charge: None };
+        let mut missed = false;
         if let Some(last) = text(headers, "last-event-id").filter(|last| !last.is_empty()) {
             let (purpose, replica) = match self.streams.find(&session, last) {
                 Follows::Stream(log, next) => {
@@ -510,7 +511,7 @@ impl Endpoint {
             }
             match purpose {
                 // The stream begins again. What changed in the lists meanwhile is told as to any client that comes back.
-                Some(Purpose::Changes) => {}
+                Some(Purpose::Changes) => missed = true,
                 Some(Purpose::Answer(id)) => {
                     let error = RpcError::internal(LOST_ANSWER);
                     return Ok(event_stream(resume::lost(&error_text(Some(&id), &error, session.revision)).into()));
@@ -525,7 +526,7 @@ impl Endpoint {
         }
         let listening = self.listening(&session).await;
         let (outbox, messages) = Outbox::new(MAX_QUEUED_BYTES, session.account.clone());
-        let feed = Feed::open(&self.server);
+        let feed = Feed::open(&self.server).missed(missed);
         let server = Arc::clone(&self.server);
         let log = self.streams.open(&session, visitor.accounts.party(), &Purpose::Changes);
         let read = Arc::clone(&log);

@@ -88,10 +88,12 @@ impl Member for Replica {
                     stored = read_again(cluster, &name) => stored,
                     () = server.stop.cancelled() => return,
                 };
-                if stored.ended {
-                    sessions.end(&server, &session.id, &session.principal, session.issued);
-                } else {
-                    stored.settings().for_each(|setting| session.set(setting));
+                match stored {
+                    Some(stored) if stored.ended => {
+                        sessions.end(&server, &session.id, &session.principal, session.issued);
+                    }
+                    Some(stored) => stored.settings().for_each(|setting| session.set(setting)),
+                    None => server.restore(cluster, &session).await,
                 }
             }
         });
@@ -99,12 +101,12 @@ impl Member for Replica {
 }
 
 /// Reads what is stored of a session, as soon as Redis answers. Messages may come through before commands do.
-async fn read_again(cluster: &Cluster, name: &str) -> StoredSession {
+async fn read_again(cluster: &Cluster, name: &str) -> Option<StoredSession> {
     loop {
         match cluster.get(name).await {
-            Ok(stored) => return stored.unwrap_or_default(),
+            Ok(stored) => return stored,
             // It answers, but not with what a replica has stored.
-            Err(_) if cluster.is_up() => return StoredSession::default(),
+            Err(_) if cluster.is_up() => return None,
             Err(_) => cluster.answers().await,
         }
     }
