@@ -98,7 +98,7 @@ impl Cluster {
         let (cluster, receives, ends) = (Arc::clone(self), Arc::clone(&member), stop.clone());
         tracker.spawn(async move { cluster.receive(receives, &ends).await });
         let (cluster, ends) = (Arc::clone(self), stop.clone());
-        tracker.spawn(async move { cluster.keep_alive(&member, &ends).await });
+        tracker.spawn(async move { cluster.keep_alive(|| member.connected(), &ends).await });
     }
 
     /// Sends a message to all other replicas. Not to any if Redis does not answer.

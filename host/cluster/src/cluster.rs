@@ -19,7 +19,7 @@ use wharf_base::{
 };
 use wharf_config::config::cluster::{Cluster as Settings, LimitsAlone};
 
-use crate::{bus::Member, link::Link, silent::Silent, waiting::Bus};
+use crate::{link::Link, silent::Silent, waiting::Bus};
 
 /// What the key for shared values and messages is derived with.
 const PURPOSE: &str = "wharf cluster 1";
@@ -121,11 +121,12 @@ impl Cluster {
         format!("{}{name}", self.prefix)
     }
 
-    pub(crate) async fn keep_alive(&self, member: &Arc<dyn Member>, stop: &CancellationToken) {
+    /// Says that this replica runs, for as long as wharf runs. `compare`: what is known of others may be old, and is compared with Redis.
+    pub(crate) async fn keep_alive(&self, compare: impl Fn() + Send, stop: &CancellationToken) {
         loop {
             // If this fails, the next beat tries again.
             if self.say_alive(LEASE).await.is_ok() && self.link.unsure.swap(false, Ordering::Relaxed) {
-                member.connected();
+                compare();
             }
             let pause = if self.link.is_up() { BEAT_INTERVAL } else { PROBE_INTERVAL };
             tokio::select! {
