@@ -32,12 +32,15 @@ const RUN_MS = 300_000;
 const SETTLED_MS = 5000;
 const env = surroundings(folder);
 
-/** The official clients, by the program that drives each. `handshakes`: how often each initializes. */
+/**
+ * The official clients, by the program that drives each. `handshakes`: how often each initializes. `rests`: it ends itself if a request fails
+ * by a status, as one at a killed replica does, so it rests at that moment.
+ */
 const CASES = [
   { program: 'sdk_v1.mjs', package: '@modelcontextprotocol/sdk', handshakes: 1 },
   { program: 'sdk_v2.mjs', package: '@modelcontextprotocol/client', handshake: true, handshakes: 1 },
   { program: 'sdk_v2.mjs', package: '@modelcontextprotocol/client', handshake: false, handshakes: 0 },
-  { program: 'mcp_v1.py', environment: 'mcp-1.26', handshakes: 1 },
+  { program: 'mcp_v1.py', environment: 'mcp-1.26', handshakes: 1, rests: true },
   { program: 'mcp_v2.py', environment: 'mcp', handshake: true, handshakes: 1 },
   { program: 'mcp_v2.py', environment: 'mcp', handshake: false, handshakes: 0 },
 ];
@@ -66,11 +69,22 @@ const url = await startProxy(options.debian, options.proxy, replicas);
 let state = 'on';
 /** How often each client has asked whether to go on, which it does before each call. */
 const asked = CASES.map(() => 0);
+let resting = false;
 const control = createServer((request, response) => {
-  asked[Number(request.url.slice(1))]++;
-  response.end(state);
+  const number = Number(request.url.slice(1));
+  asked[number]++;
+  response.end(state === 'on' && resting && CASES[number].rests ? 'rest' : state);
 });
 await new Promise((resolve) => control.listen(0, '127.0.0.1', resolve));
+
+/** Kills a replica while the clients that it would end rest. */
+async function kill(replica) {
+  const before = [...asked];
+  resting = true;
+  await until('clients rest', () => CASES.every(({ rests }, number) => !rests || asked[number] > before[number] + 1));
+  await replica.end('SIGKILL');
+  resting = false;
+}
 
 /** What happened to the servers: when, and how many calls each client may lose by it. */
 const disturbed = [];
@@ -137,9 +151,9 @@ function judge({ told, stderr }) {
 for (const one of CASES) await commandOf(clientOf(one));
 const clients = CASES.map(drive);
 await until('all clients call', () => asked.every((times) => times > 5));
-const kill = { call: 1, question: 1 };
+const once = { call: 1, question: 1 };
 const none = { call: 0, question: 0 };
-await disturb('replica 1 is killed', kill, () => replicas[1].end('SIGKILL'));
+await disturb('replica 1 is killed', once, () => kill(replicas[1]));
 await disturb('replica 1 starts again', none, () => replicas[1].start());
 await disturb('replica 2 is drained and started', none, async () => {
   await replicas[2].end('SIGTERM');
@@ -162,7 +176,7 @@ if (!options.brief) {
       await replica.start();
     });
   }
-  await disturb('replica 0 is killed', kill, () => replicas[0].end('SIGKILL'));
+  await disturb('replica 0 is killed', once, () => kill(replicas[0]));
   await disturb('replica 0 starts again', none, () => replicas[0].start());
 }
 say('over');

@@ -126,10 +126,10 @@ async function restarted(client) {
   await check('close', () => client.close());
 }
 
-/** Calls for as long as the runner says so, and tells which calls failed: it knows what happened to the servers then. */
+/** Calls until the runner says `over`, and tells which calls failed: it knows what happened to the servers then. */
 async function meanwhile(client) {
   const tools = await client.tools();
-  for (let number = 0; (await (await fetch(job.meanwhile)).text()) === 'on'; number++) {
+  for (let number = 0; (await (await fetch(job.meanwhile)).text()) !== 'over'; number++) {
     const [text, asks, from] = [`number ${number}`, number % ASKS_EVERY === 0, Date.now()];
     try {
       const result = asks ? client.call(tools.g_t, { ask: [['name']], text }) : client.call(tools.echo_echo, { message: text });

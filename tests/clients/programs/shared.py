@@ -59,7 +59,7 @@ class Job:
     late: dict[str, str]
     # Where a POST to `restart` or `kill` does that to the server, if that is what is checked.
     restarts: str | None = None
-    # Where a GET says `on` for as long as the program has to call, if servers are stopped and started meanwhile.
+    # Where a GET says `over` when the program need not call any more, if servers are stopped and started meanwhile.
     meanwhile: str | None = None
     # Whether to begin with the handshake, where the framework can do without, and how many there are.
     handshake: bool = False
@@ -145,10 +145,13 @@ class Checks:
 
 
     async def meanwhile(self) -> None:
-        """Calls for as long as the runner says so, and tells which calls failed: it knows what happened to the servers then."""
+        """Calls until the runner says `over`, and tells which calls failed: it knows what happened to the servers then. While it says `rest`,
+        nothing is called."""
         tools = await self.client.tools()
         for number in itertools.count():
-            if await asyncio.to_thread(get, self.job.meanwhile or "") != "on":
+            while (state := await asyncio.to_thread(get, self.job.meanwhile or "")) == "rest":
+                await asyncio.sleep(BETWEEN)
+            if state == "over":
                 return
             text, asks, start = f"number {number}", number % ASKS_EVERY == 0, time.time()
             what = "question" if asks else "call"
