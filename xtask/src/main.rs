@@ -26,6 +26,7 @@ mod languages;
 mod macos;
 mod others;
 mod package;
+mod packs;
 mod profile;
 mod replicas;
 mod search;
@@ -64,6 +65,7 @@ cargo xtask fuzz         fuzzes the parsers of untrusted input: [TARGET] [SECOND
 cargo xtask soak         runs all hostile clients and plugins at once, next to well-behaved clients: [SECONDS], by default a minute
 cargo xtask package      builds the binary that is packaged (see `shipped`) and packages it at target/dist/ (archive, npm, wheel, mcpb, deb);
                          --binary FILE packages that one, --only KIND, --check installs and uses each; needs npm and Python 3
+cargo xtask packs        makes packages of plugins with `wharf pack`, installs and uses each; needs npm and Python 3
 cargo xtask profile      writes the profile by which release builds are optimised, at tests/bench/profiles/; takes as long as three builds
 cargo xtask shipped      builds the binary that is packaged, target/shipped/wharf, optimised by a profile that is made for it
 cargo xtask macos        checks that wharf compiles for macOS; --brief for one of two processors; needs Python 3
@@ -115,6 +117,7 @@ fn main() -> ExitCode {
         "bench" => bench(rest),
         "fuzz" => fuzz::run(&root(), rest),
         "soak" => soak(rest),
+        "packs" => packs::check(&root(), rest),
         "profile" => profile::write(&root()),
         "shipped" => profile::shipped(&root()),
         "macos" => macos::check(&root(), rest),

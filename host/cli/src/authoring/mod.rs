@@ -3,6 +3,7 @@
 pub mod build;
 pub mod developed;
 pub mod existing;
+pub mod pack;
 pub mod project;
 pub mod sources;
 pub mod template;

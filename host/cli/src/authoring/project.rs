@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 
+use super::pack::package::{self, Package};
 use wharf_base::{below::Below, explain, text};
 use wharf_config::config;
 
@@ -27,6 +28,7 @@ struct Written {
     dev: toml::Table,
     #[serde(default)]
     secrets: toml::Table,
+    package: Option<package::Written>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -56,6 +58,8 @@ pub struct Project {
     /// The plugin's id during development.
     pub name: String,
     pub build: Build,
+    /// What packages of the plugin are called, if `plugin.toml` says so.
+    pub package: Option<Package>,
     /// The contents of `[plugins.NAME]` in the development config.
     dev: toml::Table,
     /// The contents of `[secrets]` in the development config.
@@ -111,7 +115,7 @@ impl Project {
 
     /// Parses a `plugin.toml`. The error begins with the line number, or with a space if it has none.
     fn parse(text: &str, folder: PathBuf) -> Result<Self> {
-        let Written { name, build, mut dev, secrets } = explain::toml(text).map_err(anyhow::Error::msg)?;
+        let Written { name, build, mut dev, secrets, package } = explain::toml(text).map_err(anyhow::Error::msg)?;
         config::check_id(&name).context(" name")?;
         let WrittenBuild { command, artifact, watch, needs, setup } = build;
         ensure!(
@@ -134,7 +138,8 @@ impl Project {
             ensure!(!dev.contains_key(key), " [dev] has the key `{key}`, which wharf sets from [build]; remove it");
         }
         make_absolute(&mut dev, &folder);
-        Ok(Self { folder, name, build: Build { command, artifact, watch, needs, setup }, dev, secrets })
+        let package = package.map(|package| Package::check(package, &name)).transpose()?;
+        Ok(Self { folder, package, name, build: Build { command, artifact, watch, needs, setup }, dev, secrets })
     }
 
     /// Returns the contents of `[plugins.NAME]` in the development config.

@@ -52,6 +52,15 @@ impl Language {
         }
     }
 
+    /// Returns the steps of a workflow that install what a build needs and the machines do not have.
+    fn tools(self) -> &'static str {
+        match self {
+            Self::Rust => "      - run: rustup target add wasm32-wasip2\n",
+            Self::C => "      - run: python3 -m pip install --break-system-packages ziglang\n",
+            Self::TypeScript | Self::JavaScript | Self::Python | Self::Go => "",
+        }
+    }
+
     /// Returns the name of its SDK's folder in `sdk-guest`.
     fn sdk(self) -> &'static str {
         match self {
@@ -60,6 +69,10 @@ impl Language {
         }
     }
 }
+
+/// The workflow that releases a plugin.
+const RELEASE: &str = include_str!("release.yml");
+const RELEASE_PATH: &str = ".github/workflows/release.yml";
 
 /// The name of the plugin in each template, and the file name that Rust derives from it.
 const TEMPLATE_NAME: &str = "hello";
@@ -103,7 +116,22 @@ pub fn make(folder: &Path, name: &str, language: Language) -> Result<Project> {
         write(&folder.join("sdk").join(path), &contents)?;
     }
     write(&folder.join(".gitignore"), GITIGNORE.as_bytes())?;
-    Project::open(folder)
+    let project = Project::open(folder)?;
+    write(&folder.join(RELEASE_PATH), release(&project, language)?.as_bytes())?;
+    Ok(project)
+}
+
+/// Returns the workflow that releases a project.
+fn release(project: &Project, language: Language) -> Result<String> {
+    let artifact = project.build.artifact.strip_prefix(&project.folder)?;
+    let shown = |path: Option<&Path>| {
+        path.and_then(Path::to_str).context("the artifact's path is not UTF-8").map(str::to_owned)
+    };
+    Ok(RELEASE
+        .replace("{TOOLS}", language.tools())
+        .replace("{WHARF}", env!("CARGO_PKG_VERSION"))
+        .replace("{ARTIFACT}", &shown(Some(artifact))?)
+        .replace("{FOLDER}", &shown(artifact.parent())?))
 }
 
 /// Checks that a plugin may have this name, whatever its language.
@@ -196,6 +224,15 @@ mod tests {
             let folder = place.path().join(language.name());
             let project = make(&folder, "my-tool", language).unwrap_or_else(|error| panic!("{language:?}: {error:#}"));
             assert_eq!(project.name, "my-tool");
+            let release = fs::read_to_string(folder.join(RELEASE_PATH)).unwrap();
+            let artifact = project.build.artifact.strip_prefix(&project.folder).unwrap().to_str().unwrap();
+            assert!(release.contains(&format!("path: {artifact}\n")), "{language:?}: {release}");
+            assert!(
+                !["{TOOLS}", "{WHARF}", "{ARTIFACT}", "{FOLDER}"].iter().any(|left| release.contains(left)),
+                "{release}"
+            );
+            let package = project.package.unwrap();
+            assert_eq!((package.npm.as_str(), package.version.as_str()), ("my-tool", "0.1.0"));
             assert!(folder.join("sdk").read_dir().unwrap().next().is_some(), "{language:?}");
             let manifests = FILES_WITH_NAME.iter().filter_map(|name| fs::read_to_string(folder.join(name)).ok());
             for text in manifests {

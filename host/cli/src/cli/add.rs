@@ -140,7 +140,7 @@ fn plugin(config: &config::Config, id: &str) -> Result<Arc<PluginConfig>> {
     }
 }
 
-fn wants(outside: &Outside) -> Result<Option<Wants>> {
+pub(super) fn wants(outside: &Outside) -> Result<Option<Wants>> {
     let parsed = outside.sections.wants.as_deref().map(parse::json).transpose();
     parsed.map_err(|error| anyhow::anyhow!("the section wharf:wants: {}", clip(&escaped(&format!("{error:#}")))))
 }

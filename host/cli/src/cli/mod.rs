@@ -37,6 +37,8 @@ mod log;
 mod made_of;
 mod manager;
 mod new;
+mod pack;
+mod packaged;
 mod serve;
 mod standard;
 mod suggest;
@@ -106,6 +108,8 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Call(command) => call::run(command).await,
         Command::New(command) => new::run(&command),
         Command::Build(command) => build::run(&command).await,
+        Command::Pack(command) => pack::run(&command),
+        Command::Packaged(command) => packaged::run(&command).await.map(|()| ExitCode::SUCCESS),
         Command::Dev(command) => dev::run(command).await,
         Command::Add(command) if Reference::is_meant(&command.plugin) => Box::pin(supply::add::run(command)).await,
         Command::Add(command) => Box::pin(add::add(command)).await,
@@ -144,7 +148,9 @@ fn print_error(error: &anyhow::Error) {
 /// Returns the log filter that applies without RUST_LOG. Commands that do not serve print their errors themselves, so they log nothing.
 fn default_filter(command: &Command) -> &'static str {
     match command {
-        Command::Run(_) | Command::Serve(_) | Command::Dev(_) => "warn,h2=error,wharf=info,wharf_sandbox=info",
+        Command::Run(_) | Command::Packaged(_) | Command::Serve(_) | Command::Dev(_) => {
+            "warn,h2=error,wharf=info,wharf_sandbox=info"
+        }
         // Builds take long, so their steps are logged.
         Command::Build(_) | Command::Call(_) | Command::Inspect(_) | Command::Install(_) => {
             "off,wharf_cli::authoring=info"

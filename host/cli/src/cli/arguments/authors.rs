@@ -61,6 +61,44 @@ pub struct Project {
     pub setup: bool,
 }
 
+/// A kind of package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PackageKind {
+    /// For desktop clients
+    Mcpb,
+    Npm,
+    /// For PyPI
+    Wheel,
+}
+
+#[derive(Debug, Args)]
+pub struct Pack {
+    /// The folder with the plugin.toml (default: the current folder)
+    #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
+    pub folder: PathBuf,
+    /// The kind of package; may be given more than once (default: all kinds)
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub to: Vec<PackageKind>,
+    /// The folder to write to (default: dist/packages, below the plugin's folder)
+    #[arg(short = 'o', long = "output", value_name = "OUT")]
+    pub out: Option<PathBuf>,
+    /// Let the packages for npm and PyPI depend on wharf's own packages there, in place of containing this binary. They then run wherever
+    /// wharf has packages
+    #[arg(long)]
+    pub depend: bool,
+}
+
+/// A plugin in a package, and the folders that are open to it.
+#[derive(Debug, Args)]
+pub struct Packaged {
+    /// The component
+    #[arg(value_name = "PLUGIN.wasm")]
+    pub plugin: PathBuf,
+    /// The folders that are open to the plugin, if it wants folders
+    #[arg(value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub struct Dev {
     #[command(flatten)]

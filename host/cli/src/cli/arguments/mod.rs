@@ -9,7 +9,7 @@ use self::known::Known;
 use wharf_config::config;
 
 pub use self::{
-    authors::{Dev, New, Project, Test},
+    authors::{Dev, New, Pack, PackageKind, Packaged, Project, Test},
     call::{Call, Parts},
     install::{AsGiven, Given, Install},
     run::{Allowed, ConfigFile, Log, LogFormat, Run, grants},
@@ -80,6 +80,10 @@ pub enum Command {
     Dev(Dev),
     /// Build the plugin in a folder, and run the test cases of its tests/*.toml
     Test(Test),
+    /// Make packages of the built plugin in a folder, which contain wharf: for desktop clients, npm and PyPI
+    Pack(Pack),
+    /// Serve the plugin of a package over stdin and stdout. It may do what environment variables allow; packages start this command
+    Packaged(Packaged),
     /// Add a plugin to the config, and ask at the terminal about each grant that it wants
     Add(Add),
     /// Ask at the terminal about each grant that a plugin wants and does not have
