@@ -12,9 +12,9 @@ use std::{
 use crate::{
     adapter::declared::ServedAs,
     denial::{Denial, HttpUse},
-    instance::{Instance, Operation, TRANSFER_SLACK_BYTES},
+    instance::{Instance, Operation},
     ledger::Account,
-    limits::Refused,
+    limits::{Refused, TRANSFER_SLACK_BYTES},
     load::LoadedPlugin,
     masked::Masked,
     network::Network,

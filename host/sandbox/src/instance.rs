@@ -1,14 +1,19 @@
 //! An instance: a store, and the exports of its component, which are looked up when they are first needed. It runs one operation at
 //! a time.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use wasmtime::{AsContextMut, Store, UpdateDeadline, component};
 
 use crate::{
     adapter::{
         command::{CommandTool, Process},
         declared::ServedAs,
+        http::{
+            Learnt,
+            talk::{Server, Talk},
+        },
     },
     bindings::{
         completions::{self, Completion},
@@ -17,7 +22,7 @@ use crate::{
     },
     component::Linked,
     ledger::{Account, Charge},
-    limits::Refused,
+    limits::{Refused, TRANSFER_SLACK_BYTES},
     load_error::{LoadError, one_line},
     operation::{
         CallError, CallTool, Complete, GetPrompt, ListEntries, Listing, Outcome, PromptAnswer, ReadAnswer,
@@ -28,15 +33,14 @@ use crate::{
     tools_export::CallToolExport,
 };
 
-/// The number of bytes that a guest may pass to the host in addition to the result itself: names, lengths, the sizes of records in lists.
-pub(crate) const TRANSFER_SLACK_BYTES: usize = 256 * 1024;
-
 /// What an operation needs to know about its plugin.
 pub struct About<'a> {
     pub(crate) linked: &'a Linked,
     pub(crate) spec: &'a PluginSpec,
     pub(crate) served: ServedAs,
     pub(crate) total_memory: &'a Account,
+    /// What the plugin has learnt about its MCP server over HTTP, if it is one.
+    pub(crate) learnt: &'a Mutex<Option<Arc<Learnt>>>,
 }
 
 /// How long a plugin may take to list what it offers.
@@ -50,6 +54,8 @@ pub struct Instance {
     resources: Option<resources::Guest>,
     prompts: Option<prompts::Guest>,
     completions: Option<completions::Guest>,
+    /// The conversation with it, if it is an MCP server over HTTP.
+    talk: Option<Box<Talk>>,
     /// The bytes of memory that the instance had right after its start.
     base_bytes: usize,
 }
@@ -95,7 +101,16 @@ impl Instance {
     pub(crate) async fn start(linked: &Linked, mut store: Store<State>) -> Result<Self, CallError> {
         let instance = linked.pre.instantiate_async(&mut store).await.map_err(trap)?;
         let base_bytes = store.data().budget.used();
-        Ok(Self { store, instance, call_tool: None, resources: None, prompts: None, completions: None, base_bytes })
+        Ok(Self {
+            store,
+            instance,
+            call_tool: None,
+            resources: None,
+            prompts: None,
+            completions: None,
+            talk: None,
+            base_bytes,
+        })
     }
 
     /// Returns the largest number of handles that the instance has ever had room for.
@@ -113,7 +128,7 @@ impl Instance {
     /// or something in it is still running.
     pub(crate) fn rest(&mut self) -> Option<usize> {
         let state = self.store.data_mut();
-        let kept = state.rest();
+        let kept = state.rest() && self.talk.as_ref().is_none_or(|talk| !talk.stuck);
         (kept && !state.budget.is_half_spent(self.base_bytes)).then(|| state.budget.used())
     }
 
@@ -128,6 +143,10 @@ impl Instance {
             ServedAs::Command => {
                 let tools = plugin.spec.adapter.tools().map(CommandTool::tool);
                 return Ok(Listing { tools: tools.collect(), ..Listing::default() });
+            }
+            ServedAs::Http => {
+                let (server, at, talk) = self.server(plugin)?;
+                return server.list(at, talk).await;
             }
         }
         let Self { store, instance, .. } = self;
@@ -167,6 +186,18 @@ impl Instance {
         let account = plugin.total_memory;
         let bounds = (account, limits.memory_bytes, limits.output_bytes);
         function.call(&mut self.store, &self.instance, (*call.args).as_ref(), bounds).await
+    }
+
+    /// Returns its MCP server over HTTP, where it is, and the conversation with it.
+    fn server<'a>(
+        &'a mut self,
+        plugin: &About<'a>,
+    ) -> Result<(Server<'a>, (&'a mut Store<State>, &'a component::Instance), &'a mut Talk), CallError> {
+        let handler = plugin.linked.foreign.handle.ok_or(CallError::NoInterface("incoming-handler"))?;
+        let endpoint = plugin.spec.adapter.endpoint();
+        let (limit, account) = (plugin.spec.limits.output_bytes, plugin.total_memory);
+        let server = Server { handler, endpoint, learnt: plugin.learnt, limit, account };
+        Ok((server, (&mut self.store, &self.instance), self.talk.get_or_insert_default()))
     }
 
     /// Runs a command until it exits.
@@ -264,7 +295,7 @@ impl sealed::Perform for CallTool {
             ServedAs::Command => command(plugin, &self.name)?
                 .process(&plugin.spec.id, (*self.args).as_ref(), plugin.total_memory)
                 .map(Some),
-            ServedAs::Contract | ServedAs::Functions => Ok(None),
+            ServedAs::Contract | ServedAs::Functions | ServedAs::Http => Ok(None),
         }
     }
 
@@ -273,6 +304,10 @@ impl sealed::Perform for CallTool {
             ServedAs::Contract => {}
             ServedAs::Functions => return instance.call_function(plugin, &self).await.map(Outcome::Done),
             ServedAs::Command => return instance.run(plugin, &self.name).await.map(Outcome::Done),
+            ServedAs::Http => {
+                let (server, at, talk) = instance.server(plugin)?;
+                return server.call_tool(at, talk, &self).await;
+            }
         }
         let call_tool = match instance.call_tool {
             Some(call_tool) => call_tool,
@@ -299,6 +334,10 @@ impl sealed::Perform for ReadResource {
     type Outcome = Outcome<ReadAnswer>;
 
     async fn perform(self, instance: &mut Instance, plugin: &About<'_>) -> Result<Self::Outcome, CallError> {
+        if plugin.served == ServedAs::Http {
+            let (server, at, talk) = instance.server(plugin)?;
+            return server.read_resource(at, talk, &self).await;
+        }
         let resources = guest!(instance, plugin, resources);
         let read = resources.call_read_resource(&mut instance.store, &self.uri, &self.context).await;
         read.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
@@ -313,6 +352,10 @@ impl sealed::Perform for GetPrompt {
     type Outcome = Outcome<PromptAnswer>;
 
     async fn perform(self, instance: &mut Instance, plugin: &About<'_>) -> Result<Self::Outcome, CallError> {
+        if plugin.served == ServedAs::Http {
+            let (server, at, talk) = instance.server(plugin)?;
+            return server.get_prompt(at, talk, &self).await;
+        }
         let prompts = guest!(instance, plugin, prompts);
         let got = prompts.call_get_prompt(&mut instance.store, &self.name, &self.args, &self.context).await;
         got.map_err(trap)?.map(Outcome::from).map_err(CallError::Failed)
@@ -327,6 +370,10 @@ impl sealed::Perform for Complete {
     type Outcome = Completion;
 
     async fn perform(self, instance: &mut Instance, plugin: &About<'_>) -> Result<Completion, CallError> {
+        if plugin.served == ServedAs::Http {
+            let (server, at, talk) = instance.server(plugin)?;
+            return server.complete(at, talk, &self).await;
+        }
         let completions = guest!(instance, plugin, completions);
         let Self { target, argument, value, arguments } = &self;
         let completed = completions.call_complete(&mut instance.store, target, argument, value, arguments).await;

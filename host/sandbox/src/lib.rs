@@ -54,6 +54,7 @@ mod store;
 mod tools_export;
 mod traces;
 mod traffic;
+mod voice;
 mod warm;
 
 pub use adapter::{

@@ -12,6 +12,9 @@ const STREAM_BYTES: usize = 64 << 10;
 /// How many streams an instance may have without being charged for them.
 const FREE_STREAMS: usize = 16;
 
+/// The number of bytes that a guest may pass to the host in addition to the result itself: names, lengths, the sizes of records in lists.
+pub(crate) const TRANSFER_SLACK_BYTES: usize = 256 * 1024;
+
 /// About how many bytes the host needs for a header field besides its name and value.
 pub(crate) const FIELD_BYTES: usize = 256;
 

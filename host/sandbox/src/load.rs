@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use wasmtime::component::Component;
 
@@ -19,6 +20,7 @@ use crate::{
     adapter::{
         self,
         declared::{Adapter, ServedAs},
+        http::Learnt,
     },
     blocking::blocking,
     cache,
@@ -78,12 +80,15 @@ pub(crate) struct PluginInner {
     pub(crate) admission: Arc<Places>,
     pub(crate) running: AtomicUsize,
     pub(crate) turns: Turns,
+    /// What it has learnt about its MCP server over HTTP, if it is one.
+    learnt: Mutex<Option<Arc<Learnt>>>,
 }
 
 impl PluginInner {
     pub(crate) fn about(&self) -> About<'_> {
         let CodeInner { linked, sandbox, .. } = &*self.code.0;
-        About { linked, spec: &self.spec, served: self.served, total_memory: sandbox.memory.whole() }
+        let (served, total_memory) = (self.served, sandbox.memory.whole());
+        About { linked, spec: &self.spec, served, total_memory, learnt: &self.learnt }
     }
 }
 
@@ -247,7 +252,24 @@ impl LoadedPlugin {
         let admission = Places::new(&CALLS, spec.limits.concurrency.max(1));
         let turns = code.0.sandbox.runtime.turns();
         let running = AtomicUsize::new(0);
-        Ok(Self(Arc::new(PluginInner { code, spec, served, settings, number, admission, running, turns })))
+        let learnt = Mutex::default();
+        Ok(Self(Arc::new(PluginInner { code, spec, served, settings, number, admission, running, turns, learnt })))
+    }
+
+    /// Takes over what another plugin with the same code has learnt about its MCP server over HTTP.
+    pub fn learn_from(&self, other: &Self) {
+        let learnt = other.0.learnt.lock().clone();
+        if learnt.is_some() && self.0.spec.adapter.endpoint() == other.0.spec.adapter.endpoint() {
+            *self.0.learnt.lock() = learnt;
+        }
+    }
+
+    /// Whether the plugin suggests values for arguments.
+    pub fn completes(&self) -> bool {
+        match self.0.served {
+            ServedAs::Http => self.0.learnt.lock().as_ref().is_some_and(|learnt| learnt.completions),
+            ServedAs::Contract | ServedAs::Functions | ServedAs::Command => self.0.code.exports().completions,
+        }
     }
 
     /// Returns the code that the plugin runs.

@@ -32,8 +32,8 @@ pub enum LoadError {
     #[error("{0} bytes are more than the {MAX_COMPONENT_BYTES} a plugin may have")]
     TooLarge(u64),
     #[error(
-        "the component exports nothing that can be called: no interface of wharf:plugin 0.1, no functions that could be tools, and \
-         no wasi:cli/run, as a command does"
+        "the component exports nothing that can be called: no interface of wharf:plugin 0.1, no functions that could be tools, no \
+         wasi:cli/run, as a command does, and no wasi:http/incoming-handler, as an HTTP server does"
     )]
     /// The component has no exports that wharf can use.
     NoExport,

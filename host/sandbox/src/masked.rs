@@ -87,7 +87,7 @@ fields! {
     ResourceContents: uri, mime_type, body, more;
     ResourceLink: uri, name, mime_type, more;
     Completion: values | total, has_more;
-    Listing: tools, resources, templates, prompts;
+    Listing: instructions, tools, resources, templates, prompts;
     Tool: name, description, input_schema, details;
     ToolDetails: title, output_schema, more | hints, needs, task;
     ResourceEntry: uri, name, description, mime_type, more;
@@ -119,6 +119,7 @@ impl Masked for CallError {
                 message.mask(hide);
                 detail.mask(hide);
             }
+            Self::NotMcp(text) => text.mask(hide),
             Self::Timeout(_)
             | Self::Memory(_)
             | Self::TotalMemory
@@ -237,8 +238,13 @@ mod tests {
         let arguments = vec![PromptArgument { name: text(), description: some(), required: true }];
         let prompt = Prompt { name: text(), description: some(), arguments, more: some() };
         let tool = Tool { name: text(), description: text(), input_schema: text(), details: None };
-        let mut listing =
-            Listing { tools: vec![tool], resources: vec![entry], templates: vec![template], prompts: vec![prompt] };
+        let mut listing = Listing {
+            instructions: some(),
+            tools: vec![tool],
+            resources: vec![entry],
+            templates: vec![template],
+            prompts: vec![prompt],
+        };
         let url = Denial::Http(HttpDenial { method: text(), url: text(), why: crate::denial::HttpRefusal::NoRule });
         let mut failed = (CallError::Trap { message: text(), detail: text() }, vec![url]);
         let hide = |bytes: &mut [u8]| {

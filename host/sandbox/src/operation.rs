@@ -149,6 +149,8 @@ impl From<PromptOutcome> for Outcome<PromptAnswer> {
 /// Everything a plugin offers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Listing {
+    /// What an MCP server over HTTP says that models should know about it. Other plugins say it in a section of their file.
+    pub instructions: Option<String>,
     /// The tools, in the plugin's order, like the other lists.
     pub tools: Vec<Tool>,
     /// The resources that it lists; it may have others under its templates.
@@ -180,6 +182,9 @@ pub enum CallError {
     /// The component does not export what the operation needs.
     #[error("it has no `{0}` interface")]
     NoInterface(&'static str),
+    /// It is served as an MCP server over HTTP, and does not answer like one.
+    #[error("it does not answer like an MCP server: {0}")]
+    NotMcp(String),
     /// It exited with this code.
     #[error("it ended its process with code {0} instead of answering")]
     Exit(i32),

@@ -4,7 +4,6 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Weak},
-    time::{Duration, Instant},
 };
 
 use wasmtime::component::{Resource, ResourceTable};
@@ -26,22 +25,14 @@ use crate::{
     handles::Share,
     ledger::{Account, Charge},
     limits::MemoryBudget,
-    masked::Masked,
     output::{Capture, Collected},
     runtime::Pace,
     scope::{Directory, Events, Identity, NoEvents, PluginSpec, Scope, Wait},
     traces::Traces,
     traffic::{Traffic, denied},
+    voice::Voice,
 };
 
-/// The maximum number of log records of a call, and also that of progress reports and of resource updates.
-const MAX_EVENTS: u32 = 1000;
-/// How long a call waits, in all, for a client that reads events more slowly than the guest sends them (backpressure).
-const SLOW_CLIENT_GRACE: Duration = Duration::from_secs(1);
-/// The maximum length of a text in one event.
-const MAX_EVENT_BYTES: usize = 16 * 1024;
-/// The maximum length of the URI of an update.
-const MAX_URI_BYTES: usize = 8 * 1024;
 /// How many random bytes a guest may ask for at once.
 const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
 
@@ -52,27 +43,16 @@ const BODY_PIECE_BYTES: usize = 4096;
 
 /// The state of the call that an instance serves.
 pub(crate) struct CallState {
-    events: Arc<dyn Events>,
+    voice: Voice,
     traces: Traces,
     pace: Arc<Pace>,
     /// `None` if it may make no HTTP requests.
     traffic: Option<Traffic>,
-    counts: Counts,
-}
-
-#[derive(Default)]
-struct Counts {
-    logs: u32,
-    progress: u32,
-    updates: u32,
-    last_progress: Option<f64>,
-    /// How long the call may still wait for its client to read.
-    grace: Duration,
 }
 
 impl CallState {
     pub(crate) fn new(events: Arc<dyn Events>, traces: Traces, pace: Arc<Pace>, traffic: Option<Traffic>) -> Self {
-        Self { events, traces, pace, traffic, counts: Counts { grace: SLOW_CLIENT_GRACE, ..Counts::default() } }
+        Self { voice: Voice::new(events), traces, pace, traffic }
     }
 
     /// Notes that the turn of the call has come.
@@ -82,7 +62,7 @@ impl CallState {
 
     /// Returns a future that the call has to wait for before it runs, if any.
     pub(crate) fn wait_to_run(&self) -> Option<Wait<'_>> {
-        self.events.wait_to_run()
+        self.voice.wait_to_run()
     }
 
     /// Notes that a tick has passed while the guest computed.
@@ -90,19 +70,9 @@ impl CallState {
         self.pace.tick();
     }
 
-    /// Masks the network's secrets in a value from the plugin.
-    fn mask(&self, said: &mut impl Masked) {
-        if let Some(traffic) = &self.traffic {
-            traffic.mask(said);
-        }
-    }
-
-    /// Masks a text and cuts it to the length of an event. The text is cut to four times that length before it is searched: that bounds the
-    /// search, and still finds a secret that lies across the final cut.
-    fn shorten(&self, text: &mut String) {
-        text.truncate(text.floor_char_boundary(4 * MAX_EVENT_BYTES));
-        self.mask(text);
-        truncate(text);
+    /// Returns the voice of an MCP server over HTTP, whose events come in its answers and not from functions that it calls.
+    pub(crate) fn voice_of_server(&self) -> (Voice, Option<Traffic>) {
+        (self.voice.again(), self.traffic.clone())
     }
 
     /// Aborts the HTTP requests that are in flight.
@@ -354,68 +324,31 @@ impl WasiHttpHooks for CallState {
     }
 }
 
-impl CallState {
-    /// Waits for a client that reads events more slowly than the guest sends them, for at most [`SLOW_CLIENT_GRACE`] in all.
-    async fn make_room(&mut self) {
-        let Some(unread) = self.events.wait_to_speak() else { return };
-        let began = Instant::now();
-        // If there is still no room then, the event is dropped.
-        tokio::time::timeout(self.counts.grace, unread).await.ok();
-        self.counts.grace = self.counts.grace.saturating_sub(began.elapsed());
-    }
-}
-
 impl logging::Host for State {
-    async fn log(
-        &mut self,
-        level: logging::Level,
-        mut message: String,
-        data: Option<types::Json>,
-    ) -> wasmtime::Result<()> {
-        self.call.counts.logs = self.call.counts.logs.saturating_add(1);
-        if self.call.counts.logs <= MAX_EVENTS {
-            self.call.shorten(&mut message);
-            let mut data = data.filter(|data| data.len() <= MAX_EVENT_BYTES);
-            self.call.mask(&mut data);
-            self.call.make_room().await;
-            self.call.events.log(level, message, data);
-        }
+    async fn log(&mut self, level: logging::Level, message: String, data: Option<types::Json>) -> wasmtime::Result<()> {
+        let CallState { voice, traffic, .. } = &mut self.call;
+        voice.log(traffic.as_ref(), level, message, data).await;
         Ok(())
     }
 }
 
 impl progress::Host for State {
     async fn report(&mut self, done: f64, total: Option<f64>, message: Option<String>) -> wasmtime::Result<()> {
-        let grows = done.is_finite() && self.call.counts.last_progress.is_none_or(|last| done > last);
-        if grows && self.call.counts.progress < MAX_EVENTS {
-            self.call.counts.progress += 1;
-            self.call.counts.last_progress = Some(done);
-            let message = message.map(|mut message| {
-                self.call.shorten(&mut message);
-                message
-            });
-            self.call.make_room().await;
-            self.call.events.progress(done, total.filter(|total| total.is_finite()), message);
-        }
+        let CallState { voice, traffic, .. } = &mut self.call;
+        voice.report(traffic.as_ref(), done, total, message).await;
         Ok(())
     }
 }
 
 impl announcements::Host for State {
     fn list_changed(&mut self, which: announcements::Kind) -> wasmtime::Result<()> {
-        self.call.events.list_changed(which);
+        self.call.voice.list_changed(which);
         Ok(())
     }
 
-    async fn resource_updated(&mut self, mut uri: String) -> wasmtime::Result<()> {
-        if uri.len() <= MAX_URI_BYTES && self.call.counts.updates < MAX_EVENTS {
-            self.call.counts.updates += 1;
-            self.call.mask(&mut uri);
-            self.call.events.resource_updated(uri);
-            // Finding the owner of the resource takes a moment, and a guest may call this function in a loop. Yielding lets other tasks run
-            // in between.
-            tokio::task::yield_now().await;
-        }
+    async fn resource_updated(&mut self, uri: String) -> wasmtime::Result<()> {
+        let CallState { voice, traffic, .. } = &mut self.call;
+        voice.resource_updated(traffic.as_ref(), uri).await;
         Ok(())
     }
 }
@@ -434,12 +367,5 @@ impl environment::Host for State {
             writable: directory.writable,
         };
         Ok(self.directories.iter().map(directory).collect())
-    }
-}
-
-fn truncate(text: &mut String) {
-    if text.len() > MAX_EVENT_BYTES {
-        text.truncate(text.floor_char_boundary(MAX_EVENT_BYTES));
-        text.push('…');
     }
 }

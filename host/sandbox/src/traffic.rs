@@ -42,6 +42,7 @@ const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_TEXT_BYTES: usize = 255;
 
 /// The HTTP requests of one call.
+#[derive(Clone)]
 pub(crate) struct Traffic(Arc<Shared>);
 
 struct Shared {

@@ -193,6 +193,7 @@ fn offer(data: &[u8]) {
     let text = |at: usize| parts.get(at).cloned().unwrap_or_default();
     let more = |at: usize| parts.get(at).filter(|text| !text.is_empty()).cloned();
     let listing = Listing {
+        instructions: more(1),
         tools: vec![Tool {
             name: text(0),
             description: text(1),

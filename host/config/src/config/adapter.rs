@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use http::uri::PathAndQuery;
 use serde_json::Value;
 use wharf_sandbox::{
     Adapter, CommandTool, Described, Output, Param, ParamType, ServedAs, Template, is_param_name, model::Hints,
@@ -20,19 +21,26 @@ const RUN_TOOL: &str = "run";
 /// Reads how a plugin is served, and which of its tools are published.
 pub fn resolve(
     id: &str,
-    (adapter, command, tools): (Option<&str>, bool, Option<raw::Tools>),
+    (adapter, endpoint): (Option<&str>, Option<&str>),
+    (command, tools): (bool, Option<raw::Tools>),
 ) -> Result<(Adapter, Option<Vec<Pattern>>)> {
     let kind = match adapter {
         None => command.then_some(ServedAs::Command),
         Some("functions") => Some(ServedAs::Functions),
         Some("command") => Some(ServedAs::Command),
-        Some(_) => bail!("`adapter` is \"functions\" or \"command\""),
+        Some("http") => Some(ServedAs::Http),
+        Some(_) => bail!("`adapter` is \"functions\", \"command\" or \"http\""),
     };
+    ensure!(
+        endpoint.is_none() || matches!(kind, None | Some(ServedAs::Http)),
+        "`endpoint` is for adapter = \"http\", and `adapter` or `command` says otherwise"
+    );
+    let endpoint = endpoint.map(path).transpose()?;
     ensure!(
         !command || kind == Some(ServedAs::Command),
         "`command = true` is for adapter = \"command\", and `adapter` says otherwise"
     );
-    let mut resolved = Adapter { kind, run: command.then(|| run(id)), ..Adapter::default() };
+    let mut resolved = Adapter { kind, endpoint, run: command.then(|| run(id)), ..Adapter::default() };
     let declared = match tools {
         None => return Ok((resolved, None)),
         Some(raw::Tools::Names(names)) => {
@@ -57,6 +65,20 @@ pub fn resolve(
     let names = resolved.commands.iter().chain(&resolved.run).map(|tool| Pattern::new(tool.name.clone()));
     let names = (!resolved.commands.is_empty()).then(|| names.collect());
     Ok((resolved, names))
+}
+
+/// The maximum length of the path of an endpoint.
+const MAX_ENDPOINT_BYTES: usize = 1024;
+
+/// Reads the path of an MCP endpoint.
+fn path(text: &str) -> Result<PathAndQuery> {
+    let path = Some(text).filter(|text| text.starts_with('/') && text.len() <= MAX_ENDPOINT_BYTES);
+    let path = path.and_then(|text| text.parse().ok());
+    path.with_context(|| {
+        format!(
+            "`endpoint` is a path that begins with `/` and has at most {MAX_ENDPOINT_BYTES} bytes, such as \"/mcp\""
+        )
+    })
 }
 
 /// Returns how a plugin that is named on the command line is served. The command line cannot declare tools.
@@ -175,8 +197,8 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<(Adapter, Option<Vec<Pattern>>)> {
-        let raw::Plugin { adapter, command, tools, .. } = toml::from_str(text)?;
-        resolve("rg", (adapter.as_deref(), command, tools))
+        let raw::Plugin { adapter, endpoint, command, tools, .. } = toml::from_str(text)?;
+        resolve("rg", (adapter.as_deref(), endpoint.as_deref()), (command, tools))
     }
 
     #[test]
@@ -207,6 +229,10 @@ mod tests {
     fn other_ways() {
         let (adapter, names) = read("path = 'x'\ntools = ['a*']").unwrap();
         assert_eq!((adapter, names.unwrap().len()), (Adapter::default(), 1));
+        let (adapter, _) = read("path = 'x'\nadapter = 'http'\nendpoint = '/a?b'").unwrap();
+        assert_eq!((adapter.kind, adapter.endpoint().as_str()), (Some(ServedAs::Http), "/a?b"));
+        let (adapter, _) = read("path = 'x'").unwrap();
+        assert_eq!(adapter.endpoint().as_str(), "/mcp");
         let (adapter, _) = read("path = 'x'\ncommand = true").unwrap();
         assert_eq!((adapter.kind, adapter.run.unwrap().name.as_str()), (Some(ServedAs::Command), "run"));
         let (adapter, names) = read("path = 'x'\n[tools.fetch]\ndescription = 'Fetches'").unwrap();
@@ -218,6 +244,11 @@ mod tests {
         for (text, expected) in [
             ("adapter = 'wasi'", "`adapter` is"),
             ("adapter = 'functions'\ncommand = true", "says otherwise"),
+            ("adapter = 'functions'\nendpoint = '/mcp'", "says otherwise"),
+            ("command = true\nendpoint = '/mcp'", "says otherwise"),
+            ("adapter = 'http'\ncommand = true", "says otherwise"),
+            ("endpoint = 'mcp'", "begins with `/`"),
+            ("endpoint = '/a b'", "begins with `/`"),
             ("[tools.'a b']\ndescription = ''\nargv = []", "is not a valid name for a tool"),
             ("command = true\n[tools.run]\ndescription = ''\nargv = []", "is reserved for `command = true`"),
             ("[tools.a]\ndescription = ''\nargv = ['{x']", "tools.a: argv: `{x`"),

@@ -274,7 +274,8 @@ pub fn resolve(
     let instructions = raw.instructions;
     let bytes = instructions.as_ref().map_or(0, String::len);
     ensure!(bytes <= MAX_PARAGRAPH_BYTES, "`instructions` has {bytes} bytes, more than {MAX_PARAGRAPH_BYTES}");
-    let (adapter, tools) = adapter::resolve(id, (raw.adapter.as_deref(), raw.command, raw.tools))?;
+    let (adapter, tools) =
+        adapter::resolve(id, (raw.adapter.as_deref(), raw.endpoint.as_deref()), (raw.command, raw.tools))?;
     let patterns = |names: Vec<String>| names.into_iter().map(Pattern::new).collect();
     let settings = Settings::resolve(raw.config).context("config")?;
     Ok(PluginConfig {

@@ -46,6 +46,7 @@ fn listing(change: impl FnOnce(&mut Listing)) -> Listing {
         more: None,
     };
     let mut listing = Listing {
+        instructions: None,
         tools: vec![wit::Tool {
             name: "t".into(),
             description: "d".into(),

@@ -12,7 +12,8 @@ pub fn surface(listing: &Listing, sections: &Sections) -> Surface {
     let mut put = |key: String, value: &Value| {
         surface.0.insert(key, escaped_json(&value.to_string()));
     };
-    for (name, section) in [("instructions", &sections.instructions), ("wants", &sections.wants)] {
+    let instructions = if sections.instructions.is_some() { &sections.instructions } else { &listing.instructions };
+    for (name, section) in [("instructions", instructions), ("wants", &sections.wants)] {
         if let Some(text) = section {
             put(name.to_owned(), &parsed(text));
         }

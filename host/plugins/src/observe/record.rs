@@ -302,7 +302,9 @@ impl From<&CallError> for Ended {
             CallError::Failed(_) => Self::Failed,
             CallError::Timeout(_) => Self::TimedOut,
             CallError::Memory(_) | CallError::TotalMemory | CallError::Output(_) => Self::OverLimit,
-            CallError::NoInterface(_) | CallError::Exit(_) | CallError::Trap { .. } => Self::Crashed,
+            CallError::NotMcp(_) | CallError::NoInterface(_) | CallError::Exit(_) | CallError::Trap { .. } => {
+                Self::Crashed
+            }
             CallError::Stopped => Self::Cancelled,
         }
     }

@@ -101,7 +101,10 @@ impl Installer {
     pub async fn list_again(&self, served: &Served, slow: impl Fn()) -> Installed {
         match self.list(served.plugin.code().clone(), &served.config, slow).await {
             // The `LoadedPlugin` stays the same object, so that calls that are already running still count towards its limits.
-            Ok(fresh) => Installed::Fresh(Box::new(Fresh { plugin: served.plugin.clone(), ..fresh })),
+            Ok(fresh) => {
+                served.plugin.learn_from(&fresh.plugin);
+                Installed::Fresh(Box::new(Fresh { plugin: served.plugin.clone(), ..fresh }))
+            }
             Err(problem) => Installed::Failed { problem, instead: None },
         }
     }
@@ -117,6 +120,7 @@ impl Installer {
         let offer = self.check(config, listing).await.ok()?;
         let (listed_for, wants) = (Arc::clone(&served.listed_for), served.wants.clone());
         let plugin = LoadedPlugin::new(code, spec(config)).ok()?;
+        plugin.learn_from(&served.plugin);
         Some(Fresh { plugin, config: Arc::clone(config), listed_for, offer, wants })
     }
 

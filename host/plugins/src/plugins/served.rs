@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use wharf_sandbox::{
     LoadedPlugin,
     places::{Places, PoolRule},
+    sections::MAX_PARAGRAPH_BYTES,
 };
 
 use crate::bridge::Offer;
@@ -133,9 +134,11 @@ impl Served {
             || prompts.into_iter().any(|name| before.allows_prompt(name) && !config.allows_prompt(name))
     }
 
-    /// Returns the instructions for models about the plugin's tools: those in the config or, without these, the plugin's own.
+    /// Returns the instructions for models about the plugin's tools: those in the config or, without these, the plugin's own. Instructions
+    /// of an MCP server over HTTP that are too long are left out.
     pub fn instructions(&self) -> Option<String> {
-        let own = || self.plugin.code().sections().instructions.as_deref();
+        let told = || self.offer.listing.instructions.as_deref().filter(|text| text.len() <= MAX_PARAGRAPH_BYTES);
+        let own = || self.plugin.code().sections().instructions.as_deref().or_else(told);
         let text = self.config.instructions.as_deref().or_else(own)?;
         Some(clean(text).trim().to_owned()).filter(|text| !text.is_empty())
     }

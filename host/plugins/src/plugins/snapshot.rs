@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wharf_sandbox::{Digest, LoadedPlugin, ServedAs};
+use wharf_sandbox::{Digest, LoadedPlugin, ServedAs, sections::MAX_PARAGRAPH_BYTES};
 
 use super::{
     published::Published,
@@ -172,7 +172,7 @@ impl Serving {
             resources: resources.collect(),
             templates: templates.collect(),
             prompts: prompts.collect(),
-            completions: code.exports().completions,
+            completions: served.plugin.completes(),
             granted: config.grants.describe(),
             confirm: config.confirm.as_ref().map(Confirm::describe),
             could_use: grants::could_use(code.imports()),
@@ -191,6 +191,7 @@ impl Serving {
                 .chain(useless)
                 .chain(unmatched(config, offer))
                 .chain(not_offered(served))
+                .chain(too_long(served))
                 .collect(),
         }
     }
@@ -238,6 +239,7 @@ fn adapted(plugin: &LoadedPlugin) -> Option<String> {
         ServedAs::Contract => return None,
         ServedAs::Functions => "each function that it exports is a tool",
         ServedAs::Command => "a command, which runs from the start for each call",
+        ServedAs::Http => "an MCP server over HTTP, and wharf is its only client",
     };
     let wrapped =
         if plugin.code().was_core_module() { "; the file is a core module, adapted when it is loaded" } else { "" };
@@ -249,7 +251,7 @@ fn not_offered(served: &served::Served) -> impl Iterator<Item = String> {
     let plugin = &served.plugin;
     let refused = match plugin.served() {
         ServedAs::Functions => plugin.code().refused_functions(),
-        ServedAs::Contract | ServedAs::Command => &[],
+        ServedAs::Contract | ServedAs::Command | ServedAs::Http => &[],
     };
     let undeclared = plugin.served() == ServedAs::Command && served.offer.listing.tools.is_empty();
     let undeclared = undeclared.then(|| {
@@ -260,6 +262,17 @@ fn not_offered(served: &served::Served) -> impl Iterator<Item = String> {
         )
     });
     refused.iter().map(|why| format!("not offered as a tool: {why}")).chain(undeclared)
+}
+
+/// Returns a note if an MCP server over HTTP has instructions that are too long.
+fn too_long(served: &served::Served) -> Option<String> {
+    let told = served.offer.listing.instructions.as_ref().filter(|_| served.config.instructions.is_none())?;
+    (told.len() > MAX_PARAGRAPH_BYTES).then(|| {
+        format!(
+            "its instructions are left out, because they have more than {} KiB; set a shorter text with `instructions` in its table",
+            MAX_PARAGRAPH_BYTES >> 10
+        )
+    })
 }
 
 /// Returns notes about patterns in `confirm` that match no tool, and so have no effect.

@@ -1,5 +1,9 @@
 //! The operator's settings for a plugin that was not made for wharf.
 
+use std::sync::LazyLock;
+
+use http::uri::PathAndQuery;
+
 use super::command::CommandTool;
 use crate::bindings::tools::Hints;
 
@@ -12,6 +16,8 @@ pub enum ServedAs {
     Functions,
     /// The component is a command, and its tools are those that the operator declares.
     Command,
+    /// The component is an MCP server over HTTP, and wharf is its only client.
+    Http,
 }
 
 /// The operator's settings for how a plugin is served.
@@ -23,6 +29,8 @@ pub struct Adapter {
     pub commands: Vec<CommandTool>,
     /// An additional tool of a command, which takes any arguments.
     pub run: Option<CommandTool>,
+    /// The path of the MCP endpoint of a server over HTTP; `None`: the usual one.
+    pub endpoint: Option<PathAndQuery>,
     /// The operator's descriptions of functions, by the names of their tools.
     pub described: Vec<Described>,
 }
@@ -39,6 +47,12 @@ pub struct Described {
 }
 
 impl Adapter {
+    /// The path of the MCP endpoint of a server over HTTP.
+    pub fn endpoint(&self) -> &PathAndQuery {
+        static USUAL: LazyLock<PathAndQuery> = LazyLock::new(|| PathAndQuery::from_static("/mcp"));
+        self.endpoint.as_ref().unwrap_or(&USUAL)
+    }
+
     /// The tools of a command.
     pub(crate) fn tools(&self) -> impl Iterator<Item = &CommandTool> {
         self.commands.iter().chain(&self.run)

@@ -15,6 +15,7 @@ use super::{
     command::RUN_INTERFACE_PREFIX,
     declared::Described,
     docs::Docs,
+    http::exchange::HANDLER_INTERFACE_PREFIX,
     schema,
     types::{Decoder, Signature, Ty, shown},
     values::{self, Purse, Wrong},
@@ -76,7 +77,7 @@ impl Functions {
                 }
                 ComponentItem::ComponentInstance(instance) => {
                     if name.starts_with("wasi:") {
-                        if !name.starts_with(RUN_INTERFACE_PREFIX) {
+                        if !name.starts_with(RUN_INTERFACE_PREFIX) && !name.starts_with(HANDLER_INTERFACE_PREFIX) {
                             collector.refuse(format!("{}: an interface of WASI is not a tool", shown(name)));
                         }
                         continue;

@@ -1,5 +1,5 @@
-//! Serves components that were not made for wharf. Functions become tools according to their WIT types, and a command becomes the tools
-//! that the operator declares for it.
+//! Serves components that were not made for wharf. Functions become tools according to their WIT types, a command becomes the tools that the
+//! operator declares for it, and of an MCP server over HTTP, wharf is the client.
 //!
 //! The exports of a component are decoded once, when it is loaded, and within bounds, because its types may be as hostile as its code.
 
@@ -8,6 +8,7 @@ pub(crate) mod declared;
 mod docs;
 mod ended;
 pub(crate) mod functions;
+pub(crate) mod http;
 mod schema;
 mod types;
 mod values;
@@ -18,6 +19,7 @@ use crate::load_error::LoadError;
 use command::RUN_INTERFACE_PREFIX;
 use declared::{Adapter, Described, ServedAs};
 use functions::Functions;
+use http::exchange::HANDLER_INTERFACE_PREFIX;
 
 /// The maximum number of types in an import that consists only of types.
 const MAX_TYPES: usize = 1_000;
@@ -27,6 +29,8 @@ const MAX_TYPES: usize = 1_000;
 pub(crate) struct Foreign {
     /// The `run` function of a command.
     pub(crate) run: Option<ComponentExportIndex>,
+    /// The `handle` function of an HTTP server.
+    pub(crate) handle: Option<ComponentExportIndex>,
     pub(crate) functions: Functions,
 }
 
@@ -35,11 +39,13 @@ impl Foreign {
     pub(crate) fn of(component: &Component, docs: Option<&str>) -> Result<Self, LoadError> {
         let ty = component.component_type();
         let engine = component.engine();
-        let run = ty.exports(engine).find(|(name, _)| name.starts_with(RUN_INTERFACE_PREFIX)).and_then(|(name, _)| {
+        let function = |interface: &str, function: &str| {
+            let (name, _) = ty.exports(engine).find(|(name, _)| name.starts_with(interface))?;
             let interface = component.get_export_index(None, name)?;
-            component.get_export_index(Some(&interface), "run")
-        });
-        Ok(Self { run, functions: Functions::of(component, docs)? })
+            component.get_export_index(Some(&interface), function)
+        };
+        let (run, handle) = (function(RUN_INTERFACE_PREFIX, "run"), function(HANDLER_INTERFACE_PREFIX, "handle"));
+        Ok(Self { run, handle, functions: Functions::of(component, docs)? })
     }
 }
 
@@ -55,10 +61,18 @@ pub(crate) fn served(made_for_wharf: bool, foreign: &Foreign, adapter: &Adapter)
         match adapter.kind {
             Some(kind) => kind,
             None if foreign.run.is_some() => ServedAs::Command,
+            // Some language runtimes export the handler of HTTP whether the component has one or not.
+            None if foreign.handle.is_some() && foreign.functions.all.is_empty() => ServedAs::Http,
             None => ServedAs::Functions,
         }
     };
     match served {
+        served if adapter.endpoint.is_some() && served != ServedAs::Http => {
+            wrong("`endpoint` is for MCP servers over HTTP, and this component is not served as one; leave it out")
+        }
+        ServedAs::Http if foreign.handle.is_none() => wrong(
+            "`adapter` says that it is an MCP server over HTTP, but it does not export wasi:http/incoming-handler of WASI 0.2",
+        ),
         ServedAs::Command if foreign.run.is_none() => {
             wrong("`adapter` says that it is a command, but it does not export wasi:cli/run")
         }
@@ -71,10 +85,10 @@ pub(crate) fn served(made_for_wharf: bool, foreign: &Foreign, adapter: &Adapter)
         ServedAs::Functions if foreign.functions.all.is_empty() => {
             Err(LoadError::NotServed(foreign.functions.refused.join("; ")))
         }
-        ServedAs::Contract | ServedAs::Functions if !adapter.commands.is_empty() => {
+        ServedAs::Contract | ServedAs::Functions | ServedAs::Http if !adapter.commands.is_empty() => {
             wrong("only the tools of a command have `argv`, and this component is not a command")
         }
-        ServedAs::Contract if !adapter.described.is_empty() => {
+        ServedAs::Contract | ServedAs::Http if !adapter.described.is_empty() => {
             wrong("it describes its tools itself; `tools` may list the names of those that are published")
         }
         ServedAs::Command if !adapter.described.is_empty() => {

@@ -70,11 +70,15 @@ pub struct Plugin {
     ///
     /// Default: the id and `_`
     pub prefix: Option<String>,
-    /// How a component that was not made for wharf is served: `"functions"`: its functions are tools; `"command"`
-    /// (docs/adapter.md).
+    /// How a component that was not made for wharf is served: `"functions"`: its functions are tools; `"command"`; `"http"`: it is an MCP
+    /// server over HTTP, whose only client is wharf (docs/adapter.md).
     ///
     /// Default: detected
     pub adapter: Option<String>,
+    /// The path of the MCP endpoint of a component that is an MCP server over HTTP; at most 1 KiB.
+    ///
+    /// Default: `"/mcp"`
+    pub endpoint: Option<String>,
     /// Whether a command has a tool `run` that takes any arguments.
     ///
     /// Default: `false`

@@ -44,7 +44,7 @@ pub async fn suggest(ctx: &Context, params: params::Complete) -> Result<mcp::Com
             (served, Target::Template(uri.clone()))
         }
     };
-    if !served.plugin.code().exports().completions {
+    if !served.plugin.completes() {
         return Ok(mcp::Completion { values: vec![], total: None, has_more: false });
     }
     let (kind, name) = match &params.reference {

@@ -1,0 +1,245 @@
+//! The lists of a server, converted to those of a plugin.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use wasmtime::{Store, component::Instance};
+
+use super::{
+    Learnt,
+    message::Reply,
+    reader::wrong,
+    request::{Outgoing, Param, mirrored},
+    talk::{Line, Server, Talk, refused},
+};
+use crate::{
+    bindings::model::{
+        ClientCapabilities, Hints, Prompt, PromptArgument, ResourceEntry, ResourceTemplate, TaskSupport, Tool,
+        ToolDetails,
+    },
+    operation::{CallError, Listing},
+    sections::MAX_PARAGRAPH_BYTES,
+    store::State,
+};
+
+/// The maximum number of pages of a list.
+const MAX_PAGES: usize = 100;
+/// The code of JSON-RPC for a method that does not exist.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    #[serde(alias = "tools", alias = "resources", alias = "resourceTemplates", alias = "prompts")]
+    entries: Vec<Box<RawValue>>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedTool<'a> {
+    name: String,
+    #[serde(default)]
+    description: String,
+    title: Option<String>,
+    #[serde(borrow)]
+    input_schema: &'a RawValue,
+    #[serde(borrow)]
+    output_schema: Option<&'a RawValue>,
+    annotations: Option<Annotations>,
+    #[serde(borrow)]
+    icons: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Annotations {
+    title: Option<String>,
+    read_only_hint: Option<bool>,
+    destructive_hint: Option<bool>,
+    idempotent_hint: Option<bool>,
+    open_world_hint: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedResource<'a> {
+    #[serde(alias = "uriTemplate")]
+    uri: String,
+    name: String,
+    description: Option<String>,
+    mime_type: Option<String>,
+    #[serde(borrow)]
+    title: Option<&'a RawValue>,
+    #[serde(borrow)]
+    size: Option<&'a RawValue>,
+    #[serde(borrow)]
+    annotations: Option<&'a RawValue>,
+    #[serde(borrow)]
+    icons: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ListedPrompt<'a> {
+    name: String,
+    description: Option<String>,
+    #[serde(default)]
+    arguments: Vec<Argument>,
+    #[serde(borrow)]
+    title: Option<&'a RawValue>,
+    #[serde(borrow)]
+    icons: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Argument {
+    name: String,
+    description: Option<String>,
+    #[serde(default)]
+    required: bool,
+}
+
+impl Server<'_> {
+    /// Asks for everything that the server has, and learns how it has to be addressed.
+    pub(crate) async fn list(self, at: (&mut Store<State>, &Instance), talk: &mut Talk) -> Result<Listing, CallError> {
+        let mut line = Line::new(self, at, talk);
+        let (learnt, face) = line.meet().await?;
+        let mut listing = Listing { instructions: face.instructions.map(bounded), ..Listing::default() };
+        let (mut mirrors, mut bytes) = (HashMap::new(), 0);
+        if face.capabilities.tools.is_some() {
+            for text in all(&mut line, "tools/list", &mut bytes).await? {
+                let tool: ListedTool<'_> = read("tools/list", &text)?;
+                let mirrored = mirrored(tool.input_schema);
+                if !mirrored.is_empty() {
+                    mirrors.insert(tool.name.clone(), mirrored);
+                }
+                listing.tools.push(converted(tool));
+            }
+        }
+        if face.capabilities.resources.is_some() {
+            for text in all(&mut line, "resources/list", &mut bytes).await? {
+                let one: ListedResource<'_> = read("resources/list", &text)?;
+                let more = one.more();
+                let ListedResource { uri, name, description, mime_type, .. } = one;
+                listing.resources.push(ResourceEntry { uri, name, description, mime_type, more });
+            }
+            for text in all(&mut line, "resources/templates/list", &mut bytes).await? {
+                let one: ListedResource<'_> = read("resources/templates/list", &text)?;
+                let more = one.more();
+                let ListedResource { uri: uri_template, name, description, mime_type, .. } = one;
+                listing.templates.push(ResourceTemplate { uri_template, name, description, mime_type, more });
+            }
+        }
+        if face.capabilities.prompts.is_some() {
+            for text in all(&mut line, "prompts/list", &mut bytes).await? {
+                let ListedPrompt { name, description, arguments, title, icons, meta } = read("prompts/list", &text)?;
+                let arguments = arguments.into_iter().map(|Argument { name, description, required }| PromptArgument {
+                    name,
+                    description,
+                    required,
+                });
+                let more = members([("title", title), ("icons", icons), ("_meta", meta)]);
+                listing.prompts.push(Prompt { name, description, arguments: arguments.collect(), more });
+            }
+        }
+        let Learnt { era, completions, .. } = *learnt;
+        *self.learnt.lock() = Some(Arc::new(Learnt { era, completions, mirrored: mirrors }));
+        Ok(listing)
+    }
+}
+
+/// Asks for all pages of a list. `bytes`: the size of the lists so far, all of which together may have as many bytes as an answer.
+async fn all(line: &mut Line<'_>, method: &'static str, bytes: &mut usize) -> Result<Vec<Box<RawValue>>, CallError> {
+    let (mut all, mut cursor) = (Vec::new(), None::<String>);
+    for _ in 0..MAX_PAGES {
+        let mut request = Outgoing::new(method);
+        if let Some(cursor) = &cursor {
+            request = request.param("cursor", Param::Text(cursor));
+        }
+        let result = match line.request(&request).await? {
+            Reply::Result(result) => result,
+            // Servers with resources need not have templates.
+            Reply::Error(error) if error.code == METHOD_NOT_FOUND && method == "resources/templates/list" => break,
+            Reply::Error(error) => return Err(refused(method, &error)),
+        };
+        *bytes += result.len();
+        if *bytes > line.server.limit {
+            return Err(CallError::Output(line.server.limit));
+        }
+        let Page { entries, next_cursor } = serde_json::from_str(&result).map_err(|error| malformed(method, &error))?;
+        all.extend(entries);
+        match next_cursor {
+            None => return Ok(all),
+            next => cursor = next,
+        }
+    }
+    match cursor {
+        None => Ok(all),
+        Some(_) => Err(wrong(format!("its list of {method} has more than {MAX_PAGES} pages"))),
+    }
+}
+
+/// Cuts instructions that are longer than those of a plugin may be. They stay longer than that, so that they are known to be too long.
+fn bounded(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(MAX_PARAGRAPH_BYTES + 4));
+    text
+}
+
+fn malformed(method: &str, error: &serde_json::Error) -> CallError {
+    wrong(format!("its result of {method} is malformed: {error}"))
+}
+
+fn read<'a, T: Deserialize<'a>>(method: &str, text: &'a RawValue) -> Result<T, CallError> {
+    serde_json::from_str(text.get()).map_err(|error| malformed(method, &error))
+}
+
+fn converted(tool: ListedTool<'_>) -> Tool {
+    let ListedTool { name, description, title, input_schema, output_schema, annotations, icons, meta } = tool;
+    let (mut hinted_title, mut hints) = (None, None);
+    if let Some(Annotations { title, read_only_hint, destructive_hint, idempotent_hint, open_world_hint }) = annotations
+    {
+        hinted_title = title;
+        hints = Some(Hints {
+            read_only: read_only_hint,
+            destructive: destructive_hint,
+            idempotent: idempotent_hint,
+            open_world: open_world_hint,
+        });
+    }
+    let details = ToolDetails {
+        title: title.or(hinted_title),
+        output_schema: output_schema.map(|schema| schema.get().to_owned()),
+        hints,
+        needs: ClientCapabilities::empty(),
+        task: TaskSupport::Forbidden,
+        more: members([("icons", icons), ("_meta", meta)]),
+    };
+    Tool { name, description, input_schema: input_schema.get().to_owned(), details: Some(details) }
+}
+
+impl ListedResource<'_> {
+    fn more(&self) -> Option<String> {
+        let Self { title, size, annotations, icons, meta, .. } = self;
+        members([
+            ("title", *title),
+            ("size", *size),
+            ("annotations", *annotations),
+            ("icons", *icons),
+            ("_meta", *meta),
+        ])
+    }
+}
+
+/// Returns the members that are there as a JSON object; `None` if there are none.
+fn members<const N: usize>(members: [(&str, Option<&RawValue>); N]) -> Option<String> {
+    let there = members.into_iter().filter_map(|(name, value)| Some(format!(r#""{name}":{}"#, value?.get())));
+    let there: Vec<String> = there.collect();
+    (!there.is_empty()).then(|| format!("{{{}}}", there.join(",")))
+}
