@@ -1,8 +1,8 @@
 //! Runs wharf plugins: compiles components, and makes each call in one instance, under one scope and one deadline.
 //!
-//! This crate knows tools, resources, prompts and completions as the plugin contract defines them. It knows nothing of JSON-RPC, nor of any
-//! files on disk except those of its own cache. The caller states in a [`Scope`] what a call may access, and gets a [`Report`] of how the
-//! call ended.
+//! This crate knows tools, resources, prompts and completions as the plugin contract defines them. It knows nothing of JSON-RPC, except as
+//! the client of components that are MCP servers, nor of any files on disk except those of its own cache. The caller states in a [`Scope`]
+//! what a call may access, and gets a [`Report`] of how the call ended.
 //!
 //! This crate maintains one invariant: nothing that a guest does outlives its call, and no call can see anything of another. The one
 //! exception is opt-in: if the operator lets a plugin's instances be reused, what a call leaves in its instance is visible to later calls

@@ -1,10 +1,11 @@
-//! Components that were not made for wharf: functions as tools, commands as tools, core modules.
+//! Components that were not made for wharf: functions as tools, commands as tools, core modules, MCP servers over HTTP.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod commands;
 mod functions;
 mod modules;
+mod servers;
 
 use e2e::{Folder, Pipe, Value, json};
 
