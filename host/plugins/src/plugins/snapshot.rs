@@ -261,7 +261,14 @@ fn not_offered(served: &served::Served) -> impl Iterator<Item = String> {
             toml_header(&["plugins", &served.config.id, "tools", "NAME"])
         )
     });
-    refused.iter().map(|why| format!("not offered as a tool: {why}")).chain(undeclared)
+    let other = matches!(plugin.served(), ServedAs::Functions | ServedAs::Command) && plugin.code().handles_http();
+    let other = other.then(|| {
+        format!(
+            "it also exports wasi:http/incoming-handler; if it is an MCP server, `adapter = \"http\"` in {} serves it as one",
+            toml_header(&["plugins", &served.config.id])
+        )
+    });
+    refused.iter().map(|why| format!("not offered as a tool: {why}")).chain(undeclared).chain(other)
 }
 
 /// Returns a note if an MCP server over HTTP has instructions that are too long.

@@ -8,7 +8,7 @@ use wasmtime::{Store, component::Instance};
 
 use super::{
     Learnt,
-    message::Reply,
+    message::{METHOD_NOT_FOUND, Reply},
     reader::wrong,
     request::{Outgoing, Param, mirrored},
     talk::{Line, Server, Talk, refused},
@@ -25,8 +25,6 @@ use crate::{
 
 /// The maximum number of pages of a list.
 const MAX_PAGES: usize = 100;
-/// The code of JSON-RPC for a method that does not exist.
-const METHOD_NOT_FOUND: i64 = -32601;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -7,6 +7,9 @@ use serde_json::value::RawValue;
 
 use crate::bindings::model::Level;
 
+/// The code of JSON-RPC for a method that does not exist.
+pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+
 /// A message of JSON-RPC, as far as it is taken apart.
 #[derive(Deserialize)]
 pub(super) struct Message<'a> {

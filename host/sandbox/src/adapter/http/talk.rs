@@ -15,7 +15,7 @@ use wasmtime::{
 use super::{
     Era, Learnt, Mirrored,
     exchange::exchange,
-    message::{Reply, RpcError},
+    message::{METHOD_NOT_FOUND, Reply, RpcError},
     reader::{Reader, SESSION, Told, wrong},
     request::{GREETED, Outgoing, Param, SELF_DESCRIBING, client_info, post, repeated},
 };
@@ -163,8 +163,12 @@ impl<'a> Line<'a> {
         let describes_itself = era == Era::SelfDescribing;
         let headers = if describes_itself { repeated(outgoing, mirrored) } else { self.of_session() };
         let told = self.send(outgoing, headers, true, describes_itself).await?;
-        if told.status == StatusCode::NOT_FOUND && self.talk.greeted.as_ref().is_some_and(|one| one.session.is_some()) {
-            return Err(wrong("its session has ended"));
+        // An instance whose session has ended must not be used again, so this is not an error that the server reports.
+        if let (StatusCode::NOT_FOUND, Some(Reply::Error(error))) = (told.status, &told.reply)
+            && error.code != METHOD_NOT_FOUND
+            && self.talk.greeted.as_ref().is_some_and(|greeted| greeted.session.is_some())
+        {
+            return Err(wrong(format!("it says that its session has ended: {}", error.message)));
         }
         told.reply.ok_or_else(|| wrong("it accepts a request without answering it"))
     }
