@@ -236,7 +236,7 @@ fn server_in_rust(root: &Path, folder: &Path, name: &str) -> Result<PathBuf> {
     let target = folder.join("target");
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "--release", "--target", TARGET, "--target-dir"]).arg(&target);
-    // Cargo writes its lock file beside the manifest, so the project is built from a copy.
+    // Cargo writes a lock file into the folder of the manifest, so the project is built from a copy.
     let project = copied(root, folder, name, &["Cargo.toml", "src/lib.rs"])?;
     run_in(&project, &mut cargo)?;
     Ok(target.join(TARGET).join("release").join(format!("{name}.wasm")))

@@ -137,7 +137,7 @@ async fn inspect_check_and_call_know_it() {
     assert_eq!(stdout(&called).trim(), "Hello, Ada!", "{}", stderr(&called));
     for (more, expected) in [
         ("adapter = \"command\"\n", "it does not export wasi:cli/run"),
-        ("adapter = \"wasi\"\n", "`adapter` is \"functions\" or \"command\""),
+        ("adapter = \"wasi\"\n", "`adapter` is \"functions\", \"command\" or \"http\""),
         ("[plugins.plain.tools.greet]\ndescription = \"x\"\nargv = []\n", "only the tools of a command have `argv`"),
         ("[plugins.plain.tools.greeet]\ndescription = \"x\"\n", "no function is a tool of that name"),
     ] {

@@ -160,6 +160,7 @@ async fn each_mistake_of_a_call_is_named() {
     let folder = Folder::new();
     config(&folder, "limits = { timeout_ms = 2000, output_kib = 64 }");
     let mut pipe = pipe(&folder).await;
+    assert_eq!(tools(&mut pipe).await.len(), 10);
     for (mistake, expected) in [
         ("none", "status 404 and text/html"),
         ("html", "status 200 and text/html"),
@@ -241,10 +242,10 @@ async fn it_is_recognised_by_its_export_and_can_be_pinned() {
     folder.config(&format!("[plugins.s]\npath = {file:?}\nsurface = \"pinned\"\n"));
     let refused = folder.run(&["check"], &[]).await;
     assert!(!refused.status.success() && (stdout(&refused) + &stderr(&refused)).contains("wharf accept s"));
-    let accepted = folder.run(&["accept", "s", "--yes"], &[]).await;
-    assert!(accepted.status.success(), "{}", stderr(&accepted));
-    let lock = std::fs::read_to_string(folder.join("config/wharf/wharf.lock")).unwrap();
-    assert!(lock.contains("Ask twice."), "{lock}");
+    let printed = folder.run(&["accept", "s", "--print"], &[]).await;
+    let lock = stdout(&printed);
+    assert!(printed.status.success() && lock.contains("Ask twice."), "{lock}{}", stderr(&printed));
+    folder.write("config/wharf/wharf.lock", lock);
     assert!(folder.run(&["check"], &[]).await.status.success());
     for (lines, expected) in [
         ("adapter = \"command\"", "does not export wasi:cli/run"),

@@ -18,7 +18,7 @@ pub fn make(name: &str, request: &Request, out: ResponseOutparam) {
     match name {
         "none" => send(out, 404, &[("content-type", "text/html")], b"<h1>Not here</h1>"),
         "html" => send(out, 200, &[("content-type", "text/html; charset=utf-8")], b"<h1>Hello</h1>"),
-        "redirect" => send(out, 307, &[("location", "https://elsewhere.test/\u{1b}[2J")], b""),
+        "redirect" => send(out, 307, &[("location", "https://elsewhere.test/")], b""),
         "broken" => send(out, 500, &[("content-type", "text/plain")], b"oh"),
         "denied" => send(out, 401, &[("www-authenticate", "Bearer")], b""),
         "words" => send(out, 200, &[("content-type", "application/json")], b"hello"),

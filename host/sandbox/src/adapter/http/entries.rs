@@ -235,7 +235,7 @@ impl ListedResource<'_> {
     }
 }
 
-/// Returns the members that are there as a JSON object; `None` if there are none.
+/// Returns the members that are there as a JSON object; `None` if all are missing.
 fn members<const N: usize>(members: [(&str, Option<&RawValue>); N]) -> Option<String> {
     let there = members.into_iter().filter_map(|(name, value)| Some(format!(r#""{name}":{}"#, value?.get())));
     let there: Vec<String> = there.collect();

@@ -64,7 +64,7 @@ pub(super) struct Updated {
 }
 
 impl Log {
-    /// Returns the severity; `None` if there is none of this name.
+    /// Returns the severity; `None` if MCP does not have it.
     pub(super) fn severity(&self) -> Option<Level> {
         Some(match self.level.as_str() {
             "debug" => Level::Debug,
