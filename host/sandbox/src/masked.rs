@@ -256,6 +256,6 @@ mod tests {
         failed.0.mask(&hide);
         failed.1.mask(&hide);
         let told = format!("{listing:?} {failed:?}");
-        assert!(!told.contains("secret") && told.matches("******").count() == 22, "{told}");
+        assert!(!told.contains("secret") && told.matches("******").count() == 23, "{told}");
     }
 }

@@ -266,3 +266,34 @@ async fn it_is_recognised_by_its_export_and_can_be_pinned() {
         assert!((stdout(&checked) + &stderr(&checked)).contains(expected), "{name} {lines}");
     }
 }
+
+/// A component with a function that is a tool, and with a handler of HTTP requests that answers none.
+const BOTH: &str = r#"(component
+    (import "wasi:http/types@0.2.0" (instance $types
+        (export "incoming-request" (type (sub resource)))
+        (export "response-outparam" (type (sub resource)))))
+    (alias export $types "incoming-request" (type $request))
+    (alias export $types "response-outparam" (type $out))
+    (core module $module
+        (func (export "seven") (result i32) (i32.const 7))
+        (func (export "handle") (param i32 i32)))
+    (core instance $instance (instantiate $module))
+    (func (export "seven") (result u32) (canon lift (core func $instance "seven")))
+    (func $handle (param "request" (own $request)) (param "response-out" (own $out))
+        (canon lift (core func $instance "handle")))
+    (instance $handler (export "handle" (func $handle)))
+    (export "wasi:http/incoming-handler@0.2.0" (instance $handler)))"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_with_functions_is_a_server_only_if_its_table_says_so() {
+    let folder = Folder::new();
+    let file = folder.write("both.wasm", wat::parse_str(BOTH).unwrap());
+    folder.config(&format!("[plugins.both]\npath = {file:?}\n"));
+    let checked = stdout(&folder.run(&["check"], &[]).await);
+    assert!(checked.contains("both_seven") && checked.contains("`adapter = \"http\"` in [plugins.both]"), "{checked}");
+    folder.config(&format!("[plugins.both]\npath = {file:?}\nadapter = \"http\"\n"));
+    let checked = folder.run(&["check"], &[]).await;
+    let told = stdout(&checked) + &stderr(&checked);
+    // The handler leaves its arguments where they are, so nothing ever answers.
+    assert!(!checked.status.success() && told.contains("returned before its answer was complete"), "{told}");
+}

@@ -21,6 +21,8 @@ use crate::{
 pub(super) const SESSION: &str = "mcp-session-id";
 /// The number of bytes of a text of the server's that an error quotes.
 const MAX_QUOTED_BYTES: usize = 100;
+/// The maximum length of an error.
+const MAX_ERROR_BYTES: usize = 1024;
 /// Memory is charged in steps of this many bytes.
 const CHARGE_STEP_BYTES: usize = 64 << 10;
 
@@ -215,7 +217,10 @@ const PATH: &str = "`endpoint` in its table is the path of its MCP endpoint";
 
 /// Returns an error that says what is wrong with an answer.
 pub(super) fn wrong(text: impl Into<String>) -> CallError {
-    CallError::NotMcp(text.into())
+    let mut text = text.into();
+    // It may quote the server.
+    text.truncate(text.floor_char_boundary(MAX_ERROR_BYTES));
+    CallError::NotMcp(text)
 }
 
 fn quoted(value: &HeaderValue) -> String {
