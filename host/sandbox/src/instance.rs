@@ -12,7 +12,7 @@ use crate::{
         declared::ServedAs,
         http::{
             Learnt,
-            talk::{Server, Talk},
+            talk::{At, Server, Talk},
         },
     },
     bindings::{
@@ -189,10 +189,7 @@ impl Instance {
     }
 
     /// Returns its MCP server over HTTP, where it is, and the conversation with it.
-    fn server<'a>(
-        &'a mut self,
-        plugin: &About<'a>,
-    ) -> Result<(Server<'a>, (&'a mut Store<State>, &'a component::Instance), &'a mut Talk), CallError> {
+    fn server<'a>(&'a mut self, plugin: &About<'a>) -> Result<(Server<'a>, At<'a>, &'a mut Talk), CallError> {
         let handler = plugin.linked.foreign.handle.ok_or(CallError::NoInterface("incoming-handler"))?;
         let endpoint = plugin.spec.adapter.endpoint();
         let (limit, account) = (plugin.spec.limits.output_bytes, plugin.total_memory);

@@ -290,7 +290,10 @@ async fn a_component_with_functions_is_a_server_only_if_its_table_says_so() {
     let file = folder.write("both.wasm", wat::parse_str(BOTH).unwrap());
     folder.config(&format!("[plugins.both]\npath = {file:?}\n"));
     let checked = stdout(&folder.run(&["check"], &[]).await);
-    assert!(checked.contains("both_seven") && checked.contains("`adapter = \"http\"` in [plugins.both]"), "{checked}");
+    assert!(
+        checked.contains("both: ok, 1 tools") && checked.contains("`adapter = \"http\"` in [plugins.both]"),
+        "{checked}"
+    );
     folder.config(&format!("[plugins.both]\npath = {file:?}\nadapter = \"http\"\n"));
     let checked = folder.run(&["check"], &[]).await;
     let told = stdout(&checked) + &stderr(&checked);

@@ -3,7 +3,6 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use wasmtime::{Store, component::Instance};
 
 use super::{
     Era,
@@ -11,7 +10,7 @@ use super::{
     message::{Reply, RpcError},
     reader::wrong,
     request::{About, Outgoing, Param},
-    talk::{Line, Server, Talk},
+    talk::{At, Line, Server, Talk},
 };
 use crate::{
     bindings::{
@@ -23,7 +22,6 @@ use crate::{
     operation::{
         CallError, CallTool, Complete, GetPrompt, Outcome, PromptAnswer, ReadAnswer, ReadResource, ToolAnswer,
     },
-    store::State,
 };
 
 /// The codes of JSON-RPC and MCP that have a meaning of their own in the contract.
@@ -125,7 +123,7 @@ enum IsText {
 impl Server<'_> {
     pub(crate) async fn call_tool(
         self,
-        at: (&mut Store<State>, &Instance),
+        at: At<'_>,
         talk: &mut Talk,
         call: &CallTool,
     ) -> Result<Outcome<ToolAnswer>, CallError> {
@@ -147,7 +145,7 @@ impl Server<'_> {
 
     pub(crate) async fn read_resource(
         self,
-        at: (&mut Store<State>, &Instance),
+        at: At<'_>,
         talk: &mut Talk,
         call: &ReadResource,
     ) -> Result<Outcome<ReadAnswer>, CallError> {
@@ -174,7 +172,7 @@ impl Server<'_> {
 
     pub(crate) async fn get_prompt(
         self,
-        at: (&mut Store<State>, &Instance),
+        at: At<'_>,
         talk: &mut Talk,
         call: &GetPrompt,
     ) -> Result<Outcome<PromptAnswer>, CallError> {
@@ -197,12 +195,7 @@ impl Server<'_> {
         })
     }
 
-    pub(crate) async fn complete(
-        self,
-        at: (&mut Store<State>, &Instance),
-        talk: &mut Talk,
-        call: &Complete,
-    ) -> Result<Completion, CallError> {
+    pub(crate) async fn complete(self, at: At<'_>, talk: &mut Talk, call: &Complete) -> Result<Completion, CallError> {
         let target = match &call.target {
             Target::Prompt(name) => serde_json::json!({ "type": "ref/prompt", "name": name }),
             Target::Template(uri) => serde_json::json!({ "type": "ref/resource", "uri": uri }),
@@ -224,7 +217,7 @@ impl Server<'_> {
     /// Sends a request in whose result the server may ask questions. Returns the result, as JSON.
     async fn asked(
         self,
-        at: (&mut Store<State>, &Instance),
+        at: At<'_>,
         talk: &mut Talk,
         request: Outgoing<'_>,
         context: &Context,

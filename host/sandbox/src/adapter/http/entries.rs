@@ -4,14 +4,13 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use wasmtime::{Store, component::Instance};
 
 use super::{
     Learnt,
     message::{METHOD_NOT_FOUND, Reply},
     reader::wrong,
     request::{Outgoing, Param, mirrored},
-    talk::{Line, Server, Talk, refused},
+    talk::{At, Line, Server, Talk, refused},
 };
 use crate::{
     bindings::model::{
@@ -20,7 +19,6 @@ use crate::{
     },
     operation::{CallError, Listing},
     sections::MAX_PARAGRAPH_BYTES,
-    store::State,
 };
 
 /// The maximum number of pages of a list.
@@ -106,7 +104,7 @@ struct Argument {
 
 impl Server<'_> {
     /// Asks for everything that the server has, and learns how it has to be addressed.
-    pub(crate) async fn list(self, at: (&mut Store<State>, &Instance), talk: &mut Talk) -> Result<Listing, CallError> {
+    pub(crate) async fn list(self, at: At<'_>, talk: &mut Talk) -> Result<Listing, CallError> {
         let mut line = Line::new(self, at, talk);
         let (learnt, face) = line.meet().await?;
         let mut listing = Listing { instructions: face.instructions.map(bounded), ..Listing::default() };

@@ -48,6 +48,9 @@ pub(crate) struct Server<'a> {
     pub(crate) account: &'a Account,
 }
 
+/// Where a server runs.
+pub(crate) type At<'a> = (&'a mut Store<State>, &'a Instance);
+
 /// A server in an instance, to which requests are sent.
 pub(super) struct Line<'a> {
     pub(super) server: Server<'a>,
@@ -78,11 +81,7 @@ pub(super) struct Capabilities {
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn new(
-        server: Server<'a>,
-        (store, instance): (&'a mut Store<State>, &'a Instance),
-        talk: &'a mut Talk,
-    ) -> Self {
+    pub(super) fn new(server: Server<'a>, (store, instance): At<'a>, talk: &'a mut Talk) -> Self {
         let (voice, traffic) = store.data().call.voice_of_server();
         let charge = server.account.open();
         let reader = Reader { id: None, progress: false, voice, traffic, limit: server.limit, charge };
