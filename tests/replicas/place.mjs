@@ -19,7 +19,8 @@ export const say = (text) => console.log(`${((Date.now() - began) / 1000).toFixe
 
 /** Ends everything that was started here. */
 export function stopAll() {
-  for (const child of children) child.kill('SIGKILL');
+  // A master of nginx that is killed leaves its workers behind.
+  for (const child of children) child.kill(child.hasWorkers ? 'SIGTERM' : 'SIGKILL');
   rmSync(folder, { recursive: true, force: true });
 }
 
@@ -215,6 +216,7 @@ export async function startProxy(unpacked, kind, replicas) {
     const own = `daemon off; pid ${folder}/nginx.pid; error_log stderr warn; events { worker_connections 16384; }\n`;
     writeFileSync(config, `${own}http { access_log off; ${paths}\n${ofDocs(kind, port, replicas)}}\n`);
     child = debian(unpacked, 'usr/sbin/nginx', ['-e', 'stderr', '-p', folder, '-c', config]);
+    child.hasWorkers = true;
   } else {
     writeFileSync(config, ofDocs('HAProxy', port, replicas));
     child = debian(unpacked, 'usr/sbin/haproxy', ['-f', config]);
