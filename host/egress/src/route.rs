@@ -135,6 +135,15 @@ pub enum Unconnected {
     Config(String),
 }
 
+impl Unconnected {
+    /// Whether the server answered the TLS handshake with something that is not TLS.
+    pub fn speaks_no_tls(&self) -> bool {
+        let Self::Tls(error) = self else { return false };
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        matches!(inner, Some(rustls::Error::InvalidMessage(_)))
+    }
+}
+
 impl fmt::Display for Unconnected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

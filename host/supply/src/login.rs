@@ -44,10 +44,12 @@ pub async fn credentials(sources: &Sources, registry: &str) -> Result<Option<Cre
             | CredentialRetrievalError::ConfigNotFound
             | CredentialRetrievalError::ConfigReadError,
         ) => Ok(None),
-        // The text of a helper may have secrets in it.
-        Err(CredentialRetrievalError::HelperFailure { helper, .. }) => {
-            anyhow::bail!("the credential helper `{helper}`, which docker's config names for {registry}, failed")
-        }
-        Err(_) => anyhow::bail!("docker's config has no usable login for {registry}"),
+        // What a helper prints may have secrets in it.
+        Err(
+            CredentialRetrievalError::HelperFailure { .. }
+            | CredentialRetrievalError::HelperCommunicationError
+            | CredentialRetrievalError::MalformedHelperResponse,
+        ) => anyhow::bail!("the credential helper that docker's config names for {registry} failed"),
+        Err(_) => anyhow::bail!("docker's config has a login for {registry} that cannot be read"),
     }
 }

@@ -11,7 +11,10 @@ use wharf_config::config::{
     reference::{OciReference, OciVersion},
     sources::Sources,
 };
-use wharf_egress::outgoing::{Outgoing, Reach};
+use wharf_egress::{
+    outgoing::{Outgoing, Reach},
+    route::Unconnected,
+};
 use wharf_sandbox::Digest;
 
 use super::{
@@ -69,12 +72,15 @@ impl<'a> Repository<'a> {
         let secure = format!("https://{host}");
         let url: Uri = format!("{secure}/v2/").parse().context("the registry has no URL")?;
         let reach = outgoing.reach_from(&url).await?;
-        let base = if at.is_on_this_machine()
-            && ask(outgoing, Asked::get(url, MAX_TOKEN_BYTES), reach, &|_| {}).await.is_err()
-        {
-            format!("http://{host}")
-        } else {
-            secure
+        let base = match at.is_on_this_machine() {
+            true => match ask(outgoing, Asked::get(url, MAX_TOKEN_BYTES), reach, &|_| {}).await {
+                Err(error) if error.downcast_ref::<Unconnected>().is_some_and(Unconnected::speaks_no_tls) => {
+                    format!("http://{host}")
+                }
+                Err(error) => return Err(error),
+                Ok(_) => secure,
+            },
+            false => secure,
         };
         Ok(Self { outgoing, sources, registry, base, name, actions, reach, authorization: Mutex::default() })
     }

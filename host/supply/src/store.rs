@@ -129,7 +129,13 @@ impl Store {
         let mut removed = Vec::new();
         for entry in entries {
             let entry = entry.with_context(cannot)?;
-            let (name, about) = (entry.file_name(), entry.metadata().with_context(cannot)?);
+            let (name, about) = (entry.file_name(), entry.metadata());
+            let about = match about {
+                Ok(about) => about,
+                // The record of a component that was just removed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error).with_context(cannot),
+            };
             let Some(name) = name.to_str().filter(|_| about.is_file()) else { continue };
             if name.starts_with(UNFINISHED) {
                 let age = about.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok());

@@ -120,6 +120,6 @@ async fn what_is_published_over_tls_with_a_password_comes_back() {
     std::fs::remove_dir_all(folder.home().join(".local/share/wharf/store")).unwrap();
     assert!(done(&folder, &["sync"]).await.contains("1 fetched"));
     done(&folder, &["verify"]).await;
-    let said = failed(&folder, &["add", &format!("oci://{place}/private/v"), "--signer", "key=acme.pub"]).await;
+    let said = failed(&folder, &["add", &format!("oci://{place}/private/other"), "--signer", "key=acme.pub"]).await;
     assert!(said.contains("is not in `allow` of [sources]"), "{said}");
 }

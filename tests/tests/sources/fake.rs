@@ -15,6 +15,7 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use e2e::{Value, json};
+use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use ring::digest::{SHA256, digest};
 use tokio::sync::Notify;
@@ -157,8 +158,11 @@ impl Fake {
         self.shared.stored.lock().manifests[&(repository.to_owned(), name.to_owned())].1.clone()
     }
 
-    pub fn names(&self) -> Vec<String> {
-        self.shared.stored.lock().manifests.keys().map(|(_, name)| name.clone()).collect()
+    /// The names of all manifests of a repository: tags and digests.
+    pub fn names(&self, repository: &str) -> Vec<String> {
+        let stored = self.shared.stored.lock();
+        let own = stored.manifests.keys().filter(|(of, _)| of == repository);
+        own.map(|(_, name)| name.clone()).collect()
     }
 }
 
@@ -298,8 +302,13 @@ fn blobs(shared: &Shared, method: &Method, _: &str, name: &str, _: &HeaderMap, _
         Some(Fault::OtherBlob) => plain(200, vec![b'x'; bytes.len()]),
         Some(Fault::CutBlob) => {
             let half = bytes.slice(..bytes.len() / 2);
-            let parts = [Ok(half), Err(std::io::Error::other("cut"))];
-            let body = Body::from_stream(futures_util::stream::iter(parts));
+            let sent = stream::once(async { Ok(half) });
+            // The half is sent while the rest is waited for.
+            let cut = stream::once(async {
+                tokio::task::yield_now().await;
+                Err(std::io::Error::other("cut"))
+            });
+            let body = Body::from_stream(sent.chain(cut));
             Response::builder().header(header::CONTENT_LENGTH, bytes.len()).body(body).unwrap()
         }
         Some(Fault::Redirect(to)) => {

@@ -56,7 +56,7 @@ async fn artifacts_that_are_not_components_are_refused() {
     for (name, manifest, said) in [
         ("archive", manifest("application/vnd.oci.image.layer.v1.tar+gzip", &bomb, 2), "not a component"),
         ("large", manifest("application/wasm", &bomb, 65 << 20), "at most 67108864"),
-        ("other", manifest("application/wasm", &text_digest, size), "not a component"),
+        ("other", manifest("application/wasm", &text_digest, size), "not WebAssembly"),
         ("absent", manifest("application/wasm", &sha256(b"?"), 1), "404"),
         ("sha512", manifest("application/wasm", "sha512:00", 1), "is not a SHA-256"),
         ("short", manifest("application/wasm", &text_digest, size + 1), "has 15 bytes in place of 16"),

@@ -29,7 +29,7 @@ async fn one_command_brings_a_published_plugin_to_connected_clients() {
     pipe.notification("notifications/tools/list_changed").await;
     assert_eq!(text(&pipe.call("v_version", json!({})).await), "a");
     let config = std::fs::read_to_string(folder.join(CONFIG)).unwrap();
-    assert!(config.starts_with("# mine\n") && config.contains("source = \"oci://"), "{config}");
+    assert!(config.contains("# mine\n") && config.contains("source = \"oci://"), "{config}");
     let locked = lock(&folder);
     assert!(locked.contains("version = \"1.0.0\"") && locked.contains("\"tool version\" = "), "{locked}");
 
@@ -83,8 +83,8 @@ async fn at_a_terminal_a_person_vouches_and_is_told_what_is_added() {
     let told = terminal.until("Add mine, and accept what it tells models? [y/N] ").await;
     assert!(told.contains("tool version: ") && told.contains("the config vouches for its digest"), "{told}");
     terminal.types("n");
-    let (code, _, printed) = terminal.end().await;
-    assert!(code == Some(1) && printed.contains("nothing was written"), "{printed}");
+    let (code, shown, _) = terminal.end().await;
+    assert!(code == Some(1) && shown.contains("nothing was written"), "{code:?} {shown}");
     assert!(!folder.join(CONFIG).exists() && lock(&folder).is_empty());
 
     let mut terminal = Terminal::start(&folder, &["add", &source, "--id", "mine"]);
@@ -216,10 +216,10 @@ async fn versions_of_others_older_ones_and_moved_ones_are_not_taken() {
     let said = failed(&folder, &["update"]).await;
     assert!(said.contains("`min_age` in [sources] is 3days"), "{said}");
     let mut terminal = Terminal::start(&folder, &["update", "v", "--to", "1.3.0"]);
-    terminal.until("accept what it tells models? [y/N] ").await;
+    let told = terminal.until("accept what it tells models? [y/N] ").await;
     terminal.types("n");
     let (code, _, printed) = terminal.end().await;
-    assert!(code == Some(1) && printed.contains("tool \"fresh\" is new"), "{printed}");
+    assert!(code == Some(1) && told.contains("tool \"fresh\" is new"), "{told} {printed}");
     assert_eq!(lock(&folder), locked);
 
     // Places that are not allowed are not even asked.

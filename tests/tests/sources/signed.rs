@@ -27,7 +27,7 @@ async fn only_the_signature_of_a_trusted_signer_for_this_component_counts() {
 
     // The signature of one component is attached to another one.
     let referrer = registry
-        .names()
+        .names("tools/v")
         .into_iter()
         .filter(|name| name.starts_with("sha256:"))
         .map(|name| serde_json::from_slice::<Value>(&registry.manifest("tools/v", &name)))
@@ -66,7 +66,11 @@ async fn another_trusted_signer_needs_a_word() {
     // A registry without the list of what refers to a manifest.
     registry.lists_no_referrers();
     publish(&folder, &registry, "version-a", "tools/v:1.0.0", Some("acme.pem")).await;
-    assert!(registry.names().iter().any(|name| name.starts_with("sha256-")), "{:?}", registry.names());
+    assert!(
+        registry.names("tools/v").iter().any(|name| name.starts_with("sha256-")),
+        "{:?}",
+        registry.names("tools/v")
+    );
     done(&folder, &["add", &registry.source("tools/v")]).await;
     let said = done(&folder, &["inspect", &registry.source("tools/v")]).await;
     assert!(said.contains("signed by key sha256:") && said.contains("version 1.0.0\n"), "{said}");

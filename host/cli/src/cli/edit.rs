@@ -111,8 +111,13 @@ impl Edited {
 
     /// Removes a plugin's table. Returns whether there was one.
     pub fn remove(&mut self, id: &str) -> bool {
-        let plugins = self.0.get_mut("plugins").and_then(Item::as_table_like_mut);
-        plugins.is_some_and(|plugins| plugins.remove(id).is_some())
+        let Some(plugins) = self.0.get_mut("plugins") else { return false };
+        let was_there = plugins.as_table_like_mut().is_some_and(|plugins| plugins.remove(id).is_some());
+        if let Some(plugins) = plugins.as_table_mut().filter(|plugins| plugins.is_empty()) {
+            // A config without any line counts as one that is about to be written, so it would not be used.
+            plugins.set_implicit(false);
+        }
+        was_there
     }
 
     /// Removes all grants of the plugin. Returns whether there were any.
@@ -231,6 +236,13 @@ mod tests {
         edited.set_setting("a", "org", "\"acme\"").unwrap();
         edited.add_secret("token", "{ env = \"T\" }").unwrap();
         edited.text()
+    }
+
+    #[test]
+    fn the_last_plugin_leaves_an_empty_table() {
+        let mut edited = Edited::parse("# mine\n[plugins.a]\npath = 'a'\n").unwrap();
+        assert!(!edited.remove("b") && edited.remove("a") && !edited.remove("a"));
+        assert_eq!(edited.text().trim(), "[plugins]");
     }
 
     /// Checks that edits lose nothing of a file, and that the result parses to the expected values.

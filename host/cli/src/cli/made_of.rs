@@ -8,6 +8,9 @@ use wasm_metadata::{Metadata, Payload};
 
 use wharf_base::text::{clip, escaped};
 
+/// The beginning of the names that OCI has for annotations.
+pub const ANNOTATION: &str = "org.opencontainers.image.";
+
 /// What a component and the modules in it say.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MadeOf {
@@ -61,7 +64,6 @@ impl MadeOf {
 
     /// Returns what it says as the annotations that OCI has names for.
     pub fn annotations(&self) -> BTreeMap<String, String> {
-        const PREFIX: &str = "org.opencontainers.image.";
         let known = |name: &str| match name {
             "homepage" => Some("url"),
             name => ["version", "revision", "source", "licenses", "authors", "description"]
@@ -69,7 +71,7 @@ impl MadeOf {
                 .find(|one| *one == name),
         };
         let pairs = self.about.iter().filter_map(|line| line.split_once(": "));
-        pairs.filter_map(|(name, value)| Some((format!("{PREFIX}{}", known(name)?), value.to_owned()))).collect()
+        pairs.filter_map(|(name, value)| Some((format!("{ANNOTATION}{}", known(name)?), value.to_owned()))).collect()
     }
 
     /// Returns the lines to print. `all`: whether each package has a line.

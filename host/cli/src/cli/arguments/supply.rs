@@ -71,7 +71,7 @@ pub enum Store {
 
 #[derive(Debug, Args)]
 pub struct Publish {
-    /// Where to publish it, with the version: oci://REGISTRY/REPOSITORY:VERSION
+    /// Where to publish it: oci://REGISTRY/REPOSITORY:VERSION (default for the version: that of [package] in plugin.toml)
     #[arg(value_name = "oci://…")]
     pub to: String,
     /// The component, or the folder of a plugin project that is built (default: the current folder)

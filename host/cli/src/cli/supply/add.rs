@@ -3,8 +3,11 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail, ensure};
-use wharf_base::text::{self, escaped};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use wharf_base::{
+    failed::{OrFailed, failed},
+    text::{self, escaped},
+};
 use wharf_config::{
     access::wants::{parse, want::Wants},
     config::{self, parse_hex32, reference::Reference, sources::SignerRule},
@@ -42,7 +45,7 @@ pub async fn run(command: Add) -> Result<ExitCode> {
     let own = signer.as_deref().map(Signer::parse).transpose()?;
     let mut person = Person::here();
     let supply = Supply::new(&before);
-    let candidate = Box::pin(supply.find(&reference)).await?;
+    let candidate = Box::pin(supply.find(&reference)).await.or_failed()?;
     let fetched = fetch(&supply, candidate, &reference.to_string()).await?;
 
     let signers = match &own {
@@ -62,16 +65,15 @@ pub async fn run(command: Add) -> Result<ExitCode> {
         person.tell(
             "No signer is trusted yet (`signers` in [sources], or --signer), so nobody's signature was checked.",
         )?;
-        ensure!(
-            person.agrees("Do you vouch for this component yourself, until you trust another one?")?,
-            "it is not trusted, so nothing was written"
-        );
+        if !person.agrees("Do you vouch for this component yourself, until you trust another one?")? {
+            return Err(failed(anyhow!("it is not trusted, so nothing was written")));
+        }
         vouched = Some(fetched.digest);
     }
     let policy = Policy { signers, vouched: vouched.as_ref() };
-    let signer = policy.check(&fetched, None).with_context(|| format!("{reference} is not trusted"))?;
+    let signer = policy.check(&fetched, None).with_context(|| format!("{reference} is not trusted")).or_failed()?;
 
-    let outside = Outside::of(&fetched.component).with_context(|| reference.to_string())?;
+    let outside = Outside::of(&fetched.component).with_context(|| reference.to_string()).or_failed()?;
 
     file.edited.set(&id, "source", &answers::text(&reference.to_string()))?;
     if let Some(own) = own.filter(|_| vouched.is_none()) {
@@ -82,7 +84,7 @@ pub async fn run(command: Add) -> Result<ExitCode> {
     }
     let config = file.edited_config().context("nothing was written")?;
     let store = store(&config)?;
-    store.put(&reference.to_string(), &fetched)?;
+    store.put(&reference.to_string(), &fetched).or_failed()?;
     let seen = look(config, &id, store.path(&fetched.digest)).await?;
     let wants = outside.sections.wants.as_deref().map(parse::json).transpose().context("the section wharf:wants")?;
     let says_wants = wants.is_some();
@@ -102,10 +104,9 @@ pub async fn run(command: Add) -> Result<ExitCode> {
         return without_person(&id, &file, &mut lock, &wants, &lines);
     };
     lines.iter().try_for_each(|line| person.tell(line))?;
-    ensure!(
-        person.agrees(&format!("Add {id}, and accept what it tells models?"))?,
-        "nothing was added, so nothing was written"
-    );
+    if !person.agrees(&format!("Add {id}, and accept what it tells models?"))? {
+        return Err(failed(anyhow!("nothing was added, so nothing was written")));
+    }
     let (path, sha256) = (file.path.clone(), fetched.digest.to_string());
     let mut asking = Asking {
         person,
@@ -124,7 +125,9 @@ pub async fn run(command: Add) -> Result<ExitCode> {
     if !differences.is_empty() {
         asking.person.tell("With these grants and settings, it tells models something else:")?;
         differences.iter().flat_map(lines_of).try_for_each(|line| asking.person.tell(&line))?;
-        ensure!(asking.person.agrees("Accept this as well?")?, "nothing was added, so nothing was written");
+        if !asking.person.agrees("Accept this as well?")? {
+            return Err(failed(anyhow!("nothing was added, so nothing was written")));
+        }
     }
     lock.lock.accept(&id, granted);
     lock.write()?;

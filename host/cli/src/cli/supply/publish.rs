@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use wharf_base::{guard, text};
+use wharf_base::{failed::OrFailed, guard, text};
 use wharf_config::config::{
     self, CommandLine,
     reference::{OciVersion, Reference},
@@ -21,8 +21,13 @@ use wharf_supply::{
 use wharf_trust::SigningKey;
 
 use crate::{
-    authoring::{build, project::Project},
-    cli::{arguments::Publish, file::component, load::print, made_of::MadeOf},
+    authoring::{build, pack::package::Package, project::Project},
+    cli::{
+        arguments::Publish,
+        file::component,
+        load::print,
+        made_of::{ANNOTATION, MadeOf},
+    },
 };
 
 /// The largest file of a key.
@@ -31,27 +36,19 @@ const MAX_KEY_BYTES: u64 = 64 << 10;
 pub async fn run(command: Publish) -> Result<ExitCode> {
     let Publish { to, from, key, annotations, config } = command;
     let absolute = |path: &str| config::absolute_here(path);
-    let Reference::Oci(oci) = Reference::parse(&to, &absolute).with_context(|| text::escaped(&to))? else {
+    let Reference::Oci(mut oci) = Reference::parse(&to, &absolute).with_context(|| text::escaped(&to))? else {
         bail!("a component is published in a registry; name it as oci://REGISTRY/REPOSITORY:VERSION");
     };
+    let key = key.as_deref().map(signing_key).transpose()?;
+    let Made { path, bytes, version, mut says } = made(from.as_deref().unwrap_or(Path::new(".")))?;
+    if let (OciVersion::Highest, Some(version)) = (&oci.version, version) {
+        oci.version = OciVersion::Tag(version);
+    }
     ensure!(
         matches!(oci.version, OciVersion::Tag(_)),
-        "oci://{oci} names no version; add one, such as oci://{oci}:1.4.2"
+        "oci://{oci} names no version; add one, such as oci://{oci}:1.4.2, or write `version` into [package] of plugin.toml"
     );
-    let key = key.as_deref().map(signing_key).transpose()?;
-    let path = from.unwrap_or_else(|| PathBuf::from("."));
-    let (path, bytes) = if path.is_dir() {
-        let project = Project::open(&path)?;
-        let bytes = build::component(&project).context("publish what `wharf build` has made")?;
-        (project.build.artifact, bytes)
-    } else {
-        let (bytes, _) = component(&path)?;
-        (path, bytes)
-    };
-    // Nobody could load anything but a component.
-    Outside::of(&bytes).with_context(|| text::path(&path))?;
-    let mut all = MadeOf::of(&bytes).map(|made| made.annotations()).unwrap_or_default();
-    all.extend(annotations.iter().map(|pair| annotation(pair)).collect::<Result<BTreeMap<_, _>>>()?);
+    says.extend(annotations.iter().map(|pair| annotation(pair)).collect::<Result<BTreeMap<_, _>>>()?);
 
     let config = match config.config.or_else(|| config::default_path().filter(|path| path.exists())) {
         Some(path) => config::load(Some(&path), &CommandLine::default())?,
@@ -60,17 +57,16 @@ pub async fn run(command: Publish) -> Result<ExitCode> {
     let supply = Supply::new(&config);
     let size = bytes.len();
     eprintln!("publishing {} ({size} bytes) as oci://{oci}", text::path(&path));
-    let publication = Publication { component: bytes.into(), annotations: all, created: created(&path)? };
-    let published = Box::pin(publish(&supply, &oci, &publication, &|_, _| {})).await?;
+    let publication = Publication { component: bytes.into(), annotations: says, created: created(&path)? };
+    let published = Box::pin(publish(&supply, &oci, &publication, &|_, _| {})).await.or_failed()?;
     print(&format!("published oci://{oci}"))?;
     print(&format!("component sha256:{}", published.component))?;
     print(&format!("manifest sha256:{}", published.manifest))?;
     match key {
         Some(key) => {
             let bundle = key.sign_manifest(&published.bytes)?;
-            Box::pin(attach(&supply, &oci, &published, &bundle))
-                .await
-                .context("it is published, but its signature is not")?;
+            let attached = Box::pin(attach(&supply, &oci, &published, &bundle)).await;
+            attached.context("it is published, but its signature is not").or_failed()?;
             print(&format!("signed by {}", key.public_key().signer()))?;
         }
         None => {
@@ -79,6 +75,43 @@ pub async fn run(command: Publish) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A component, and what its project or itself says about it.
+struct Made {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    version: Option<String>,
+    /// As annotations of OCI.
+    says: BTreeMap<String, String>,
+}
+
+/// Reads a component, or the one that a project has made.
+fn made(from: &Path) -> Result<Made> {
+    let project = if from.is_dir() { Some(Project::open(from)?) } else { None };
+    let (path, bytes) = match &project {
+        Some(project) => {
+            let bytes = build::component(project).context("what `wharf build` makes is published")?;
+            (project.build.artifact.clone(), bytes)
+        }
+        None => (from.to_owned(), component(from)?.0),
+    };
+    // Nobody could load anything but a component.
+    Outside::of(&bytes).with_context(|| text::path(&path))?;
+    let mut says = MadeOf::of(&bytes).map(|made| made.annotations()).unwrap_or_default();
+    let package = project.and_then(|project| project.package);
+    let version = package.as_ref().map(|package| package.version.clone());
+    if let Some(Package { version, description, author, license, repository, .. }) = package {
+        let pairs = [
+            ("version", Some(version)),
+            ("description", Some(description)),
+            ("authors", Some(author)),
+            ("licenses", license),
+            ("source", repository),
+        ];
+        says.extend(pairs.into_iter().filter_map(|(name, value)| Some((format!("{ANNOTATION}{name}"), value?))));
+    }
+    Ok(Made { path, bytes, version, says })
 }
 
 /// The time of the build, which is that of the file, or `SOURCE_DATE_EPOCH` for builds that are to be repeated.

@@ -2,7 +2,10 @@
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
-use wharf_base::text::{clip, escaped};
+use wharf_base::{
+    failed::OrFailed,
+    text::{clip, escaped},
+};
 use wharf_config::config::{self, CommandLine, reference::Reference};
 use wharf_supply::{Supply, annotations};
 
@@ -31,7 +34,7 @@ pub async fn bring(source: &str) -> Result<Seen> {
         None => config::without_file(&CommandLine::default())?,
     };
     let supply = Supply::new(&config);
-    let candidate = Box::pin(supply.find(&reference)).await?;
+    let candidate = Box::pin(supply.find(&reference)).await.or_failed()?;
     let fetched = fetch(&supply, candidate, &reference.to_string()).await?;
     let mut lines = vec![format!("source {reference}")];
     lines.extend(fetched.version.as_deref().map(|version| format!("version {}", escaped(version))));
