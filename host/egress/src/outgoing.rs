@@ -41,7 +41,7 @@ pub struct OutgoingLimits {
 
 /// Which addresses a request may be sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum Destinations {
     /// Any, since the URL comes from the operator.
     Any,
     /// Addresses of the public internet only, since the URL comes from a server there. Behind a proxy, names are looked up by the proxy, so
@@ -67,7 +67,7 @@ impl Outgoing {
     /// Sends a request to its URL, which is absolute, and reads the response. The body is a result of its own, because the status says
     /// enough in many cases: a body that breaks off, takes too long or is too long is an error there.
     pub async fn send(&self, request: Request<Bytes>, limits: OutgoingLimits) -> Result<Response<Result<Bytes>>> {
-        self.download(request, limits, Reach::Any, &|_| {}).await
+        self.download(request, limits, Destinations::Any, &|_| {}).await
     }
 
     /// As `send`, to the addresses within `reach` only. `progress` is called with the number of bytes of the body that were read so far.
@@ -75,7 +75,7 @@ impl Outgoing {
         &self,
         request: Request<Bytes>,
         limits: OutgoingLimits,
-        reach: Reach,
+        reach: Destinations,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<Response<Result<Bytes>>> {
         let deadline = Deadline { at: Instant::now() + limits.timeout, timeout: limits.timeout };
@@ -98,10 +98,10 @@ impl Outgoing {
         Box::pin(exchange(stream, request, limits.body_bytes, deadline, progress)).await
     }
 
-    async fn connect(&self, url: &Uri, target: &Target, reach: Reach) -> Result<Stream, Unconnected> {
+    async fn connect(&self, url: &Uri, target: &Target, reach: Destinations) -> Result<Stream, Unconnected> {
         // For a proxy, these names mean its own machine, and requests to this machine would leave it in plain text.
         let route = if is_local(&target.host) { &Route { proxy: None, ..self.route.clone() } } else { &self.route };
-        if reach == Reach::Public && (is_local(&target.host) || is_address_off_limits(&target.host)) {
+        if reach == Destinations::Public && (is_local(&target.host) || is_address_off_limits(&target.host)) {
             return Err(Unconnected::Connect(off_limits()));
         }
         route.open(url, target, dial(target, reach)).await
@@ -109,16 +109,16 @@ impl Outgoing {
 
     /// Which addresses may follow from a URL that the operator wrote: a server on a private network may name others there, a public one may
     /// not. Fails if the host has no address.
-    pub async fn reach_from(&self, url: &Uri) -> Result<Reach> {
+    pub async fn reach_from(&self, url: &Uri) -> Result<Destinations> {
         let target = Target::of(url).map_err(|problem| anyhow!(problem))?;
         if is_local(&target.host) || is_address_off_limits(&target.host) {
-            return Ok(Reach::Any);
+            return Ok(Destinations::Any);
         }
         if self.route.proxy.is_some() {
-            return Ok(Reach::Public);
+            return Ok(Destinations::Public);
         }
         let addresses = addresses(&target).await.with_context(|| format!("{}: no address is known", target.host))?;
-        Ok(if addresses.iter().all(is_public) { Reach::Public } else { Reach::Any })
+        Ok(if addresses.iter().all(is_public) { Destinations::Public } else { Destinations::Any })
     }
 }
 
@@ -153,11 +153,11 @@ fn is_local(host: &Host) -> bool {
 }
 
 /// Connects to an address of a host within `reach`.
-async fn dial(target: &Target, reach: Reach) -> Result<TcpStream, Unconnected> {
+async fn dial(target: &Target, reach: Destinations) -> Result<TcpStream, Unconnected> {
     let connect = async {
         let mut addresses = addresses(target).await?;
-        addresses.retain(|address| reach == Reach::Any || is_public(address));
-        if addresses.is_empty() && reach == Reach::Public {
+        addresses.retain(|address| reach == Destinations::Any || is_public(address));
+        if addresses.is_empty() && reach == Destinations::Public {
             return Err(off_limits());
         }
         TcpStream::connect(addresses.as_slice()).await
@@ -300,18 +300,23 @@ mod tests {
         let outgoing = Outgoing::new(&EgressSettings::default());
         for host in [at.to_string(), format!("localhost:{}", at.port()), format!("[::ffff:127.0.0.1]:{}", at.port())] {
             let request = Request::get(format!("http://{host}/")).body(Bytes::new()).unwrap();
-            let error = outgoing.download(request, LIMITS, Reach::Public, &|_| {}).await.unwrap_err();
+            let error = outgoing.download(request, LIMITS, Destinations::Public, &|_| {}).await.unwrap_err();
             assert!(format!("{error:#}").contains("a public server refers to"), "{host}: {error:#}");
         }
         let through = through(at);
         let request = Request::get("http://169.254.169.254/").body(Bytes::new()).unwrap();
-        assert!(through.download(request, LIMITS, Reach::Public, &|_| {}).await.is_err());
-        for (url, reach) in
-            [("https://10.0.0.1/", Reach::Any), ("http://127.0.0.1/", Reach::Any), ("https://1.1.1.1/", Reach::Public)]
-        {
+        assert!(through.download(request, LIMITS, Destinations::Public, &|_| {}).await.is_err());
+        for (url, reach) in [
+            ("https://10.0.0.1/", Destinations::Any),
+            ("http://127.0.0.1/", Destinations::Any),
+            ("https://1.1.1.1/", Destinations::Public),
+        ] {
             assert_eq!(outgoing.reach_from(&url.parse().unwrap()).await.unwrap(), reach, "{url}");
         }
-        assert_eq!(through.reach_from(&"https://registry.example/".parse().unwrap()).await.unwrap(), Reach::Public);
+        assert_eq!(
+            through.reach_from(&"https://registry.example/".parse().unwrap()).await.unwrap(),
+            Destinations::Public
+        );
         drop(server);
     }
 

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 use http::HeaderValue;
-use wharf_config::config::sources::Sources;
+use wharf_config::config::sources::SourceRules;
 
 /// The name of docker's own registry, which is not the host that answers.
 pub const DOCKER_HUB: &str = "docker.io";
@@ -27,8 +27,8 @@ impl Credentials {
     }
 }
 
-/// Returns the credentials for a registry. None: there are none, so it is asked without.
-pub async fn credentials(sources: &Sources, registry: &str) -> Result<Option<Credentials>> {
+/// Returns the credentials for a registry. None: nobody has given one, so the registry is asked without.
+pub async fn credentials(sources: &SourceRules, registry: &str) -> Result<Option<Credentials>> {
     if let Some(login) = sources.logins.get(registry) {
         let password = login.password.load().await.with_context(|| format!("the password for {registry}"))?;
         return Ok(Some(Credentials::UserPassword(login.user.clone(), password.expose().to_owned())));

@@ -35,7 +35,7 @@ pub struct Publication {
 }
 
 /// What was published.
-pub struct Published {
+pub struct Pushed {
     pub component: Digest,
     pub manifest: Digest,
     /// The bytes of the manifest, which a signature is about.
@@ -75,12 +75,12 @@ pub async fn publish(
     to: &OciReference,
     publication: &Publication,
     progress: Progress<'_>,
-) -> Result<Published> {
+) -> Result<Pushed> {
     let OciVersion::Tag(tag) = &to.version else { bail!("oci://{to} has no tag; name the version, such as :1.4.2") };
     let repository = Repository::open(&supply.outgoing, supply.sources, to, "pull,push").await?;
     let (config, manifest) = publication.artifact()?;
     let published =
-        Published { component: digest(&publication.component), manifest: digest(&manifest), bytes: manifest.clone() };
+        Pushed { component: digest(&publication.component), manifest: digest(&manifest), bytes: manifest.clone() };
     if let Some((_, before)) = repository.manifest(tag, MANIFEST).await?
         && super::version::parse(tag).is_some()
         && before != published.manifest
@@ -96,7 +96,7 @@ pub async fn publish(
 }
 
 /// Attaches a sigstore bundle to a published manifest.
-pub async fn attach(supply: &Supply<'_>, to: &OciReference, published: &Published, bundle: &str) -> Result<()> {
+pub async fn attach(supply: &Supply<'_>, to: &OciReference, published: &Pushed, bundle: &str) -> Result<()> {
     let repository = Repository::open(&supply.outgoing, supply.sources, to, "pull,push").await?;
     let (empty, bundle) = (Bytes::from_static(b"{}"), Bytes::copy_from_slice(bundle.as_bytes()));
     let mut subject = Descriptor::of(MANIFEST, &published.bytes);

@@ -9,10 +9,10 @@ use tokio::sync::Mutex;
 use wharf_base::text::escaped;
 use wharf_config::config::{
     reference::{OciReference, OciVersion},
-    sources::Sources,
+    sources::SourceRules,
 };
 use wharf_egress::{
-    outgoing::{Outgoing, Reach},
+    outgoing::{Destinations, Outgoing},
     route::Unconnected,
 };
 use wharf_sandbox::Digest;
@@ -38,7 +38,7 @@ const MAX_REFERRERS: usize = 32;
 /// A repository.
 pub struct Repository<'a> {
     outgoing: &'a Outgoing,
-    sources: &'a Sources,
+    sources: &'a SourceRules,
     /// The registry by which logins are named: the mirror's, if there is one.
     registry: String,
     /// `https://HOST`, or `http://HOST` on this machine.
@@ -46,14 +46,14 @@ pub struct Repository<'a> {
     name: String,
     /// What is asked for in tokens: `pull`, or `pull,push`.
     actions: &'static str,
-    reach: Reach,
+    reach: Destinations,
     authorization: Mutex<Option<HeaderValue>>,
 }
 
 impl<'a> Repository<'a> {
     pub async fn open(
         outgoing: &'a Outgoing,
-        sources: &'a Sources,
+        sources: &'a SourceRules,
         reference: &OciReference,
         actions: &'static str,
     ) -> Result<Self> {

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use wharf_base::text;
 use wharf_config::config::{
     Config,
-    reference::{OciReference, OciVersion, Reference},
-    sources::Sources,
+    reference::{OciReference, OciVersion, SourceReference},
+    sources::SourceRules,
 };
 use wharf_egress::outgoing::Outgoing;
 use wharf_sandbox::Digest;
@@ -31,12 +31,12 @@ const MAX_SIGNATURES: usize = 16;
 /// Fetches components as the config says.
 pub struct Supply<'a> {
     pub(crate) outgoing: Outgoing,
-    pub(crate) sources: &'a Sources,
+    pub(crate) sources: &'a SourceRules,
 }
 
 /// A version that was found, before it is fetched.
 pub struct Candidate<'a> {
-    reference: Reference,
+    reference: SourceReference,
     /// The tag, if it has one.
     pub version: Option<String>,
     /// When its publisher says that it was made.
@@ -79,11 +79,11 @@ impl<'a> Supply<'a> {
     }
 
     /// Finds the version that a reference means now.
-    pub async fn find(&'a self, reference: &Reference) -> Result<Candidate<'a>> {
+    pub async fn find(&'a self, reference: &SourceReference) -> Result<Candidate<'a>> {
         self.sources.check_allowed(reference)?;
         let found = |version, created, from| Candidate { reference: reference.clone(), version, created, from };
         match reference {
-            Reference::Oci(oci) => {
+            SourceReference::Oci(oci) => {
                 let repository = Repository::open(&self.outgoing, self.sources, oci, "pull").await?;
                 let (which, version) = repository.choose(&oci.version).await?;
                 let manifest = repository.manifest(&which, MANIFEST).await?;
@@ -95,19 +95,19 @@ impl<'a> Supply<'a> {
                 let repository = Box::new(repository);
                 Ok(found(version, created, From::Registry { repository, manifest, bytes, digest }))
             }
-            Reference::Web(url) => Ok(found(None, None, From::Web(url.parse().context("`source`")?))),
-            Reference::File(_) => Ok(found(None, None, From::File)),
+            SourceReference::Web(url) => Ok(found(None, None, From::Web(url.parse().context("`source`")?))),
+            SourceReference::File(_) => Ok(found(None, None, From::File)),
         }
     }
 
     /// Finds a version by the digest of its manifest, or the file or URL that has to have the locked component.
-    pub async fn find_locked(&'a self, reference: &Reference, manifest: Option<Digest>) -> Result<Candidate<'a>> {
+    pub async fn find_locked(&'a self, reference: &SourceReference, manifest: Option<Digest>) -> Result<Candidate<'a>> {
         match (reference, manifest) {
-            (Reference::Oci(oci), Some(manifest)) => {
+            (SourceReference::Oci(oci), Some(manifest)) => {
                 let exact = OciReference { version: OciVersion::Digest(manifest), ..oci.clone() };
-                self.find(&Reference::Oci(exact)).await
+                self.find(&SourceReference::Oci(exact)).await
             }
-            (Reference::Oci(_), None) => bail!("the lock file has no digest of a manifest for it"),
+            (SourceReference::Oci(_), None) => bail!("the lock file has no digest of a manifest for it"),
             _ => self.find(reference).await,
         }
     }
@@ -171,7 +171,7 @@ impl Candidate<'_> {
                 Ok(Fetched { digest: digest(&component), component, manifest: None, version, signatures, created })
             }
             From::File => {
-                let Reference::File(path) = &reference else { bail!("{what} is not a file") };
+                let SourceReference::File(path) = &reference else { bail!("{what} is not a file") };
                 let component = read(path, MAX_COMPONENT_BYTES)?
                     .with_context(|| format!("{}: there is no such file", text::path(path)))?;
                 let mut signatures = Vec::new();

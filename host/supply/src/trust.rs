@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use wharf_base::{guard, text};
 use wharf_config::config::sources::SignerRule;
 use wharf_sandbox::Digest;
-use wharf_trust::{Artifact, Identity, MinisignKey, PublicKey, Root, Signature, Trusted, Verified, verify};
+use wharf_trust::{Artifact, MinisignKey, PublicKey, Root, Signature, SignerIdentity, Trusted, Verified, verify};
 
 use super::{
     manifest::{Manifest, digest},
@@ -44,7 +44,7 @@ fn one(rule: &SignerRule) -> Result<Trusted> {
                 Some(path) => Root::from_json(&read(path, "trusted root")?).with_context(|| text::path(path))?,
                 None => Root::public()?,
             };
-            Trusted::Identity(Identity::new(identity, issuer, root)?)
+            Trusted::Identity(SignerIdentity::new(identity, issuer, root)?)
         }
     })
 }

@@ -11,7 +11,7 @@ use http::{
 };
 use wharf_base::text::escaped;
 use wharf_egress::{
-    outgoing::{Outgoing, OutgoingLimits, Reach},
+    outgoing::{Destinations, Outgoing, OutgoingLimits},
     target::Target,
 };
 
@@ -36,7 +36,7 @@ pub struct Asked<'a> {
     /// The most bytes of the answer.
     pub bytes: usize,
     /// Where the URL itself may lead. It differs from `Any` if a server named the URL.
-    pub first: Reach,
+    pub first: Destinations,
 }
 
 impl<'a> Asked<'a> {
@@ -50,7 +50,7 @@ impl<'a> Asked<'a> {
             body: Bytes::new(),
             timeout: SHORT,
             bytes,
-            first: Reach::Any,
+            first: Destinations::Any,
         }
     }
 
@@ -86,7 +86,7 @@ impl Answer {
 pub async fn ask(
     outgoing: &Outgoing,
     asked: Asked<'_>,
-    reach: Reach,
+    reach: Destinations,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Answer> {
     let (mut url, mut authorization, mut method, mut body) = (asked.url, asked.authorization, asked.method, asked.body);

@@ -10,7 +10,7 @@ use sigstore_verify::{
 
 use crate::{
     artifact::{Artifact, Signed},
-    identity::{self, Identity},
+    identity::{self, SignerIdentity},
     key::PublicKey,
     provider,
     refused::Reason,
@@ -141,7 +141,7 @@ fn by_root<'a>(
     artifact: &Artifact<'_>,
     bundle: &Bundle,
     root: &Root,
-    mut identities: impl Iterator<Item = (usize, &'a Identity)>,
+    mut identities: impl Iterator<Item = (usize, &'a SignerIdentity)>,
     latest: SystemTime,
 ) -> Result<(usize, Signed), Reason> {
     let policy = root.policy();

@@ -15,7 +15,7 @@ const REFS: &str = "@refs/";
 
 /// Somebody whom an authority issued a certificate to.
 #[derive(Clone, Debug)]
-pub struct Identity {
+pub struct SignerIdentity {
     subject: Subject,
     issuer: String,
     root: Root,
@@ -130,7 +130,7 @@ impl fmt::Display for Subject {
     }
 }
 
-impl Identity {
+impl SignerIdentity {
     /// Trusts a subject of certificates, if this issuer logged it in and an authority in `root` issued the certificate.
     ///
     /// The subject is an e-mail address (`me@example.com`), all those of a domain (`*@example.com`), a URI, or a URI with one `*` at its
@@ -160,7 +160,7 @@ impl Identity {
     }
 }
 
-impl fmt::Display for Identity {
+impl fmt::Display for SignerIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, issuer {}", self.subject, self.issuer)
     }
@@ -188,7 +188,7 @@ mod tests {
     const RELEASE: &str = "https://github.com/acme/fetch/.github/workflows/release.yml";
 
     fn trusts(pattern: &str, subject: &SubjectAltName) -> bool {
-        Identity::new(pattern, ISSUER, Root::public().unwrap()).unwrap().matches(subject, ISSUER)
+        SignerIdentity::new(pattern, ISSUER, Root::public().unwrap()).unwrap().matches(subject, ISSUER)
     }
 
     #[test]
@@ -223,13 +223,13 @@ mod tests {
         ] {
             assert_eq!(trusts(pattern, &subject), expected, "{pattern} and {subject}");
         }
-        let identity = Identity::new("me@example.com", ISSUER, Root::public().unwrap()).unwrap();
+        let identity = SignerIdentity::new("me@example.com", ISSUER, Root::public().unwrap()).unwrap();
         assert!(!identity.matches(&email("me@example.com"), "https://login.example"));
     }
 
     #[test]
     fn patterns_that_trust_too_many_or_nobody_are_refused() {
-        let refused = |pattern: &str| Identity::new(pattern, ISSUER, Root::public().unwrap()).unwrap_err();
+        let refused = |pattern: &str| SignerIdentity::new(pattern, ISSUER, Root::public().unwrap()).unwrap_err();
         let own = |pattern: &str| pattern.to_owned();
         for pattern in ["*", "acme", "@example.com", "me@", "a@b@c"] {
             assert_eq!(refused(pattern), UnusableIdentity::NoSubject(own(pattern)));
@@ -252,7 +252,7 @@ mod tests {
             assert_eq!(refused(pattern), UnusableIdentity::Unreadable, "{pattern}");
         }
         for issuer in ["http://login.example", "https://", "login.example"] {
-            let error = Identity::new("me@example.com", issuer, Root::public().unwrap()).unwrap_err();
+            let error = SignerIdentity::new("me@example.com", issuer, Root::public().unwrap()).unwrap_err();
             assert_eq!(error, UnusableIdentity::Issuer(own(issuer)));
         }
     }

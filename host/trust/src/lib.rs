@@ -22,7 +22,7 @@ mod trusted;
 use std::time::SystemTime;
 
 pub use artifact::{Artifact, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Signature, Signed, Signer};
-pub use identity::{Identity, UnusableIdentity};
+pub use identity::{SignerIdentity, UnusableIdentity};
 pub use key::{MinisignKey, PublicKey, UnusableKey};
 pub use refused::{Reason, Refused};
 pub use root::{Root, UnusableRoot};

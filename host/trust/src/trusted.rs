@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    identity::Identity,
+    identity::SignerIdentity,
     key::{MinisignKey, PublicKey},
 };
 
@@ -15,7 +15,7 @@ pub enum Trusted {
     /// Who has the private key of this public key of minisign.
     Minisign(MinisignKey),
     /// Who an authority issued a certificate to, such as a workflow or the owner of an e-mail address.
-    Identity(Identity),
+    Identity(SignerIdentity),
 }
 
 impl fmt::Display for Trusted {

@@ -12,8 +12,8 @@ use std::{
 
 use serde_json::{Value, json};
 use wharf_trust::{
-    Artifact, Identity, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, MinisignKey, PublicKey, Reason, Refused, Root, Signature,
-    SigningKey, Trusted, Verified, verify,
+    Artifact, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, MinisignKey, PublicKey, Reason, Refused, Root, Signature,
+    SignerIdentity, SigningKey, Trusted, Verified, verify,
 };
 
 const WORKFLOW: &str = "https://github.com/acme/fetch/.github/workflows/release.yml";
@@ -39,7 +39,7 @@ fn root(name: &str) -> Root {
 }
 
 fn identity(subject: &str, root: Root) -> Trusted {
-    Trusted::Identity(Identity::new(subject, ISSUER, root).unwrap())
+    Trusted::Identity(SignerIdentity::new(subject, ISSUER, root).unwrap())
 }
 
 /// The releases of the workflow, by the authorities that `make.mjs` made.

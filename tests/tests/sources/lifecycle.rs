@@ -197,7 +197,7 @@ async fn versions_of_others_older_ones_and_moved_ones_are_not_taken() {
     let said = failed(&folder, &["publish", &source, "made/version-b.wasm", "--key", "acme.pem"]).await;
     assert!(said.contains("exists already"), "{said}");
 
-    // Whoever may write to the registry moves the tag, or hides the newer versions.
+    // Somebody who may write to the registry moves the tag, or hides the newer versions.
     publish(&folder, &registry, "version-b", "tools/v:1.1.0", Some("acme.pem")).await;
     let other: e2e::Value = serde_json::from_slice(&registry.manifest("tools/v", "1.1.0")).unwrap();
     registry.put_manifest("tools/v", "1.2.0", &other);

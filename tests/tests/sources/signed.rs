@@ -79,7 +79,7 @@ async fn another_trusted_signer_needs_a_word() {
     let source = registry.source("tools/v:1.1.0");
     let arguments = ["publish", &source, "made/version-a.wasm", "--key", "other.pem", "--annotation", "a=b"];
     done(&folder, &arguments).await;
-    // The same contents are the same version, whoever signed them again.
+    // The same contents are the same version, no matter who signed them again.
     let said = done(&folder, &["update"]).await;
     assert!(said.contains("up to date"), "{said}");
 

@@ -19,12 +19,12 @@ use crate::authoring::{
 use wharf_base::text::escaped;
 use wharf_config::{
     access::wants::want::because,
-    config::{self, CommandLine, Named, Positional, builtin, reference::Reference},
+    config::{self, CommandLine, Named, Positional, builtin, reference::SourceReference},
 };
 use wharf_plugins::plugins::{snapshot::Serving, status::Status};
 
 pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
-    let source = command.plugin.as_deref().and_then(Path::to_str).filter(|text| Reference::is_meant(text));
+    let source = command.plugin.as_deref().and_then(Path::to_str).filter(|text| SourceReference::is_meant(text));
     let seen = match source {
         Some(source) => Some(Box::pin(seen::bring(source)).await?),
         None => None,

@@ -48,7 +48,7 @@ mod test_command;
 pub use self::arguments::Arguments;
 use self::{arguments::Command, load::Unread, manager::Passed};
 use wharf_base::{failed::is_failed, group};
-use wharf_config::config::reference::Reference;
+use wharf_config::config::reference::SourceReference;
 
 const SIGXFSZ: i32 = 25;
 /// The exit code that shells report for a program that SIGPIPE ended, as it ends most programs whose reader has gone.
@@ -111,7 +111,9 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Pack(command) => pack::run(&command),
         Command::Packaged(command) => packaged::run(&command).await.map(|()| ExitCode::SUCCESS),
         Command::Dev(command) => dev::run(command).await,
-        Command::Add(command) if Reference::is_meant(&command.plugin) => Box::pin(supply::add::run(command)).await,
+        Command::Add(command) if SourceReference::is_meant(&command.plugin) => {
+            Box::pin(supply::add::run(command)).await
+        }
         Command::Add(command) => Box::pin(add::add(command)).await,
         Command::Update(command) => Box::pin(supply::update::run(command)).await,
         Command::Outdated(file) => Box::pin(supply::known::outdated(file.config.as_deref())).await,

@@ -14,7 +14,7 @@ use super::{
     defaults, raw,
     settings::Settings,
     source::PluginSource,
-    sources::{Published, Sources},
+    sources::{PublishedPlugin, SourceRules},
 };
 use crate::{
     access::{
@@ -300,13 +300,13 @@ pub fn resolve(
 }
 
 /// Returns where the component of a plugin in the config is: in a file, built in, or in the store.
-pub fn source(id: &str, raw: &raw::Plugin, sources: &Sources, absolute: Absolute<'_>) -> Result<PluginSource> {
+pub fn source(id: &str, raw: &raw::Plugin, sources: &SourceRules, absolute: Absolute<'_>) -> Result<PluginSource> {
     ensure!(raw.signer.is_none() || raw.source.is_some(), "`signer` is for plugins with `source`");
     match (&raw.path, &raw.builtin, &raw.source) {
         (Some(path), None, None) => Ok(PluginSource::File(absolute(path)?)),
         (None, Some(name), None) => Ok(PluginSource::Bytes(builtin::find(name)?)),
         (None, None, Some(source)) => {
-            Ok(PluginSource::Published(Arc::new(Published::resolve(id, raw, source, sources, absolute)?)))
+            Ok(PluginSource::Published(Arc::new(PublishedPlugin::resolve(id, raw, source, sources, absolute)?)))
         }
         (None, None, None) => bail!(
             "`path` is missing: the .wasm file; or `builtin` with the name of a built-in plugin, or `source` with where it is published"

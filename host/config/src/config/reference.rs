@@ -19,7 +19,7 @@ const MAX_TAG_BYTES: usize = 128;
 
 /// Where a component is published.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Reference {
+pub enum SourceReference {
     /// In a repository of an OCI registry.
     Oci(OciReference),
     /// At a URL with `https`, or with `http` on this machine.
@@ -47,7 +47,7 @@ pub enum OciVersion {
     Digest(Digest),
 }
 
-impl Reference {
+impl SourceReference {
     /// Whether a text is meant as a reference, and not as a path.
     pub fn is_meant(text: &str) -> bool {
         ["oci://", "https://", "http://", "file:"].iter().any(|scheme| text.starts_with(scheme))
@@ -143,7 +143,7 @@ impl OciReference {
     }
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for SourceReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Oci(oci) => write!(f, "oci://{oci}"),
@@ -200,8 +200,8 @@ fn is_repository(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Reference> {
-        Reference::parse(text, &|path| Ok(PathBuf::from("/etc/wharf").join(path)))
+    fn parse(text: &str) -> Result<SourceReference> {
+        SourceReference::parse(text, &|path| Ok(PathBuf::from("/etc/wharf").join(path)))
     }
 
     #[test]
@@ -260,7 +260,7 @@ mod tests {
             ("file:", "a path is empty"),
         ] {
             let read = match written {
-                "file:" => Reference::parse(written, &|path| super::super::default_paths::absolute(path, None)),
+                "file:" => SourceReference::parse(written, &|path| super::super::default_paths::absolute(path, None)),
                 _ => parse(written),
             };
             let error = format!("{:#}", read.unwrap_err());

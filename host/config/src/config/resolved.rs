@@ -28,7 +28,7 @@ use super::{
     raw, roles,
     settings::Settings,
     source::PluginSource,
-    sources::Sources,
+    sources::SourceRules,
     state,
     state_keys::StateKeySource,
     telemetry::{self, Telemetry},
@@ -57,7 +57,7 @@ pub struct Config {
     pub roots: Roots,
     pub page_items: usize,
     pub egress: wharf_egress::EgressSettings,
-    pub sources: Sources,
+    pub sources: SourceRules,
     /// The limits of plugins that set none.
     pub limits: DefaultLimits,
     pub approvals: Approvals,
@@ -188,7 +188,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let protocol = protocol::resolve(raw.protocol, &absolute).context("[protocol]")?;
     let limits = DefaultLimits::resolve(&raw.limits, protocol.tasks).context("[limits]")?;
     let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
-    let sources = Sources::resolve(raw.sources, &egress.secrets, &absolute).context("[sources]")?;
+    let sources = SourceRules::resolve(raw.sources, &egress.secrets, &absolute).context("[sources]")?;
     let mut plugins = Vec::new();
     let approvals = Approvals::resolve(raw.approvals).context("[approvals]")?;
     for (id, plugin) in raw.plugins.0 {

@@ -14,14 +14,14 @@ use bytes::Bytes;
 use sha2::Sha256;
 use wharf_sandbox::Digest;
 
-use super::sources::Published;
+use super::sources::PublishedPlugin;
 use wharf_base::{paths::Stamp, text};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PluginSource {
     File(PathBuf),
     /// In the store, by the digest in `wharf.lock`.
-    Published(Arc<Published>),
+    Published(Arc<PublishedPlugin>),
     Bytes(Component),
 }
 
@@ -109,7 +109,7 @@ impl PluginSource {
         }
     }
 
-    pub fn published(&self) -> Option<&Published> {
+    pub fn published(&self) -> Option<&PublishedPlugin> {
         match self {
             Self::Published(published) => Some(published),
             Self::File(_) | Self::Bytes(_) => None,

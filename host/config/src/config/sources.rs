@@ -13,7 +13,7 @@ use wharf_sandbox::Digest;
 use super::{
     default_paths::{self, base_dirs},
     raw,
-    reference::Reference,
+    reference::SourceReference,
 };
 use crate::{
     access::capability::Absolute,
@@ -29,7 +29,7 @@ use wharf_egress::{
 const MAX_AGE: Duration = Duration::from_hours(24 * 365);
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Sources {
+pub struct SourceRules {
     /// The places that plugins may come from. None: any.
     allow: Option<Vec<String>>,
     /// Those who may have signed a plugin whose table names no signer.
@@ -83,7 +83,7 @@ impl SignerRule {
     }
 }
 
-impl Sources {
+impl SourceRules {
     pub fn resolve(raw: raw::Sources, secrets: &SecretSources, absolute: Absolute<'_>) -> Result<Self> {
         let raw::Sources { allow, signers, min_age, mirrors, logins, store } = raw;
         for place in allow.iter().flatten() {
@@ -130,7 +130,7 @@ impl Sources {
     }
 
     /// Checks that plugins may come from a place.
-    pub fn check_allowed(&self, reference: &Reference) -> Result<()> {
+    pub fn check_allowed(&self, reference: &SourceReference) -> Result<()> {
         let Some(allow) = &self.allow else { return Ok(()) };
         let place = reference.place();
         let allowed = allow.iter().any(|one| if one.ends_with('/') { place.starts_with(one) } else { place == *one });
@@ -161,24 +161,24 @@ fn is_host(text: &str) -> bool {
 
 /// A plugin whose component is published somewhere: `wharf.lock` says which version of it is loaded, from the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Published {
+pub struct PublishedPlugin {
     pub id: String,
-    pub reference: Reference,
+    pub reference: SourceReference,
     /// Who has to have signed it, in place of `signers` in `[sources]`.
     pub signer: Option<SignerRule>,
     pub lock: PathBuf,
     pub store: PathBuf,
 }
 
-impl Published {
+impl PublishedPlugin {
     pub fn resolve(
         id: &str,
         raw: &raw::Plugin,
         reference: &str,
-        sources: &Sources,
+        sources: &SourceRules,
         absolute: Absolute<'_>,
     ) -> Result<Self> {
-        let reference = Reference::parse(reference, absolute).context("`source`")?;
+        let reference = SourceReference::parse(reference, absolute).context("`source`")?;
         sources.check_allowed(&reference).context("`source`")?;
         let signer =
             raw.signer.clone().map(|raw| SignerRule::resolve(raw, absolute)).transpose().context("`signer`")?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::ConfigFile;
+use super::run::ConfigFile;
 
 #[derive(Debug, Args)]
 pub struct Add {

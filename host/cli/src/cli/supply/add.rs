@@ -10,7 +10,7 @@ use wharf_base::{
 };
 use wharf_config::{
     access::wants::{parse, want::Wants},
-    config::{self, parse_hex32, reference::Reference, sources::SignerRule},
+    config::{self, parse_hex32, reference::SourceReference, sources::SignerRule},
 };
 use wharf_sandbox::{Digest, Outside};
 use wharf_supply::Supply;
@@ -32,7 +32,7 @@ pub async fn run(command: Add) -> Result<ExitCode> {
     let Add { plugin, id, signer, digest, config } = command;
     let mut file = File::open(config.config.as_deref())?;
     let absolute = |path: &str| config::absolute_here(path);
-    let reference = Reference::parse(&plugin, &absolute).with_context(|| escaped(&plugin))?;
+    let reference = SourceReference::parse(&plugin, &absolute).with_context(|| escaped(&plugin))?;
     let id = id.unwrap_or_else(|| reference.name());
     config::check_id(&id).context("choose another id with --id")?;
     let before = file.config()?;

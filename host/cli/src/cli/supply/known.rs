@@ -8,7 +8,7 @@ use wharf_base::{
     text::{self, escaped},
 };
 use wharf_config::{
-    config::{Config, PluginConfig, reference::Reference, sources::Published},
+    config::{Config, PluginConfig, reference::SourceReference, sources::PublishedPlugin},
     lock::{Lock, Source},
 };
 use wharf_supply::{Supply, parse_version, trust::Signed};
@@ -35,7 +35,7 @@ pub async fn outdated(config: Option<&Path>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn newer(config: &Config, lock: &LockFile, of: &Published) -> Result<String> {
+async fn newer(config: &Config, lock: &LockFile, of: &PublishedPlugin) -> Result<String> {
     let entry = locked(lock, of)?;
     let is = entry.release.version.as_deref().map_or_else(|| format!("sha256:{}", entry.release.digest), escaped);
     let supply = Supply::new(config);
@@ -52,7 +52,7 @@ async fn newer(config: &Config, lock: &LockFile, of: &Published) -> Result<Strin
         let now = candidate.version.as_deref().map_or_else(|| "another component".to_owned(), escaped);
         return Ok(format!("{is}, and {now} is there; see it with `wharf update {id}`"));
     }
-    if let Reference::Oci(oci) = &of.reference
+    if let SourceReference::Oci(oci) = &of.reference
         && let Some(newest) = supply.newest(oci).await?
         && let Some(version) = parse_version(&newest)
         && entry.release.version.as_deref().and_then(parse_version).is_some_and(|locked| version > locked)
@@ -83,7 +83,7 @@ pub fn verify(config: Option<&Path>) -> Result<ExitCode> {
 }
 
 /// Checks one stored component.
-fn stored(config: &Config, plugin: &PluginConfig, of: &Published, entry: &Source) -> Result<()> {
+fn stored(config: &Config, plugin: &PluginConfig, of: &PublishedPlugin, entry: &Source) -> Result<()> {
     let (store, release) = (store(config)?, &entry.release);
     let component = store.read(&release.digest).context("`wharf sync` fetches it")?;
     ensure!(

@@ -16,7 +16,7 @@ use wharf_base::{
 use wharf_config::{
     config::{
         Config, PluginConfig, PluginSource,
-        sources::{Published, SignerRule},
+        sources::{PublishedPlugin, SignerRule},
     },
     lock::{FILE_NAME, Lock, Release, Surface},
 };
@@ -75,7 +75,7 @@ impl LockFile {
 }
 
 /// Returns the plugins of a config that have `source`: those with the given ids, or all.
-pub fn published<'a>(config: &'a Config, ids: &[String]) -> Result<Vec<(&'a Arc<PluginConfig>, &'a Published)>> {
+pub fn published<'a>(config: &'a Config, ids: &[String]) -> Result<Vec<(&'a Arc<PluginConfig>, &'a PublishedPlugin)>> {
     let all = config.plugins.iter().filter_map(|plugin| Some((plugin, plugin.source.published()?)));
     let all: Vec<_> = all.collect();
     for id in ids {
@@ -105,7 +105,7 @@ pub struct Policy<'a> {
 }
 
 impl<'a> Policy<'a> {
-    pub fn of(plugin: &'a PluginConfig, published: &Published, config: &Config) -> Self {
+    pub fn of(plugin: &'a PluginConfig, published: &PublishedPlugin, config: &Config) -> Self {
         let signers = match &published.signer {
             Some(signer) => vec![signer.clone()],
             None => config.sources.signers.clone(),
@@ -205,7 +205,7 @@ pub fn describe(release: &Release) -> String {
 }
 
 /// Checks that a locked version came from where the config says.
-pub fn locked<'a>(lock: &'a LockFile, published: &Published) -> Result<&'a wharf_config::lock::Source> {
+pub fn locked<'a>(lock: &'a LockFile, published: &PublishedPlugin) -> Result<&'a wharf_config::lock::Source> {
     let id = &published.id;
     let Some(entry) = lock.lock.source(id) else {
         bail!("{} has no version of {id} yet; run `wharf update {id}`", text::path(&lock.path));

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use wharf_base::{failed::OrFailed, guard, text};
 use wharf_config::config::{
     self, CommandLine,
-    reference::{OciVersion, Reference},
+    reference::{OciVersion, SourceReference},
 };
 use wharf_sandbox::Outside;
 use wharf_supply::{
@@ -36,7 +36,8 @@ const MAX_KEY_BYTES: u64 = 64 << 10;
 pub async fn run(command: Publish) -> Result<ExitCode> {
     let Publish { to, from, key, annotations, config } = command;
     let absolute = |path: &str| config::absolute_here(path);
-    let Reference::Oci(mut oci) = Reference::parse(&to, &absolute).with_context(|| text::escaped(&to))? else {
+    let SourceReference::Oci(mut oci) = SourceReference::parse(&to, &absolute).with_context(|| text::escaped(&to))?
+    else {
         bail!("a component is published in a registry; name it as oci://REGISTRY/REPOSITORY:VERSION");
     };
     let key = key.as_deref().map(signing_key).transpose()?;

@@ -6,7 +6,7 @@ use wharf_base::{
     failed::OrFailed,
     text::{clip, escaped},
 };
-use wharf_config::config::{self, CommandLine, reference::Reference};
+use wharf_config::config::{self, CommandLine, reference::SourceReference};
 use wharf_supply::{Supply, annotations};
 
 use super::{Policy, fetch};
@@ -28,7 +28,8 @@ impl Seen {
 /// Fetches a component. The signers are those of the default config.
 #[expect(clippy::disallowed_methods, reason = "writes into a new folder of its own")]
 pub async fn bring(source: &str) -> Result<Seen> {
-    let reference = Reference::parse(source, &|path| config::absolute_here(path)).with_context(|| escaped(source))?;
+    let reference =
+        SourceReference::parse(source, &|path| config::absolute_here(path)).with_context(|| escaped(source))?;
     let config = match config::default_path().filter(|path| path.exists()) {
         Some(path) => config::load(Some(&path), &CommandLine::default())?,
         None => config::without_file(&CommandLine::default())?,

@@ -6,7 +6,7 @@ use std::{path::Path, process::ExitCode};
 use anyhow::{Context, Result, anyhow, ensure};
 use wharf_base::{failed::failed, text};
 use wharf_config::{
-    config::{Config, PluginConfig, sources::Published},
+    config::{Config, PluginConfig, sources::PublishedPlugin},
     lock::Release,
 };
 use wharf_supply::Supply;
@@ -37,7 +37,7 @@ pub async fn run(config: Option<&Path>) -> Result<ExitCode> {
 }
 
 /// Returns whether the component had to be fetched.
-async fn one(config: &Config, lock: &LockFile, plugin: &PluginConfig, of: &Published) -> Result<bool> {
+async fn one(config: &Config, lock: &LockFile, plugin: &PluginConfig, of: &PublishedPlugin) -> Result<bool> {
     let release = &locked(lock, of)?.release;
     if store(config)?.has(&release.digest)? {
         return Ok(false);
@@ -47,7 +47,12 @@ async fn one(config: &Config, lock: &LockFile, plugin: &PluginConfig, of: &Publi
 }
 
 /// Fetches exactly the locked component, and checks who signed it.
-pub async fn fetch_locked(config: &Config, plugin: &PluginConfig, of: &Published, release: &Release) -> Result<()> {
+pub async fn fetch_locked(
+    config: &Config,
+    plugin: &PluginConfig,
+    of: &PublishedPlugin,
+    release: &Release,
+) -> Result<()> {
     let supply = Supply::new(config);
     let what = of.reference.to_string();
     let candidate = Box::pin(supply.find_locked(&of.reference, release.manifest)).await?;

@@ -16,8 +16,8 @@ use wharf_base::{
 use wharf_config::{
     config::{
         Config, PluginConfig,
-        reference::{OciReference, OciVersion, Reference, check_tag},
-        sources::Published,
+        reference::{OciReference, OciVersion, SourceReference, check_tag},
+        sources::PublishedPlugin,
     },
     lock::{Lock, Release, Source, Surface},
 };
@@ -77,7 +77,7 @@ struct Updating<'a> {
 }
 
 impl Updating<'_> {
-    async fn one(&mut self, plugin: &Arc<PluginConfig>, published: &Published) -> Result<()> {
+    async fn one(&mut self, plugin: &Arc<PluginConfig>, published: &PublishedPlugin) -> Result<()> {
         let id = &plugin.id;
         let reference = self.reference(published)?;
         let supply = Supply::new(self.config);
@@ -122,18 +122,18 @@ impl Updating<'_> {
     }
 
     /// The reference of a plugin, with the version that was asked for.
-    fn reference(&self, published: &Published) -> Result<Reference> {
+    fn reference(&self, published: &PublishedPlugin) -> Result<SourceReference> {
         match (&published.reference, &self.to) {
             (reference, None) => Ok(reference.clone()),
-            (Reference::Oci(oci), Some(tag)) => {
+            (SourceReference::Oci(oci), Some(tag)) => {
                 check_tag(tag).context("--to")?;
-                Ok(Reference::Oci(OciReference { version: OciVersion::Tag(tag.clone()), ..oci.clone() }))
+                Ok(SourceReference::Oci(OciReference { version: OciVersion::Tag(tag.clone()), ..oci.clone() }))
             }
             (reference, Some(_)) => bail!("{reference} has no versions; change `source` in the config"),
         }
     }
 
-    /// A lower version is never an update: whoever can write to a registry could bring back an old fault with it.
+    /// A lower version is never an update: somebody who can write to a registry could bring back an old fault with it.
     fn check_higher(&self, candidate: &Candidate<'_>, before: Option<&Release>) -> Result<()> {
         let version = |version: Option<&String>| version.and_then(|version| parse_version(version));
         let (Some(new), Some(old)) =
@@ -154,7 +154,7 @@ impl Updating<'_> {
         Ok(())
     }
 
-    fn check_age(&self, fetched: &Fetched, plugin: &PluginConfig, published: &Published) -> Result<()> {
+    fn check_age(&self, fetched: &Fetched, plugin: &PluginConfig, published: &PublishedPlugin) -> Result<()> {
         let least = self.config.sources.min_age;
         let is_first = self.lock.lock.source(&plugin.id).is_none();
         if least == Duration::ZERO || self.to.is_some() || self.digest.is_some() || is_first {
@@ -201,7 +201,7 @@ impl Updating<'_> {
     async fn take(
         &mut self,
         id: &str,
-        reference: &Reference,
+        reference: &SourceReference,
         fetched: &Fetched,
         signer: Option<String>,
         before: Option<&Source>,
