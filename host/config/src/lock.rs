@@ -255,7 +255,7 @@ mod tests {
             version: Some(version.to_owned()),
             digest: [byte; 32].into(),
             size: 5,
-            manifest: (byte % 2 == 0).then(|| [byte; 32].into()),
+            manifest: byte.is_multiple_of(2).then(|| [byte; 32].into()),
             signer: (byte > 1).then(|| "key".to_owned()),
         };
         let mut lock = Lock::parse("version = 1").unwrap();

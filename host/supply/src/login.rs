@@ -28,6 +28,7 @@ impl Credentials {
 }
 
 /// Returns the credentials for a registry. None: nobody has given one, so the registry is asked without.
+#[expect(clippy::disallowed_methods, reason = "the thread that reads is waited for")]
 pub async fn credentials(sources: &SourceRules, registry: &str) -> Result<Option<Credentials>> {
     if let Some(login) = sources.logins.get(registry) {
         let password = login.password.load().await.with_context(|| format!("the password for {registry}"))?;

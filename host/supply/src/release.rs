@@ -45,9 +45,17 @@ pub struct Candidate<'a> {
 }
 
 enum From<'a> {
-    Registry { repository: Box<Repository<'a>>, manifest: Manifest, bytes: Bytes, digest: Digest },
+    Registry(Box<Artifact<'a>>),
     Web(Uri),
     File,
+}
+
+/// A manifest in a registry, which names a component.
+struct Artifact<'a> {
+    repository: Repository<'a>,
+    manifest: Manifest,
+    bytes: Bytes,
+    digest: Digest,
 }
 
 /// A component, and what was published with it. Its digest was checked as far as the source has one.
@@ -92,8 +100,8 @@ impl<'a> Supply<'a> {
                 let manifest = Manifest::parse(&bytes).with_context(|| format!("oci://{oci}"))?;
                 manifest.component().with_context(|| format!("oci://{oci}"))?;
                 let created = manifest.annotations.get(CREATED).and_then(|at| humantime::parse_rfc3339(at).ok());
-                let repository = Box::new(repository);
-                Ok(found(version, created, From::Registry { repository, manifest, bytes, digest }))
+                let artifact = Artifact { repository, manifest, bytes, digest };
+                Ok(found(version, created, From::Registry(Box::new(artifact))))
             }
             SourceReference::Web(url) => Ok(found(None, None, From::Web(url.parse().context("`source`")?))),
             SourceReference::File(_) => Ok(found(None, None, From::File)),
@@ -124,7 +132,7 @@ impl Candidate<'_> {
     /// The digest of the manifest, if there is one.
     pub fn manifest(&self) -> Option<Digest> {
         match &self.from {
-            From::Registry { digest, .. } => Some(*digest),
+            From::Registry(artifact) => Some(artifact.digest),
             From::Web(_) | From::File => None,
         }
     }
@@ -132,7 +140,7 @@ impl Candidate<'_> {
     /// The digest of the component, if it is known before the component is fetched.
     pub fn digest(&self) -> Option<Digest> {
         match &self.from {
-            From::Registry { manifest, .. } => manifest.component().and_then(|layer| layer.sha256()).ok(),
+            From::Registry(artifact) => artifact.manifest.component().and_then(|layer| layer.sha256()).ok(),
             From::Web(_) | From::File => None,
         }
     }
@@ -142,7 +150,8 @@ impl Candidate<'_> {
         let Self { reference, version, created, from } = self;
         let what = reference.to_string();
         match from {
-            From::Registry { repository, manifest, bytes, digest: of_manifest } => {
+            From::Registry(artifact) => {
+                let Artifact { repository, manifest, bytes, digest: of_manifest } = *artifact;
                 let layer = manifest.component()?;
                 let size = layer.size;
                 let component = repository.blob(layer, &|read| progress(read, Some(size))).await.context(what)?;

@@ -65,9 +65,7 @@ impl LockFile {
         }
         let text = self.lock.text()?;
         let folder = self.path.parent().context("the path of the config names no folder")?;
-        if !folder.exists() {
-            make_folder(folder)?;
-        }
+        make_folder(folder)?;
         replace(&self.path, text.as_bytes(), SHARED_MODE)?;
         self.before = Some(text);
         Ok(())

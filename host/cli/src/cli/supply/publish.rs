@@ -51,7 +51,7 @@ pub async fn run(command: Publish) -> Result<ExitCode> {
     );
     says.extend(annotations.iter().map(|pair| annotation(pair)).collect::<Result<BTreeMap<_, _>>>()?);
 
-    let config = match config.config.or_else(|| config::default_path().filter(|path| path.exists())) {
+    let config = match config::find(config.config.as_deref())? {
         Some(path) => config::load(Some(&path), &CommandLine::default())?,
         None => config::without_file(&CommandLine::default())?,
     };
@@ -88,6 +88,7 @@ struct Made {
 }
 
 /// Reads a component, or the one that a project has made.
+#[expect(clippy::disallowed_methods, reason = "the author's own files")]
 fn made(from: &Path) -> Result<Made> {
     let project = if from.is_dir() { Some(Project::open(from)?) } else { None };
     let (path, bytes) = match &project {

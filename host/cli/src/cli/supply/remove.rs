@@ -12,7 +12,7 @@ use wharf_base::text::{self, escaped};
 use wharf_config::lock::{FILE_NAME, Lock};
 
 use super::{LockFile, open, store};
-use crate::cli::{check::all_or_nothing, load::print};
+use crate::cli::{check::all_or_nothing, file::read, load::print};
 
 pub fn run(id: &str, config: Option<&Path>) -> Result<ExitCode> {
     let (mut file, config) = open(config)?;
@@ -40,7 +40,11 @@ pub fn prune(others: &[PathBuf], config: Option<&Path>) -> Result<ExitCode> {
     let mut keep = HashSet::new();
     for path in others.iter().chain([&file.path]) {
         let path = path.with_file_name(FILE_NAME);
-        ensure!(path.exists() || path.parent() == file.path.parent(), "{}: there is no such file", text::path(&path));
+        ensure!(
+            read(&path)?.is_some() || path.parent() == file.path.parent(),
+            "{}: there is no such file",
+            text::path(&path)
+        );
         for source in Lock::read(&path)?.sources().values() {
             keep.extend([&source.release].into_iter().chain(&source.previous).map(|release| release.digest));
         }

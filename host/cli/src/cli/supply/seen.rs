@@ -30,7 +30,7 @@ impl Seen {
 pub async fn bring(source: &str) -> Result<Seen> {
     let reference =
         SourceReference::parse(source, &|path| config::absolute_here(path)).with_context(|| escaped(source))?;
-    let config = match config::default_path().filter(|path| path.exists()) {
+    let config = match config::find(None)? {
         Some(path) => config::load(Some(&path), &CommandLine::default())?,
         None => config::without_file(&CommandLine::default())?,
     };
