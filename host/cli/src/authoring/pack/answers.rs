@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn every_want_has_a_question() {
         let names: Vec<String> = questions("my-notes", &wants()).into_iter().map(|one| one.variable).collect();
-        let [write, api, pay, env, ask, secret, unit, most] = names.as_slice() else { panic!("{names:?}") };
+        let [api, pay, write, env, ask, secret, unit, most] = names.as_slice() else { panic!("{names:?}") };
         assert!(
             api.starts_with("MY_NOTES_ALLOW_API_ACME_DEV_") && pay.starts_with("MY_NOTES_ALLOW_PAY_ACME_DEV_V1_"),
             "{names:?}"

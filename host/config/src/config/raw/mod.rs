@@ -91,7 +91,7 @@ mod tests {
             ("[http]\ntokenenv = 'x'", "2: unknown key `tokenenv`; did you mean `token_env`?"),
             (
                 "[plugins.a]\npath = 'a'\nfrobnicate = 1",
-                "3: unknown key `frobnicate`; there are: path, builtin, sha256, surface, prefix, adapter, endpoint, command, tools, prompts, instances, instructions, confirm, config, limits, grants",
+                "3: unknown key `frobnicate`; there are: path, builtin, source, signer, sha256, surface, prefix, adapter, endpoint, command, tools, prompts, instances, instructions, confirm, config, limits, grants",
             ),
             ("[http]\nlisten = 'a'\nlisten = 'b'", "3: the key `listen` stands here a second time"),
         ] {

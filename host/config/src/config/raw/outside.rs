@@ -62,23 +62,23 @@ pub struct Sources {
     /// Those whose signature a plugin has to have: `{ key = "FILE.pub" }`, `{ minisign = "RW…" }` or `{ identity = "…", issuer = "…" }`.
     /// Without signers, a plugin with `source` needs `signer` or `sha256`.
     ///
-    /// Default: `[]`
+    /// Default: nobody
     pub signers: Vec<Signer>,
     /// The age that a version has to have before `wharf update` takes it, such as `"3d"`. A version that is named explicitly may be younger.
     ///
-    /// Default: `"0s"`
+    /// Default: any
     pub min_age: Option<String>,
     /// Hosts that are asked instead of registries, by the registry: `{ "registry.example" = "mirror.example/cache" }`.
     ///
-    /// Default: `{}`
+    /// Default: the registries themselves
     pub mirrors: BTreeMap<String, String>,
-    /// Users and passwords for registries. For others, those of docker's config are used.
+    /// Users and passwords, by the registry.
     ///
-    /// Default: `{}`
+    /// Default: those of docker's config
     pub logins: BTreeMap<String, RegistryLogin>,
     /// The folder of the fetched components. Only `wharf add`, `update`, `sync` and `store prune` write it.
     ///
-    /// Default: `$XDG_DATA_HOME/wharf/store`, else `~/.local/share/wharf/store`
+    /// Default: the folder `wharf/store` in `$XDG_DATA_HOME`, else in `~/.local/share`
     pub store: Option<String>,
 }
 
