@@ -100,8 +100,9 @@ impl Outgoing {
 
     async fn connect(&self, url: &Uri, target: &Target, reach: Destinations) -> Result<Stream, Unconnected> {
         // For a proxy, these names mean its own machine, and requests to this machine would leave it in plain text.
-        let route = if is_local(&target.host) { &Route { proxy: None, ..self.route.clone() } } else { &self.route };
-        if reach == Destinations::Public && (is_local(&target.host) || is_address_off_limits(&target.host)) {
+        let route =
+            if target.host.is_this_machine() { &Route { proxy: None, ..self.route.clone() } } else { &self.route };
+        if reach == Destinations::Public && (target.host.is_this_machine() || is_address_off_limits(&target.host)) {
             return Err(Unconnected::Connect(off_limits()));
         }
         route.open(url, target, dial(target, reach)).await
@@ -111,7 +112,7 @@ impl Outgoing {
     /// not. Fails if the host has no address.
     pub async fn reach_from(&self, url: &Uri) -> Result<Destinations> {
         let target = Target::of(url).map_err(|problem| anyhow!(problem))?;
-        if is_local(&target.host) || is_address_off_limits(&target.host) {
+        if target.host.is_this_machine() || is_address_off_limits(&target.host) {
             return Ok(Destinations::Any);
         }
         if self.route.proxy.is_some() {
@@ -141,14 +142,6 @@ async fn addresses(target: &Target) -> io::Result<Vec<SocketAddr>> {
     match &target.host {
         Host::Name(name) => Ok(lookup_host((name.as_str(), target.port)).await?.collect()),
         Host::Address(address) => Ok(vec![SocketAddr::new(*address, target.port)]),
-    }
-}
-
-/// Whether a host is this machine.
-fn is_local(host: &Host) -> bool {
-    match host {
-        Host::Name(name) => name == "localhost",
-        Host::Address(address) => address.to_canonical().is_loopback(),
     }
 }
 
@@ -332,7 +325,7 @@ mod tests {
             ("10.0.0.1", false),
             ("0.0.0.0", false),
         ] {
-            assert_eq!(is_local(&crate::target::host(host).unwrap()), local, "{host}");
+            assert_eq!(crate::target::host(host).unwrap().is_this_machine(), local, "{host}");
         }
     }
 

@@ -17,6 +17,14 @@ pub enum Host {
 }
 
 impl Host {
+    /// Whether it is this machine: its loopback addresses, or the name for them.
+    pub fn is_this_machine(&self) -> bool {
+        match self {
+            Self::Name(name) => name == "localhost",
+            Self::Address(address) => address.to_canonical().is_loopback(),
+        }
+    }
+
     /// Whether a host is private whatever a look-up of its name answers: an address that is not public, or a name that is not one of the
     /// public DNS.
     pub fn is_private_by_name(&self) -> bool {

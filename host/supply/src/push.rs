@@ -15,7 +15,7 @@ use wharf_sandbox::Digest;
 use super::{
     manifest::{CREATED, Descriptor, INDEX, Index, MANIFEST, MAX_MANIFEST_BYTES, Manifest, WASM, WASM_CONFIG, digest},
     registry::{Repository, fallback_tag},
-    release::{BUNDLE, Progress, Supply},
+    release::{Progress, Supply},
     web::{self, Asked, LONG},
 };
 
@@ -99,15 +99,13 @@ pub async fn publish(
 pub async fn attach(supply: &Supply<'_>, to: &OciReference, published: &Pushed, bundle: &str) -> Result<()> {
     let repository = Repository::open(&supply.outgoing, supply.sources, to, "pull,push").await?;
     let (empty, bundle) = (Bytes::from_static(b"{}"), Bytes::copy_from_slice(bundle.as_bytes()));
-    let mut subject = Descriptor::of(MANIFEST, &published.bytes);
-    subject.digest = format!("sha256:{}", published.manifest);
     let manifest = Manifest {
         schema_version: 2,
         media_type: Some(MANIFEST.into()),
         artifact_type: Some(BUNDLE_V03.into()),
         config: Descriptor::of(EMPTY, &empty),
         layers: vec![Descriptor::of(BUNDLE_V03, &bundle)],
-        subject: Some(subject),
+        subject: Some(Descriptor::of(MANIFEST, &published.bytes)),
         annotations: BTreeMap::new(),
     };
     let manifest = Bytes::from(serde_json::to_vec(&manifest)?);
@@ -125,7 +123,7 @@ pub async fn attach(supply: &Supply<'_>, to: &OciReference, published: &Pushed, 
         None => Index { schema_version: 2, media_type: Some(INDEX.into()), manifests: Vec::new() },
     };
     let mut entry = Descriptor::of(MANIFEST, &manifest);
-    entry.artifact_type = Some(BUNDLE.to_owned() + ".v0.3+json");
+    entry.artifact_type = Some(BUNDLE_V03.into());
     index.manifests.retain(|other| other.digest != entry.digest);
     index.manifests.push(entry);
     put_manifest(&repository, &tag, INDEX, serde_json::to_vec(&index)?.into()).await?;

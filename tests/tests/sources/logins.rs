@@ -42,14 +42,15 @@ async fn logins_are_those_of_docker_and_of_the_config() {
 
     // A helper of docker.
     folder.write("home/.docker/config.json", json!({ "credHelpers": { &address: "test" } }).to_string());
-    let helper = format!("#!/bin/sh\necho '{{\"Username\":\"ann\",\"Secret\":\"{PASSWORD}\"}}'\n");
+    // Helpers read the registry's name first. One that does not may be gone before the name is written.
+    let helper = format!("#!/bin/sh\nread -r registry\necho '{{\"Username\":\"ann\",\"Secret\":\"{PASSWORD}\"}}'\n");
     folder.write("bin/docker-credential-test", helper);
     folder.set_mode("bin/docker-credential-test", 0o755);
     let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").unwrap());
     let output = folder.run(&add, &[("PATH", &path)]).await;
     assert!(output.status.success(), "{}", e2e::folder::stderr(&output));
     done(&folder, &["remove", "v"]).await;
-    folder.write("bin/docker-credential-test", "#!/bin/sh\necho secret-of-helper >&2; exit 1\n");
+    folder.write("bin/docker-credential-test", "#!/bin/sh\nread -r registry\necho secret-of-helper >&2; exit 1\n");
     let output = folder.run(&add, &[("PATH", &path)]).await;
     let said = e2e::folder::stderr(&output);
     assert!(

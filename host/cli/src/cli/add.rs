@@ -67,8 +67,7 @@ pub async fn add(command: Add) -> Result<ExitCode> {
 
 /// Runs `wharf grant`, which asks about everything that a plugin of the config wants and does not have yet.
 pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
-    let mut file = File::open(config)?;
-    ensure!(file.exists(), "{}: there is no such config file", text::path(&file.path));
+    let mut file = File::existing(config)?;
     let config = file.config()?;
     let plugin = plugin(&config, id).with_context(|| text::path(&file.path))?;
     let outside = match &plugin.source {

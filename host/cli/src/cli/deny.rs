@@ -23,8 +23,7 @@ use wharf_config::{
 use wharf_egress::rule::{RawRule, Rule};
 
 pub fn run(id: &str, what: &[String], config: Option<&Path>) -> Result<ExitCode> {
-    let mut file = File::open(config)?;
-    ensure!(file.exists(), "{}: there is no such config file", text::path(&file.path));
+    let mut file = File::existing(config)?;
     // Problems that the config already has do not prevent revoking a grant.
     let was_right = file.problem().is_none();
     let before = match file.grants(id) {

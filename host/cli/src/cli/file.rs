@@ -65,6 +65,13 @@ impl File {
         Ok(Self { unedited: edited.text(), path, edited, before, form })
     }
 
+    /// Reads the named config, or the default one. A missing file is an error.
+    pub fn existing(named: Option<&Path>) -> Result<Self> {
+        let file = Self::open(named)?;
+        ensure!(file.exists(), "{}: there is no such config file", text::path(&file.path));
+        Ok(file)
+    }
+
     /// Whether the file existed when it was read.
     pub fn exists(&self) -> bool {
         self.before.is_some()

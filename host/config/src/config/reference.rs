@@ -9,7 +9,7 @@ use wharf_sandbox::Digest;
 
 use super::bounds::parse_hex32;
 use crate::access::capability::Absolute;
-use wharf_egress::target::{Host, Target};
+use wharf_egress::target::Target;
 
 /// The longest `source`, in bytes.
 const MAX_BYTES: usize = 1024;
@@ -68,7 +68,7 @@ impl SourceReference {
         let uri: Uri = text.parse().context("it is not a URL")?;
         let target = Target::of(&uri).map_err(|problem| anyhow::anyhow!(problem))?;
         ensure!(
-            uri.scheme_str() == Some("https") || is_this_machine(&target.host),
+            uri.scheme_str() == Some("https") || target.host.is_this_machine(),
             "beyond this machine, it begins with https://"
         );
         ensure!(uri.path() != "/", "the path of the file is missing");
@@ -139,7 +139,7 @@ impl OciReference {
             .parse()
             .ok()
             .and_then(|uri| Target::of(&uri).ok())
-            .is_some_and(|target| is_this_machine(&target.host))
+            .is_some_and(|target| target.host.is_this_machine())
     }
 }
 
@@ -162,13 +162,6 @@ impl fmt::Display for OciReference {
             OciVersion::Tag(tag) => write!(f, ":{tag}"),
             OciVersion::Digest(digest) => write!(f, "@sha256:{digest}"),
         }
-    }
-}
-
-fn is_this_machine(host: &Host) -> bool {
-    match host {
-        Host::Name(name) => name == "localhost",
-        Host::Address(address) => address.to_canonical().is_loopback(),
     }
 }
 

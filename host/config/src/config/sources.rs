@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     access::capability::Absolute,
-    lock::{FILE_NAME, Lock},
+    lock::{FILE_NAME, Lock, Source},
 };
 use wharf_base::text;
 use wharf_egress::{
@@ -191,21 +191,24 @@ impl PublishedPlugin {
         Ok(Self { id: id.to_owned(), reference, signer, lock: absolute(FILE_NAME)?, store })
     }
 
-    /// Returns the digest that the lock file has for the plugin, and the file of the component in the store.
-    pub fn locked(&self) -> Result<(Digest, PathBuf)> {
-        let lock = Lock::read(&self.lock)?;
-        let path = text::path(&self.lock);
-        let Some(entry) = lock.source(&self.id) else {
-            bail!("{path} has no version of {0} yet; run `wharf update {0}`", self.id);
+    /// Returns the version that a lock file has of the plugin. It has to have come from where the config says.
+    pub fn version_in<'a>(&self, lock: &'a Lock) -> Result<&'a Source> {
+        let (path, id) = (text::path(&self.lock), &self.id);
+        let Some(entry) = lock.source(id) else {
+            bail!("{path} has no version of {id} yet; run `wharf update {id}`");
         };
         ensure!(
             entry.source == self.reference.to_string(),
-            "{path} has a version of {0} from {1}, and the config says {2}; run `wharf update {0}`",
-            self.id,
+            "{path} has a version of {id} from {}, and the config says {}; run `wharf update {id}`",
             text::escaped(&entry.source),
             self.reference
         );
-        let digest = entry.release.digest;
+        Ok(entry)
+    }
+
+    /// Returns the digest that the lock file has for the plugin, and the file of the component in the store.
+    pub fn locked(&self) -> Result<(Digest, PathBuf)> {
+        let digest = self.version_in(&Lock::read(&self.lock)?)?.release.digest;
         Ok((digest, in_store(&self.store, &digest)))
     }
 }

@@ -13,7 +13,7 @@ use wharf_config::{
 };
 use wharf_supply::{Supply, parse_version, trust::Signed};
 
-use super::{LockFile, Policy, describe, locked, open, published, store, update::compared};
+use super::{LockFile, Policy, describe, open, published, store, update::compared};
 use crate::cli::{file::File, load::print};
 
 /// Runs `wharf outdated`: asks the sources which versions they have, and changes nothing.
@@ -36,7 +36,7 @@ pub async fn outdated(config: Option<&Path>) -> Result<ExitCode> {
 }
 
 async fn newer(config: &Config, lock: &LockFile, of: &PublishedPlugin) -> Result<String> {
-    let entry = locked(lock, of)?;
+    let entry = of.version_in(&lock.lock)?;
     let is = entry.release.version.as_deref().map_or_else(|| format!("sha256:{}", entry.release.digest), escaped);
     let supply = Supply::new(config);
     let candidate = supply.find(&of.reference).await?;
@@ -70,8 +70,8 @@ pub fn verify(config: Option<&Path>) -> Result<ExitCode> {
     let lock = LockFile::open(&file.path)?;
     let mut problems = 0;
     for (plugin, of) in published(&config, &[])? {
-        match locked(&lock, of).and_then(|entry| stored(&config, plugin, of, entry)) {
-            Ok(()) => print(&format!("{}: {}", plugin.id, describe(&locked(&lock, of)?.release)))?,
+        match of.version_in(&lock.lock).and_then(|entry| stored(&config, plugin, of, entry)) {
+            Ok(()) => print(&format!("{}: {}", plugin.id, describe(&of.version_in(&lock.lock)?.release)))?,
             Err(error) => {
                 problems += 1;
                 print(&format!("{}: {error:#}", plugin.id))?;
@@ -107,15 +107,14 @@ fn stored(config: &Config, plugin: &PluginConfig, of: &PublishedPlugin, entry: &
 /// Runs `wharf lock --check`: whether the lock file fits the config, and what it means. It needs no network and no secrets. `since`: an
 /// earlier lock file, of which the differences are printed.
 pub fn check(since: Option<&Path>, config: Option<&Path>) -> Result<ExitCode> {
-    let file = File::open(config)?;
-    ensure!(file.exists(), "{}: there is no such config file", text::path(&file.path));
+    let file = File::existing(config)?;
     let config = file.config_elsewhere()?;
     let lock = LockFile::open(&file.path)?;
     let path = text::path(&lock.path);
     let mut problems = Vec::new();
     for (plugin, of) in published(&config, &[])? {
         let id = &plugin.id;
-        match locked(&lock, of) {
+        match of.version_in(&lock.lock) {
             Ok(entry) => {
                 let release = &entry.release;
                 if since.is_none() {

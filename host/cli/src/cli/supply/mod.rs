@@ -8,10 +8,10 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use wharf_base::{
     failed::{OrFailed, failed},
-    text::{self, escaped},
+    text::escaped,
 };
 use wharf_config::{
     config::{
@@ -90,8 +90,7 @@ pub fn published<'a>(config: &'a Config, ids: &[String]) -> Result<Vec<(&'a Arc<
 
 /// Opens the config of a command that needs one.
 pub fn open(config: Option<&Path>) -> Result<(File, Config)> {
-    let file = File::open(config)?;
-    ensure!(file.exists(), "{}: there is no such config file", text::path(&file.path));
+    let file = File::existing(config)?;
     let config = file.config()?;
     Ok((file, config))
 }
@@ -200,22 +199,6 @@ pub fn describe(release: &Release) -> String {
         None => "the config vouches for its digest".to_owned(),
     };
     format!("{version}sha256:{}, {} bytes, {signer}", release.digest, release.size)
-}
-
-/// Checks that a locked version came from where the config says.
-pub fn locked<'a>(lock: &'a LockFile, published: &PublishedPlugin) -> Result<&'a wharf_config::lock::Source> {
-    let id = &published.id;
-    let Some(entry) = lock.lock.source(id) else {
-        bail!("{} has no version of {id} yet; run `wharf update {id}`", text::path(&lock.path));
-    };
-    ensure!(
-        entry.source == published.reference.to_string(),
-        "{} has a version of {id} from {}, and the config says {}; run `wharf update {id}`",
-        text::path(&lock.path),
-        escaped(&entry.source),
-        published.reference
-    );
-    Ok(entry)
 }
 
 /// The store of the published plugins, which all have the same.

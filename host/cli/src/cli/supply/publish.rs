@@ -51,10 +51,7 @@ pub async fn run(command: Publish) -> Result<ExitCode> {
     );
     says.extend(annotations.iter().map(|pair| annotation(pair)).collect::<Result<BTreeMap<_, _>>>()?);
 
-    let config = match config::find(config.config.as_deref())? {
-        Some(path) => config::load(Some(&path), &CommandLine::default())?,
-        None => config::without_file(&CommandLine::default())?,
-    };
+    let config = config::load(config::find(config.config.as_deref())?.as_deref(), &CommandLine::default())?;
     let supply = Supply::new(&config);
     let size = bytes.len();
     eprintln!("publishing {} ({size} bytes) as oci://{oci}", text::path(&path));

@@ -30,10 +30,7 @@ impl Seen {
 pub async fn bring(source: &str) -> Result<Seen> {
     let reference =
         SourceReference::parse(source, &|path| config::absolute_here(path)).with_context(|| escaped(source))?;
-    let config = match config::find(None)? {
-        Some(path) => config::load(Some(&path), &CommandLine::default())?,
-        None => config::without_file(&CommandLine::default())?,
-    };
+    let config = config::load(config::find(None)?.as_deref(), &CommandLine::default())?;
     let supply = Supply::new(&config);
     let candidate = Box::pin(supply.find(&reference)).await.or_failed()?;
     let fetched = fetch(&supply, candidate, &reference.to_string()).await?;

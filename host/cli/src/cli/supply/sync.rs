@@ -11,7 +11,7 @@ use wharf_config::{
 };
 use wharf_supply::Supply;
 
-use super::{LockFile, Policy, fetch, locked, open, published, store};
+use super::{LockFile, Policy, fetch, open, published, store};
 use crate::cli::load::print;
 
 pub async fn run(config: Option<&Path>) -> Result<ExitCode> {
@@ -38,7 +38,7 @@ pub async fn run(config: Option<&Path>) -> Result<ExitCode> {
 
 /// Returns whether the component had to be fetched.
 async fn one(config: &Config, lock: &LockFile, plugin: &PluginConfig, of: &PublishedPlugin) -> Result<bool> {
-    let release = &locked(lock, of)?.release;
+    let release = &of.version_in(&lock.lock)?.release;
     if store(config)?.has(&release.digest)? {
         return Ok(false);
     }

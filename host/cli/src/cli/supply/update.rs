@@ -291,7 +291,7 @@ pub async fn rollback(id: &str, config: Option<&Path>) -> Result<ExitCode> {
     let (file, config) = open(config)?;
     let (plugin, of) = published(&config, &[id.to_owned()])?.remove(0);
     let mut lock = LockFile::open(&file.path)?;
-    let entry = super::locked(&lock, of)?.clone();
+    let entry = of.version_in(&lock.lock)?.clone();
     let Some(last) = entry.previous.first().cloned() else {
         bail!("{} has no earlier version of {id}", text::path(&lock.path));
     };
