@@ -23,6 +23,7 @@ mod fixed;
 mod fuzz;
 mod installed;
 mod languages;
+mod lint;
 mod macos;
 mod others;
 mod package;
@@ -78,7 +79,7 @@ cargo xtask guests       builds only the plugins";
 const TARGET: &str = "wasm32-wasip2";
 
 fn main() -> ExitCode {
-    if let Some(ended) = fuzz::compile_if_asked() {
+    if let Some(ended) = fuzz::compile_if_asked().or_else(lint::compile_if_asked) {
         return ended;
     }
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -156,17 +157,22 @@ fn cargo(arguments: &[&str]) -> Result<()> {
     cargo_with(arguments, &[])
 }
 
-/// Runs cargo with additional environment variables. `WHARF_BUILTINS` is set for every command, because cargo rebuilds the host whenever
-/// that variable changes.
+/// Runs cargo with additional environment variables.
 fn cargo_with(arguments: &[&str], more: &[(String, PathBuf)]) -> Result<()> {
-    let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     let more = more.iter().map(|(name, value)| (name, value));
+    run(cargo_command(arguments)?.envs(more))
+}
+
+/// Returns a command of cargo. `WHARF_BUILTINS` is set for every command, because cargo rebuilds the host whenever that variable changes.
+fn cargo_command(arguments: &[&str]) -> Result<Command> {
+    let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     let (command, rest) = arguments.split_at(1);
     cargo.args(command);
     if rest.contains(&"--release") {
         cargo.args(profile::arguments(&root())?);
     }
-    run(cargo.args(rest).envs(more).env("WHARF_BUILTINS", plugins()))
+    cargo.args(rest).env("WHARF_BUILTINS", plugins());
+    Ok(cargo)
 }
 
 /// Runs the crate `tidy`. It is a program of its own, so that its parsers of Rust and WIT are compiled only when it is used.
@@ -314,21 +320,24 @@ fn test() -> Result<()> {
     cargo(&["fmt", "--all", "--check"]).context("run `cargo fmt --all`")?;
     tidy(&[])?;
     deny::check(&root(), false)?;
-    prepare(&[])?;
-    cargo(&["clippy", "--locked", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
-    // Unit tests of plugins need no sandbox: they run natively, in the dev profile, where little has to be compiled.
-    let plugins = ["fetch", "files", "git", "memory", "sequentialthinking", "sqlite", "time", "wharf-sdk"]
-        .map(|plugin| ["-p", plugin]);
-    cargo(&[&["test", "--locked", "--lib", "--features", "wharf-sdk/http"], plugins.concat().as_slice()].concat())?;
-    let test = ["test", "--locked", "--release"];
-    // For unit tests, the workspace's crates are compiled a second time. To optimise them takes longer than all tests run.
+    guests()?;
+    // Plugins are linted, and their unit tests run, natively and in the dev profile, where little has to be compiled. They need no sandbox.
+    let packages = [guest_packages(false)?, guest_packages(true)?].concat();
+    let packages: Vec<&str> = packages.iter().flat_map(|name| ["--package", name]).collect();
+    let sdk = ["test", "--locked", "--lib", "--bins", "--features", "wharf-sdk/http", "--package", "wharf-sdk"];
+    lint::cargo(&[sdk.as_slice(), &packages].concat())?;
+    // All tests are compiled by the linter, and so are the crates that they test. To optimise those takes longer than their tests run. What
+    // all depend on is that of the release build.
     let hardly = own_crates_at(0)?;
-    let hardly: Vec<&str> = hardly.iter().map(String::as_str).collect();
-    cargo(&[&test, hardly.as_slice(), &["--lib", "--bins"]].concat())?;
+    let hardly: Vec<&str> = ["--locked", "--release"].into_iter().chain(hardly.iter().map(String::as_str)).collect();
+    lint::cargo(&[&["build", "--all-targets"], hardly.as_slice()].concat())?;
+    lint::cargo(&[&["test", "--lib", "--bins"], hardly.as_slice()].concat())?;
+    // The linter has written its own program to the place of wharf's.
+    native(&[])?;
     debian::provide(&root(), "redis-server", "usr/bin/redis-server")?;
     debian::provide(&root(), "docker-registry", "usr/bin/docker-registry")?;
-    cargo(&[test.as_slice(), &["--test", "*"]].concat())?;
-    cargo(&[test.as_slice(), &["--doc"]].concat())
+    lint::cargo(&[&["test", "--test", "*"], hardly.as_slice()].concat())?;
+    cargo(&["test", "--locked", "--release", "--doc"])
 }
 
 /// Returns arguments for cargo with which the workspace's crates are compiled at this level of optimisation, in parallel. What they depend on
