@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use e2e::{Folder, Server, Value, json, plugin};
+use e2e::{Folder, Redis, Server, Value, json, plugin};
 
 use crate::{Collector, Web, scrape};
 
@@ -76,9 +76,14 @@ async fn all_names() -> BTreeSet<String> {
     session.call("send", json!({ "url": web.url("/ok") })).await;
     let mut names: BTreeSet<String> = scrape(&server).await.names().into_iter().map(str::to_owned).collect();
     let (folder, echo) = (Folder::new(), plugin("echo"));
-    let admin = "[admin]\nlisten = \"127.0.0.1:0\"\n[http]\ntoken_env = \"TOKEN\"\n";
-    folder.config(&format!("{admin}[plugins.echo]\npath = {echo:?}\n"));
-    let guarded = Server::start_with(&folder, &[], &[("TOKEN", "a-token")]).await;
+    let redis = Redis::start(&folder).await;
+    folder.config(&format!(
+        "[admin]\nlisten = \"127.0.0.1:0\"\n[http]\ntoken_env = \"TOKEN\"\n[protocol]\nstate_keys = [{{ env = \"STATE_KEY\" }}]\n\
+         [cluster]\nredis = \"redis://{}\"\n[plugins.echo]\npath = {echo:?}\n",
+        redis.address
+    ));
+    let key = "07".repeat(32);
+    let guarded = Server::start_with(&folder, &[], &[("TOKEN", "a-token"), ("STATE_KEY", &key)]).await;
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     assert_eq!(guarded.post(&[], &ping).await.status(), 401);
     names.extend(scrape(&guarded).await.names().into_iter().map(str::to_owned));

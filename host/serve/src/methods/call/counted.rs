@@ -37,7 +37,7 @@ impl<'q> NotCounted<'q> {
 /// Returns the refusal of a call that cannot be counted now.
 pub fn refused() -> Failed {
     let text = "calls have limits here that count over several servers, and these cannot be counted now; nothing was run; try again in a moment";
-    Failed { why: Why::Refused, said: Said::Rpc(RpcError::internal(text)) }
+    Failed { why: Why::Refused, said: Said::Rpc(RpcError::unavailable(text)) }
 }
 
 /// Counts a call towards all these quotas, or towards none of them.
