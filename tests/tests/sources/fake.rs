@@ -25,6 +25,8 @@ use tokio::sync::Notify;
 pub enum Fault {
     /// The answer breaks off after half of a blob.
     CutBlob,
+    /// Nothing follows the first half of a blob, and the connection stays open.
+    HalfBlob,
     /// Other bytes than those of the digest.
     OtherBlob,
     /// A manifest of another digest.
@@ -309,6 +311,12 @@ fn blobs(shared: &Shared, method: &Method, _: &str, name: &str, _: &HeaderMap, _
                 Err(std::io::Error::other("cut"))
             });
             let body = Body::from_stream(sent.chain(cut));
+            Response::builder().header(header::CONTENT_LENGTH, bytes.len()).body(body).unwrap()
+        }
+        Some(Fault::HalfBlob) => {
+            let half = bytes.slice(..bytes.len() / 2);
+            let sent = stream::once(async { Ok::<_, std::io::Error>(half) });
+            let body = Body::from_stream(sent.chain(stream::pending()));
             Response::builder().header(header::CONTENT_LENGTH, bytes.len()).body(body).unwrap()
         }
         Some(Fault::Redirect(to)) => {

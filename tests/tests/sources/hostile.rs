@@ -1,5 +1,7 @@
 //! A registry that lies, fails or never ends: each is an error in words, the last good version is served, and nothing unfinished is loaded.
 
+use std::time::Duration;
+
 use e2e::{PATIENCE, Pipe, json, text};
 use tokio::time::timeout;
 
@@ -45,6 +47,24 @@ async fn each_fault_is_an_error_in_words_and_the_last_good_version_is_served() {
     let printed = failed(&folder, &["sync"]).await;
     assert!(printed.contains("a manifest of another digest"), "{printed}");
     assert!(stored(&folder).is_empty());
+}
+
+/// It takes the half minute that a registry may send nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_that_stops_halfway_ends_in_an_error() {
+    let (folder, registry) = (Folder::new(), Fake::start().await);
+    let component = std::fs::read(e2e::plugin("version-a")).unwrap();
+    let digest = registry.put_blob(&component);
+    registry.put_manifest("x", "1.0.0", &manifest("application/wasm", &digest, component.len()));
+    registry.fails(Fault::HalfBlob);
+    let add = ["add", &registry.source("x:1.0.0"), "--digest", &digest];
+    let ended = timeout(PATIENCE + Duration::from_secs(30), folder.command(&add, &[]).output()).await.unwrap().unwrap();
+    assert!(!ended.status.success());
+    let printed = stderr(&ended);
+    assert!(printed.contains("nothing of it came for 30 s"), "{printed}");
+    assert!(!folder.join(CONFIG).exists() && lock(&folder).is_empty() && stored(&folder).is_empty());
+    registry.fails(None);
+    done(&folder, &add).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
