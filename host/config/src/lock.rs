@@ -33,7 +33,7 @@ const MAX_BYTES: u64 = 64 << 20;
 pub struct Surface(pub BTreeMap<String, String>);
 
 /// The contents of the file.
-#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
     version: u32,

@@ -1,97 +1,77 @@
 //! `wharf accept`: shows how what a pinned plugin tells models and wants differs from what was accepted, asks, and writes it into
 //! `wharf.lock`.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    sync::Arc,
-};
+use std::{collections::BTreeSet, path::Path, process::ExitCode};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Map, Value};
 
 use super::{
     ask::Person,
     check::all_or_nothing,
-    file::{File, SHARED_MODE, replace},
-    load::{load_only, print},
+    file::File,
+    load::{look, print},
+    lock_file::LockFile,
 };
 use wharf_base::{
-    failed::{OrFailed, failed},
+    failed::failed,
     text::{self, escaped, toml_header},
 };
-use wharf_config::{
-    config::Config,
-    lock::{Difference, Lock, Surface},
-};
-use wharf_plugins::plugins::status::Status;
+use wharf_config::{config::Config, lock::Difference};
 
 /// Runs `wharf accept`. `only_print`: prints the new contents of the lock file, and asks and writes nothing.
 pub async fn run(id: &str, only_print: bool, config: Option<&Path>) -> Result<ExitCode> {
     let file = File::open(config)?;
     let config = file.config()?;
-    let path = lock_of(&config, id).with_context(|| text::path(&file.path))?;
-    let now = surface(config, id).await?;
-    let mut lock = Lock::read(&path)?;
-    let before = lock.accepted(id).cloned();
+    check_pinned(&config, id).with_context(|| text::path(&file.path))?;
+    let mut locked = LockFile::open(&file.path)?;
+    let path = text::path(&locked.path);
+    let now = look(config, id).await?.surface;
+    let before = locked.lock.accepted(id).cloned();
     let is_new = before.is_none();
     let before = before.unwrap_or_default();
     let differences = before.differences(&now);
     if only_print {
-        lock.accept(id, now);
-        print(lock.text()?.trim_end())?;
+        locked.lock.accept(id, now);
+        print(locked.lock.text()?.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     if differences.is_empty() && !is_new {
-        print(&format!("{} accepts all of {id} already", text::path(&path)))?;
+        print(&format!("{path} accepts all of {id} already"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    print(&format!("{id} tells models and wants, compared with what {} accepts:", text::path(&path)))?;
+    print(&format!("{id} tells models and wants, compared with what {path} accepts:"))?;
     for line in differences.iter().flat_map(lines) {
         print(&line)?;
     }
     let Some(mut person) = Person::here() else {
         bail!(
             "nothing was accepted: `wharf accept` asks a person, and this is not a terminal; run it at a terminal, or write the \
-             output of `wharf accept {id} --print` into {}",
-            text::path(&path)
+             output of `wharf accept {id} --print` into {path}"
         );
     };
     if !person.agrees(&format!("Accept this of {id}?"))? {
         return Err(failed(anyhow!("nothing was accepted, and nothing was written")));
     }
-    lock.accept(id, now);
-    replace(&path, lock.text()?.as_bytes(), SHARED_MODE)?;
-    print(&format!("wrote {}", text::path(&path)))?;
+    locked.lock.accept(id, now);
+    locked.write()?;
+    print(&format!("wrote {path}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the lock file of a plugin.
-fn lock_of(config: &Config, id: &str) -> Result<PathBuf> {
+/// Fails if the surface of a plugin is not pinned.
+fn check_pinned(config: &Config, id: &str) -> Result<()> {
     let Some(plugin) = config.plugins.iter().find(|plugin| plugin.id == id) else {
         let pinned: Vec<&str> =
             config.plugins.iter().filter(|plugin| plugin.lock.is_some()).map(|plugin| plugin.id.as_str()).collect();
         bail!("there is no plugin `{}`; the pinned plugins are: {}", escaped(id), all_or_nothing(&pinned));
     };
-    plugin.lock.clone().with_context(|| {
-        let table = toml_header(&["plugins", id]);
-        format!("{id} is not pinned, so it needs no accepting; to pin it, write surface = \"pinned\" into {table}")
-    })
-}
-
-/// Loads the plugin, whether it is accepted or not, and returns its surface.
-async fn surface(mut config: Config, id: &str) -> Result<Surface> {
-    for plugin in &mut config.plugins {
-        Arc::make_mut(plugin).lock = None;
-    }
-    let operator = load_only(config, id).await?;
-    for plugin in operator.wharf.plugins() {
-        if let Status::Failed { problem, .. } = &plugin.status {
-            return Err(failed(anyhow!("{id} does not load ({}): {}", problem.stage, problem.text)));
-        }
-    }
-    operator.surface(id).await.with_context(|| format!("{id} does not load")).or_failed()
+    ensure!(
+        plugin.lock.is_some(),
+        "{id} is not pinned, so it needs no accepting; to pin it, write surface = \"pinned\" into {}",
+        toml_header(&["plugins", id])
+    );
+    Ok(())
 }
 
 /// Returns the lines that show a difference: its name, and the members that differ.
@@ -126,6 +106,8 @@ pub fn lines(difference: &Difference<'_>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use wharf_config::lock::Surface;
+
     use super::*;
 
     #[test]

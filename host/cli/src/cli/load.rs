@@ -6,11 +6,12 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use wharf_app::operator::{Operator, Setup};
-use wharf_base::failed::OrFailed;
-use wharf_config::config::Config;
+use wharf_base::failed::{OrFailed, failed};
+use wharf_config::{config::Config, lock::Surface};
+use wharf_plugins::plugins::{snapshot::Serving, status::Status};
 
 /// The error of a command whose reader has closed stdout, such as `head`: it ends, and says nothing.
 #[derive(Debug)]
@@ -51,9 +52,32 @@ pub async fn load_to_look(mut config: Config) -> Result<Operator> {
     load(config).await
 }
 
-/// Loads one plugin of a config only to look at it. The other plugins and their secrets do not matter.
+/// Loads one plugin of a config only to look at it, and fails if it would not be served. The other plugins and their secrets do not
+/// matter.
 pub async fn load_only(mut config: Config, id: &str) -> Result<Operator> {
     config.plugins.retain(|plugin| plugin.id == id);
     config.plugin_dir = None;
-    load_to_look(config).await
+    let operator = load_to_look(config).await?;
+    for plugin in operator.wharf.plugins() {
+        if let Status::Failed { problem, .. } = &plugin.status {
+            return Err(failed(anyhow!("{id} would not be served ({}): {}", problem.stage, problem.text)));
+        }
+    }
+    Ok(operator)
+}
+
+/// What a plugin offers, as it would be served with its config.
+pub struct Look {
+    pub surface: Surface,
+    pub serving: Option<Serving>,
+}
+
+/// Loads one plugin of a config to look at it, whether its surface is accepted or not.
+pub async fn look(mut config: Config, id: &str) -> Result<Look> {
+    for plugin in &mut config.plugins {
+        Arc::make_mut(plugin).lock = None;
+    }
+    let operator = load_only(config, id).await?;
+    let surface = operator.surface(id).await.with_context(|| format!("{id} does not load")).or_failed()?;
+    Ok(Look { surface, serving: operator.wharf.plugins().into_iter().find_map(|plugin| plugin.serving) })
 }

@@ -33,6 +33,7 @@ mod install;
 mod keys;
 mod lacks;
 mod load;
+mod lock_file;
 mod log;
 mod made_of;
 mod manager;

@@ -15,7 +15,7 @@ use wharf_config::{
 use wharf_sandbox::{Digest, Outside};
 use wharf_supply::Supply;
 
-use super::{LockFile, Policy, describe, fetch, look, release, store};
+use super::{Policy, describe, fetch, look_at, release, store};
 use crate::cli::{
     accept::lines as lines_of,
     answers,
@@ -25,6 +25,7 @@ use crate::cli::{
     file::File,
     inspect::offers,
     load::print,
+    lock_file::LockFile,
     suggest,
 };
 
@@ -85,7 +86,7 @@ pub async fn run(command: Add) -> Result<ExitCode> {
     let config = file.edited_config().context("nothing was written")?;
     let store = store(&config)?;
     store.put(&reference.to_string(), &fetched).or_failed()?;
-    let seen = look(config, &id, store.path(&fetched.digest)).await?;
+    let seen = look_at(config, &id, store.path(&fetched.digest)).await?;
     let wants = outside.sections.wants.as_deref().map(parse::json).transpose().context("the section wharf:wants")?;
     let says_wants = wants.is_some();
     let wants = wants.unwrap_or_default();
@@ -119,7 +120,7 @@ pub async fn run(command: Add) -> Result<ExitCode> {
     };
     asking.ask(&wants)?;
     // What a plugin lists may depend on what it may reach.
-    let granted = Box::pin(look(asking.file.edited_config()?, &id, store.path(&fetched.digest))).await?.surface;
+    let granted = Box::pin(look_at(asking.file.edited_config()?, &id, store.path(&fetched.digest))).await?.surface;
     let accepted = lock.lock.accepted(&id).cloned().unwrap_or_default();
     let differences = accepted.differences(&granted);
     if !differences.is_empty() {

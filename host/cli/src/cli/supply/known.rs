@@ -13,8 +13,8 @@ use wharf_config::{
 };
 use wharf_supply::{Supply, parse_version, trust::Signed};
 
-use super::{LockFile, Policy, describe, open, published, store, update::compared};
-use crate::cli::{file::File, load::print};
+use super::{Policy, describe, open, published, store, update::compared};
+use crate::cli::{file::File, load::print, lock_file::LockFile};
 
 /// Runs `wharf outdated`: asks the sources which versions they have, and changes nothing.
 pub async fn outdated(config: Option<&Path>) -> Result<ExitCode> {

@@ -8,19 +8,15 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use anyhow::{Context, Result, anyhow, ensure};
-use wharf_base::{
-    failed::{OrFailed, failed},
-    text::escaped,
-};
+use anyhow::{Context, Result, ensure};
+use wharf_base::{failed::OrFailed, text::escaped};
 use wharf_config::{
     config::{
         Config, PluginConfig, PluginSource,
         sources::{PublishedPlugin, SignerRule},
     },
-    lock::{FILE_NAME, Lock, Release, Surface},
+    lock::Release,
 };
-use wharf_plugins::plugins::{snapshot::Serving, status::Status};
 use wharf_sandbox::Digest;
 use wharf_supply::{
     Candidate, Fetched, Supply,
@@ -30,8 +26,8 @@ use wharf_supply::{
 
 use super::{
     check::all_or_nothing,
-    file::{File, SHARED_MODE, changed_meanwhile, make_folder, replace},
-    load::load_only,
+    file::File,
+    load::{Look, look},
 };
 
 pub mod add;
@@ -44,33 +40,6 @@ pub mod update;
 
 /// How often the progress of a download is printed.
 const INTERVAL: Duration = Duration::from_secs(2);
-
-/// The lock file of a config, while a command changes it.
-pub struct LockFile {
-    pub path: PathBuf,
-    pub lock: Lock,
-    before: Option<String>,
-}
-
-impl LockFile {
-    pub fn open(config: &Path) -> Result<Self> {
-        let path = config.with_file_name(FILE_NAME);
-        Ok(Self { lock: Lock::read(&path)?, before: super::file::read(&path)?, path })
-    }
-
-    /// Writes the file, unless another process has changed it meanwhile.
-    pub fn write(&mut self) -> Result<()> {
-        if super::file::read(&self.path)? != self.before {
-            return Err(changed_meanwhile(&self.path));
-        }
-        let text = self.lock.text()?;
-        let folder = self.path.parent().context("the path of the config names no folder")?;
-        make_folder(folder)?;
-        replace(&self.path, text.as_bytes(), SHARED_MODE)?;
-        self.before = Some(text);
-        Ok(())
-    }
-}
 
 /// Returns the plugins of a config that have `source`: those with the given ids, or all.
 pub fn published<'a>(config: &'a Config, ids: &[String]) -> Result<Vec<(&'a Arc<PluginConfig>, &'a PublishedPlugin)>> {
@@ -155,29 +124,13 @@ pub async fn fetch(supply: &Supply<'_>, candidate: Candidate<'_>, what: &str) ->
     Box::pin(candidate.fetch(supply, &progress)).await.with_context(|| format!("{what} was not fetched")).or_failed()
 }
 
-/// What a component offers, as it would be served with the plugin's config.
-pub struct Look {
-    pub surface: Surface,
-    pub serving: Option<Serving>,
-}
-
 /// Loads a stored component with the config of a plugin, only to look at it.
-pub async fn look(mut config: Config, id: &str, path: PathBuf) -> Result<Look> {
+pub async fn look_at(mut config: Config, id: &str, path: PathBuf) -> Result<Look> {
     for plugin in config.plugins.iter_mut().filter(|plugin| plugin.id == id) {
         let plugin = Arc::make_mut(plugin);
-        plugin.source = PluginSource::File(path.clone());
-        (plugin.lock, plugin.sha256) = (None, None);
+        (plugin.source, plugin.sha256) = (PluginSource::File(path.clone()), None);
     }
-    let operator = load_only(config, id).await?;
-    let mut found = None;
-    for plugin in operator.wharf.plugins() {
-        if let Status::Failed { problem, .. } = &plugin.status {
-            return Err(failed(anyhow!("{id} would not be served ({}): {}", problem.stage, problem.text)));
-        }
-        found = plugin.serving;
-    }
-    let surface = operator.surface(id).await.with_context(|| format!("{id} does not load")).or_failed()?;
-    Ok(Look { surface, serving: found })
+    look(config, id).await
 }
 
 /// The entry in the lock file for a fetched component.

@@ -11,8 +11,8 @@ use anyhow::{Result, ensure};
 use wharf_base::text::{self, escaped};
 use wharf_config::lock::{FILE_NAME, Lock};
 
-use super::{LockFile, open, store};
-use crate::cli::{check::all_or_nothing, file::read, load::print};
+use super::{open, store};
+use crate::cli::{check::all_or_nothing, file::read, load::print, lock_file::LockFile};
 
 pub fn run(id: &str, config: Option<&Path>) -> Result<ExitCode> {
     let (mut file, config) = open(config)?;

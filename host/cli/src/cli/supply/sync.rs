@@ -11,8 +11,8 @@ use wharf_config::{
 };
 use wharf_supply::Supply;
 
-use super::{LockFile, Policy, fetch, open, published, store};
-use crate::cli::load::print;
+use super::{Policy, fetch, open, published, store};
+use crate::cli::{load::print, lock_file::LockFile};
 
 pub async fn run(config: Option<&Path>) -> Result<ExitCode> {
     let (file, config) = open(config)?;

@@ -23,8 +23,10 @@ use wharf_config::{
 };
 use wharf_supply::{Candidate, Fetched, Supply, parse_version};
 
-use super::{LockFile, Policy, add::vouched, describe, fetch, look, open, published, release, store};
-use crate::cli::{accept::lines as lines_of, answers, arguments::Update, ask::Person, file::File, load::print};
+use super::{Policy, add::vouched, describe, fetch, look_at, open, published, release, store};
+use crate::cli::{
+    accept::lines as lines_of, answers, arguments::Update, ask::Person, file::File, load::print, lock_file::LockFile,
+};
 
 /// Runs `wharf update`.
 pub async fn run(command: Update) -> Result<ExitCode> {
@@ -209,7 +211,7 @@ impl Updating<'_> {
     ) -> Result<()> {
         let store = store(self.config)?;
         store.put(&reference.to_string(), fetched)?;
-        let seen = Box::pin(look(self.config.clone(), id, store.path(&fetched.digest))).await?;
+        let seen = Box::pin(look_at(self.config.clone(), id, store.path(&fetched.digest))).await?;
         let entry = release(fetched, signer);
         let accepted = self.lock.lock.accepted(id).cloned();
         let shown = shown(id, before, &entry, accepted.as_ref(), &seen.surface);
@@ -304,7 +306,7 @@ pub async fn rollback(id: &str, config: Option<&Path>) -> Result<ExitCode> {
     if !store.has(&last.digest)? {
         Box::pin(super::sync::fetch_locked(&config, plugin, of, &last)).await?;
     }
-    let seen = Box::pin(look(config.clone(), id, store.path(&last.digest))).await?;
+    let seen = Box::pin(look_at(config.clone(), id, store.path(&last.digest))).await?;
     let accepted = lock.lock.accepted(id).cloned();
     shown(id, Some(&entry), &last, accepted.as_ref(), &seen.surface).iter().try_for_each(|line| print(line))?;
     lock.lock.set_source(id, entry.source, last);
