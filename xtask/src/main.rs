@@ -308,9 +308,7 @@ fn prepare(more: &[&str]) -> Result<()> {
 /// enable other features of shared dependencies, so that wasmtime would be compiled twice and the tested binary would differ from the
 /// shipped one.
 fn native(more: &[&str]) -> Result<()> {
-    say(
-        "building target/release/wharf (about 6 minutes the first time, on two cores; most of it is wasmtime's compiler)",
-    );
+    say("building target/release/wharf (6 to 13 minutes the first time, on two cores; most of it is wasmtime)");
     let mut arguments = vec!["build", "--locked", "--release", "--bin", "wharf"];
     arguments.extend(more.iter().flat_map(|bin| ["--bin", bin]));
     cargo(&arguments)
