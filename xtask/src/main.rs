@@ -50,7 +50,8 @@ cargo xtask existing     runs existing MCP servers in Python and TypeScript as p
 cargo xtask clients      drives wharf with clients of many frameworks, and restarts it; --brief for a few; needs npm and
                          Python 3
 cargo xtask agents       drives wharf with coding agents and a scripted model; --brief for two, --only NAME; needs npm
-cargo xtask languages    makes plugins in every SDK language as authors do, and tests them; --only LANG, --abilities; needs npm and Python 3
+cargo xtask languages    makes plugins in every SDK language as authors do, and tests them; --brief, --only LANG, --abilities; needs npm and
+                         Python 3
 cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3
 cargo xtask search       evaluates the tool search on the tools of hundreds of other servers; needs npm and Python 3
 cargo xtask replicas     loads three replicas behind nginx and HAProxy while they and Redis are killed, with official clients and many people;

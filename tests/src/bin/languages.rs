@@ -1,7 +1,8 @@
 //! Plays an author in each language: creates a project, starts `wharf dev`, edits, and checks that a connected client is notified; runs the
 //! tests; then tests a plugin that uses every feature. Prints how long each step took.
 //!
-//! `--only LANG` runs one language, `--abilities` runs only the last part. The tools of the languages must be on PATH.
+//! `--only LANG` runs one language, `--abilities` runs only the last part, and `--brief` creates projects only in those languages that build
+//! in seconds. The tools of the languages must be on PATH.
 
 #![expect(
     clippy::disallowed_methods,
@@ -37,6 +38,9 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Each language by the name that `wharf new` knows.
 const LANGUAGES: [&str; 6] = ["rust", "ts", "js", "python", "go", "c"];
+
+/// Those whose builds take seconds.
+const QUICK: [&str; 3] = ["js", "go", "c"];
 
 /// The notifications that a client receives.
 #[derive(Clone)]
@@ -166,12 +170,13 @@ fn say(text: &str) {
 #[tokio::main]
 async fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let (mut only, mut abilities_alone) = (None, false);
+    let (mut only, mut abilities_alone, mut is_brief) = (None, false, false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--abilities" => abilities_alone = true,
+            "--brief" => is_brief = true,
             "--only" => only = Some(arguments.next().context("--only LANG")?),
-            other => bail!("{other}: what is this? There are --only LANG and --abilities"),
+            other => bail!("{other}: what is this? There are --only LANG, --abilities and --brief"),
         }
     }
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?.to_path_buf();
@@ -181,7 +186,8 @@ async fn main() -> Result<()> {
     let chosen: Vec<&str> = LANGUAGES.into_iter().filter(|one| only.as_ref().is_none_or(|only| only == one)).collect();
     ensure!(!chosen.is_empty(), "there are: {}", LANGUAGES.join(", "));
     if !abilities_alone {
-        try_out_all(&place, &chosen).await?;
+        let created = chosen.iter().copied().filter(|one| !is_brief || QUICK.contains(one));
+        try_out_all(&place, created).await?;
     }
     let server = Server::start().await?;
     for language in chosen {
@@ -193,7 +199,7 @@ async fn main() -> Result<()> {
 }
 
 /// Creates a project in each language.
-async fn try_out_all(place: &Place, chosen: &[&str]) -> Result<()> {
+async fn try_out_all(place: &Place, chosen: impl Iterator<Item = &str>) -> Result<()> {
     say(&format!(
         "{:<8} {:>6} {:>8} {:>13} {:>15} {:>6} {:>9}",
         "", "new s", "set up s", "tool there s", "edit to heard s", "test s", "KiB"
