@@ -4,7 +4,11 @@ use super::unambiguous::Unambiguous;
 use serde_json::{Value, json};
 use wharf_base::text::escaped_json;
 use wharf_config::lock::Surface;
-use wharf_sandbox::{Listing, model::Tool, sections::Sections};
+use wharf_sandbox::{
+    Listing,
+    model::{ClientCapabilities, TaskSupport, Tool},
+    sections::Sections,
+};
 
 /// Returns the surface of a plugin with these lists and sections. It does not depend on the config.
 pub fn surface(listing: &Listing, sections: &Sections) -> Surface {
@@ -32,33 +36,44 @@ pub fn surface(listing: &Listing, sections: &Sections) -> Surface {
     }
     for one in &listing.prompts {
         let arguments = one.arguments.iter().map(|argument| {
-            json!({ "name": argument.name, "description": argument.description, "required": argument.required })
+            given([
+                ("name", json!(argument.name)),
+                ("description", json!(argument.description)),
+                ("required", json!(argument.required)),
+            ])
         });
-        put(
-            format!("prompt {}", one.name),
-            &json!({
-                "description": one.description,
-                "arguments": arguments.collect::<Vec<_>>(),
-                "more": one.more.as_deref().map(parsed),
-            }),
-        );
+        let told = [
+            ("description", json!(one.description)),
+            ("arguments", arguments.collect()),
+            ("more", json!(one.more.as_deref().map(parsed))),
+        ];
+        put(format!("prompt {}", one.name), &given(told));
     }
     surface
 }
 
 /// Returns what is told about a resource or a template.
 fn resource(name: &str, description: &Option<String>, mime_type: &Option<String>, more: &Option<String>) -> Value {
-    json!({
-        "name": name,
-        "description": description,
-        "mimeType": mime_type,
-        "more": more.as_deref().map(parsed),
-    })
+    given([
+        ("name", json!(name)),
+        ("description", json!(description)),
+        ("mimeType", json!(mime_type)),
+        ("more", json!(more.as_deref().map(parsed))),
+    ])
 }
 
+/// The capabilities of clients that a tool may need, by their names in the contract.
+const CAPABILITIES: [(ClientCapabilities, &str); 5] = [
+    (ClientCapabilities::FORM, "form"),
+    (ClientCapabilities::URL, "url"),
+    (ClientCapabilities::SAMPLING, "sampling"),
+    (ClientCapabilities::SAMPLING_TOOLS, "sampling-tools"),
+    (ClientCapabilities::ROOTS, "roots"),
+];
+
 fn tool(tool: &Tool) -> Value {
-    let mut value = json!({ "description": tool.description, "inputSchema": parsed(&tool.input_schema) });
-    if let (Some(details), Some(members)) = (&tool.details, value.as_object_mut()) {
+    let told = [("description", json!(tool.description)), ("inputSchema", parsed(&tool.input_schema))];
+    let details = tool.details.iter().flat_map(|details| {
         let hints = details.hints.as_ref().map(|hints| {
             json!({
                 "readOnly": hints.read_only,
@@ -67,18 +82,32 @@ fn tool(tool: &Tool) -> Value {
                 "openWorld": hints.open_world,
             })
         });
-        for (name, member) in [
+        let needs = CAPABILITIES.iter().filter(|(one, _)| details.needs.contains(*one)).map(|(_, name)| *name);
+        let needs: Vec<&str> = needs.collect();
+        let task = match details.task {
+            TaskSupport::Forbidden => None,
+            TaskSupport::Optional => Some("optional"),
+            TaskSupport::Required => Some("required"),
+        };
+        [
             ("title", json!(details.title)),
             ("outputSchema", json!(details.output_schema.as_deref().map(parsed))),
             ("hints", json!(hints)),
-            ("needs", json!(format!("{:?}", details.needs))),
-            ("task", json!(format!("{:?}", details.task))),
+            ("needs", json!(Some(needs).filter(|needs| !needs.is_empty()))),
+            ("task", json!(task)),
             ("more", json!(details.more.as_deref().map(parsed))),
-        ] {
-            members.insert(name.to_owned(), member);
-        }
-    }
-    value
+        ]
+    });
+    given(told.into_iter().chain(details))
+}
+
+/// Returns an object with those members that are not null.
+fn given<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    members
+        .into_iter()
+        .filter(|(_, member)| !member.is_null())
+        .map(|(name, member)| (name.to_owned(), member))
+        .collect()
 }
 
 /// Returns a text as JSON if it is JSON whose objects have each name once, and otherwise as a string, so that nothing is left out.
@@ -88,6 +117,8 @@ fn parsed(text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use wharf_sandbox::model::ToolDetails;
+
     use super::*;
 
     fn listing(description: &str) -> Listing {
@@ -98,6 +129,27 @@ mod tests {
             details: None,
         };
         Listing { tools: vec![tool], ..Listing::default() }
+    }
+
+    #[test]
+    fn what_a_tool_needs_is_told_in_the_words_of_the_contract() {
+        let all = CAPABILITIES.iter().fold(ClientCapabilities::empty(), |all, (one, _)| all | *one);
+        assert_eq!(all, ClientCapabilities::all());
+        let mut listing = listing("Asks.");
+        listing.tools[0].details = Some(ToolDetails {
+            title: None,
+            output_schema: None,
+            hints: None,
+            needs: ClientCapabilities::FORM | ClientCapabilities::ROOTS,
+            task: TaskSupport::Optional,
+            more: None,
+        });
+        assert_eq!(
+            surface(&listing, &Sections::default()).0.get("tool a").map(String::as_str),
+            Some(
+                r#"{"description":"Asks.","inputSchema":{"type":"object"},"needs":["form","roots"],"task":"optional"}"#
+            )
+        );
     }
 
     #[test]
