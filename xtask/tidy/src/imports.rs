@@ -122,11 +122,15 @@ fn differences(document: &str, rows: &[(String, BTreeSet<String>)]) -> Vec<Strin
     problems
 }
 
-/// Adds all files in a folder and its subfolders to `files`, except those in `target` and `node_modules` and symlinks.
+/// The folders that builds and package managers write, as `.gitignore` lists them.
+const GENERATED: [&str; 5] = ["target", "node_modules", ".venv", "__pycache__", "dist"];
+
+/// Adds all files in a folder and its subfolders to `files`, except generated ones and symlinks.
 pub fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
-        if path.is_symlink() || path.file_name().is_some_and(|name| name == "node_modules" || name == "target") {
+        let is_generated = path.file_name().is_some_and(|name| GENERATED.iter().any(|one| name == *one));
+        if path.is_symlink() || is_generated {
             continue;
         }
         if path.is_dir() {
