@@ -40,8 +40,8 @@ const USAGE: &str = "\
 cargo xtask build        builds the release binary at target/release/wharf and the plugins at target/plugins/; with `sqlite` also that
                          one, which is partly in C and needs Python 3
 cargo xtask demo         demonstrates wharf with a real MCP client; --serve keeps the server running
-cargo xtask test         formats, lints, builds and runs all tests that need nothing but Rust and a Redis server (Debian's is unpacked
-                         if the machine has none)
+cargo xtask test         formats, lints, builds and runs all tests that need nothing but Rust, a Redis server and a registry (Debian's are
+                         unpacked if the machine has none)
 cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
 cargo xtask dropin       compares the answers of the plugins with those of the reference servers that they replace; --timing; needs npm
                          and Python 3
