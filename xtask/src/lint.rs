@@ -25,8 +25,8 @@ pub fn compile_if_asked() -> Option<ExitCode> {
     // Next to rustc, as rustup installs it.
     let mut command = Command::new(Path::new(&rustc).with_file_name("clippy-driver"));
     command.arg(&rustc).args(&rest);
-    // Queries of the compiler name no crate.
-    if rest.iter().any(|argument| argument == "--crate-type") {
+    // It is not for queries about the compiler itself, which name no crate.
+    if rest.iter().any(|argument| argument == "--crate-name") {
         command.args(["--deny", "warnings"]);
     }
     let ended = command.status().ok()?;
