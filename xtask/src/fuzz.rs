@@ -4,9 +4,7 @@
 //! instrumentation. Dependencies are built without those flags. Fuzzing needs a C++ compiler.
 
 use std::{
-    env,
-    ffi::OsString,
-    fs,
+    env, fs,
     path::Path,
     process::{Command, ExitCode, Stdio},
     time::Duration,
@@ -14,7 +12,11 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{conformance::child::finish, say};
+use crate::{
+    conformance::child::finish,
+    say,
+    wrapper::{self, Call},
+};
 
 /// The environment variable that makes this program act as the wrapper of rustc.
 const WRAPPER: &str = "WHARF_FUZZ_WRAPPER";
@@ -37,25 +39,15 @@ const DEFAULT_SECONDS: u64 = 60;
 
 /// Runs rustc with the flags for fuzzing if cargo started this program as the wrapper of rustc; otherwise returns `None`.
 pub fn compile_if_asked() -> Option<ExitCode> {
-    env::var_os(WRAPPER)?;
-    let mut arguments = env::args_os().skip(1);
-    let rustc = arguments.next()?;
-    let rest: Vec<OsString> = arguments.collect();
+    let call = Call::of(WRAPPER)?;
+    let mut command = Command::new(&call.rustc);
+    command.args(&call.arguments);
     // The flags are not added to queries of the compiler, build scripts and procedural macros.
-    let instrumented =
-        rest.iter().any(|argument| argument == "--crate-type") && !rest.iter().any(|one| one == "proc-macro");
-    let mut command = Command::new(rustc);
-    command.args(&rest);
-    if instrumented
-        && !rest.windows(2).any(|pair| {
-            pair.first().is_some_and(|one| one == "--crate-name")
-                && pair.get(1).is_some_and(|one| one == "build_script_build")
-        })
-    {
+    let is_build_script = call.arguments.windows(2).any(|pair| pair == ["--crate-name", "build_script_build"]);
+    if call.has("--crate-type") && !call.has("proc-macro") && !is_build_script {
         command.args(FLAGS);
     }
-    let ended = command.status().ok()?;
-    Some(ExitCode::from(u8::try_from(ended.code().unwrap_or(1)).unwrap_or(1)))
+    Some(wrapper::run(&mut command))
 }
 
 /// Fuzzes one target for SECONDS, or all of them for SECONDS together. The arguments are `[TARGET] [SECONDS]`.
@@ -100,10 +92,8 @@ fn build(root: &Path) -> Result<std::path::PathBuf> {
         // were built for them.
         .args(["build", "--locked", "--release", "--features", "fuzz/libfuzzer", "--bin", "fuzz"])
         .args(crate::profile::arguments(root)?)
-        .args(crate::own_crates_at(1)?)
-        .env("RUSTC_WORKSPACE_WRAPPER", env::current_exe()?)
-        .env(WRAPPER, "1");
-    crate::run_in(root, &mut cargo).context("fuzzing needs a C++ compiler, such as g++")?;
+        .args(crate::own_crates_at(1)?);
+    crate::run_in(root, wrapper::wrap(&mut cargo, WRAPPER)?).context("fuzzing needs a C++ compiler, such as g++")?;
     Ok(root.join("target/release/fuzz"))
 }
 

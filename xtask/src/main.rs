@@ -35,6 +35,7 @@ mod service;
 mod signatures;
 mod slots;
 mod toolchain;
+mod wrapper;
 
 const USAGE: &str = "\
 cargo xtask build        builds the release binary at target/release/wharf and the plugins at target/plugins/; with `sqlite` also that

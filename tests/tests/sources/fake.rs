@@ -302,21 +302,18 @@ fn blobs(shared: &Shared, method: &Method, _: &str, name: &str, _: &HeaderMap, _
     }
     match &*shared.fault.lock() {
         Some(Fault::OtherBlob) => plain(200, vec![b'x'; bytes.len()]),
-        Some(Fault::CutBlob) => {
-            let half = bytes.slice(..bytes.len() / 2);
+        Some(fault @ (Fault::CutBlob | Fault::HalfBlob)) => {
+            let (half, is_cut) = (bytes.slice(..bytes.len() / 2), *fault == Fault::CutBlob);
             let sent = stream::once(async { Ok(half) });
             // The half is sent while the rest is waited for.
-            let cut = stream::once(async {
-                tokio::task::yield_now().await;
+            let rest = stream::once(async move {
+                match is_cut {
+                    true => tokio::task::yield_now().await,
+                    false => std::future::pending().await,
+                }
                 Err(std::io::Error::other("cut"))
             });
-            let body = Body::from_stream(sent.chain(cut));
-            Response::builder().header(header::CONTENT_LENGTH, bytes.len()).body(body).unwrap()
-        }
-        Some(Fault::HalfBlob) => {
-            let half = bytes.slice(..bytes.len() / 2);
-            let sent = stream::once(async { Ok::<_, std::io::Error>(half) });
-            let body = Body::from_stream(sent.chain(stream::pending()));
+            let body = Body::from_stream(sent.chain(rest));
             Response::builder().header(header::CONTENT_LENGTH, bytes.len()).body(body).unwrap()
         }
         Some(Fault::Redirect(to)) => {
