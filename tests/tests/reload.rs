@@ -252,11 +252,11 @@ async fn a_bad_file_leaves_the_last_good_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn large_components_load_up_to_the_limit() {
     let (folder, mut pipe) = versioned().await;
-    folder.write("plugins/v.wasm", padded("version-b", 60 << 20));
+    folder.write("plugins/v.wasm", padded("version-b", 120 << 20));
     pipe.notification(CHANGED).await;
     assert_eq!(version(&mut pipe).await, "b");
-    folder.write("plugins/v.wasm", padded("version-a", 65 << 20));
-    pipe.wait_for_log("are more than the 67108864 a plugin may have").await;
+    folder.write("plugins/v.wasm", padded("version-a", 129 << 20));
+    pipe.wait_for_log("are more than the 134217728 a plugin may have").await;
     assert_eq!(version(&mut pipe).await, "b");
 }
 

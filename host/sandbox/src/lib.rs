@@ -70,7 +70,7 @@ pub use digest::{Digest, InvalidDigest};
 pub use fixed::Fixed;
 pub use instance::Operation;
 pub use load::{Code, LoadedPlugin};
-pub use load_error::{EngineError, LoadError};
+pub use load_error::{EngineError, LoadError, MAX_COMPONENT_BYTES};
 pub use look::would_instantiate;
 pub use operation::{
     CallError, CallTool, Complete, GetPrompt, ListEntries, Listing, Outcome, PromptAnswer, ReadAnswer, ReadResource,

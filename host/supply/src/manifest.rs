@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use wharf_base::text::escaped;
-use wharf_sandbox::Digest;
+use wharf_sandbox::{Digest, MAX_COMPONENT_BYTES};
 
 pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -19,8 +19,6 @@ pub const CREATED: &str = "org.opencontainers.image.created";
 
 /// The largest manifest, as registries have it.
 pub const MAX_MANIFEST_BYTES: usize = 4 << 20;
-/// The largest component.
-pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -103,7 +101,7 @@ impl Manifest {
             bail!("the artifact is not a component: it has the layers [{}], and not one of {WASM}", types.join(", "));
         };
         ensure!(
-            component.size <= MAX_COMPONENT_BYTES,
+            component.size <= MAX_COMPONENT_BYTES as u64,
             "the component has {} bytes; a plugin has at most {MAX_COMPONENT_BYTES}",
             component.size
         );
@@ -141,7 +139,7 @@ mod tests {
             (manifest(&[]), "it has the layers []"),
             (manifest(&[layer(WASM, 1), layer(WASM, 1)]), "not one of application/wasm"),
             (manifest(&[layer("application/vnd.oci.image.layer.v1.tar+gzip", 1)]), "tar+gzip"),
-            (manifest(&[layer(WASM, MAX_COMPONENT_BYTES + 1)]), "at most 67108864"),
+            (manifest(&[layer(WASM, MAX_COMPONENT_BYTES as u64 + 1)]), "at most 134217728"),
             (r#"{"schemaVersion":2,"manifests":[]}"#.to_owned(), "several artifacts"),
             (r#"{"schemaVersion":1}"#.to_owned(), "malformed"),
             ("<html>".to_owned(), "not JSON"),

@@ -13,10 +13,10 @@ use wharf_config::config::{
     sources::SourceRules,
 };
 use wharf_egress::outgoing::Outgoing;
-use wharf_sandbox::Digest;
+use wharf_sandbox::{Digest, MAX_COMPONENT_BYTES};
 
 use super::{
-    manifest::{CREATED, MANIFEST, MAX_COMPONENT_BYTES, Manifest, digest},
+    manifest::{CREATED, MANIFEST, Manifest, digest},
     registry::Repository,
     version,
     web::{Asked, LONG, ask},
@@ -161,7 +161,7 @@ impl Candidate<'_> {
             }
             From::Web(url) => {
                 let reach = supply.outgoing.reach_from(&url).await?;
-                let mut asked = Asked::get(url.clone(), MAX_COMPONENT_BYTES as usize);
+                let mut asked = Asked::get(url.clone(), MAX_COMPONENT_BYTES);
                 asked.timeout = LONG;
                 let answer = ask(&supply.outgoing, asked, reach, &|read| progress(read, None)).await?;
                 let created =
@@ -181,7 +181,7 @@ impl Candidate<'_> {
             }
             From::File => {
                 let SourceReference::File(path) = &reference else { bail!("{what} is not a file") };
-                let component = read(path, MAX_COMPONENT_BYTES)?
+                let component = read(path, MAX_COMPONENT_BYTES as u64)?
                     .with_context(|| format!("{}: there is no such file", text::path(path)))?;
                 let mut signatures = Vec::new();
                 for (ending, kind) in SIGNATURE_FILES {

@@ -20,10 +20,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use wharf_base::{guard, text};
 use wharf_config::config::{parse_hex32, sources::in_store};
-use wharf_sandbox::Digest;
+use wharf_sandbox::{Digest, MAX_COMPONENT_BYTES};
 
 use super::{
-    manifest::{MAX_COMPONENT_BYTES, digest},
+    manifest::digest,
     release::{Fetched, SignatureFile},
 };
 
@@ -77,7 +77,7 @@ impl Store {
     pub fn read(&self, expected: &Digest) -> Result<Vec<u8>> {
         let path = self.path(expected);
         guard::check_trusted_file(&path, "component")?;
-        ensure!(fs::metadata(&path)?.len() <= MAX_COMPONENT_BYTES, Altered(text::path(&path)));
+        ensure!(fs::metadata(&path)?.len() <= MAX_COMPONENT_BYTES as u64, Altered(text::path(&path)));
         let bytes = fs::read(&path).with_context(|| format!("{}: cannot be read", text::path(&path)))?;
         ensure!(digest(&bytes) == *expected, Altered(text::path(&path)));
         Ok(bytes)

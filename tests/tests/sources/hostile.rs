@@ -75,7 +75,7 @@ async fn artifacts_that_are_not_components_are_refused() {
     let size = 15;
     for (name, manifest, said) in [
         ("archive", manifest("application/vnd.oci.image.layer.v1.tar+gzip", &bomb, 2), "not a component"),
-        ("large", manifest("application/wasm", &bomb, 65 << 20), "at most 67108864"),
+        ("large", manifest("application/wasm", &bomb, 129 << 20), "at most 134217728"),
         ("other", manifest("application/wasm", &text_digest, size), "not WebAssembly"),
         ("absent", manifest("application/wasm", &sha256(b"?"), 1), "404"),
         ("sha512", manifest("application/wasm", "sha512:00", 1), "is not a SHA-256"),

@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, ensure};
 use tempfile::NamedTempFile;
-use wharf_sandbox::Outside;
+use wharf_sandbox::{MAX_COMPONENT_BYTES, Outside};
 
 use super::{
     changes::changes,
@@ -31,7 +31,7 @@ use wharf_config::{
 };
 
 /// One byte more than a plugin may have, so that a file that is too large is noticed.
-const MAX_READ_BYTES: u64 = (64 << 20) + 1;
+const MAX_READ_BYTES: u64 = MAX_COMPONENT_BYTES as u64 + 1;
 
 /// The largest config file of wharf or of a client that is read.
 const MAX_CONFIG_BYTES: u64 = 64 << 20;
