@@ -13,7 +13,7 @@ use wharf_protocol::{
     Revision,
     model::{Content, ToolResult},
 };
-use wharf_sandbox::Sandbox;
+use wharf_sandbox::{Effort, Sandbox};
 
 use crate::{
     call::{Call, ToolCall},
@@ -187,5 +187,5 @@ impl Operator {
 /// Creates a sandbox that several wharfs of this process can share.
 pub fn shared_sandbox(config: &Config, cache_dir: PathBuf) -> Result<Arc<Sandbox>> {
     let ledger = Ledger::new(config.startup.total_host_memory_bytes);
-    setup::sandbox(config, &ledger, Some(cache_dir)).map_err(Error::for_operator)
+    setup::sandbox(config, &ledger, Some(cache_dir), Effort::Full).map_err(Error::for_operator)
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use wharf_sandbox::{CompilerConfig, Program, Sandbox, SandboxConfig};
+use wharf_sandbox::{CompilerConfig, Effort, Program, Sandbox, SandboxConfig};
 
 use crate::{
     current::{Current, Origins},
@@ -70,6 +70,8 @@ pub struct Setup {
     pub rehearsal: Option<Rehearsal>,
     /// A sandbox that several wharfs share, in place of a separate one.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// How much work goes into compiling plugins.
+    pub effort: Effort,
 }
 
 impl Setup {
@@ -91,6 +93,7 @@ impl Setup {
             progress,
             rehearsal,
             sandbox: shared,
+            effort,
         } = self;
         let mut origins = Origins { file, text, used: None, command_line, given, cache_dir };
         if origins.cache_dir.is_none() && !no_cache {
@@ -121,7 +124,7 @@ impl Setup {
         // Comes before the scopes, because it creates the cache folder, and the scopes look at what exists.
         let sandbox = match shared {
             Some(sandbox) => sandbox,
-            None => sandbox(&config, &ledger, origins.cache_dir.clone())?,
+            None => sandbox(&config, &ledger, origins.cache_dir.clone(), effort)?,
         };
         // The audit log comes before the scopes for the same reason.
         let audit = config.startup.audit.as_ref().map(Log::open).transpose();
@@ -198,7 +201,12 @@ impl Setup {
 }
 
 /// Creates a sandbox as the config describes it.
-pub(crate) fn sandbox(config: &Config, ledger: &Ledger, cache_dir: Option<PathBuf>) -> Result<Arc<Sandbox>, Error> {
+pub(crate) fn sandbox(
+    config: &Config,
+    ledger: &Ledger,
+    cache_dir: Option<PathBuf>,
+    effort: Effort,
+) -> Result<Arc<Sandbox>, Error> {
     let config = SandboxConfig {
         total_concurrency: config.startup.total_concurrency,
         total_memory_bytes: config.startup.total_memory_bytes,
@@ -207,6 +215,7 @@ pub(crate) fn sandbox(config: &Config, ledger: &Ledger, cache_dir: Option<PathBu
             program: Program::This,
             memory_bytes: config.startup.compile_memory_bytes,
             timeout: config.startup.compile_timeout,
+            effort,
         },
         host_memory: ledger.plugins().clone(),
     };

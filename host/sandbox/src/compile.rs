@@ -96,6 +96,16 @@ impl Program {
     }
 }
 
+/// How much work goes into the code of a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Effort {
+    /// Optimized code.
+    #[default]
+    Full,
+    /// Code without optimizations, in about half the time, for plugins that are being developed.
+    Quick,
+}
+
 /// How components are compiled.
 #[derive(Debug, Clone)]
 pub struct CompilerConfig {
@@ -105,6 +115,8 @@ pub struct CompilerConfig {
     pub memory_bytes: usize,
     /// How long one compilation may take.
     pub timeout: Duration,
+    /// How much work goes into the code.
+    pub effort: Effort,
 }
 
 /// The result of compiling a component.
@@ -167,6 +179,11 @@ impl Compilers {
         })
     }
 
+    /// How much work goes into the code.
+    pub(crate) fn effort(&self) -> Effort {
+        self.config.effort
+    }
+
     /// Returns the lock that is held while the component with this digest is compiled.
     pub(crate) fn turn(&self, digest: [u8; 32]) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self.turns.lock();
@@ -196,6 +213,7 @@ impl Compilers {
                 &limits.mib.to_string(),
                 &limits.seconds.to_string(),
                 &u8::from(self.images).to_string(),
+                &u8::from(self.config.effort == Effort::Quick).to_string(),
             ])
             .env_clear()
             // A background thread of the allocator would need address space, which is limited.
@@ -321,12 +339,12 @@ pub fn compile_if_asked() -> Option<ExitCode> {
         return None;
     }
     let mut number = || arguments.next()?.to_str()?.parse::<u64>().ok();
-    let (Some(mib), Some(seconds), Some(images)) = (number(), number(), number()) else {
+    let (Some(mib), Some(seconds), Some(images), Some(quick)) = (number(), number(), number(), number()) else {
         return Some(ExitCode::from(2));
     };
-    let images = images == 1;
+    let (images, effort) = (images == 1, if quick == 1 { Effort::Quick } else { Effort::Full });
     let mut out = std::io::stdout().lock();
-    let engine = engine::compiler(images);
+    let engine = engine::compiler(images, effort);
     let confined = confine(&Limits { mib, seconds }).and_then(|()| end_with_parent());
     let written = confined.and_then(|()| match compile(engine) {
         Ok(artifact) => {

@@ -3,9 +3,12 @@
 
 use std::time::Duration;
 
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Linker};
+use wasmtime::{
+    Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, RegallocAlgorithm,
+    component::Linker,
+};
 
-use crate::{linker::link, runtime::Ticks, store::State};
+use crate::{compile::Effort, linker::link, runtime::Ticks, store::State};
 
 /// The interval of epoch interruption: how often running guests yield to others. It is also the longest time for which a guest occupies an
 /// I/O thread.
@@ -49,8 +52,11 @@ pub(crate) fn tick(engines: &[wasmtime::EngineWeak], ticks: &Ticks) {
 }
 
 /// Creates the engine of a process that only compiles.
-pub(crate) fn compiler(images: bool) -> wasmtime::Result<Engine> {
+pub(crate) fn compiler(images: bool, effort: Effort) -> wasmtime::Result<Engine> {
     let mut config = base_config(images);
+    if effort == Effort::Quick {
+        config.cranelift_opt_level(OptLevel::None).cranelift_regalloc_algorithm(RegallocAlgorithm::SinglePass);
+    }
     config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
     Engine::new(&config)
 }

@@ -63,7 +63,7 @@ pub use adapter::{
 };
 pub use bindings::model;
 pub use call::{PluginCall, Report};
-pub use compile::{CompilerConfig, Program, compile_if_asked};
+pub use compile::{CompilerConfig, Effort, Program, compile_if_asked};
 pub use component::Exports;
 pub use denial::Denial;
 pub use digest::{Digest, InvalidDigest};

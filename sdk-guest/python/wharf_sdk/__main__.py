@@ -16,9 +16,12 @@ def main() -> int:
     command.add_argument(
         "--http", action=argparse.BooleanOptionalAction, help="whether to import HTTP; by default: if the plugin uses `fetch`"
     )
+    command.add_argument(
+        "--live", type=Path, help="a folder for the plugin's own code, which each instance then reads when it starts: for `wharf dev`"
+    )
     options = parser.parse_args()
     try:
-        print(build(options.plugin, options.output, options.path, options.http))
+        print(build(options.plugin, options.output, options.path, options.http, live=options.live))
     except BuildError as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 1

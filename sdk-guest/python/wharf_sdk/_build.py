@@ -1,4 +1,7 @@
-"""`python -m wharf_sdk build`: builds a component from a plugin with componentize-py."""
+"""`python -m wharf_sdk build`: builds a component from a plugin with componentize-py.
+
+With `--live`, the component holds everything but the plugin's own code, which each instance reads from a folder when it starts. It is made
+again only when other modules are imported, so a changed line is served within a second. `wharf dev` asks for it."""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import ast
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -27,9 +31,16 @@ class BuildError(Exception):
 
 
 def build(
-    plugin: Path, output: Path, paths: Sequence[Path] = (), http: bool | None = None, *, tried: bool = False
+    plugin: Path,
+    output: Path,
+    paths: Sequence[Path] = (),
+    http: bool | None = None,
+    *,
+    tried: bool = False,
+    live: Path | None = None,
 ) -> str:
-    """Builds the component, and returns a summary for the author. `tried`: the plugin was imported here already."""
+    """Builds the component, and returns a summary for the author. `tried`: the plugin was imported here already. `live`: the folder for its own
+    code, of which the component holds nothing then."""
     started = time.monotonic()
     if not plugin.is_file():
         raise BuildError(f"there is no file {plugin}")
@@ -50,13 +61,20 @@ def build(
     world = "plugin-http" if http else "plugin"
 
     asked = [version, sys.version, world, module, *map(str, searched)]
-    asked += [_listing(path, output.resolve().parent) for path in searched]
+    made_in = [output.resolve().parent, *([live.resolve().parent] if live else [])]
+    # Files that are added to the plugin's own folders may change what an import finds; a live component holds nothing of these.
+    asked += [_listing(path, made_in) for path in searched if live is None or path not in own]
     record = output.with_name(output.name + ".inputs")
-    if _unchanged(output, record, asked):
+    if not live and _unchanged(output, record, asked):
         return f"{output} is up to date"
 
-    if not tried:
-        _try(module, own, searched)
+    said = {} if tried else _try(module, own, searched)
+    foreign = _foreign(sources, own, searched)
+    if live:
+        asked += ["live", json.dumps(said.get("sections")), *foreign]
+        _copy([file for file, _ in sources] + [Path(file) for file in said.get("opened", [])], own, live)
+        if _unchanged(output, record, asked):
+            return f"{live}: {_offers(said)}, in {time.monotonic() - started:.1f} s"
 
     with tempfile.TemporaryDirectory() as folder:
         entry = Path(folder)
@@ -68,13 +86,15 @@ def build(
             "sys.dont_write_bytecode = True\n"
             "from wharf_sdk._entry import load\n"
             "from wharf_sdk._wasm import Completions, Prompts, Resources, Tools\n"
-            f"load({module!r}, {roots!r}, {_imported_later(sources)!r}, '/0/{REPORT}')\n",
+            f"load({module!r}, {roots!r}, {_imported_later(sources)!r}, '/0/{REPORT}', live={foreign if live else None!r})\n",
             encoding="utf-8",
         )
         made = entry / "plugin.wasm"
         said = _componentize(world, mounted, made)
         component = made.read_bytes()
         files = [_outside(file, mounted) for file in said["files"]]
+        if live:
+            files = [file for file in files if file and not any(file.is_relative_to(folder) for folder in own)]
 
     for name, text in said["sections"].items():
         component += _section(name, text.encode())
@@ -86,41 +106,59 @@ def build(
     inputs = {str(file): _digest(file) for file in [*files, *sorted(SDK.rglob("*.wit"))] if file and file.is_file()}
     record.write_text(json.dumps({"asked": asked, "inputs": inputs, "output": _digest(output)}))
 
-    offers = [f"{len(said[kind])} {kind}" for kind in ("tools", "resources", "prompts") if said[kind]]
-    seconds = time.monotonic() - started
-    return f"{output}: {', '.join(offers)}, {len(component) / 1e6:.1f} MB, in {seconds:.1f} s"
+    return f"{output}: {_offers(said)}, {len(component) / 1e6:.1f} MB, in {time.monotonic() - started:.1f} s"
+
+
+def _offers(said: dict[str, Any]) -> str:
+    return ", ".join(f"{len(said[kind])} {kind}" for kind in ("tools", "resources", "prompts") if said.get(kind))
 
 
 TRIAL = """
-import importlib, json, sys
+import importlib, json, os, sys
 module, roots, searched = json.loads(sys.argv[1])
 sys.path[:0] = searched
 import wharf_sdk
 from wharf_sdk import _errors
 _errors.roots[:] = roots
+opened = set()
+def note(event, given):
+    path = os.path.abspath(given[0]) if event == "open" and isinstance(given[0], str) else ""
+    if path.startswith(tuple(roots)) and not path.endswith((".py", ".pyc")):
+        opened.add(path)
+sys.addaudithook(note)
+said = {}
 try:
     importlib.import_module(module)
-    wharf_sdk.plugin.finish()
+    plugin = wharf_sdk.plugin
+    plugin.finish()
+    said = {"sections": plugin.sections(), "tools": list(plugin.tools), "resources": list(plugin.resources), "prompts": list(plugin.prompts)}
 except ImportError:
     # Whether a module exists inside of a component, only the build can tell.
     pass
 except BaseException as error:
-    with open(sys.argv[2], "w", encoding="utf-8") as file:
-        file.write(_errors.told(error))
+    said = {"error": _errors.told(error)}
+with open(sys.argv[2], "w", encoding="utf-8") as file:
+    json.dump({**said, "opened": sorted(one for one in opened if os.path.isfile(one))}, file)
 """
 
 
-def _try(module: str, own: Sequence[Path], searched: Sequence[Path]) -> None:
-    """Imports the plugin with this Python first, because that finds most mistakes in less than a second."""
+def _try(module: str, own: Sequence[Path], searched: Sequence[Path]) -> dict[str, Any]:
+    """Imports the plugin with this Python first, because that finds most mistakes in less than a second. Returns what it offers."""
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder, "error.txt")
+        report = Path(folder, "report.json")
         given = json.dumps([module, [f"{path}{os.sep}" for path in own], [str(path) for path in searched]])
         try:
             subprocess.run([sys.executable, "-B", "-c", TRIAL, given, str(report)], capture_output=True, timeout=60)
         except subprocess.TimeoutExpired:
-            return
-        if report.is_file():
-            raise BuildError(report.read_text(encoding="utf-8"))
+            return {}
+        try:
+            said: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            # The plugin ended the process. The build says why, if it does so there as well.
+            return {}
+        if "error" in said:
+            raise BuildError(said["error"])
+        return said
 
 
 def _componentize(world: str, mounted: Sequence[Path], made: Path) -> dict[str, Any]:
@@ -214,6 +252,39 @@ def _imported_later(sources: Sequence[tuple[Path, ast.Module]]) -> list[str]:
     return sorted(found)
 
 
+def _foreign(sources: Sequence[tuple[Path, ast.Module]], own: Sequence[Path], searched: Sequence[Path]) -> list[str]:
+    """Returns the modules that the plugin imports and that are not its own."""
+    found = {name for _, tree in sources for name in _imports(ast.walk(tree))}
+    places = [*own, *{file.parent for file, _ in sources}]
+    others = [Path(sysconfig.get_path("stdlib")), *searched]
+    # The name after `from … import` may be a module or not.
+    return sorted(
+        name
+        for name in found
+        if not _is_in(places, name.partition(".")[0]) and ("." not in name or _is_in(others, name))
+    )
+
+
+def _is_in(folders: Sequence[Path], name: str) -> bool:
+    """Whether one of these folders has a module."""
+    places = [folder.joinpath(*name.split(".")) for folder in folders]
+    return any(place.is_dir() or place.with_name(place.name + ".py").is_file() for place in places)
+
+
+def _copy(files: Sequence[Path], own: Sequence[Path], live: Path) -> None:
+    """Copies the plugin's own files to where an instance reads them: below the number of the folder that they are in."""
+    fresh = live.with_name(live.name + ".partial")
+    shutil.rmtree(fresh, ignore_errors=True)
+    for file in files:
+        index = next((index for index, folder in enumerate(own) if file.is_relative_to(folder)), None)
+        if index is not None:
+            copied = fresh / str(index) / file.relative_to(own[index])
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copied)
+    shutil.rmtree(live, ignore_errors=True)
+    fresh.rename(live)
+
+
 def _fetches(sources: Sequence[tuple[Path, ast.Module]]) -> bool:
     """Whether the plugin uses the name `fetch`. Only then does the component import HTTP, which operators see."""
     for _, tree in sources:
@@ -229,10 +300,10 @@ def _outside(file: str, mounted: Sequence[Path]) -> Path | None:
     return mounted[int(first)] / rest if first.isdigit() and 0 < int(first) < len(mounted) else None
 
 
-def _listing(folder: Path, made: Path) -> str:
+def _listing(folder: Path, made: Sequence[Path]) -> str:
     """Returns a folder's file names, because an added package can change which module an import finds."""
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
-    kept = [name for name in names if name != "__pycache__" and folder / name != made and made != folder]
+    kept = [name for name in names if name != "__pycache__" and folder / name not in made and folder not in made]
     return hashlib.sha256("\0".join(kept).encode()).hexdigest()
 
 

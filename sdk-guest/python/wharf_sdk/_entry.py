@@ -53,8 +53,32 @@ def _warm() -> None:
         bs4.BeautifulSoup("<p class='a' id='b'><a href='c'>d</a></p>", "html.parser").select("p#b.a > a[href^='c']:nth-of-type(1)")
 
 
-def load(module: str, roots: list[str], later: list[str], report: str) -> None:
-    """Imports the plugin. `later`: the modules that its functions import. `report`: the file for the outcome."""
+class Reload:
+    """Imports the plugin's own code as it is now, once in each instance."""
+
+    def __init__(self, module: str, roots: list[str], plugin: Any) -> None:
+        self.module, self.roots, self.plugin = module, tuple(roots), plugin
+        self.done = False
+
+    def __call__(self) -> None:
+        if self.done:
+            return
+        for name, one in list(sys.modules.items()):
+            if (getattr(one, "__file__", None) or "").startswith(self.roots):
+                del sys.modules[name]
+        places = [f"{_wasm.LIVE}/{index}" for index in range(len(self.roots))]
+        sys.path[:0] = places
+        sys.path_importer_cache.clear()
+        _errors.roots[:] = [f"{place}/" for place in places]
+        self.plugin.reload(lambda: importlib.import_module(self.module))
+        _wasm.start(self.plugin)
+        # Comes last: if the code fails, each call says why.
+        self.done = True
+
+
+def load(module: str, roots: list[str], later: list[str], report: str, live: list[str] | None = None) -> None:
+    """Imports the plugin. `later`: the modules that its functions import. `report`: the file for the outcome. `live`: what the plugin imports, if
+    each instance reads the plugin's own code when it starts."""
     global importing
     _errors.roots[:] = roots
     sys.addaudithook(_note)
@@ -63,7 +87,7 @@ def load(module: str, roots: list[str], later: list[str], report: str) -> None:
     said: dict[str, Any] = {}
     try:
         importlib.import_module(module)
-        for name in [*LATER, *later]:
+        for name in [*LATER, *later, *(live or [])]:
             try:
                 importlib.import_module(name)
             except ImportError:
@@ -74,6 +98,8 @@ def load(module: str, roots: list[str], later: list[str], report: str) -> None:
         # Looked up after the import: a layer over this package may put a plugin of its own there.
         plugin = wharf_sdk.plugin
         _wasm.start(plugin)
+        if live is not None:
+            _wasm.reload = Reload(module, roots, plugin)
         said["sections"] = plugin.sections()
         said.update(tools=list(plugin.tools), resources=list(plugin.resources), prompts=list(plugin.prompts))
         said["files"] = sorted(

@@ -377,6 +377,11 @@ class Plugin:
                     return Completion([one for one in choice if one.startswith(value)])
         return Completion()
 
+    def reload(self, run: Callable[[], object]) -> None:
+        """Forgets what is registered, and runs the code that registers it."""
+        Plugin.__init__(self)
+        run()
+
     def sections(self) -> dict[str, str]:
         """Returns the custom sections of the component, which wharf reads without running it."""
         found = {}

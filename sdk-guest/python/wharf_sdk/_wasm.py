@@ -73,13 +73,17 @@ class Wharf:
 
     def directories(self) -> list[Directory]:
         self._check("directories")
-        return [Directory(one.path, one.writable) for one in environment.directories()]
+        return [Directory(one.path, one.writable) for one in environment.directories() if one.path != LIVE]
 
 
 wharf = Wharf()
 _call.host = wharf
 plugin = Plugin()
 """Set by `start`."""
+LIVE = "/.wharf-live"
+"""The folder that `wharf dev` opens to the plugin, with the plugin's own code of now. It is not among the plugin's directories."""
+reload: Callable[[], None] | None = None
+"""Loads that code, in a component that was built for `wharf dev`."""
 listed: list[tools.Tool] = []
 
 
@@ -97,13 +101,15 @@ def start(registered: Plugin) -> None:
     global plugin
     plugin = registered
     plugin.finish()
-    listed.extend(_tool(one) for one in plugin.tools.values())
+    listed[:] = [_tool(one) for one in plugin.tools.values()]
 
 
 def _safely(function: Callable[[], R]) -> R:
     """Runs a function of the plugin. Any exception becomes a failure of the contract."""
-    wharf.live = True
     try:
+        if reload is not None:
+            reload()
+        wharf.live = True
         return function()
     except Err:
         raise
@@ -125,7 +131,7 @@ def _kind(code: int) -> wit.FailureKind:
 
 class Tools(exports.Tools):
     def list_tools(self) -> list[tools.Tool]:
-        return listed
+        return _safely(lambda: listed)
 
     def call_tool(self, name: str, arguments: str, context: wit.Context) -> tools.ToolOutcome:
         return _safely(lambda: _outcome(plugin.call_tool(name, arguments, _read_context(context))))
@@ -141,11 +147,13 @@ class Resources(exports.Resources):
         )
 
     def list_templates(self) -> list[resources.ResourceTemplate]:
-        return [
-            resources.ResourceTemplate(one.uri, one.name, one.description, one.mime_type, _text(one.more))
-            for one in plugin.resources.values()
-            if one.is_template
-        ]
+        return _safely(
+            lambda: [
+                resources.ResourceTemplate(one.uri, one.name, one.description, one.mime_type, _text(one.more))
+                for one in plugin.resources.values()
+                if one.is_template
+            ]
+        )
 
     def read_resource(self, uri: str, context: wit.Context) -> resources.ReadOutcome:
         def read() -> resources.ReadOutcome:
@@ -159,18 +167,20 @@ class Resources(exports.Resources):
 
 class Prompts(exports.Prompts):
     def list_prompts(self) -> list[prompts.Prompt]:
-        return [
-            prompts.Prompt(
-                one.name,
-                one.description,
-                [
-                    prompts.PromptArgument(known.name, known.codec.schema.get("description"), known.required)
-                    for known in one.parameters
-                ],
-                _text(one.more),
-            )
-            for one in plugin.prompts.values()
-        ]
+        return _safely(
+            lambda: [
+                prompts.Prompt(
+                    one.name,
+                    one.description,
+                    [
+                        prompts.PromptArgument(known.name, known.codec.schema.get("description"), known.required)
+                        for known in one.parameters
+                    ],
+                    _text(one.more),
+                )
+                for one in plugin.prompts.values()
+            ]
+        )
 
     def get_prompt(
         self, name: str, arguments: list[tuple[str, str]], context: wit.Context

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wharf_sandbox::{
-    CompilerConfig, Program, SandboxConfig,
+    CompilerConfig, Effort, Program, SandboxConfig,
     ledger::Account,
     model::{ClientCapabilities, Context, Reports},
 };
@@ -14,7 +14,12 @@ pub fn sandbox_config() -> SandboxConfig {
         total_concurrency: 64,
         total_memory_bytes: 2 << 30,
         cache_dir: None,
-        compiler: CompilerConfig { program: Program::This, memory_bytes: 4 << 30, timeout: Duration::from_secs(120) },
+        compiler: CompilerConfig {
+            program: Program::This,
+            memory_bytes: 4 << 30,
+            timeout: Duration::from_secs(120),
+            effort: Effort::Full,
+        },
         host_memory: Account::new(1 << 30),
     }
 }

@@ -23,7 +23,7 @@ use anyhow::{Context, Result, bail, ensure};
 use e2e::random::Random;
 use tokio::task::JoinSet;
 use wharf_sandbox::{
-    CallError, CallTool, Code, CompilerConfig, Limits, LoadedPlugin, NoEvents, Outcome, PluginCall, PluginSpec,
+    CallError, CallTool, Code, CompilerConfig, Effort, Limits, LoadedPlugin, NoEvents, Outcome, PluginCall, PluginSpec,
     Program, Sandbox, SandboxConfig, Scope, ToolAnswer,
     ledger::Account,
     model::{ClientCapabilities, Context as CallContext, Reports},
@@ -140,6 +140,7 @@ fn run(calls: usize, swap: bool, languages: bool) -> Result<()> {
                 program: Program::This,
                 memory_bytes: 4 << 30,
                 timeout: Duration::from_secs(300),
+                effort: Effort::Full,
             },
             host_memory: Account::new(1 << 30),
         })?;

@@ -6,6 +6,7 @@ use std::{
     fs,
     io::Write,
     os::unix::process::ExitStatusExt,
+    path::Path,
     pin::pin,
     process::{ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -18,7 +19,7 @@ use tokio::{
     process::Command,
 };
 
-use super::project::Project;
+use super::project::{Build, Live, Project};
 use wharf_base::{
     failed::{OrFailed, failed},
     group::Group,
@@ -74,22 +75,37 @@ pub async fn ready(project: &Project, set_up: bool, (until, output): (Until, Out
 
 /// Builds a plugin.
 pub async fn build(project: &Project, how: (Until, Output)) -> Result<Built> {
-    tracing::info!("building: {}", shown(&project.build.command));
+    let Build { command, artifact, .. } = &project.build;
+    make(project, (command, artifact, "build.artifact"), how).await
+}
+
+/// Builds a plugin for development: the component without the plugin's code, and the folder with that code.
+pub async fn build_live(project: &Project, live: &Live, how: (Until, Output)) -> Result<Built> {
+    let built = make(project, (&live.command, &live.artifact, "build.live.artifact"), how).await?;
+    ensure!(
+        live.source.is_dir(),
+        "`{}` did not create {}, which is `build.live.source` in plugin.toml",
+        shown(&live.command),
+        text::path(&live.source)
+    );
+    Ok(built)
+}
+
+async fn make(project: &Project, (command, artifact, key): (&str, &Path, &str), how: (Until, Output)) -> Result<Built> {
+    tracing::info!("building: {}", shown(command));
     let began = Instant::now();
-    run(project, &project.build.command, how).await.context("the build failed")?;
-    Ok(Built { component: component(project)?, took: began.elapsed() })
+    run(project, command, how).await.context("the build failed")?;
+    Ok(Built { component: read(command, artifact, key)?, took: began.elapsed() })
 }
 
 /// Reads the component that the build command made.
 pub fn component(project: &Project) -> Result<Vec<u8>> {
-    let artifact = &project.build.artifact;
-    let missing = || {
-        format!(
-            "`{}` did not create {}, which is `build.artifact` in plugin.toml",
-            shown(&project.build.command),
-            text::path(artifact)
-        )
-    };
+    read(&project.build.command, &project.build.artifact, "build.artifact")
+}
+
+fn read(command: &str, artifact: &Path, key: &str) -> Result<Vec<u8>> {
+    let missing =
+        || format!("`{}` did not create {}, which is `{key}` in plugin.toml", shown(command), text::path(artifact));
     let made = fs::read(artifact).with_context(missing).or_failed()?;
     if wharf_forge::is_core_module(&made) {
         return wharf_forge::wrap(&made).with_context(|| text::path(artifact)).or_failed();

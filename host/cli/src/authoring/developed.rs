@@ -2,7 +2,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "reads the component that was built")]
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
 
@@ -17,6 +20,16 @@ use super::{
     sources::Sources,
 };
 use wharf_base::{failed::OrFailed, folders::Folders, text};
+
+/// Where a plugin that was built for development finds its code. The SDKs know this path.
+const LIVE: &str = "/.wharf-live";
+
+/// What is served of a build.
+pub struct Served {
+    pub component: Vec<u8>,
+    /// The folder of the plugin's code, if the component reads it.
+    pub source: Option<PathBuf>,
+}
 
 pub enum Developed {
     Project(Box<Project>, Sources),
@@ -47,14 +60,15 @@ impl Developed {
     }
 
     /// Returns the component of an earlier build, if no source is newer.
-    pub fn built_before(&self) -> Option<Vec<u8>> {
-        match self {
+    pub fn built_before(&self) -> Option<Served> {
+        let component = match self {
             Self::Project(project, sources) if sources.are_built(project) => build::component(project).ok(),
             Self::Server(server, watched) if make::is_built(server, &watched.inputs) => {
                 fs::read(server.component()).ok()
             }
             _ => None,
-        }
+        };
+        component.map(|component| Served { component, source: None })
     }
 
     /// Returns the prefix that tools and prompts have during development, unless the author has chosen one.
@@ -65,18 +79,24 @@ impl Developed {
         }
     }
 
-    /// Builds the component.
-    pub async fn build(&self) -> Result<Vec<u8>> {
+    /// Builds the component, and the folder of the code that it reads if the language has such a build.
+    pub async fn build(&self) -> Result<Served> {
         match self {
             Self::Project(project, _) => {
-                let Built { component, took } = build::build(project, (Until::Dropped, Output::Passed)).await?;
+                let how = (Until::Dropped, Output::Passed);
+                let live = project.build.live.as_ref();
+                let Built { component, took } = match live {
+                    Some(live) => build::build_live(project, live, how).await?,
+                    None => build::build(project, how).await?,
+                };
                 tracing::info!("built in {:.1} s, {} KiB", took.as_secs_f64(), component.len().div_ceil(1024));
-                Ok(component)
+                Ok(Served { component, source: live.map(|live| live.source.clone()) })
             }
             Self::Server(server, _) => {
                 make::make(server, Until::Dropped).await?;
                 let component = server.component();
-                fs::read(&component).with_context(|| text::path(&component)).or_failed()
+                let component = fs::read(&component).with_context(|| text::path(&component)).or_failed()?;
+                Ok(Served { component, source: None })
             }
         }
     }
@@ -112,13 +132,22 @@ impl Developed {
         Ok(())
     }
 
-    /// Returns a config that serves this component with the grants of the project and these.
-    pub fn config(&self, grants: &toml::Table, component: &Path) -> Result<String> {
+    /// Returns a config that serves this component with the grants of the project and these. `source`: the folder of the code that it reads.
+    pub fn config(&self, grants: &toml::Table, component: &Path, source: Option<&Path>) -> Result<String> {
+        let mut grants = grants.clone();
+        if let Some(source) = source {
+            let host = source.to_str().context("the path of the folder for temporary files is not UTF-8")?;
+            let entries = [("host", host), ("guest", LIVE), ("access", "read")];
+            let opened = toml::Table::from_iter(entries.map(|(key, value)| (key.to_owned(), value.into())));
+            let dirs = grants.entry("dirs").or_insert_with(|| toml::Value::Array(Vec::new()));
+            // Comes last, because a relative path of a plugin begins at the first folder.
+            dirs.as_array_mut().context("`dirs` is not a list")?.push(opened.into());
+        }
         match self {
-            Self::Project(project, _) => project.config_with(grants, component),
+            Self::Project(project, _) => project.config_with(&grants, component),
             Self::Server(server, _) => {
                 let own = toml::Table::from_iter([("prefix".to_owned(), "".into())]);
-                project::config_of(&server.id, project::with_grants(own, grants), &toml::Table::new(), component)
+                project::config_of(&server.id, project::with_grants(own, &grants), &toml::Table::new(), component)
             }
         }
     }

@@ -41,6 +41,15 @@ struct WrittenBuild {
     #[serde(default)]
     needs: BTreeMap<String, String>,
     setup: Option<WrittenSetup>,
+    live: Option<WrittenLive>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenLive {
+    command: String,
+    artifact: String,
+    source: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,6 +87,20 @@ pub struct Build {
     /// The required programs, and how to install each. `a|b` requires one of the two.
     pub needs: BTreeMap<String, String>,
     pub setup: Option<Setup>,
+    /// The build for `wharf dev`, if the language has one.
+    pub live: Option<Live>,
+}
+
+/// A build for development: the component contains everything but the plugin's own code, which each instance reads when it starts. So a
+/// changed line needs no new component.
+#[derive(Debug)]
+pub struct Live {
+    /// The shell command.
+    pub command: String,
+    /// The absolute path of the component that the command creates.
+    pub artifact: PathBuf,
+    /// The absolute path of the folder to which the command copies the plugin's code.
+    pub source: PathBuf,
 }
 
 /// The setup that is run once, before the first build.
@@ -117,7 +140,7 @@ impl Project {
     fn parse(text: &str, folder: PathBuf) -> Result<Self> {
         let Written { name, build, mut dev, secrets, package } = explain::toml(text).map_err(anyhow::Error::msg)?;
         config::check_id(&name).context(" name")?;
-        let WrittenBuild { command, artifact, watch, needs, setup } = build;
+        let WrittenBuild { command, artifact, watch, needs, setup, live } = build;
         ensure!(
             !command.trim().is_empty(),
             " build.command is empty; set it to the shell command that creates {artifact}"
@@ -134,12 +157,22 @@ impl Project {
             anyhow::Ok(Setup { command, makes: inside(&makes, "build.setup.makes")? })
         });
         let setup = setup.transpose()?;
+        let live = live.map(|WrittenLive { command, artifact, source }| {
+            ensure!(
+                !command.trim().is_empty(),
+                " build.live.command is empty; remove [build.live] if there is no such build"
+            );
+            let (artifact, source) = (inside(&artifact, "build.live.artifact")?, inside(&source, "build.live.source")?);
+            anyhow::Ok(Live { command, artifact, source })
+        });
+        let live = live.transpose()?;
         for key in ["path", "sha256"] {
             ensure!(!dev.contains_key(key), " [dev] has the key `{key}`, which wharf sets from [build]; remove it");
         }
         make_absolute(&mut dev, &folder);
         let package = package.map(|package| Package::check(package, &name)).transpose()?;
-        Ok(Self { folder, package, name, build: Build { command, artifact, watch, needs, setup }, dev, secrets })
+        let build = Build { command, artifact, watch, needs, setup, live };
+        Ok(Self { folder, package, name, build, dev, secrets })
     }
 
     /// Returns the contents of `[plugins.NAME]` in the development config.
@@ -239,6 +272,14 @@ mod tests {
             ("name = 'a'\n[build]\ncommand = ' '\nartifact = 'a'", "build.command is empty"),
             ("name = 'a'\n[build]\ncommand = 'x'\nartifact = '../a'", "build.artifact: \"../a\" is not a path below"),
             ("name = 'a'\n[build]\ncommand = 'x'\nartifact = 'a'\nwatch = ['src/{']", "build.watch"),
+            (
+                &format!("{SMALLEST}[build.live]\ncommand = 'x'\nartifact = 'a'\nsource = '/s'"),
+                "build.live.source: \"/s\"",
+            ),
+            (
+                &format!("{SMALLEST}[build.live]\ncommand = ''\nartifact = 'a'\nsource = 's'"),
+                "build.live.command is empty",
+            ),
             ("name = 'A b'\n[build]\ncommand = 'x'\nartifact = 'a'", "name"),
             (&format!("{SMALLEST}[dev]\npath = 'x'"), "[dev] has the key `path`"),
         ] {

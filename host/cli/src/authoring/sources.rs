@@ -9,7 +9,7 @@ use std::{
     time::SystemTime,
 };
 
-use super::project::{PLUGIN_TOML, Project};
+use super::project::{Live, PLUGIN_TOML, Project};
 use wharf_base::folders::{Folders, leading_to};
 
 /// The names of folders that build tools generate, which contain no sources.
@@ -94,10 +94,16 @@ impl State {
     }
 }
 
+/// Whether a build of the project makes this file.
+fn is_made(path: &Path, project: &Project) -> bool {
+    let live = |live: &Live| path == live.artifact || path.starts_with(&live.source);
+    path == project.build.artifact || project.build.live.as_ref().is_some_and(live)
+}
+
 fn is_source(path: &Path, project: &Project) -> bool {
     let Ok(inside) = path.strip_prefix(&project.folder) else { return false };
     inside == Path::new(PLUGIN_TOML)
-        || (path != project.build.artifact && project.build.watch.as_ref().is_none_or(|wanted| wanted.is_match(inside)))
+        || (!is_made(path, project) && project.build.watch.as_ref().is_none_or(|wanted| wanted.is_match(inside)))
 }
 
 #[cfg(test)]

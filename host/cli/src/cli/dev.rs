@@ -5,7 +5,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "copies the component into a temporary folder")]
 
-use std::{collections::HashMap, fs, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{cell::Cell, collections::HashMap, fs, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
@@ -16,14 +16,18 @@ use super::{
     file::{PRIVATE_MODE, replace},
     serve::{Transports, serve_all},
 };
-use crate::authoring::developed::Developed;
+use crate::authoring::developed::{Developed, Served as Built};
 use wharf_app::operator::Setup;
-use wharf_base::text::escaped;
+use wharf_base::{
+    below::{Below, CopyLimits},
+    text::escaped,
+};
 use wharf_config::config::CommandLine;
 use wharf_plugins::{
     observe::record::{Action, CallRecord, Ended, Observer},
     plugins::making::{BuildOutcome, Making},
 };
+use wharf_sandbox::Effort;
 
 pub(super) async fn run(command: Dev) -> Result<ExitCode> {
     let developed = Developed::open(&command.project.folder, command.project.setup).await?;
@@ -33,10 +37,10 @@ pub(super) async fn run(command: Dev) -> Result<ExitCode> {
         );
     }
     let (told, first) = watch::channel(None);
-    let served = Served::new(grants(&command.allow), told)?;
+    let served = Folder::new(grants(&command.allow), told)?;
     served.announce(&developed)?;
-    if let Some(component) = developed.built_before() {
-        served.put(&developed, &component)?;
+    if let Some(built) = developed.built_before() {
+        served.put(&developed, built)?;
     }
     let command_line = CommandLine { roots: command.roots, listen: command.listen, ..CommandLine::default() };
     // Clients may start several of these at once, and all of them would listen on the same port.
@@ -48,6 +52,8 @@ pub(super) async fn run(command: Dev) -> Result<ExitCode> {
         observers: vec![Box::new(Calls)],
         making: Making::new(HashMap::from([(served.component(), first)])),
         progress: Some(|text| tracing::info!("{text}")),
+        // A change should be heard at once; that calls take longer matters less.
+        effort: Effort::Quick,
         ..Setup::default()
     };
     let transports = Transports {
@@ -68,12 +74,15 @@ pub(super) async fn run(command: Dev) -> Result<ExitCode> {
 /// How long to wait before a build that the previous build may have triggered.
 const SELF_TRIGGERED_BUILD_INTERVAL: Duration = Duration::from_secs(3);
 
+/// The limits for the source that a component reads.
+const SOURCE_LIMITS: CopyLimits = CopyLimits { entries: 10_000, bytes: 256 << 20 };
+
 /// Builds the plugin, and again whenever a source has changed.
-async fn follow(mut developed: Developed, served: &Served) -> Result<()> {
+async fn follow(mut developed: Developed, served: &Folder) -> Result<()> {
     let mut in_a_row = 0;
     loop {
         match developed.build().await {
-            Ok(component) => served.put(&developed, &component)?,
+            Ok(built) => served.put(&developed, built)?,
             Err(error) => {
                 tracing::error!("{error:#}; {}", served.what_is_left());
                 served.fail(&error);
@@ -101,19 +110,21 @@ async fn follow(mut developed: Developed, served: &Served) -> Result<()> {
     }
 }
 
-/// The temporary folder that is served: a component, and the config that names it.
-struct Served {
+/// The temporary folder that is served: a component, the config that names it, and the source that the component reads.
+struct Folder {
     folder: TempDir,
+    /// The number of the folder of the source that is served, if there is one. Calls in flight go on with the one before.
+    source: Cell<Option<u64>>,
     /// The grants of the command line.
     grants: toml::Table,
     /// Tells the loader the first build of the component ended.
     first: watch::Sender<BuildOutcome>,
 }
 
-impl Served {
+impl Folder {
     fn new(grants: toml::Table, first: watch::Sender<BuildOutcome>) -> Result<Self> {
         let folder = TempDir::with_prefix("wharf-dev-").context("there is no folder for temporary files")?;
-        Ok(Self { folder, grants, first })
+        Ok(Self { folder, source: Cell::new(None), grants, first })
     }
 
     fn config(&self) -> PathBuf {
@@ -124,17 +135,35 @@ impl Served {
         self.folder.path().join("plugin.wasm")
     }
 
-    /// Serves this component from now on.
-    fn put(&self, developed: &Developed, component: &[u8]) -> Result<()> {
-        replace(&self.component(), component, PRIVATE_MODE)?;
+    fn source(&self, number: u64) -> PathBuf {
+        self.folder.path().join(format!("source-{number}"))
+    }
+
+    /// Serves this build from now on.
+    fn put(&self, developed: &Developed, Built { component, source }: Built) -> Result<()> {
+        let before = self.source.get();
+        let number = before.map_or(0, |before| before + 1);
+        if let Some(source) = &source {
+            fs::create_dir(self.source(number))?;
+            Below::open(source)?.copy(&self.source(number), &mut { SOURCE_LIMITS })?;
+        }
+        self.source.set(source.map(|_| number));
+        if fs::read(self.component()).ok().as_ref() != Some(&component) {
+            replace(&self.component(), &component, PRIVATE_MODE)?;
+        }
         self.announce(developed)?;
         self.first.send_replace(Some(Ok(())));
+        // Instances that start now may still read the source before this one.
+        if let Some(old) = number.checked_sub(2) {
+            fs::remove_dir_all(self.source(old)).ok();
+        }
         Ok(())
     }
 
     /// Writes the config. Requests for what the plugin offers wait from then on for its component.
     fn announce(&self, developed: &Developed) -> Result<()> {
-        let config = developed.config(&self.grants, &self.component())?;
+        let source = self.source.get().map(|number| self.source(number));
+        let config = developed.config(&self.grants, &self.component(), source.as_deref())?;
         if fs::read_to_string(self.config()).ok().as_ref() != Some(&config) {
             replace(&self.config(), config.as_bytes(), PRIVATE_MODE)?;
         }
