@@ -19,10 +19,7 @@ use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 
-use crate::{
-    compile::{Artifact, Effort},
-    hex::hex,
-};
+use crate::{compile::Artifact, hex::hex};
 
 /// The number must also be raised when core modules are wrapped into components in another way, because the cache key does not cover that.
 const MAGIC: &[u8; 16] = b"wharf artifact 4";
@@ -160,7 +157,7 @@ fn checked<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
 
 /// Returns the cache key of the artifact that `engine` makes of the component with this digest. It depends on wasmtime's version and the
 /// engine's settings.
-pub(crate) fn key(engine: &Engine, effort: Effort, component: &[u8; 32]) -> String {
+pub(crate) fn key(engine: &Engine, component: &[u8; 32]) -> String {
     struct Sha(Sha256);
     impl Hasher for Sha {
         fn write(&mut self, bytes: &[u8]) {
@@ -173,9 +170,7 @@ pub(crate) fn key(engine: &Engine, effort: Effort, component: &[u8; 32]) -> Stri
     let mut sha = Sha(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut sha);
     let engine = sha.0.finalize();
-    // Both kinds of code run on the same engine, so its hash does not tell them apart.
-    let quick = if effort == Effort::Quick { "-quick" } else { "" };
-    format!("{}-{}{quick}", hex(component), hex(engine.get(..8).unwrap_or_default()))
+    format!("{}-{}", hex(component), hex(engine.get(..8).unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -179,11 +179,6 @@ impl Compilers {
         })
     }
 
-    /// How much work goes into the code.
-    pub(crate) fn effort(&self) -> Effort {
-        self.config.effort
-    }
-
     /// Returns the lock that is held while the component with this digest is compiled.
     pub(crate) fn turn(&self, digest: [u8; 32]) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self.turns.lock();

@@ -51,21 +51,26 @@ pub(crate) fn tick(engines: &[wasmtime::EngineWeak], ticks: &Ticks) {
     }
 }
 
+/// The stack of a call in code without optimizations.
+const QUICK_STACK_BYTES: usize = 2 << 20;
+
 /// Creates the engine of a process that only compiles.
 pub(crate) fn compiler(images: bool, effort: Effort) -> wasmtime::Result<Engine> {
-    let mut config = base_config(images);
-    if effort == Effort::Quick {
-        config.cranelift_opt_level(OptLevel::None).cranelift_regalloc_algorithm(RegallocAlgorithm::SinglePass);
-    }
+    let mut config = base_config(images, effort);
     config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
     Engine::new(&config)
 }
 
 /// Returns the settings that both engines share, so that an artifact runs on either.
-pub(crate) fn base_config(images: bool) -> Config {
+pub(crate) fn base_config(images: bool, effort: Effort) -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true).memory_reservation(SLOT_MEMORY_BYTES as u64);
     config.memory_init_cow(images);
+    if effort == Effort::Quick {
+        config.cranelift_opt_level(OptLevel::None).cranelift_regalloc_algorithm(RegallocAlgorithm::SinglePass);
+        // Such code needs several times the stack: an interpreter would find it exhausted while it reads its program.
+        config.max_wasm_stack(QUICK_STACK_BYTES).async_stack_size(2 * QUICK_STACK_BYTES);
+    }
     config
 }
 
@@ -99,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_component_with_two_memories_fits_into_a_slot() {
-        let mut config = base_config(true);
+        let mut config = base_config(true, Effort::Full);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(1, 1 << 20)));
         let engine = Engine::new(&config).unwrap();
         let made = |instances: usize| {

@@ -108,7 +108,7 @@ impl Sandbox {
             return Err(LoadError::TooLarge(length));
         }
         let (file, digest) = blocking(move || digest(file)).await.map_err(unreadable)?;
-        let key = cache::key(self.compiler(), self.compilers.effort(), &digest);
+        let key = cache::key(self.compiler(), &digest);
         if let Some(code) = self.cached(digest, key.clone()).await? {
             return Ok(code);
         }

@@ -104,7 +104,7 @@ impl Sandbox {
         // Copy-on-write images of initial memories are files that exist only in memory, but the system's limit on the size of files applies
         // to them too.
         let images = getrlimit(Resource::Fsize).current.is_none();
-        let base = base_config(images);
+        let base = base_config(images, config.compiler.effort);
         let mut pooled = base.clone();
         let all_slots = slots + FIRST_SLOTS + slots;
         // What slots keep between calls is memory in use, so running calls get only the rest. If the limit is low, slots keep less of it.

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // wharf-sdk build src/plugin.ts -o dist/plugin.wasm [--engine quickjs]
+// wharf-sdk build src/plugin.ts -o dist/live/plugin.wasm --live dist/live/source
 // wharf-sdk setup --mcp server.ts
 // wharf-sdk build --mcp server.ts -o dist/plugin.wasm [-- ARGUMENT…]
 
@@ -8,15 +9,17 @@ import { parseArgs } from "node:util";
 import { build, ENGINES } from "../build/build.js";
 import { Problem } from "../build/problem.js";
 
-const USAGE = `usage: wharf-sdk build ENTRY -o OUTPUT [--engine ${Object.keys(ENGINES).join("|")}]
+const USAGE = `usage: wharf-sdk build ENTRY -o OUTPUT [--engine ${Object.keys(ENGINES).join("|")}] [--live FOLDER]
        wharf-sdk setup --mcp SERVER
        wharf-sdk build --mcp SERVER -o OUTPUT [-- ARGUMENT…]
+--live, for \`wharf dev\`, puts the plugin's code into FOLDER, and each instance reads it from there.
 SERVER is an MCP server that was written for Node.js: a file, a folder with package.json, or npm:NAME[@VERSION]`;
 
 const OPTIONS = {
   output: { type: "string", short: "o" },
   engine: { type: "string" },
   mcp: { type: "string" },
+  live: { type: "string" },
   help: { type: "boolean", short: "h" },
 };
 
@@ -25,7 +28,7 @@ function asked(given) {
   const [own, args] = end < 0 ? [given, []] : [given.slice(0, end), given.slice(end + 1)];
   try {
     const { values, positionals } = parseArgs({ args: own, allowPositionals: true, options: OPTIONS });
-    const { output, engine, mcp, help } = values;
+    const { output, engine, mcp, live, help } = values;
     if (help) return { command: "help" };
     const [command, entry, ...rest] = positionals;
     const known =
@@ -33,7 +36,7 @@ function asked(given) {
         ? command === "build" && entry && !rest.length
         : ["build", "setup"].includes(command) && !entry && !engine;
     if (!known || (command === "build") !== (output !== undefined)) throw new Problem(USAGE);
-    return { command: mcp === undefined ? command : `${command} --mcp`, entry: mcp ?? entry, output, engine, args };
+    return { command: mcp === undefined ? command : `${command} --mcp`, entry: mcp ?? entry, output, engine, live, args };
   } catch (wrong) {
     throw wrong instanceof Problem ? wrong : new Problem(`${wrong.message}\n${USAGE}`);
   }
@@ -43,7 +46,10 @@ const size = (output, bytes) => console.log(`${output}: ${(bytes / 1e6).toFixed(
 
 const COMMANDS = {
   help: () => console.log(USAGE),
-  build: async ({ entry, output, engine }) => size(output, await build({ entry, output, engine })),
+  build: async ({ entry, output, engine, live }) =>
+    live === undefined
+      ? size(output, await build({ entry, output, engine }))
+      : console.log(await (await import("../build/live.js")).live({ entry, output, live, engine })),
   // These modules are loaded only for servers, because a plugin's build does not need them.
   "build --mcp": async ({ entry, output, args }) =>
     size(output, await (await import("../build/mcp/build.js")).buildServer({ entry, output, args })),

@@ -23,47 +23,51 @@ const LACKS = { starlingmonkey: {}, quickjs: { "async-await": false, "async-gene
  * Bundles an entry. `stubs`, for a trial run in Node.js, has sources for the modules that only wharf provides; without `stubs`, they
  * remain imports.
  */
-export async function bundle({ entry, engine, project, stubs, cold = [], constants = false }) {
-  const esbuild = await load("esbuild", project);
-  let made;
-  try {
-    made = await esbuild.build({
-      stdin: { contents: glue(entry, engine, cold, constants), resolveDir: project, sourcefile: "wharf-sdk-entry.js" },
-      absWorkingDir: project,
-      outfile: "plugin.js",
-      write: false,
-      bundle: true,
-      metafile: true,
-      sourcemap: "external",
-      sourcesContent: false,
-      platform: "browser",
-      target: "es2024",
-      supported: LACKS[engine],
-      format: stubs ? "iife" : "esm",
-      globalName: stubs && "__plugin",
-      // Only the global `fetch` gets this name, so its presence in the bundle says that the plugin uses it.
-      define: { fetch: "globalThis.fetch" },
-      legalComments: "none",
-      logLevel: "silent",
-      plugins: [modules(engine, stubs)],
-    });
-  } catch (failed) {
+export async function bundle({ entry, engine, project, stubs, cold = [], constants = false, live = false }) {
+  const contents = glue(entry, engine, { cold, constants, live });
+  const made = await bundled({ contents, engine, project, stubs }).catch((failed) => {
     throw failed.errors ? new Problem(failed.errors.map((error) => said(error, entry)).join("\n")) : failed;
-  }
-  const [{ imports }] = Object.values(made.metafile.outputs).filter(({ entryPoint }) => entryPoint);
-  const code = made.outputFiles.find(({ path }) => path.endsWith(".js")).text;
-  const map = new SourceMap(JSON.parse(made.outputFiles.find(({ path }) => path.endsWith(".map")).text));
-  const places = new Places(map, project);
+  });
+  const { code } = made;
+  const places = new Places(new SourceMap(JSON.parse(made.map)), project);
   return {
     code: code.replace(PLACES, () => JSON.stringify(places.table(code))),
     places,
     fetches: /\bglobalThis\.fetch\b/.test(code),
-    imports: imports.map(({ path }) => path).filter((path) => path.startsWith("wasi:")),
+    imports: made.imports.filter((path) => path.startsWith("wasi:")),
   };
 }
 
+/** Bundles a source. Returns its code, the map to the sources as JSON, and the modules that remain imports. */
+export async function bundled({ contents, engine, project, stubs }) {
+  const esbuild = await load("esbuild", project);
+  const made = await esbuild.build({
+    stdin: { contents, resolveDir: project, sourcefile: "wharf-sdk-entry.js" },
+    absWorkingDir: project,
+    outfile: "plugin.js",
+    write: false,
+    bundle: true,
+    metafile: true,
+    sourcemap: "external",
+    sourcesContent: false,
+    platform: "browser",
+    target: "es2024",
+    supported: LACKS[engine],
+    format: stubs ? "iife" : "esm",
+    globalName: stubs && "__plugin",
+    // Only the global `fetch` gets this name, so its presence in the bundle says that the plugin uses it.
+    define: { fetch: "globalThis.fetch" },
+    legalComments: "none",
+    logLevel: "silent",
+    plugins: [modules(engine, stubs)],
+  });
+  const [{ imports }] = Object.values(made.metafile.outputs).filter(({ entryPoint }) => entryPoint);
+  const text = (end) => made.outputFiles.find(({ path }) => path.endsWith(end)).text;
+  return { code: text(".js"), map: text(".map"), imports: imports.map(({ path }) => path) };
+}
+
 /** Returns the source of the module that is bundled. It has the component's exports. */
-function glue(entry, engine, cold, constants) {
+function glue(entry, engine, { cold, constants, live }) {
   const quick = engine === "quickjs";
   return [
     constants ? 'import { loaded } from "wharf-sdk:lib/loading.js";' : "",
@@ -77,7 +81,7 @@ function glue(entry, engine, cold, constants) {
     `import plugin from ${JSON.stringify(entry)};`,
     `setPlaces(${PLACES});`,
     "const host = { log, progress, listChanged, resourceUpdated, config, directories };",
-    `const made = serve(host, plugin, { cold: ${JSON.stringify(cold)}${quick ? ", settle" : ""} });`,
+    `const made = serve(host, plugin, { cold: ${JSON.stringify(cold)}${live ? ", live: true" : ""}${quick ? ", settle" : ""} });`,
     constants ? "loaded();" : "",
     "export const { about, tools, resources, prompts, completions } = made;",
   ].join("\n");

@@ -3,20 +3,10 @@
 import vm from "node:vm";
 
 import { bundle } from "./bundle.js";
+import { sources } from "./host.js";
 import { Problem } from "./problem.js";
 
-const host = (names) => names.map((name) => `export const ${name} = () => stop("${name}()");`).join("\n");
-
-const STUBS = {
-  "wharf:plugin/logging@0.1.0": host(["log"]),
-  "wharf:plugin/progress@0.1.0": host(["report"]),
-  "wharf:plugin/announcements@0.1.0": host(["listChanged", "resourceUpdated"]),
-  "wharf:plugin/environment@0.1.0": host(["config", "directories"]),
-  "wasi:clocks/monotonic-clock@0.2.0": host(["now", "subscribeDuration"]),
-  "wasi:random/random@0.2.0": host(["getRandomBytes"]),
-  "wasi:cli/environment@0.2.0": host(["getEnvironment"]),
-  "wasi:filesystem/preopens@0.2.0": host(["getDirectories"]),
-};
+const STUBS = sources((name) => `() => stop("${name}()")`);
 
 /** The globals that each engine has in addition to the language itself. */
 const GLOBALS = {

@@ -20,6 +20,9 @@ export function packageFolderOf(name, project) {
   );
 }
 
+export const versionOf = (name, project) =>
+  JSON.parse(readFileSync(join(packageFolderOf(name, project), "package.json"), "utf8")).version;
+
 /** Loads the module of a package. */
 export async function load(name, project) {
   const place = packageFolderOf(name, project);

@@ -1,5 +1,8 @@
 // The functions of wharf that a running plugin can call. `serve` sets the host; elsewhere, such as in a unit test, there is no host.
 
+/** The folder that `wharf dev` opens to a plugin that was built for it. It is not among the plugin's directories. */
+export const LIVE = "/.wharf-live";
+
 let host;
 
 export function setHost(given) {
@@ -18,6 +21,7 @@ export const config = () => JSON.parse(outside().config());
 export const directories = () =>
   outside()
     .directories()
+    .filter(({ path }) => path !== LIVE)
     .map(({ path, writable }) => ({ path, writable }));
 
 export function log(level, message, data) {

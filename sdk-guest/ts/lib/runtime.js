@@ -8,17 +8,17 @@ import { example } from "./schema.js";
 
 /**
  * Returns the exports for a plugin. Work that does not depend on the operator's config is done here, at the top level, so that its results
- * are in the build's snapshot: the lists, and one warm-up run of each validator except those of the tools in `cold`. `settle` waits for a
- * promise if the engine does not.
+ * are in the build's snapshot: the lists, and one warm-up run of each validator except those of the tools in `cold`. `live`: this is not done
+ * at build, but in each instance. `settle` waits for a promise if the engine does not.
  */
-export function serve(wharf, given, { cold = [], settle = (promise) => promise } = {}) {
+export function serve(wharf, given, { cold = [], live = false, settle = (promise) => promise } = {}) {
   host.setHost(wharf);
   if (given?.kind !== "plugin") {
     throw new TypeError("the plugin's file must say `export default plugin([…])`, with `plugin` of wharf-sdk");
   }
   const { parts } = given;
   const fixed = typeof parts !== "function" && catalog(parts);
-  if (fixed) warm(fixed, cold);
+  if (fixed && !live) warm(fixed, cold);
   const now = () => fixed || catalog(parts(host.config()));
   const answer = (work) => settle(answered(work));
 

@@ -71,6 +71,11 @@ impl Developed {
         component.map(|component| Served { component, source: None })
     }
 
+    /// Whether the builds are components that read the plugin's code.
+    pub fn reads_source(&self) -> bool {
+        matches!(self, Self::Project(project, _) if project.build.live.is_some())
+    }
+
     /// Returns the prefix that tools and prompts have during development, unless the author has chosen one.
     pub fn prefix(&self) -> Option<String> {
         match self {

@@ -5,7 +5,15 @@
 
 #![expect(clippy::disallowed_methods, reason = "copies the component into a temporary folder")]
 
-use std::{cell::Cell, collections::HashMap, fs, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
@@ -37,7 +45,7 @@ pub(super) async fn run(command: Dev) -> Result<ExitCode> {
         );
     }
     let (told, first) = watch::channel(None);
-    let served = Folder::new(grants(&command.allow), told)?;
+    let served = Folder::new(grants(&command.allow), told, developed.reads_source())?;
     served.announce(&developed)?;
     if let Some(built) = developed.built_before() {
         served.put(&developed, built)?;
@@ -110,11 +118,18 @@ async fn follow(mut developed: Developed, served: &Folder) -> Result<()> {
     }
 }
 
+/// The numbers in the names of what is served.
+struct Now {
+    component: u64,
+    /// None: the component contains the plugin's code.
+    source: Option<u64>,
+}
+
 /// The temporary folder that is served: a component, the config that names it, and the source that the component reads.
 struct Folder {
     folder: TempDir,
-    /// The number of the folder of the source that is served, if there is one. Calls in flight go on with the one before.
-    source: Cell<Option<u64>>,
+    /// What of it is served now.
+    now: RefCell<Now>,
     /// The grants of the command line.
     grants: toml::Table,
     /// Tells the loader the first build of the component ended.
@@ -122,9 +137,15 @@ struct Folder {
 }
 
 impl Folder {
-    fn new(grants: toml::Table, first: watch::Sender<BuildOutcome>) -> Result<Self> {
+    /// `reads_source`: the component of the first build reads the source. Its folder is in the config from the beginning, so that the component
+    /// is loaded only once.
+    fn new(grants: toml::Table, first: watch::Sender<BuildOutcome>, reads_source: bool) -> Result<Self> {
         let folder = TempDir::with_prefix("wharf-dev-").context("there is no folder for temporary files")?;
-        Ok(Self { folder, source: Cell::new(None), grants, first })
+        let now = Now { component: 0, source: reads_source.then_some(0) };
+        if reads_source {
+            fs::create_dir(folder.path().join("source-0"))?;
+        }
+        Ok(Self { folder, now: now.into(), grants, first })
     }
 
     fn config(&self) -> PathBuf {
@@ -132,7 +153,8 @@ impl Folder {
     }
 
     fn component(&self) -> PathBuf {
-        self.folder.path().join("plugin.wasm")
+        let number = self.now.borrow().component;
+        self.folder.path().join(format!("plugin-{number}.wasm"))
     }
 
     fn source(&self, number: u64) -> PathBuf {
@@ -140,29 +162,41 @@ impl Folder {
     }
 
     /// Serves this build from now on.
-    fn put(&self, developed: &Developed, Built { component, source }: Built) -> Result<()> {
-        let before = self.source.get();
-        let number = before.map_or(0, |before| before + 1);
-        if let Some(source) = &source {
-            fs::create_dir(self.source(number))?;
-            Below::open(source)?.copy(&self.source(number), &mut { SOURCE_LIMITS })?;
-        }
-        self.source.set(source.map(|_| number));
-        if fs::read(self.component()).ok().as_ref() != Some(&component) {
-            replace(&self.component(), &component, PRIVATE_MODE)?;
+    fn put(&self, developed: &Developed, built: Built) -> Result<()> {
+        match built.source {
+            None => replace(&self.component(), &built.component, PRIVATE_MODE)?,
+            Some(source) => self.put_both(&built.component, &source)?,
         }
         self.announce(developed)?;
         self.first.send_replace(Some(Ok(())));
+        Ok(())
+    }
+
+    /// Writes a component and the source that it reads. If either is another one, it gets another name, so that the config changes to both at
+    /// once.
+    fn put_both(&self, component: &[u8], source: &Path) -> Result<()> {
+        let before = self.component();
+        let is_there = before.exists();
+        let number = self.now.borrow().source.map_or(0, |before| before + u64::from(is_there));
+        fs::create_dir_all(self.source(number))?;
+        Below::open(source)?.copy(&self.source(number), &mut { SOURCE_LIMITS })?;
+        self.now.borrow_mut().source = Some(number);
         // Instances that start now may still read the source before this one.
         if let Some(old) = number.checked_sub(2) {
             fs::remove_dir_all(self.source(old)).ok();
         }
-        Ok(())
+        if is_there && fs::read(&before)? == component {
+            return Ok(());
+        }
+        if is_there {
+            self.now.borrow_mut().component += 1;
+        }
+        replace(&self.component(), component, PRIVATE_MODE)
     }
 
     /// Writes the config. Requests for what the plugin offers wait from then on for its component.
     fn announce(&self, developed: &Developed) -> Result<()> {
-        let source = self.source.get().map(|number| self.source(number));
+        let source = self.now.borrow().source.map(|number| self.source(number));
         let config = developed.config(&self.grants, &self.component(), source.as_deref())?;
         if fs::read_to_string(self.config()).ok().as_ref() != Some(&config) {
             replace(&self.config(), config.as_bytes(), PRIVATE_MODE)?;

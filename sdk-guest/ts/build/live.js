@@ -1,0 +1,63 @@
+// Builds a plugin for `wharf dev`: a component that holds the engine alone, and a folder with the bundled plugin, which each instance runs when
+// it starts. The component is made once, so a changed line is served within a second or two.
+
+import { createHash } from "node:crypto";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join, relative, resolve } from "node:path";
+
+import { component, write } from "./build.js";
+import { bundle, bundled } from "./bundle.js";
+import { check } from "./check.js";
+import { HOST, sources } from "./host.js";
+import { versionOf } from "./packages.js";
+import { Problem } from "./problem.js";
+import { withoutProperties } from "./regexp.js";
+
+const ENGINE = "starlingmonkey";
+const BUNDLE = "plugin.js";
+/** The bundle takes the functions of wharf from here. */
+const GIVEN = "__wharfGiven";
+
+/** Builds the component if it is not there already, and the folder `live`. Returns what was made, for the author. */
+export async function live({ entry, output, live: folder, engine = ENGINE, project = process.cwd() }) {
+  if (engine !== ENGINE) throw new Problem(`--live is for the engine ${ENGINE}`);
+  const path = relative(project, resolve(project, entry));
+  const from = path.startsWith(".") ? path : `./${path}`;
+  const { cold, constants, fetches, ...about } = await check({ entry: from, engine, project });
+  const stubs = sources((name, module) => `${GIVEN}[${JSON.stringify(module)}].${name}`);
+  const { code } = await bundle({ entry: from, engine, project, cold, constants, stubs, live: true });
+  await put({ code: await withoutProperties(code, project), folder: resolve(project, folder) });
+  const made = await engineAlone({ output: resolve(project, output), fetches, about, project });
+  return made ? `${folder}, ${output}: ${(made / 1e6).toFixed(1)} MB` : folder;
+}
+
+/** Replaces the folder as a whole. */
+async function put({ code, folder }) {
+  const fresh = `${folder}.partial`;
+  await rm(fresh, { recursive: true, force: true });
+  await mkdir(fresh, { recursive: true });
+  await writeFile(join(fresh, BUNDLE), code);
+  await rm(folder, { recursive: true, force: true });
+  await rename(fresh, folder);
+}
+
+/** Makes the component, unless it was made from the same. Returns its size in bytes if it was made. */
+async function engineAlone({ output, fetches, about, project }) {
+  const source = [
+    ...Object.keys(HOST).map((path, index) => `import * as given${index} from ${JSON.stringify(path)};`),
+    `globalThis.${GIVEN} = { ${Object.keys(HOST).map((path, index) => `${JSON.stringify(path)}: given${index}`)} };`,
+    'export { tools, resources, prompts, completions } from "wharf-sdk:lib/live.js";',
+  ].join("\n");
+  const { code } = await bundled({ contents: source, engine: ENGINE, project });
+  const inputs = { code, fetches, about, engine: versionOf("@bytecodealliance/componentize-js", project) };
+  const digest = createHash("sha256").update(JSON.stringify(inputs)).digest("hex");
+  const record = `${output}.inputs`;
+  const [before] = await Promise.all([readFile(record, "utf8").catch(() => ""), mkdir(dirname(output), { recursive: true })]);
+  if (before === digest && (await readFile(output).catch(() => undefined))) return undefined;
+  const imports = Object.keys(HOST).filter((path) => path.startsWith("wasi:"));
+  const made = await component({ code, imports, fetches, engine: ENGINE, project });
+  const bytes = await write({ component: made, ...about, project, output });
+  await writeFile(record, digest);
+  return bytes;
+}
+
