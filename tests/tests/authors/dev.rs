@@ -1,6 +1,6 @@
 //! `wharf dev`: processes that it starts end with it.
 
-use e2e::{Folder, Held, Pipe, json};
+use e2e::{Folder, Held, Pipe, json, text};
 use rustix::process::Signal;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,4 +39,31 @@ async fn what_is_built_is_served_at_once_and_to_several_clients() {
         assert!(pipe.close().await.status.success());
     }
     assert!(held.ends().await, "a build is left");
+}
+
+/// A build for development is a component and the folder that it reads. After a change of the source, the same component reads the new folder.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_reads_the_source_of_the_last_build() {
+    let folder = Folder::new();
+    folder.write("p/source.txt", "one");
+    folder.write(
+        "p/plugin.toml",
+        "name = 'p'\n[build]\ncommand = 'exit 1'\nartifact = 'dist/p.wasm'\nwatch = ['*.txt']\n\
+         [build.live]\ncommand = '''grep -q none source.txt || { mkdir -p live/source && cp source.txt live/source/; }'''\n\
+         artifact = 'live/p.wasm'\nsource = 'live/source'\n",
+    );
+    folder.plugin_as("files", "p/live/p.wasm");
+    let mut pipe = Pipe::start(&folder, &["dev", "p", "--stdio"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    let read = json!({ "name": "p_read_text_file", "arguments": { "path": "/.wharf-live/source.txt" } });
+    assert_eq!(text(&pipe.request("tools/call", read.clone()).await.unwrap()), "one");
+    folder.write("p/source.txt", "two");
+    pipe.wait_for_log("the config was reloaded").await;
+    assert_eq!(text(&pipe.request("tools/call", read.clone()).await.unwrap()), "two");
+    // No build is lost: what a failed one leaves is not served.
+    std::fs::remove_dir_all(folder.join("p/live/source")).unwrap();
+    folder.write("p/source.txt", "none");
+    pipe.wait_for_log("which is `build.live.source` in plugin.toml; the previous build is still served").await;
+    assert_eq!(text(&pipe.request("tools/call", read).await.unwrap()), "two");
+    assert!(pipe.close().await.status.success());
 }
