@@ -14,7 +14,7 @@ from typing import Any
 import wharf_sdk
 from wharf_sdk._build import BuildError, build
 
-from . import reading
+from . import installing, reading
 from .target import DEPS, CompatError, Server
 
 HERE = Path(__file__).resolve().parent
@@ -28,6 +28,7 @@ def options_of(server: Server, project: Path, arguments: list[str]) -> dict[str,
         "arguments": arguments,
         "own": [_slash(one) for one in server.own],
         "dependencies": [_slash(project / DEPS)],
+        "compiled": installing.compiled(project),
     }
 
 

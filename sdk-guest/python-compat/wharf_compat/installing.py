@@ -1,7 +1,7 @@
 """`setup`: finds the server's dependencies, and installs those that are written in Python into `deps/`.
 
 pip resolves the dependencies for this machine. Then each package is replaced, left out, or downloaded as a wheel in plain
-Python; a package that exists only compiled is an error that names it. The outcome is locked with hashes.
+Python. A package that exists only compiled is named by a warning, and its modules in the lock: they can be imported, not used. The outcome is locked with hashes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from .core import PYDANTIC
@@ -30,14 +31,16 @@ except ModuleNotFoundError:
     tomllib = None  # type: ignore[assignment]
 
 LOCK = "wharf-requirements.lock"
+COMPILED = "# compiled: "
+"""How a line of the lock begins that names a package without a form in plain Python, and its modules."""
 LEFT_OUT = {
     "starlette", "sse-starlette", "python-multipart", "uvicorn", "uvloop", "httptools", "watchfiles", "websockets",
-    "cryptography", "cffi", "pycparser", "pywin32", "rpds-py", "orjson", "beartype",
+    "cryptography", "cffi", "pycparser", "joserfc", "pywin32", "rpds-py", "orjson", "beartype",
     "secretstorage", "jeepney", "keyring", "pip", "setuptools", "wheel", "greenlet", "debugpy", "pytest", "ruff", "mypy", "black",
 }  # fmt: skip
 """Packages that this package replaces, or that only a listening server needs."""
-PYTHON_HALF = {"pydantic-core": "pydantic_core"}
-"""Compiled packages of which the part in Python is used, with the compiled part replaced."""
+PYTHON_HALF = {"pydantic-core": "pydantic_core", "rapidfuzz": "rapidfuzz"}
+"""Compiled packages of which the part in Python is used: the compiled part is replaced, or the package does without it."""
 FROM_SOURCE: dict[str, dict[str, str]] = {
     "markupsafe": {}, "pyyaml": {}, "msgpack": {"MSGPACK_PUREPYTHON": "1"}, "wrapt": {"WRAPT_INSTALL_EXTENSIONS": "false"},
     "aiohttp": {"AIOHTTP_NO_EXTENSIONS": "1"}, "frozenlist": {"FROZENLIST_NO_EXTENSIONS": "1"},
@@ -208,9 +211,55 @@ def _pip(*words: str, environ: dict[str, str] | None = None) -> subprocess.Compl
 
 
 def _resolve(wanted: Sequence[str]) -> list[Package]:
+    pinned = [f"pydantic=={PYDANTIC}", f"pydantic-core=={PYDANTIC_CORE}"]
+    try:
+        found = _resolved(wanted, pinned)
+    except CompatError as problem:
+        if "pydantic" not in str(problem) and "conflict" not in str(problem):
+            raise
+        # A bound that excludes the one version that plugins have: it is used all the same, because nothing else can run.
+        found = [_pinned(one) for one in _resolved(wanted, [])]
+        _tell(f"warning: {problem}")
+        pinned = []
+    sdk = next((one for one in found if one.key == "mcp"), None)
+    if sdk is not None and sdk.version.startswith("2.") and _is_older(wanted, found):
+        _tell(f"warning: {wanted[0]} was written for mcp 1 and does not say so: it gets that")
+        found = [_pinned(one) for one in _resolved(wanted, [*pinned, "mcp<2"])]
+    return found
+
+
+def _pinned(one: Package) -> Package:
+    """Returns the version of a package that plugins have."""
+    version = {"pydantic": PYDANTIC, "pydantic-core": PYDANTIC_CORE}.get(one.key)
+    if version is None or version == one.version:
+        return one
+    return next(other for other in _resolved([f"{one.name}=={version}"], []) if other.key == one.key)
+
+
+OLDER = re.compile(
+    r"mcp\.server\.fastmcp|from mcp\.server import .*\bFastMCP\b|from mcp(\.[\w.]+)? import .*\bMcpError\b"
+    r"|@\w+\.(list_tools|call_tool|list_resources|list_prompts|get_prompt)\(\)"
+)
+"""What only servers for version 1 of the SDK have in their source."""
+
+
+def _is_older(wanted: Sequence[str], packages: Sequence[Package]) -> bool:
+    """Whether the source of a server, the package that is wanted first, is for version 1 of the SDK."""
+    server = next((one for one in packages if one.key == _key(wanted[0])), None)
+    if server is None or not server.is_pure:
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        _pip("download", "--quiet", "--no-deps", "-d", folder, f"{server.name}=={server.version}")
+        for wheel in Path(folder).glob("*.whl"):
+            with zipfile.ZipFile(wheel) as files:
+                return any(name.endswith(".py") and OLDER.search(files.read(name).decode("utf-8", "replace")) for name in files.namelist())
+    return False
+
+
+def _resolved(wanted: Sequence[str], bounds: Sequence[str]) -> list[Package]:
     with tempfile.TemporaryDirectory() as folder:
         constraints, report = Path(folder, "constraints.txt"), Path(folder, "report.json")
-        constraints.write_text(f"pydantic=={PYDANTIC}\npydantic-core=={PYDANTIC_CORE}\n", encoding="utf-8")
+        constraints.write_text("".join(f"{one}\n" for one in bounds), encoding="utf-8")
         ran = _pip(
             "install",
             "--quiet",
@@ -239,7 +288,7 @@ def _conflict(said: str) -> str:
     if about and any("constraint" in line for line in lines):
         return (
             f"plugins have pydantic {PYDANTIC} and no other version, which does not fit: {'; '.join(about[:3])}. "
-            "Use a version of the package that accepts it"
+            "If it fails, use a version of the package that accepts it"
         )
     return f"pip cannot resolve the dependencies: {' '.join(lines[-6:])}"
 
@@ -263,14 +312,48 @@ def _lock(packages: Sequence[Package], project: Path) -> list[str]:
                 lines.append(_line(one, one.digest, "source"))
             else:
                 compiled.append(one)
-    if compiled:
-        raise CompatError("\n".join(_cannot(one) for one in compiled))
+        for one in compiled:
+            _tell(f"warning: {_cannot(one)}")
+            lines.append(f"{COMPILED}{one.name}=={one.version}: {' '.join(_modules(one, Path(folder)))}")
     return sorted(lines)
+
+
+def _modules(one: Package, folder: Path) -> list[str]:
+    """Returns the modules that a compiled package has for this machine."""
+    place = folder / one.key
+    ran = _pip("download", "--quiet", "--no-deps", "--only-binary=:all:", "-d", str(place), f"{one.name}=={one.version}")
+    wheels = list(place.glob("*.whl"))
+    if ran.returncode != 0 or not wheels:
+        raise CompatError(f"pip cannot download {one.name} {one.version}: {ran.stderr.strip()[-300:]}")
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        files = [PurePosixPath(name) for name in wheel.namelist() if name.endswith((".py", ".so", ".pyd"))]
+    packages = {file.parent for file in files if file.name == "__init__.py"}
+    found = set()
+    for file in files:
+        # The outermost package, or the module itself if it is in none, as in a namespace.
+        outer = next((up for up in reversed(file.parents) if up in packages), file.parent / file.name.partition(".")[0])
+        if all(part.isidentifier() for part in outer.parts):
+            found.add(".".join(outer.parts))
+    return sorted(found)
+
+
+def compiled(project: Path) -> dict[str, str]:
+    """Returns the modules that plugins cannot have because they are compiled, with the package of each."""
+    try:
+        lines = (project / LOCK).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    found = {}
+    for line in lines:
+        if line.startswith(COMPILED):
+            package, _, modules = line.removeprefix(COMPILED).partition(": ")
+            found.update(dict.fromkeys(modules.split(), package.replace("==", " ")))
+    return found
 
 
 def _cannot(one: Package) -> str:
     advice = ADVICE.get(one.key, "use a package that is written in plain Python, or remove what needs it")
-    return f"{one.name} {one.version} has compiled parts, which cannot run inside of a plugin: {advice}"
+    return f"{one.name} {one.version} has compiled parts, which cannot run inside of a plugin; what needs it will fail: {advice}"
 
 
 def _line(one: Package, digest: str, how: str) -> str:

@@ -1,6 +1,7 @@
-"""Modules of which every name can be imported, and none can be used: what only a listening server needs.
+"""Modules of which every name can be imported, and none can be used: what only a listening server needs, and what is compiled.
 
-Objects of their classes can be made, because frameworks make some that they use only to listen; using one is an error.
+Objects of their classes can be made while a server starts, because servers make some that they never use; using one is an error. In a
+call, so is making one of a compiled package.
 """
 
 from __future__ import annotations
@@ -9,23 +10,42 @@ import sys
 import types
 from typing import Any
 
+packages: dict[str, str] = {}
+"""The compiled package of a hollow module, with its version."""
+calling = False
+"""Whether a call runs, and not the start of the server."""
+
+
+def _why(module: str, name: str) -> str:
+    package = packages.get(module)
+    return f"`{module}.{name}` cannot be used inside of a plugin" + (f": {package} is compiled for one kind of machine" if package else "")
+
 
 class _Unusable:
     """An object of a hollow class."""
 
-    def __init__(self, name: str) -> None:
-        self.__dict__["_name"] = name
+    def __init__(self, module: str, name: str) -> None:
+        self.__dict__["_of"] = module, name
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise RuntimeError(f"`{self._name}` cannot be used inside of a plugin")
+        raise RuntimeError(_why(*self._of))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # As a decorator, it leaves the function as it is.
         if len(args) == 1 and callable(args[0]) and not kwargs:
             return args[0]
-        raise RuntimeError(f"`{self._name}` cannot be used inside of a plugin")
+        raise RuntimeError(_why(*self._of))
+
+    def __enter__(self) -> Any:
+        raise RuntimeError(_why(*self._of))
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+    __iter__ = __len__ = __getitem__ = __aenter__ = __enter__
+    __aexit__ = __exit__
 
 
 class _Hollow(type):
@@ -33,13 +53,15 @@ class _Hollow(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls.__dict__.get("_hollow"):
-            return _Unusable(f"{cls.__module__}.{cls.__name__}")
+            if calling and cls.__module__ in packages:
+                raise RuntimeError(_why(cls.__module__, cls.__name__))
+            return _Unusable(cls.__module__, cls.__name__)
         return super().__call__(*args, **kwargs)
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__") or not cls.__dict__.get("_hollow"):
             raise AttributeError(name)
-        return _made(f"{cls.__module__}.{cls.__name__}", name)
+        return _made(cls.__module__, f"{cls.__name__}.{name}")
 
     def __or__(cls, other: Any) -> Any:
         return Any
@@ -71,8 +93,11 @@ def _exception(module: str, name: str) -> Any:
     return type(name, (Exception,), {"__module__": module})
 
 
-def module(name: str) -> types.ModuleType:
+def module(name: str, package: str | None = None) -> types.ModuleType:
+    """Makes a hollow module. `package`: the compiled package that it is part of, with its version."""
     made = _Module(name)
     made.__path__ = []
-    made.__version__ = "0"
+    made.__version__ = package.rpartition(" ")[2] if package else "0"
+    if package:
+        packages[name] = package
     return made

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 ABSENT = {
-    "bz2", "_bz2", "ctypes", "_ctypes", "curses", "_curses", "fcntl", "grp", "lzma", "_lzma", "mmap", "pwd", "readline",
+    "bz2", "_bz2", "ctypes", "_ctypes", "curses", "_curses", "fcntl", "grp", "lzma", "_lzma", "pwd", "readline",
     "resource", "syslog", "termios", "tkinter", "_tkinter", "tty",
 }  # fmt: skip
 """Modules of Python that do not exist inside of a plugin."""
@@ -30,6 +30,8 @@ REPLACED = {
     "fcntl": "wharf_compat.absent.hollow",
     "termios": "wharf_compat.absent.hollow",
     "tty": "wharf_compat.absent.hollow",
+    "mmap": "wharf_compat.absent.hollow",
+    "joserfc": "wharf_compat.absent.hollow",
     "cryptography": "wharf_compat.absent.hollow",
     "cryptography.hazmat.primitives.kdf.hkdf": "wharf_compat.absent.hkdf",
     "starlette": "wharf_compat.absent.hollow",
@@ -47,6 +49,66 @@ REPLACED = {
 HOLLOW = {name for name, by in REPLACED.items() if by.endswith(".hollow")}
 
 
+compiled: dict[str, str] = {}
+"""Modules of compiled packages that have no form in plain Python, with the name and version of the package."""
+
+
+def _compiled(name: str) -> str | None:
+    """Returns the package of a compiled module."""
+    while name:
+        if name in compiled:
+            return compiled[name]
+        name = name.rpartition(".")[0]
+    return None
+
+
+def _handled() -> bool:
+    """Whether what imports a module handles that it is missing: it catches the error and goes on, or only asks whether there is one."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        code, file = frame.f_code, frame.f_code.co_filename
+        if not file.startswith("<frozen importlib"):
+            of = frame.f_globals.get("__name__", "")
+            if of.startswith("importlib"):
+                if code.co_name == "find_spec":
+                    return True
+            elif of.startswith("wharf_compat"):
+                return False
+            elif _catches(code, frame.f_lasti):
+                return True
+            elif code.co_name != "<module>":
+                return False
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+CAUGHT = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+
+
+def _catches(code: types.CodeType, at: int) -> bool:
+    """Whether an `ImportError` at an instruction is caught in the same code, and neither raised further nor the end of the program."""
+    import dis
+
+    target = next((one.target for one in dis._parse_exception_table(code) if one.start <= at < one.end), None)  # type: ignore[attr-defined]
+    if target is None:
+        return False
+    names: list[str] = []
+    for one in dis.get_instructions(code):
+        if one.offset < target or one.opname in ("PUSH_EXC_INFO", "NOP"):
+            continue
+        if one.opname in ("LOAD_NAME", "LOAD_GLOBAL"):
+            names.append(str(one.argval))
+        elif one.opname == "CHECK_EXC_MATCH":
+            if not CAUGHT & set(names):
+                return False
+            names.clear()
+        elif one.opname in ("RAISE_VARARGS", "RERAISE", "WITH_EXCEPT_START"):
+            return False
+        elif one.opname == "POP_EXCEPT":
+            return not {"exit", "sys", "quit"} & set(names)
+    return False
+
+
 class _Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Makes the replaced modules. A hollow one has any name, and says what is missing when it is used."""
 
@@ -54,6 +116,11 @@ class _Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         top = name.partition(".")[0]
         if name in REPLACED or top in HOLLOW:
             return importlib.machinery.ModuleSpec(name, self, is_package=top in HOLLOW or name == "beartype")
+        package = _compiled(name)
+        if package is not None:
+            if _handled():
+                raise ModuleNotFoundError(f"`{name}` is not in this plugin: {package} is compiled for one kind of machine", name=name)
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
         if top in ABSENT:
             raise ModuleNotFoundError(f"Python's module `{name}` does not exist inside of a plugin", name=name)
         return None
@@ -63,7 +130,7 @@ class _Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if by is None or by.endswith(".hollow"):
             from ..absent import hollow
 
-            return hollow.module(spec.name)
+            return hollow.module(spec.name, _compiled(spec.name))
         return importlib.import_module(by)
 
     def exec_module(self, module: types.ModuleType) -> None:

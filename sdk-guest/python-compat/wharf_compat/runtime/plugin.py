@@ -17,7 +17,8 @@ from wharf_sdk._content import Completion, Content, Contents, Entry, Message, Ra
 from wharf_sdk._errors import Failure, InvalidParams, PluginError, ProtocolError
 from wharf_sdk._plugin import Plugin, Prompt, Resource, Round, Tool, _run
 
-from . import metadata, patches, start, watch, zones
+from ..absent import hollow
+from . import imports, metadata, patches, start, watch, zones
 from .start import NotServing, Target
 from .wire import RequestError, Wire
 
@@ -145,7 +146,11 @@ class Served(Plugin):
         def run() -> Any:
             wire = self._connected()
             meta = json.loads(call.more).get("meta") or {}
-            return wire.request(method, {**params, "_meta": {**meta, "progressToken": wire.number + 1}})
+            hollow.calling = True
+            try:
+                return wire.request(method, {**params, "_meta": {**meta, "progressToken": wire.number + 1}})
+            finally:
+                hollow.calling = False
 
         try:
             return _run(call, run)
@@ -282,6 +287,7 @@ def _warm() -> None:
 
 def prepare(options: Mapping[str, Any]) -> Served:
     """Makes the plugin. Runs at the top level of the generated main module."""
+    imports.compiled.update(options.get("compiled") or {})
     patches.install()
     target = Target(options["module"], options.get("function"), list(options.get("arguments") or []), list(options["own"]))
     return Served(target, list(options["dependencies"]), options)

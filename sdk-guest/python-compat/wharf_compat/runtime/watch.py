@@ -71,6 +71,12 @@ class _Environ(os._Environ):  # type: ignore[type-arg]
                 raise
         return super().__getitem__(key)
 
+    def get(self, key: str, default: Any = None) -> Any:
+        # A variable that has a default needs no placeholder.
+        if watch.fill and default is not None and not super().__contains__(key):
+            return default
+        return super().get(key, default)
+
     def __contains__(self, key: object) -> bool:
         found = super().__contains__(key)
         if watch.on and isinstance(key, str) and _counts(key) and watch.by_server():
