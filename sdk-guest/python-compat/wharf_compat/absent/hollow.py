@@ -30,12 +30,17 @@ class _Unusable:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise RuntimeError(_why(*self._of))
+        module, of = self._of
+        if module in packages and not calling:
+            return _Unusable(module, f"{of}.{name}")
+        raise RuntimeError(_why(module, of))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # As a decorator, it leaves the function as it is.
         if len(args) == 1 and callable(args[0]) and not kwargs:
             return args[0]
+        if self._of[0] in packages and not calling:
+            return _Unusable(*self._of)
         raise RuntimeError(_why(*self._of))
 
     def __enter__(self) -> Any:

@@ -30,7 +30,9 @@ REPLACED = {
     "fcntl": "wharf_compat.absent.hollow",
     "termios": "wharf_compat.absent.hollow",
     "tty": "wharf_compat.absent.hollow",
-    "mmap": "wharf_compat.absent.hollow",
+    "mmap": "wharf_compat.absent.mmap_",
+    "keyring": "wharf_compat.absent.keyring_",
+    "keyring.errors": "wharf_compat.absent.keyring_",
     "joserfc": "wharf_compat.absent.hollow",
     "cryptography": "wharf_compat.absent.hollow",
     "cryptography.hazmat.primitives.kdf.hkdf": "wharf_compat.absent.hkdf",
@@ -115,7 +117,7 @@ class _Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         top = name.partition(".")[0]
         if name in REPLACED or top in HOLLOW:
-            return importlib.machinery.ModuleSpec(name, self, is_package=top in HOLLOW or name == "beartype")
+            return importlib.machinery.ModuleSpec(name, self, is_package=top in HOLLOW or name in ("beartype", "keyring"))
         package = _compiled(name)
         if package is not None:
             if _handled():
