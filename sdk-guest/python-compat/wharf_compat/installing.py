@@ -87,7 +87,8 @@ def setup(said: str, project: Path) -> str:
         _tell(f"installing what {LOCK} says")
     else:
         _tell(f"resolving {', '.join(wanted)}")
-        lines = _lock(_resolve(wanted), project)
+        # The zones of the machine do not exist in a plugin.
+        lines = _lock(_resolve([*wanted, "tzdata"]), project)
         lock.write_text(f"{head}\n" + "".join(f"{line}\n" for line in lines), encoding="utf-8")
     count = _install(lock, project / DEPS)
     if requirement(said) is not None:

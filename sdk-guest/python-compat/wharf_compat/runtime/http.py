@@ -1,4 +1,4 @@
-"""httpx, requests, urllib and urllib3 over wharf's `fetch`."""
+"""httpx, requests, urllib, urllib3 and aiohttp over wharf's `fetch`."""
 
 from __future__ import annotations
 
@@ -206,7 +206,154 @@ def _urllib3(module: Any) -> None:
     module.HTTPConnectionPool.urlopen = urlopen
 
 
+def _aiohttp(module: Any) -> None:
+    from multidict import CIMultiDict, CIMultiDictProxy
+    from yarl import URL
+
+    class Content:
+        """The body of a response, as a stream."""
+
+        def __init__(self, body: bytes) -> None:
+            self.rest = io.BytesIO(body)
+
+        async def read(self, count: int = -1) -> bytes:
+            return self.rest.read(count)
+
+        async def readline(self) -> bytes:
+            return self.rest.readline()
+
+        async def iter_chunked(self, size: int) -> Any:
+            while piece := self.rest.read(size):
+                yield piece
+
+        async def iter_any(self) -> Any:
+            yield self.rest.read()
+
+        def __aiter__(self) -> Any:
+            return self._lines()
+
+        async def _lines(self) -> Any:
+            while line := self.rest.readline():
+                yield line
+
+    class Response:
+        """What `ClientSession` returns for a response of wharf."""
+
+        def __init__(self, info: Any, answer: _http.Response) -> None:
+            self.body, said = decoded(answer)
+            self.request_info, self.history, self.cookies = info, (), {}
+            self.status, self.reason, self.method = answer.status, _reason(answer.status), info.method
+            self.headers = CIMultiDictProxy(CIMultiDict(said.items()))
+            self.url = self.real_url = info.url
+            self.content, self.closed = Content(self.body), False
+
+        @property
+        def ok(self) -> bool:
+            return self.status < 400
+
+        @property
+        def content_type(self) -> str:
+            return str(self.headers.get("content-type", "application/octet-stream")).split(";")[0].strip().lower()
+
+        @property
+        def charset(self) -> str | None:
+            said = email.message.Message()
+            said["content-type"] = self.headers.get("content-type", "")
+            found = said.get_param("charset")
+            return found if isinstance(found, str) else None
+
+        @property
+        def content_length(self) -> int | None:
+            found = self.headers.get("content-length")
+            return int(found) if found else None
+
+        def _error(self, kind: Any, message: str) -> Exception:
+            return kind(self.request_info, self.history, status=self.status, message=message, headers=self.headers)  # type: ignore[no-any-return]
+
+        def raise_for_status(self) -> None:
+            if not self.ok:
+                raise self._error(module.ClientResponseError, self.reason)
+
+        async def read(self) -> bytes:
+            return self.body
+
+        def get_encoding(self) -> str:
+            return self.charset or "utf-8"
+
+        async def text(self, encoding: str | None = None, errors: str = "strict") -> str:
+            return self.body.decode(encoding or self.get_encoding(), errors)
+
+        async def json(self, *, encoding: str | None = None, loads: Any = None, content_type: str | None = "application/json") -> Any:
+            import json
+
+            is_json = self.content_type == "application/json" or self.content_type.endswith("+json")
+            if content_type is not None and content_type not in self.content_type and not (content_type == "application/json" and is_json):
+                raise self._error(
+                    module.ContentTypeError, f"Attempt to decode JSON with unexpected mimetype: {self.headers.get('content-type', '')}"
+                )
+            text = (await self.text(encoding)).strip()
+            return (loads or json.loads)(text) if text else None
+
+        def release(self) -> None:
+            pass
+
+        def close(self) -> None:
+            self.closed = True
+
+        async def wait_for_close(self) -> None:
+            pass
+
+        async def __aenter__(self) -> Any:
+            return self
+
+        async def __aexit__(self, *_: Any) -> None:
+            pass
+
+    async def request(
+        self: Any, method: str, str_or_url: Any, *, params: Any = None, data: Any = None, json: Any = None, headers: Any = None,
+        auth: Any = None, timeout: Any = None, raise_for_status: Any = None, **_: Any,
+    ) -> Any:  # fmt: skip
+        url = self._build_url(str_or_url) if hasattr(self, "_build_url") else URL(str_or_url)
+        if params:
+            url = url.extend_query(params)
+        given = self._prepare_headers(headers)
+        body = b""
+        if json is not None:
+            said = self._json_serialize(json)
+            body = said if isinstance(said, bytes) else said.encode()
+            given.setdefault("content-type", "application/json")
+        elif isinstance(data, (dict, list, tuple)):
+            from urllib.parse import urlencode
+
+            body = urlencode(data).encode()
+            given.setdefault("content-type", "application/x-www-form-urlencoded")
+        elif data is not None:
+            if not isinstance(data, (str, bytes, bytearray, memoryview)) and not hasattr(data, "read"):
+                raise TypeError(f"a body of `{type(data).__name__}` cannot be sent inside of a plugin: give bytes, text or a dict")
+            body = _body(data)
+        auth = auth or getattr(self, "_default_auth", None)
+        if auth is not None:
+            given["authorization"] = auth.encode()
+        given.setdefault("accept", "*/*")
+        waits = timeout if isinstance(timeout, (int, float)) else getattr(timeout or self.timeout, "total", None)
+        whole = str(url)
+        info = module.RequestInfo(url, method.upper(), CIMultiDictProxy(CIMultiDict(given)), url)
+        try:
+            answer = send(method.upper(), whole, given.items(), body, waits)
+        except FetchError as problem:
+            if _is_timeout(problem):
+                raise module.ServerTimeoutError(str(problem)) from None
+            raise module.ClientConnectionError(str(problem)) from None
+        found = Response(info, answer)
+        if raise_for_status or (raise_for_status is None and getattr(self, "_raise_for_status", False) is True):
+            found.raise_for_status()
+        return found
+
+    module.ClientSession._request = request
+
+
 def install() -> None:
+    imports.after("aiohttp", _aiohttp)
     imports.after("httpx", _httpx)
     imports.after("httpx2", _httpx)
     imports.after("requests.adapters", _requests)

@@ -31,6 +31,9 @@ REPLACED = {
     "termios": "wharf_compat.absent.hollow",
     "tty": "wharf_compat.absent.hollow",
     "mmap": "wharf_compat.absent.mmap_",
+    "ctypes": "wharf_compat.absent.ctypes_",
+    "ctypes.util": "wharf_compat.absent.ctypes_",
+    "websockets": "wharf_compat.absent.hollow",
     "keyring": "wharf_compat.absent.keyring_",
     "keyring.errors": "wharf_compat.absent.keyring_",
     "joserfc": "wharf_compat.absent.hollow",
@@ -116,8 +119,10 @@ class _Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         top = name.partition(".")[0]
+        if top == "ctypes" and _handled():
+            raise ModuleNotFoundError("Python's module `ctypes` does not exist inside of a plugin", name=name)
         if name in REPLACED or top in HOLLOW:
-            return importlib.machinery.ModuleSpec(name, self, is_package=top in HOLLOW or name in ("beartype", "keyring"))
+            return importlib.machinery.ModuleSpec(name, self, is_package=top in HOLLOW or name in ("beartype", "ctypes", "keyring"))
         package = _compiled(name)
         if package is not None:
             if _handled():

@@ -50,6 +50,9 @@ class Lines(io.TextIOBase):
     def flush(self) -> None:
         pass
 
+    def reconfigure(self, **_: Any) -> None:
+        """Lines are always in UTF-8."""
+
     @property
     def buffer(self) -> Any:
         return _Bytes(self)
@@ -127,6 +130,16 @@ async def _instead(self: Any, *args: Any, **kwargs: Any) -> None:
 
     run = self.run_stdio_async
     await (run(show_banner=False) if "show_banner" in inspect.signature(run).parameters else run())
+
+
+def _dotenv(module: Any) -> None:
+    """A file of variables is searched from the folder of the code, which does not exist in a plugin."""
+    real = module._walk_to_root
+
+    def walk(path: str) -> Any:
+        return real(path) if os.path.exists(path) else iter(())
+
+    module._walk_to_root = walk
 
 
 class _Executor(concurrent.futures.Executor):
@@ -227,6 +240,7 @@ def install() -> None:
     metadata.install()
     zones.install(importlib.import_module("zoneinfo._common"))
     imports.after("mcp.server.stdio", _stdio)
+    imports.after("dotenv.main", _dotenv)
     imports.after("anyio", _anyio)
     imports.after("anyio._core._eventloop", _eventloop)
     imports.after("anyio.to_thread", _to_thread)

@@ -36,3 +36,11 @@ def install(module: Any) -> None:
             return io.BytesIO(kept[key])
 
     module.load_tzdata = load_tzdata
+    import zoneinfo
+
+    known = zoneinfo.available_timezones
+
+    def available_timezones() -> set[str]:
+        return known() or {name for name in kept if not name.startswith("posixrules")}
+
+    zoneinfo.available_timezones = available_timezones
