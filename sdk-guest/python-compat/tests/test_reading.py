@@ -102,7 +102,7 @@ class Requirements(Folder):
 
     def test_a_compiled_package_is_named_with_advice(self) -> None:
         said = installing._cannot(Package("numpy", "2.0", "https://x/numpy-2.0-cp314-cp314-manylinux.whl", ""))
-        self.assertIn("numpy 2.0 has compiled parts, which cannot run inside of a plugin: the statistics", said)
+        self.assertIn("numpy 2.0 has compiled parts, which cannot run inside of a plugin; what needs it will fail: the statistics", said)
 
 
 class Targets(Folder):

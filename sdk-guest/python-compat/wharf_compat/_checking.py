@@ -25,6 +25,10 @@ def main() -> None:
             "prompts": list(served.prompts), "again": served.again, "variables": list(watching.variables),
             "folders": list(watching.files), "files": sorted(set(files + _main_file())), "http": uses_http(),
             "modules": sorted(sys.modules),
+            "found": {
+                "capabilities": served.offers.get("capabilities") or {}, "instructions": served.offers.get("instructions"),
+                "pages": served.pages,
+            },
         }  # fmt: skip
     except BaseException as error:
         said = {"error": told(error, options["own"])}

@@ -83,7 +83,7 @@ def make(server: Server, project: Path, output: Path, arguments: list[str], http
         main = Path(folder, f"{MAIN}.py")
         # Inside of the component, the folders that are searched are mounted at /1, /2, …, and the main file's folder is /1.
         places = {str(path): f"/{index}" for index, path in enumerate([main.parent, *roots], 1)}
-        options = {**options_of(server, project, arguments), "wants": found.wants(), "again": said["again"]}
+        options = {**options_of(server, project, arguments), "wants": found.wants(), "again": said["again"], "found": said["found"]}
         for key in ("own", "dependencies"):
             options[key] = [_mounted(one, places) for one in options[key]]
         main.write_text(

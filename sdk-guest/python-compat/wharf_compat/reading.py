@@ -22,6 +22,10 @@ ASKS = {"elicit": "elicitation", "elicit_form": "elicitation", "elicit_url": "el
 CHANGES = {"append", "add", "update", "pop", "clear", "extend", "insert", "remove", "discard", "setdefault", "popitem", "appendleft"}
 
 
+MOST = 32
+"""How many entries of a kind the wants of a plugin may have."""
+
+
 @dataclass
 class Found:
     """What a server uses, and the warnings about it."""
@@ -36,10 +40,11 @@ class Found:
     def wants(self) -> dict[str, Any] | None:
         """Returns what the plugin asks of the operator. It grants nothing."""
         wants: dict[str, Any] = {}
+        # Of more than wharf takes, the first are told: the operator may grant others all the same.
         if self.urls:
-            wants["http"] = [{"url": url, "why": f"named in {at}"} for url, at in self.urls.items()]
+            wants["http"] = [{"url": url, "why": f"named in {at}"} for url, at in list(self.urls.items())[:MOST]]
         if self.variables:
-            wants["env"] = list(self.variables)
+            wants["env"] = list(self.variables)[:MOST]
         if self.folders:
             wants["roots"] = "read-write"
         if self.asks:

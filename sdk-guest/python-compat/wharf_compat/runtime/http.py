@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from wharf_sdk import _http
+from wharf_sdk import _call, _http
 from wharf_sdk._http import FetchError
 
 from . import imports
@@ -33,6 +33,8 @@ def _url(url: str) -> str:
 
 def send(method: str, url: str, headers: Iterable[tuple[str, str]], body: bytes, timeout: float | None) -> _http.Response:
     """Sends a request by wharf. Raises `FetchError` if there is no response."""
+    if _call.current is None:
+        raise FetchError("nothing is fetched while the plugin is built, or between calls")
     kept: dict[str, str] = {}
     for name, value in headers:
         name = name.lower()
