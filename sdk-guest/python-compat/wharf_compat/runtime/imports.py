@@ -67,16 +67,16 @@ def _compiled(name: str) -> str | None:
     return None
 
 
-def _handled() -> bool:
+def _handled() -> bool | str:
     """Whether what imports a module handles that it is missing: it catches the error and goes on, or only asks whether there is one."""
     frame = sys._getframe(2)
     while frame is not None:
         code, file = frame.f_code, frame.f_code.co_filename
-        if not file.startswith("<frozen importlib"):
+        if not file.startswith("<frozen importlib._bootstrap"):
             of = frame.f_globals.get("__name__", "")
             if of.startswith("importlib"):
                 if code.co_name == "find_spec":
-                    return True
+                    return "asks"
             elif of.startswith("wharf_compat"):
                 return False
             elif _catches(code, frame.f_lasti):
@@ -125,7 +125,10 @@ class _Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return importlib.machinery.ModuleSpec(name, self, is_package=top in HOLLOW or name in ("beartype", "ctypes", "keyring"))
         package = _compiled(name)
         if package is not None:
-            if _handled():
+            handled = _handled()
+            if handled == "asks":
+                return None
+            if handled:
                 raise ModuleNotFoundError(f"`{name}` is not in this plugin: {package} is compiled for one kind of machine", name=name)
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         if top in ABSENT:

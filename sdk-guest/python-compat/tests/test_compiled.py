@@ -1,0 +1,92 @@
+"""Packages that exist only compiled: what a server gets of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+from pathlib import Path
+from unittest import mock
+
+from wharf_compat import installing
+from wharf_compat.absent import ctypes_, mmap_
+from wharf_compat.installing import Package
+
+START = """
+import sys
+from wharf_compat.runtime import imports
+from wharf_compat.absent import hollow
+imports.compiled.update({"fastlib": "fastlib 1.2"})
+sys.meta_path.insert(0, imports._Replaced())
+"""
+
+
+def ran(source: str, *files: tuple[str, str]) -> str:
+    """Runs a module as a server's, in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in (("served.py", source), *files):
+            Path(folder, name).write_text(text)
+        code = f"{START}\nsys.path.insert(0, {folder!r})\nimport served"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    return done.stdout.strip() + done.stderr.strip().rpartition("\n")[2]
+
+
+class Imports(unittest.TestCase):
+    def test_a_use_in_a_call_says_what_is_compiled(self) -> None:
+        source = "from fastlib.tables import Table\nTable(3).rows\nfrom wharf_compat.absent import hollow\nhollow.calling = True\nTable(4)\n"
+        self.assertEqual(
+            ran(source), "RuntimeError: `fastlib.tables.Table` cannot be used inside of a plugin: fastlib 1.2 is compiled for one kind of machine"
+        )
+
+    def test_what_handles_that_it_is_missing_is_told_so(self) -> None:
+        for source in (
+            "try:\n    import fastlib\nexcept ImportError:\n    fastlib = None\nprint(fastlib)\n",
+            "try:\n    import inner\nexcept (ValueError, ImportError):\n    inner = None\nprint(inner)\n",
+            "import importlib.util\nprint(importlib.util.find_spec('fastlib'))\n",
+        ):
+            with self.subTest(source):
+                self.assertEqual(ran(source, ("inner.py", "import fastlib\n")), "None")
+
+    def test_what_would_end_without_it_gets_a_module(self) -> None:
+        for rest in ("    sys.exit(3)\n", "    raise RuntimeError('needed')\n"):
+            source = f"import sys\ntry:\n    import fastlib\nexcept ImportError:\n{rest}print(fastlib.__version__)\n"
+            with self.subTest(rest):
+                self.assertEqual(ran(source), "1.2")
+
+
+class Locked(unittest.TestCase):
+    def test_the_lock_names_the_modules(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            wheel = Path(folder, "fast-lib", "fast_lib-1.2.whl")
+            wheel.parent.mkdir()
+            with zipfile.ZipFile(wheel, "w") as file:
+                for name in ("fastlib/__init__.py", "fastlib/_core.so", "_fast.abi3.so", "space/part/__init__.py", "fast_lib-1.2.dist-info/RECORD"):
+                    file.writestr(name, "")
+            one = Package("fast-lib", "1.2", "https://x/fast_lib-1.2-cp314-cp314-manylinux.whl", "")
+            with mock.patch.object(installing, "_pip", return_value=mock.Mock(returncode=0, stderr="")):
+                modules = installing._modules(one, Path(folder))
+            self.assertEqual(modules, ["_fast", "fastlib", "space.part"])
+            Path(folder, installing.LOCK).write_text(f"# []\n{installing.COMPILED}fast-lib==1.2: {' '.join(modules)}\n")
+            self.assertEqual(installing.compiled(Path(folder))["space.part"], "fast-lib 1.2")
+
+
+class Modules(unittest.TestCase):
+    def test_a_file_is_mapped_for_reading(self) -> None:
+        with tempfile.TemporaryFile() as file:
+            file.write(b"one two")
+            file.flush()
+            with mmap_.mmap(file.fileno(), 0, access=mmap_.ACCESS_READ) as found:
+                self.assertEqual((found[:3], found.find(b"two"), found.size()), (b"one", 4, 7))
+            with self.assertRaisesRegex(OSError, "mapped for writing"):
+                mmap_.mmap(file.fileno(), 0)
+
+    def test_types_of_c_have_sizes_and_no_values(self) -> None:
+        self.assertEqual(ctypes_.sizeof(ctypes_.c_long * 3), 12)  # type: ignore[attr-defined]
+        with self.assertRaisesRegex(OSError, "no libraries"):
+            ctypes_.c_long(3)  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    unittest.main()
