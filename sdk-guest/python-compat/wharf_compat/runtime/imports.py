@@ -176,7 +176,7 @@ class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 kept = _Kept()
 WHOLE = {
-    "annotated_types", "anyio", "attr", "attrs", "authlib", "bin", "certifi", "click", "cyclopts", "docutils", "griffe", "h11",
+    "annotated_types", "attr", "attrs", "authlib", "bin", "certifi", "click", "cyclopts", "docutils", "griffe", "h11",
     "httpcore", "httpx_sse", "idna", "joserfc", "jsonschema", "jsonschema_path", "jsonschema_specifications", "jwt", "markdown_it", "mcp",
     "mcp_types", "mdurl", "multipart", "openapi_pydantic", "opentelemetry", "pydantic", "pydantic_core", "pydantic_settings", "pygments",
     "python_multipart", "referencing", "rich", "rich_rst", "sse_starlette", "starlette", "typing_inspection", "uvicorn", "websockets",
