@@ -36,7 +36,21 @@ LISTS = (
     ("list_prompts", "prompts", "name"),
 )
 RUN = """
-import importlib.metadata as m, runpy, sys
+import importlib.metadata as m, os, sys
+# What does not look at the variables of a proxy and its authority is told of them.
+try:
+    import certifi
+    certifi.where = lambda: os.environ["SSL_CERT_FILE"]
+except ImportError:
+    pass
+try:
+    import aiohttp
+    begin = aiohttp.ClientSession.__init__
+    def through(self, *given, **named):
+        begin(self, *given, **{"trust_env": True, **named})
+    aiohttp.ClientSession.__init__ = through
+except ImportError:
+    pass
 name = sys.argv[1]
 scripts = [one for one in m.distribution(name).entry_points if one.group == "console_scripts"]
 script = next((one for one in scripts if one.name.lower().replace("_", "-") == name), scripts[0] if scripts else None)
