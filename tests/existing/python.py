@@ -156,6 +156,7 @@ def config(one: dict[str, Any], folder: Path, data: Path, proxy: dict[str, Any])
         f"env = {json.dumps(list(one.get('env', {})))}",
         "http = [" + ", ".join(f'{{ url = {json.dumps(url)}, methods = "any" }}' for url in one.get("http", [])) + "]",
         *([f'dirs = [{{ host = {json.dumps(str(data))}, access = "read-write" }}]'] if one.get("folder") else []),
+        *(["[plugins.p.limits]", f"memory_mib = {one['memory_mib']}"] if "memory_mib" in one else []),
     ]
     file = folder / "wharf.toml"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
