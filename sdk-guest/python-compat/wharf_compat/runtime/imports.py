@@ -27,6 +27,7 @@ REPLACED = {
     "rpds": "wharf_compat.absent.rpds",
     "rpds.rpds": "wharf_compat.absent.rpds",
     "ssl": "wharf_compat.absent.ssl_",
+    "truststore": "wharf_compat.absent.ssl_",
     "fcntl": "wharf_compat.absent.hollow",
     "termios": "wharf_compat.absent.hollow",
     "tty": "wharf_compat.absent.hollow",

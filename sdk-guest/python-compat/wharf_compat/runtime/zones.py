@@ -28,12 +28,7 @@ def install(module: Any) -> None:
     real = module.load_tzdata
 
     def load_tzdata(key: str) -> Any:
-        try:
-            return real(key)
-        except module.ZoneInfoNotFoundError:
-            if key not in kept:
-                raise
-            return io.BytesIO(kept[key])
+        return io.BytesIO(kept[key]) if key in kept else real(key)
 
     module.load_tzdata = load_tzdata
     import zoneinfo
@@ -41,6 +36,6 @@ def install(module: Any) -> None:
     known = zoneinfo.available_timezones
 
     def available_timezones() -> set[str]:
-        return known() or {name for name in kept if not name.startswith("posixrules")}
+        return set(kept) or known()
 
     zoneinfo.available_timezones = available_timezones
