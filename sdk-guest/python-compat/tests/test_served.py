@@ -181,6 +181,24 @@ class Serving(unittest.TestCase):
         self.assertIn("lifespan", said["again"])
         self.assertEqual(said["results"][0][0], ["open"])
 
+    def test_a_server_gets_placeholders_only_for_variables_without_a_default(self) -> None:
+        said = self.serve(
+            """
+            import os
+            from mcp.server.fastmcp import FastMCP
+            KEY, PORT, HOST = os.environ["KEY"], int(os.getenv("PORT", "443")), os.environ.get("HOST_NAME", "a.test")
+            mcp = FastMCP("demo")
+
+            @mcp.tool()
+            def place() -> str:
+                return f"{KEY}@{HOST}:{PORT}"
+            """,
+            [["place", {}, []]],
+            {"KEY": "k", "PORT": "80"},
+        )
+        self.assertIn("does not start without the variable KEY", said["again"])
+        self.assertEqual(said["results"][0][0], ["k@a.test:80"])
+
     def test_what_a_plugin_cannot_do_is_said(self) -> None:
         said = self.serve(
             """

@@ -72,13 +72,23 @@ class _Environ(os._Environ):  # type: ignore[type-arg]
         return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        # A variable that has a default needs no placeholder.
-        if watch.fill and default is not None and not super().__contains__(key):
+        # A variable that has a default is not missing, and needs no placeholder.
+        if default is not None and not self._is_set(key):
+            if watch.on and _counts(key) and watch.by_server():
+                watch.variables[key] = None
             return default
         return super().get(key, default)
 
+    def _is_set(self, key: Any) -> bool:
+        # `Mapping.__contains__` asks `__getitem__`, which would give the placeholder.
+        try:
+            super().__getitem__(key)
+        except KeyError:
+            return False
+        return True
+
     def __contains__(self, key: object) -> bool:
-        found = super().__contains__(key)
+        found = self._is_set(key)
         if watch.on and isinstance(key, str) and _counts(key) and watch.by_server():
             watch.variables[key] = None
             return found or watch.fill
