@@ -1,11 +1,12 @@
 // Builds servers of npm as plugins, unchanged, and compares them with the same servers in Node.js: lists, and the results of calls.
 //
-//     npm install && node npm.mjs [--wharf BINARY] [--folder DIR] [--brief] [--lists] [NAME…]
+//     npm install && node npm.mjs [--wharf BINARY] [--folder DIR] [--python PYTHON] [--brief] [--lists] [NAME…]
 //
+// The answers of a server's service are those of npm.toml: a proxy gives them to both (`canned.py`, which needs Python with `cryptography`).
 // It prints a table in Markdown. With --brief it takes only servers that have calls. With --lists it compares the lists that the build finds in
 // Node.js, makes no components and calls nothing: that takes seconds for each server. The exit code is 1 if a server that has calls differs.
 
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -29,6 +30,8 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     wharf: { type: "string" },
+    python: { type: "string", default: "python3" },
+    canned: { type: "string", default: join(HERE, "canned.py") },
     folder: { type: "string" },
     brief: { type: "boolean" },
     lists: { type: "boolean" },
@@ -43,6 +46,32 @@ const run = (program, args, options) =>
       error ? failed(Object.assign(error, { stderr })) : done({ stdout, stderr }),
     );
   });
+
+/** Starts the proxy that gives these answers. Returns its address, and the file with its authority. */
+async function answering(answers, folder) {
+  const file = join(folder, "answers.toml");
+  // Strings of JSON are strings of TOML.
+  const member = ([key, value]) => `${key} = ${typeof value === "object" ? table(value) : JSON.stringify(value)}`;
+  const table = (value) => `{ ${Object.entries(value).map(([key, one]) => `${JSON.stringify(key)} = ${JSON.stringify(one)}`).join(", ")} }`;
+  writeFileSync(file, answers.map((answer) => ["[[answer]]", ...Object.entries(answer).map(member), ""].join("\n")).join("\n"));
+  const made = join(folder, "authority");
+  mkdirSync(made, { recursive: true });
+  const proxy = spawn(values.python, [values.canned, file, "--folder", made, "--log"], { stdio: ["pipe", "pipe", "pipe"] });
+  let said = "";
+  proxy.stderr.on("data", (piece) => (said += piece));
+  const line = await new Promise((done, failed) => {
+    proxy.stdout.once("data", (piece) => done(String(piece)));
+    proxy.once("error", failed);
+    proxy.once("close", () => failed(new Error(`the proxy for the answers ended: ${said.trim().slice(-300)}`)));
+  });
+  const { port, ca } = JSON.parse(line);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    ca,
+    said: () => said,
+    close: async () => proxy.stdin.end(),
+  };
+}
 
 /** Starts a server and returns a client of it. */
 async function connect(command, args, env) {
@@ -129,11 +158,15 @@ function tool({ annotations = {}, title, ...rest }) {
   });
 }
 
+/** A prompt with an empty list of arguments is one without a list. */
+const prompt = ({ arguments: args = [], ...rest }) => ({ ...rest, ...(args.length && { arguments: args }) });
+
 function compare(row, theirs, ours) {
   const kinds = ["tools", "resources", "templates", "prompts"];
   const differs = kinds
     .map((kind) => {
-      const [one, other] = [theirs[kind], ours[kind]].map((list) => byName(kind === "tools" ? list.map(tool) : list));
+      const form = { tools: tool, prompts: prompt }[kind] ?? ((one) => one);
+      const [one, other] = [theirs[kind], ours[kind]].map((list) => byName(list.map(form)));
       return [kind, difference(one, other)];
     })
     .filter(([, found]) => found);
@@ -174,7 +207,7 @@ async function install(folder, dependencies) {
   await run("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"], { cwd: folder });
 }
 
-async function server({ name, version, args = [], env = {}, calls = [], folder, host }) {
+async function server({ name, version, args = [], env = {}, calls = [], answers = [], network, folder, host }) {
   const row = { name: `${name} ${version}`, host, lists: "", calls: "", size: "", ms: "", native: "", note: "" };
   const project = join(work, name.replace(/[@/]/g, "_"));
   const data = join(project, "data");
@@ -185,31 +218,42 @@ async function server({ name, version, args = [], env = {}, calls = [], folder, 
   try {
     if (!existsSync(join(project, "node_modules", name))) await install(project, { [name]: version });
     const { file } = findEntry(entry, project);
-    const native = await connect(process.execPath, [file, ...filled(args)], filled(env)).catch((thrown) => ({
-      failed: thrown,
-    }));
+    const proxy = answers.length ? await answering(answers, project) : undefined;
+    if (proxy) clients.push(proxy);
+    const proxied = proxy ? { EXISTING_PROXY: proxy.url, NODE_EXTRA_CA_CERTS: proxy.ca } : {};
+    const preload = proxy ? ["--import", join(HERE, "proxied.mjs")] : [];
+    const native = await connect(process.execPath, [...preload, file, ...filled(args)], {
+      ...filled(env),
+      ...proxied,
+    }).catch((thrown) => ({ failed: thrown }));
     if (!native.failed) clients.push(native);
     if (values.lists) return await onlyLists(row, { name, project, args: filled(args), env: filled(env), native });
     const output = join(project, "plugin.wasm");
-    const built = await run("node", [SDK, "build", "--mcp", entry, "-o", output, "--", ...filled(args)], {
+    const began = performance.now();
+    const building = ["build", "--mcp", entry, "-o", output, ...(network ? ["--network"] : []), "--", ...filled(args)];
+    const built = await run("node", [...(network ? preload : []), SDK, ...building], {
       cwd: project,
+      env: { ...process.env, ...(network ? proxied : {}) },
     }).catch((thrown) => {
-      throw new Error(
-        `does not build: ${String(thrown.stderr || thrown.message)
-          .trim()
-          .split("\n")
-          .at(-1)}`,
-      );
+      const text = String(thrown.stderr || thrown.message).trim();
+      writeFileSync(join(project, "build.log"), text);
+      throw new Error(`does not build: ${text.split("\n").at(-1)}`);
     });
+    row.seconds = `${((performance.now() - began) / 1000).toFixed(0)} s`;
     writeFileSync(join(project, "build.log"), built.stderr);
     row.size = `${(statSync(output).size / 1e6).toFixed(0)} MB`;
     if (native.failed) throw new Error(`does not start in Node.js without an account: ${native.failed.message}`);
     const config = join(project, "wharf.toml");
+    const http = [...new Set(answers.map(({ url }) => new URL(url.replaceAll("*", "x")).origin))].map(
+      (origin) => `{ url = ${JSON.stringify(origin)}, methods = "any" }`,
+    );
     const grants = [
+      `http = [${http.join(", ")}]`,
       `env = ${JSON.stringify(Object.keys(env))}`,
       ...(folder ? [`dirs = [{ host = ${JSON.stringify(data)}, access = "read-write" }]`] : []),
     ];
     const lines = [
+      ...(proxy ? ["[egress]", `proxy = ${JSON.stringify(proxy.url)}`, `ca = [${JSON.stringify(proxy.ca)}]`] : []),
       "[plugins.p]",
       `path = ${JSON.stringify(output)}`,
       'prefix = ""',
@@ -239,7 +283,9 @@ async function server({ name, version, args = [], env = {}, calls = [], folder, 
         for (const before of prepared) await client.callTool({ name: before.tool, arguments: before.arguments });
         results.push(plain(await client.callTool({ name: call.tool, arguments: call.arguments })));
       }
-      const found = difference(...results);
+      // Two refusals that are the same say nothing of the server, unless it is the refusal that is expected.
+      const failed = Boolean(results[0].isError) !== Boolean(call.fails);
+      const found = failed ? `in Node.js: ${JSON.stringify(results[0]).slice(0, 160)}` : difference(...results);
       if (found) row.note ||= `${call.tool}: ${found}`;
       else same++;
     }
@@ -251,11 +297,13 @@ async function server({ name, version, args = [], env = {}, calls = [], folder, 
       row.ms = `${(await timed(plugin, call)).p50.toFixed(1)} ms`;
     }
   } catch (thrown) {
+    if (values.lists) writeFileSync(join(project, "failed.log"), `${thrown.stack}\n${thrown.where ?? ""}`);
     row.note = thrown.message.replaceAll("\n", " ").replaceAll("|", "/").replaceAll(work, "").slice(0, 200);
     row.wrong = calls.length > 0;
   } finally {
     for (const client of clients) await client.close();
   }
+  writeFileSync(join(project, "row.json"), JSON.stringify(row));
   return row;
 }
 
@@ -266,16 +314,17 @@ const { server: all } = parse(readFileSync(join(HERE, "npm.toml"), "utf8"));
 const chosen = all.filter(({ name, calls }) =>
   positionals.length ? positionals.includes(name) : !values.brief || calls,
 );
-console.log("| server | size | lists | calls | a call | in Node.js | |\n|---|---|---|---|---|---|---|");
+console.log("| server | built in | size | lists | calls | a call | in Node.js | |\n|---|---|---|---|---|---|---|---|");
 const rows = [];
 for (const one of chosen) {
   const row = await server(one);
   rows.push(row);
   const note = [row.note, row.host && `made for the user's machine: ${row.host}`].filter(Boolean).join("; ");
-  console.log(`| ${row.name} | ${row.size} | ${row.lists} | ${row.calls} | ${row.ms} | ${row.native} | ${note} |`);
+  console.log(`| ${row.name} | ${row.seconds ?? ""} | ${row.size} | ${row.lists} | ${row.calls} | ${row.ms} | ${row.native} | ${note} |`);
 }
 const count = (right) => rows.filter(right).length;
 console.log(
-  `\n${count(({ size }) => size)} of ${rows.length} build, ${count(({ same }) => same)} have the lists that they have in Node.js.`,
+  `\n${count(({ size }) => size)} of ${rows.length} build, ${count(({ same }) => same)} have the lists that they have in Node.js, ` +
+    `${count(({ same, calls, wrong }) => same && calls && !wrong)} run: their lists and calls are the same.`,
 );
 if (rows.some(({ wrong }) => wrong)) process.exitCode = 1;

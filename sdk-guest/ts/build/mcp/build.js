@@ -88,10 +88,12 @@ const cut = (text) => {
 export async function probed(parts, { project, args, entry, env = {} }) {
   const given = { env: { ...env }, args, file: virtual(entry.file, entry) };
   const code = () => assembled(parts, { given, project, last: "export { __wharfMain as main };", regexps: false });
-  let found;
+  // Guessed values may end a server in another way than the one that its author should hear of.
+  let first;
   for (let round = 0; round < 5; round++) {
-    found = await probe({ code: await code(), project });
+    const found = await probe({ code: await code(), project });
     if (found.lists) return { found, given };
+    first ??= found;
     const names = found.used
       .filter((one) => one.startsWith("env "))
       .map((one) => one.slice(4))
@@ -104,12 +106,10 @@ export async function probed(parts, { project, args, entry, env = {} }) {
     for (const name of lacking) given.env[name] = example(name);
   }
   const shown = relative(project, entry.file);
-  throw Object.assign(
-    new Problem(
-      `${shown}: ${found.ended}${found.said && !found.ended.includes(found.said) ? `\nit wrote:\n${found.said}` : ""}`,
-    ),
-    { where: found.stack },
-  );
+  const { ended, said, stack } = first;
+  throw Object.assign(new Problem(`${shown}: ${ended}${said && !ended.includes(said) ? `\nit wrote:\n${said}` : ""}`), {
+    where: stack,
+  });
 }
 
 /** A value with which a server that only checks whether a variable is set goes on. */

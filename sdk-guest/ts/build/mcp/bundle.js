@@ -3,17 +3,23 @@
 
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { builtinModules } from "node:module";
-import { isAbsolute, join, relative, sep } from "node:path";
+import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { load, packageFolderOf } from "../packages.js";
 import { Problem } from "../problem.js";
+import { packageFolder } from "./entry.js";
 import { nodeModules } from "./node.js";
+import { nodeFile } from "./resolve.js";
 
 const LIB = fileURLToPath(new URL("../../lib/", import.meta.url));
 const CUT = "__wharfCut__();";
 export const GIVEN = '"the build puts variables and arguments here"';
 const WHERE = /\bimport\.meta\b|\b__dirname\b|\b__filename\b/;
+/** How a CommonJS module asks whether it is the program, which the server's first module is. */
+const IS_MAIN = /\brequire\.main\s*===?\s*module\b|\bmodule\s*===?\s*require\.main\b/g;
+/** The paths that modules make to read their own package's `package.json`. */
+const ABOUT = /\bpackage\.json\b/;
 /** How bundles that were made for Node.js, and modules with `createRequire`, name its parts: the function may have any name. */
 const REQUIRES = /\bcreateRequire\b|\b__require\b|\btypeof require\b/;
 const REQUIRED = /[\w$]\(\s*["'](?:node:)?([a-z_0-9]+(?:\/[a-z]+)?)["']\s*\)/g;
@@ -25,7 +31,7 @@ export async function bundle({ entry, project }) {
   const esbuild = await load("esbuild", project);
   const missing = new Set();
   const isOwn = (path) => isAbsolute(path) && ownModule(path, entry.root) && !path.startsWith(LIB);
-  const options = { esbuild, entry, project, missing, required: new Set() };
+  const options = { esbuild, entry, project, missing, required: new Set(), abouts: new Set() };
   const first = await run(options, [entry.file], new Set());
   const packages = imported(first.metafile, project, isOwn);
   const made = await run(options, [...packages, "wharf-sdk:cut", entry.file], packages);
@@ -36,9 +42,10 @@ export async function bundle({ entry, project }) {
   const tail = text
     .slice(at + CUT.length)
     .replace(/\nexport \{[^}]*\};\s*$|\nexport default require_\w+\(\);\s*$/g, "\n");
+  const modules = Object.keys(made.metafile.inputs);
   const own = ownText(
     text.slice(0, at),
-    new Set(Object.keys(made.metafile.inputs).filter((name) => isOwn(placeOf(name, project)))),
+    new Map(modules.map((name) => [name, isOwn(placeOf(name, project))])),
   );
   return { head: own.rest, tail: `${own.moved}${tail}`, missing, inputs: Object.keys(made.metafile.inputs), packages };
 }
@@ -52,12 +59,16 @@ export function ownModule(path, root) {
 /** The path of a module that esbuild names, or its name with the namespace. */
 const placeOf = (name, project) => (/^[a-z-]+:/.test(name) && !existsSync(name) ? name : join(project, name));
 
-/** esbuild puts modules that run when they are first required before all others. Those of the server belong after the cut. */
-function ownText(text, own) {
+/**
+ * esbuild puts modules that run when they are first required before all others. Those of the server belong after the cut. `modules` says
+ * which ones these are: a line of a text may begin as a comment does.
+ */
+function ownText(text, modules) {
   const [rest, moved] = [[], []];
   let into = rest;
   for (const line of text.split("\n")) {
-    if (line.startsWith("// ")) into = own.has(line.slice(3)) ? moved : rest;
+    const isOwn = line.startsWith("// ") ? modules.get(line.slice(3)) : undefined;
+    if (isOwn !== undefined) into = isOwn ? moved : rest;
     into.push(line);
   }
   return { rest: rest.join("\n"), moved: moved.length ? `\n${moved.join("\n")}\n` : "" };
@@ -81,7 +92,7 @@ function imported(metafile, project, isOwn) {
   return found;
 }
 
-async function run({ esbuild, entry, project, missing, required }, imports, sideEffects) {
+async function run({ esbuild, entry, project, missing, required, abouts }, imports, sideEffects) {
   const jspm = packageFolderOf("@jspm/core", project);
   try {
     return await esbuild.build({
@@ -113,7 +124,7 @@ async function run({ esbuild, entry, project, missing, required }, imports, side
       logLevel: "silent",
       plugins: [
         nodeModules({ jspm, packagesFrom: project, missing, acorn: await load("acorn", project) }),
-        modules({ entry, required }, sideEffects),
+        modules({ entry, required, abouts }, sideEffects),
       ],
     });
   } catch (failed) {
@@ -125,7 +136,7 @@ async function run({ esbuild, entry, project, missing, required }, imports, side
 const said = ({ text, location }) =>
   location ? `${location.file}:${location.line}:${location.column + 1}: ${text}` : text;
 
-function modules({ entry, required }, sideEffects) {
+function modules({ entry, required, abouts }, sideEffects) {
   return {
     name: "wharf-mcp",
     setup(build) {
@@ -137,7 +148,7 @@ function modules({ entry, required }, sideEffects) {
         namespace: "wharf-mcp",
       }));
       build.onLoad({ filter: /.*/, namespace: "wharf-mcp" }, ({ path }) => ({
-        contents: SOURCES[path](entry, required),
+        contents: SOURCES[path](entry, required, abouts),
         resolveDir: LIB,
       }));
       build.onResolve({ filter: /^(wharf|wasi):/ }, ({ path }) => ({ path, external: true }));
@@ -147,6 +158,10 @@ function modules({ entry, required }, sideEffects) {
         path === entry.file || (sideEffects.has(path) && isAbsolute(path)) ? { path, sideEffects: true } : undefined,
       );
       build.onResolve({ filter: /\.node$/ }, ({ path }) => ({ path, namespace: "native" }));
+      build.onLoad({ filter: /\.node$/, namespace: "file" }, ({ path }) => ({
+        contents: `const { native } = require("wharf-sdk:lib/mcp/lacking.js"); module.exports = native(${JSON.stringify(virtual(path, entry))});`,
+        resolveDir: LIB,
+      }));
       build.onLoad({ filter: /.*/, namespace: "native" }, ({ path }) => ({
         contents: `const { native } = require("wharf-sdk:lib/mcp/lacking.js"); module.exports = native(${JSON.stringify(path)});`,
         resolveDir: LIB,
@@ -155,6 +170,8 @@ function modules({ entry, required }, sideEffects) {
       build.onResolve({ filter: /.*/ }, async ({ path, importer, resolveDir, kind, pluginData }) => {
         if (pluginData === "asked" || !importer.includes("node_modules")) return undefined;
         const found = await build.resolve(path, { importer, resolveDir, kind, pluginData: "asked" });
+        const forNode = nodeFile(path, resolveDir, kind, found.errors.length > 0);
+        if (forNode) return { path: forNode };
         return found.errors.length ? { path, namespace: "absent" } : undefined;
       });
       build.onLoad({ filter: /.*/, namespace: "absent" }, ({ path }) => ({
@@ -164,8 +181,10 @@ function modules({ entry, required }, sideEffects) {
         const text = readFileSync(path, "utf8");
         if (path.startsWith(LIB)) return undefined;
         if (REQUIRES.test(text)) for (const [, name] of text.matchAll(REQUIRED)) required.add(name);
-        if (!WHERE.test(text)) return undefined;
-        return { contents: located(text, virtual(path, entry)), loader: /\.[cm]?tsx?$/.test(path) ? "ts" : "js" };
+        if (ABOUT.test(text)) abouts.add(packageFolder(dirname(path)));
+        const changed = path === entry.file ? text.replace(IS_MAIN, "true") : text;
+        if (!WHERE.test(text) && changed === text) return undefined;
+        return { contents: located(changed, virtual(path, entry)), loader: /\.[cm]?tsx?$/.test(path) ? "ts" : "js" };
       });
     },
   };
@@ -199,8 +218,15 @@ const SOURCES = {
   },
   given: () => `export const given = ${GIVEN};`,
   engine: () => "export const size = BigInt;",
-  "package-files": ({ root, file }) => `export const packageFiles = ${JSON.stringify(texts(root, file))};`,
+  "package-files": ({ root, file }, _, abouts) =>
+    `export const packageFiles = ${JSON.stringify({ ...described(abouts, { root, file }), ...texts(root, file) })};`,
 };
+
+/** Returns the `package.json` of packages that name it in their code: many read their version from it at their start. */
+function described(folders, entry) {
+  const files = [...folders].filter(Boolean).map((folder) => join(folder, "package.json"));
+  return Object.fromEntries(files.map((file) => [virtual(file, entry), readFileSync(file, "utf8")]));
+}
 
 /** Returns the text files of the server's package, which servers read next to their code: at most 1 MiB, the nearest ones first. */
 function texts(root, file) {

@@ -4,7 +4,7 @@ import { form, url } from "../call.js";
 import { Failure, invalidParams, resourceNotFound } from "../errors.js";
 import * as host from "../host.js";
 import { answered, asked } from "../runtime.js";
-import { live } from "./build-time.js";
+import { building, live } from "./build-time.js";
 import { promptOf, promptOutcome, readOutcome, resourceOf, templateOf, toolOf, toolOutcome } from "./convert.js";
 import { EVERYTHING, greet, list, setMain, start } from "./server.js";
 import { client, request } from "./wire.js";
@@ -27,7 +27,7 @@ function digest(text) {
 client.request = async (method, params) => {
   // The client's folders that the operator granted are open directories. Others are of no use to the plugin.
   if (method === "roots/list")
-    return { roots: host.directories().map(({ path }) => ({ uri: `file://${encodeURI(path)}`, name: path })) };
+    return { roots: (building() ? [] : host.directories()).map(({ path }) => ({ uri: `file://${encodeURI(path)}`, name: path })) };
   if (method === "ping") return {};
   if (!current) throw new Error("the client can be asked only during a call");
   const key = `${++questions}-${digest(method + JSON.stringify(params))}`;

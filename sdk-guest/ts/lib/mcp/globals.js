@@ -14,6 +14,8 @@ globalThis.__zod_globalConfig = { jitless: true };
 globalThis.process = process;
 globalThis.Buffer = Buffer;
 globalThis.self ??= globalThis;
+// As in Node.js 22.
+globalThis.navigator ??= { userAgent: "Node.js/22", language: "en-US", languages: ["en-US"], platform: "linux", hardwareConcurrency: 1 };
 // Modules that another tool bundled for Node.js look for it.
 globalThis.require = createRequire("/server/index.js");
 

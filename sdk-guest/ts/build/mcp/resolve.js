@@ -1,0 +1,66 @@
+// Finds the part of a package that was made for Node.js, where `exports` has nothing for browsers in its place.
+
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+const PACKAGE = /^((?:@[^/]+\/)?[^./@][^/]*)(\/.+)?$/;
+
+/**
+ * Returns the file that Node.js would load for `import "name"`, or `undefined`: if the bundler `failed` to find one, or if the package has one
+ * for Node.js, none for browsers, and another one for everything else.
+ */
+export function nodeFile(name, from, kind, failed) {
+  const [, owner, inner = ""] = PACKAGE.exec(name) ?? [];
+  const folder = owner && folderOf(owner, from);
+  if (!folder) return undefined;
+  const { exports } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  if (typeof exports !== "object" || exports === null) return undefined;
+  const wanted = kind === "require-call" || kind === "require-resolve" ? "require" : "import";
+  const entry = entryOf(exports, `.${inner}`);
+  if (!entry) return undefined;
+  if (!failed && !onlyForNode(entry.target)) return undefined;
+  const target = chosen(entry.target, new Set(["node", wanted, "default"]));
+  if (typeof target !== "string") return undefined;
+  const file = join(folder, target.replaceAll("*", entry.star));
+  return existsSync(file) ? file : undefined;
+}
+
+function folderOf(name, from) {
+  for (let at = from; ; at = dirname(at)) {
+    const folder = join(at, "node_modules", name);
+    if (existsSync(join(folder, "package.json"))) return folder;
+    if (at === dirname(at)) return undefined;
+  }
+}
+
+/** Returns what `exports` has for a path of the package, and what stands for its `*`. */
+function entryOf(exports, path) {
+  const paths = Object.keys(exports).some((key) => key.startsWith(".")) ? exports : { ".": exports };
+  if (Object.hasOwn(paths, path)) return { target: paths[path], star: "" };
+  for (const [key, target] of Object.entries(paths)) {
+    const [start, end] = key.split("*");
+    if (end !== undefined && path.startsWith(start) && path.endsWith(end) && path.length > start.length + end.length - 1)
+      return { target, star: path.slice(start.length, path.length - end.length) };
+  }
+  return undefined;
+}
+
+/** Whether a package names a part for Node.js and none for browsers or workers. */
+function onlyForNode(target) {
+  if (typeof target !== "object" || target === null || Array.isArray(target)) return false;
+  const keys = Object.keys(target);
+  return keys.includes("node") && !keys.some((key) => /^(browser|worker|workerd|edge-light|deno)$/.test(key));
+}
+
+/** Returns the first target whose conditions all hold. */
+function chosen(target, conditions) {
+  if (typeof target === "string") return target;
+  if (Array.isArray(target)) return target.map((one) => chosen(one, conditions)).find((one) => one !== undefined);
+  if (typeof target !== "object" || target === null) return undefined;
+  for (const [condition, inner] of Object.entries(target)) {
+    if (!conditions.has(condition)) continue;
+    const found = chosen(inner, conditions);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
