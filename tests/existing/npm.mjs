@@ -16,8 +16,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { parse } from "smol-toml";
 
-import { probed } from "../../sdk-guest/ts/build/mcp/build.js";
-import { bundle } from "../../sdk-guest/ts/build/mcp/bundle.js";
+import { started } from "../../sdk-guest/ts/build/mcp/build.js";
 import { findEntry } from "../../sdk-guest/ts/build/mcp/entry.js";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
@@ -123,7 +122,10 @@ async function lists(client) {
   };
 }
 
-/** Drops what says nothing: members without a value, `$schema`, the plugin that wharf names, and that a tool does not run as a task. */
+/**
+ * Drops what says nothing: members without a value, `$schema`, the plugin that wharf names, that a tool does not run as a task, and that a result
+ * is not an error.
+ */
 function plain(value) {
   if (Array.isArray(value)) return value.map(plain);
   if (typeof value !== "object" || value === null) return value;
@@ -131,7 +133,11 @@ function plain(value) {
   const members = { ...rest, ...(Object.keys(meta).length && { _meta: meta }) };
   const said = Object.entries(members).filter(
     ([key, one]) =>
-      one !== undefined && key !== "$schema" && key !== "execution" && !(key === "description" && one === ""),
+      one !== undefined &&
+      key !== "$schema" &&
+      key !== "execution" &&
+      !(key === "description" && one === "") &&
+      !(key === "isError" && one === false),
   );
   return Object.fromEntries(said.map(([key, one]) => [key, plain(one)]));
 }
@@ -178,8 +184,7 @@ function compare(row, theirs, ours) {
 /** Compares the lists that the build finds with those of the server in Node.js. */
 async function onlyLists(row, { name, project, args, env, native }) {
   const entry = findEntry(`npm:${name}`, project);
-  const parts = await bundle({ entry, project });
-  const { found } = await probed(parts, { project, args, entry, env });
+  const { parts, found } = await started({ entry, project, args, env });
   row.size = `${((parts.head.length + parts.tail.length) / 1e6).toFixed(1)} MB of JavaScript`;
   if (native.failed) throw new Error(`does not start in Node.js without an account: ${native.failed.message}`);
   compare(row, plain(await lists(native)), plain(found.lists));
@@ -207,7 +212,7 @@ async function install(folder, dependencies) {
   await run("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"], { cwd: folder });
 }
 
-async function server({ name, version, args = [], env = {}, calls = [], answers = [], network, folder, host }) {
+async function server({ name, version, args = [], env = {}, calls = [], answers = [], native: own = {}, network, folder, host }) {
   const row = { name: `${name} ${version}`, host, lists: "", calls: "", size: "", ms: "", native: "", note: "" };
   const project = join(work, name.replace(/[@/]/g, "_"));
   const data = join(project, "data");
@@ -225,6 +230,7 @@ async function server({ name, version, args = [], env = {}, calls = [], answers 
     const native = await connect(process.execPath, [...preload, file, ...filled(args)], {
       ...filled(env),
       ...proxied,
+      ...Object.fromEntries(Object.entries(own).map(([name, value]) => [name, value.replace("PROXY", proxy?.url)])),
     }).catch((thrown) => ({ failed: thrown }));
     if (!native.failed) clients.push(native);
     if (values.lists) return await onlyLists(row, { name, project, args: filled(args), env: filled(env), native });

@@ -27,8 +27,7 @@ export async function buildServer({
   say = (text) => console.error(text),
 }) {
   const entry = findEntry(named, project);
-  const parts = await bundle({ entry, project });
-  const { found, given } = await probed(parts, { project, args, entry });
+  const { parts, found, given } = await started({ entry, project, args });
   const { tools, resources, templates, prompts } = found.lists;
   const numbers = [
     [tools, "tool"],
@@ -83,6 +82,24 @@ const cut = (text) => {
   if (!text || Buffer.byteLength(text) <= MOST_INSTRUCTIONS) return text;
   return new TextDecoder().decode(Buffer.from(text).subarray(0, MOST_INSTRUCTIONS - 8)).replace(/\ufffd$/, "") + " …";
 };
+
+/**
+ * Bundles and probes the server: with the parts of packages that are made for browsers, which need the least, and if it does not start with
+ * them, with those for Node.js.
+ */
+export async function started({ entry, project, args, env }) {
+  const attempt = async (forNode) => {
+    const parts = await bundle({ entry, project, forNode });
+    return { parts, ...(await probed(parts, { project, args, entry, env })) };
+  };
+  try {
+    return await attempt(false);
+  } catch (failed) {
+    return attempt(true).catch(() => {
+      throw failed;
+    });
+  }
+}
 
 /** Probes the server; if it ends itself for want of a variable, once more with values for those that it asked for. */
 export async function probed(parts, { project, args, entry, env = {} }) {

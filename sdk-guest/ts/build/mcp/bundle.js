@@ -18,20 +18,21 @@ export const GIVEN = '"the build puts variables and arguments here"';
 const WHERE = /\bimport\.meta\b|\b__dirname\b|\b__filename\b/;
 /** How a CommonJS module asks whether it is the program, which the server's first module is. */
 const IS_MAIN = /\brequire\.main\s*===?\s*module\b|\bmodule\s*===?\s*require\.main\b/g;
-/** The paths that modules make to read their own package's `package.json`. */
-const ABOUT = /\bpackage\.json\b/;
+/** JSON files that modules name: many packages read their version, or their data, when they load. */
+const JSON_FILE = /["'`/]((?:[\w.-]+\/)*[\w.-]+\.json)["'`]/g;
+const JSON_BYTES = 1 << 17;
 /** How bundles that were made for Node.js, and modules with `createRequire`, name its parts: the function may have any name. */
 const REQUIRES = /\bcreateRequire\b|\b__require\b|\btypeof require\b/;
 const REQUIRED = /[\w$]\(\s*["'](?:node:)?([a-z_0-9]+(?:\/[a-z]+)?)["']\s*\)/g;
 const TEXT = /\.(json|md|txt|ya?ml|html?|css|csv|sql|hbs|mustache|graphql|prompt|xml)$/i;
 const TEXT_BYTES = 1 << 20;
 
-/** Bundles the server. Returns the text before and after the cut, and about which modules it has. */
-export async function bundle({ entry, project }) {
+/** Bundles the server. `forNode` prefers the parts of packages for Node.js to those for browsers. Returns the text before and after the cut, and about which modules it has. */
+export async function bundle({ entry, project, forNode = false }) {
   const esbuild = await load("esbuild", project);
   const missing = new Set();
   const isOwn = (path) => isAbsolute(path) && ownModule(path, entry.root) && !path.startsWith(LIB);
-  const options = { esbuild, entry, project, missing, required: new Set(), abouts: new Set() };
+  const options = { forNode, esbuild, entry, project, missing, required: new Set(), abouts: new Set() };
   const first = await run(options, [entry.file], new Set());
   const packages = imported(first.metafile, project, isOwn);
   const made = await run(options, [...packages, "wharf-sdk:cut", entry.file], packages);
@@ -92,7 +93,7 @@ function imported(metafile, project, isOwn) {
   return found;
 }
 
-async function run({ esbuild, entry, project, missing, required, abouts }, imports, sideEffects) {
+async function run({ esbuild, entry, project, missing, required, abouts, forNode }, imports, sideEffects) {
   const jspm = packageFolderOf("@jspm/core", project);
   try {
     return await esbuild.build({
@@ -114,6 +115,7 @@ async function run({ esbuild, entry, project, missing, required, abouts }, impor
       keepNames: false,
       define: {
         fetch: "globalThis.fetch",
+        global: "globalThis",
         "import.meta.url": "__wharfUrl",
         "import.meta.dirname": "__wharfDirname",
         "import.meta.filename": "__wharfFilename",
@@ -124,7 +126,7 @@ async function run({ esbuild, entry, project, missing, required, abouts }, impor
       logLevel: "silent",
       plugins: [
         nodeModules({ jspm, packagesFrom: project, missing, acorn: await load("acorn", project) }),
-        modules({ entry, required, abouts }, sideEffects),
+        modules({ entry, required, abouts, forNode }, sideEffects),
       ],
     });
   } catch (failed) {
@@ -136,7 +138,7 @@ async function run({ esbuild, entry, project, missing, required, abouts }, impor
 const said = ({ text, location }) =>
   location ? `${location.file}:${location.line}:${location.column + 1}: ${text}` : text;
 
-function modules({ entry, required, abouts }, sideEffects) {
+function modules({ entry, required, abouts, forNode }, sideEffects) {
   return {
     name: "wharf-mcp",
     setup(build) {
@@ -170,8 +172,8 @@ function modules({ entry, required, abouts }, sideEffects) {
       build.onResolve({ filter: /.*/ }, async ({ path, importer, resolveDir, kind, pluginData }) => {
         if (pluginData === "asked" || !importer.includes("node_modules")) return undefined;
         const found = await build.resolve(path, { importer, resolveDir, kind, pluginData: "asked" });
-        const forNode = nodeFile(path, resolveDir, kind, found.errors.length > 0);
-        if (forNode) return { path: forNode };
+        const file = nodeFile(path, resolveDir, kind, { failed: found.errors.length > 0, preferred: forNode });
+        if (file) return { path: file };
         return found.errors.length ? { path, namespace: "absent" } : undefined;
       });
       build.onLoad({ filter: /.*/, namespace: "absent" }, ({ path }) => ({
@@ -181,7 +183,7 @@ function modules({ entry, required, abouts }, sideEffects) {
         const text = readFileSync(path, "utf8");
         if (path.startsWith(LIB)) return undefined;
         if (REQUIRES.test(text)) for (const [, name] of text.matchAll(REQUIRED)) required.add(name);
-        if (ABOUT.test(text)) abouts.add(packageFolder(dirname(path)));
+        for (const file of jsonFiles(text, path)) abouts.add(file);
         const changed = path === entry.file ? text.replace(IS_MAIN, "true") : text;
         if (!WHERE.test(text) && changed === text) return undefined;
         return { contents: located(changed, virtual(path, entry)), loader: /\.[cm]?tsx?$/.test(path) ? "ts" : "js" };
@@ -219,12 +221,22 @@ const SOURCES = {
   given: () => `export const given = ${GIVEN};`,
   engine: () => "export const size = BigInt;",
   "package-files": ({ root, file }, _, abouts) =>
-    `export const packageFiles = ${JSON.stringify({ ...described(abouts, { root, file }), ...texts(root, file) })};`,
+    `export const packageFiles = ${JSON.stringify({ ...described([...abouts], { root, file }), ...texts(root, file) })};`,
 };
 
-/** Returns the `package.json` of packages that name it in their code: many read their version from it at their start. */
-function described(folders, entry) {
-  const files = [...folders].filter(Boolean).map((folder) => join(folder, "package.json"));
+/** Returns the JSON files that a module names, which lie next to it or in its package's folder. */
+function jsonFiles(text, path) {
+  const root = packageFolder(dirname(path));
+  const folders = [dirname(path), root].filter(Boolean);
+  return [...text.matchAll(JSON_FILE)].flatMap(([, name]) =>
+    [...new Set(folders.map((folder) => join(folder, name)))].filter(
+      (file) => root && file.startsWith(root) && existsSync(file) && statSync(file).size <= JSON_BYTES,
+    ),
+  );
+}
+
+/** Returns the text of the JSON files that packages read when they load. */
+function described(files, entry) {
   return Object.fromEntries(files.map((file) => [virtual(file, entry), readFileSync(file, "utf8")]));
 }
 

@@ -189,7 +189,17 @@ function official(path, text) {
 }
 
 /** What the polyfills lack and another package has. */
-const MORE = { util: { parseArgs: 'import { parseArgs } from "@pkgjs/parseargs";' } };
+const MORE = {
+  util: {
+    parseArgs: 'import { parseArgs } from "@pkgjs/parseargs";',
+    // No stream of a plugin is a terminal.
+    styleText: "const styleText = (_format, text) => String(text);",
+  },
+  stream: {
+    getDefaultHighWaterMark: "const getDefaultHighWaterMark = (objects) => (objects ? 16 : 65536);",
+    setDefaultHighWaterMark: "const setDefaultHighWaterMark = () => {};",
+  },
+};
 
 /** Returns a module with all names of a part of Node.js: those of the file, and for the others functions that say that they are not there. */
 async function completed(name, file, acorn) {

@@ -23,7 +23,7 @@ process.on("unhandledRejection", (thrown) => said.push(String(thrown?.message ??
 process.on("uncaughtException", ended);
 
 // What the engine lacks must be lacking here as well.
-for (const name of ["Intl", "WebSocket", "EventSource", "navigator", "localStorage", "sessionStorage"])
+for (const name of ["global", "Intl", "WebSocket", "EventSource", "navigator", "localStorage", "sessionStorage"])
   delete globalThis[name];
 
 try {

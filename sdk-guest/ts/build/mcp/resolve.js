@@ -7,9 +7,9 @@ const PACKAGE = /^((?:@[^/]+\/)?[^./@][^/]*)(\/.+)?$/;
 
 /**
  * Returns the file that Node.js would load for `import "name"`, or `undefined`: if the bundler `failed` to find one, or if the package has one
- * for Node.js, none for browsers, and another one for everything else.
+ * for Node.js, and none for browsers unless Node.js is `preferred`.
  */
-export function nodeFile(name, from, kind, failed) {
+export function nodeFile(name, from, kind, { failed, preferred }) {
   const [, owner, inner = ""] = PACKAGE.exec(name) ?? [];
   const folder = owner && folderOf(owner, from);
   if (!folder) return undefined;
@@ -18,7 +18,8 @@ export function nodeFile(name, from, kind, failed) {
   const wanted = kind === "require-call" || kind === "require-resolve" ? "require" : "import";
   const entry = entryOf(exports, `.${inner}`);
   if (!entry) return undefined;
-  if (!failed && !onlyForNode(entry.target)) return undefined;
+  const named = conditions(entry.target);
+  if (!failed && !(named.has("node") && (preferred || ![...named].some((one) => OTHERS.test(one))))) return undefined;
   const target = chosen(entry.target, new Set(["node", wanted, "default"]));
   if (typeof target !== "string") return undefined;
   const file = join(folder, target.replaceAll("*", entry.star));
@@ -45,11 +46,14 @@ function entryOf(exports, path) {
   return undefined;
 }
 
-/** Whether a package names a part for Node.js and none for browsers or workers. */
-function onlyForNode(target) {
-  if (typeof target !== "object" || target === null || Array.isArray(target)) return false;
-  const keys = Object.keys(target);
-  return keys.includes("node") && !keys.some((key) => /^(browser|worker|workerd|edge-light|deno)$/.test(key));
+/** Conditions of parts that use nothing of Node.js. */
+const OTHERS = /^(browser|worker|workerd|edge-light)$/;
+
+/** Returns all conditions that a target names. */
+function conditions(target) {
+  if (typeof target !== "object" || target === null) return new Set();
+  const names = Array.isArray(target) ? [] : Object.keys(target);
+  return new Set([...names, ...Object.values(target).flatMap((inner) => [...conditions(inner)])]);
 }
 
 /** Returns the first target whose conditions all hold. */

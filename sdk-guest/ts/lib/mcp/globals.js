@@ -2,6 +2,7 @@
 
 import "./build-time.js";
 import "./intl.js";
+import "./stack.js";
 import { Buffer } from "node:buffer";
 import { log } from "../host.js";
 import { building } from "./build-time.js";
