@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 
 const LIB = fileURLToPath(new URL("../../lib/mcp/", import.meta.url));
 
-const OWN = ["async_hooks", "crypto", "fs", "module", "os", "process"];
+const OWN = ["async_hooks", "crypto", "fs", "http", "https", "module", "os", "process"];
 const JSPM = [
   "assert",
   "assert/strict",
@@ -274,8 +274,6 @@ const SPECIAL = {
   "net.isIPv6": "(text) => String(text).includes(':')",
   "net.getDefaultAutoSelectFamilyAttemptTimeout": "() => 250",
   "net.getDefaultAutoSelectFamily": "() => true",
-  "http.globalAgent": "{}",
-  "https.globalAgent": "{}",
   "readline.createInterface": "() => ({ on() { return this; }, close() {}, question() {} })",
 };
 

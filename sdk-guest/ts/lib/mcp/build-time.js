@@ -118,6 +118,17 @@ globalThis.clearTimeout = clear;
 globalThis.clearInterval = clear;
 globalThis.clearImmediate = clear;
 
+// The engine's own begins to count at once, for which there is no clock at build time.
+if (globalThis.AbortSignal) {
+  AbortSignal.timeout = (ms) => {
+    const controller = new AbortController();
+    globalThis.setTimeout(() => {
+      controller.abort(new DOMException("The operation was aborted due to timeout", "TimeoutError"));
+    }, ms);
+    return controller.signal;
+  };
+}
+
 const { fetch } = globalThis;
 if (fetch) {
   globalThis.fetch = (...args) => {
