@@ -3,7 +3,7 @@
 //     npm install && node npm.mjs [--wharf BINARY] [--folder DIR] [--python PYTHON] [--brief] [--lists] [NAME…]
 //
 // The answers of a server's service are those of npm.toml: a proxy gives them to both (`canned.py`, which needs Python with `cryptography`).
-// It prints a table in Markdown. With --brief it takes only servers that have calls. With --lists it compares the lists that the build finds in
+// It prints a table in Markdown. With --brief it takes only servers that have calls. With --built it takes components that an earlier run made. With --lists it compares the lists that the build finds in
 // Node.js, makes no components and calls nothing: that takes seconds for each server. The exit code is 1 if a server that has calls differs.
 
 import { execFile, spawn } from "node:child_process";
@@ -34,6 +34,7 @@ const { values, positionals } = parseArgs({
     folder: { type: "string" },
     brief: { type: "boolean" },
     lists: { type: "boolean" },
+    built: { type: "boolean" },
   },
 });
 const wharf = resolve(values.wharf ?? process.env.WHARF_BIN ?? join(ROOT, "target/release/wharf"));
@@ -193,10 +194,13 @@ async function onlyLists(row, { name, project, args, env, native }) {
 
 const byName = (list) => [...list].sort((one, other) => ((one.name ?? one.uri) < (other.name ?? other.uri) ? -1 : 1));
 
-async function timed(client, { tool, arguments: args }) {
+const after = (ms) => new Promise((done) => setTimeout(done, ms));
+
+async function timed(client, { tool, arguments: args }, pause) {
   const times = [];
   let last;
-  for (let count = 0; count < CALLS; count++) {
+  for (let count = 0; count < (pause ? 3 : CALLS); count++) {
+    if (pause) await after(pause);
     const start = performance.now();
     last = await client.callTool({ name: tool, arguments: args });
     times.push(performance.now() - start);
@@ -212,7 +216,7 @@ async function install(folder, dependencies) {
   await run("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"], { cwd: folder });
 }
 
-async function server({ name, version, args = [], env = {}, calls = [], answers = [], native: own = {}, network, folder, host }) {
+async function server({ name, version, args = [], env = {}, calls = [], answers = [], memory, pause, native: own = {}, network, folder, host }) {
   const row = { name: `${name} ${version}`, host, lists: "", calls: "", size: "", ms: "", native: "", note: "" };
   const project = join(work, name.replace(/[@/]/g, "_"));
   const data = join(project, "data");
@@ -237,7 +241,8 @@ async function server({ name, version, args = [], env = {}, calls = [], answers 
     const output = join(project, "plugin.wasm");
     const began = performance.now();
     const building = ["build", "--mcp", entry, "-o", output, ...(network ? ["--network"] : []), "--", ...filled(args)];
-    const built = await run("node", [...(network ? preload : []), SDK, ...building], {
+    const made = values.built && existsSync(output);
+    const built = made ? undefined : await run("node", [...(network ? preload : []), SDK, ...building], {
       cwd: project,
       env: { ...process.env, ...(network ? proxied : {}) },
     }).catch((thrown) => {
@@ -245,8 +250,10 @@ async function server({ name, version, args = [], env = {}, calls = [], answers 
       writeFileSync(join(project, "build.log"), text);
       throw new Error(`does not build: ${text.split("\n").at(-1)}`);
     });
-    row.seconds = `${((performance.now() - began) / 1000).toFixed(0)} s`;
-    writeFileSync(join(project, "build.log"), built.stderr);
+    if (built) {
+      row.seconds = `${((performance.now() - began) / 1000).toFixed(0)} s`;
+      writeFileSync(join(project, "build.log"), built.stderr);
+    }
     row.size = `${(statSync(output).size / 1e6).toFixed(0)} MB`;
     if (native.failed) throw new Error(`does not start in Node.js without an account: ${native.failed.message}`);
     const config = join(project, "wharf.toml");
@@ -263,6 +270,7 @@ async function server({ name, version, args = [], env = {}, calls = [], answers 
       "[plugins.p]",
       `path = ${JSON.stringify(output)}`,
       'prefix = ""',
+      ...(memory ? ["[plugins.p.limits]", `memory_mib = ${memory}`] : []),
       "[plugins.p.config]",
       `args = ${JSON.stringify(filled(args))}`,
       "[plugins.p.grants]",
@@ -286,7 +294,9 @@ async function server({ name, version, args = [], env = {}, calls = [], answers 
       for (const client of [native, plugin]) {
         rmSync(data, { recursive: true, force: true });
         mkdirSync(data, { recursive: true });
-        for (const before of prepared) await client.callTool({ name: before.tool, arguments: before.arguments });
+        // What is in the folder was made by the calls before.
+        if (pause) await after(pause);
+        if (folder) for (const before of prepared) await client.callTool({ name: before.tool, arguments: before.arguments });
         results.push(plain(await client.callTool({ name: call.tool, arguments: call.arguments })));
       }
       // Two refusals that are the same say nothing of the server, unless it is the refusal that is expected.
@@ -299,8 +309,8 @@ async function server({ name, version, args = [], env = {}, calls = [], answers 
       row.calls = `${same} of ${calls.length}`;
       row.wrong = same < calls.length || !row.same;
       const call = filled(calls[0]);
-      row.native = `${(await timed(native, call)).p50.toFixed(1)} ms`;
-      row.ms = `${(await timed(plugin, call)).p50.toFixed(1)} ms`;
+      row.native = `${(await timed(native, call, pause)).p50.toFixed(1)} ms`;
+      row.ms = `${(await timed(plugin, call, pause)).p50.toFixed(1)} ms`;
     }
   } catch (thrown) {
     if (values.lists) writeFileSync(join(project, "failed.log"), `${thrown.stack}\n${thrown.where ?? ""}`);

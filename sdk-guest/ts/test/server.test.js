@@ -11,6 +11,7 @@ import { bundle } from "../build/mcp/bundle.js";
 import { assembled, probed } from "../build/mcp/build.js";
 import { findEntry } from "../build/mcp/entry.js";
 import { probe } from "../build/mcp/probe.js";
+import { nodeFile } from "../build/mcp/resolve.js";
 import { wantsOf } from "../build/mcp/wants.js";
 import { warningsOf } from "../build/mcp/warnings.js";
 
@@ -272,4 +273,90 @@ test("the probe cannot start programs, and sees none of this process's variables
     project: all.project,
   });
   assert.equal(ended, "ERR_ACCESS_DENIED");
+});
+
+const json = (value) => JSON.stringify(value);
+
+test("a package has the JSON files that its modules name", async () => {
+  const files = {
+    "node_modules/aged/package.json": json({ name: "aged", version: "4.5.6", main: "lib/index.js" }),
+    "node_modules/aged/lib/index.js":
+      'const { readFileSync } = require("fs"); const { join } = require("path");\n' +
+      'exports.version = JSON.parse(readFileSync(join(__dirname, "..", "package.json"), "utf8")).version;',
+  };
+  assert.equal(await told("version", 'import { version } from "aged";', files), "4.5.6");
+});
+
+test("a package whose `exports` name a part for Node.js gives that part, unless there is one for browsers", async () => {
+  const files = {
+    "node_modules/split/package.json": json({ type: "module", exports: { node: "./node.js", default: "./default.js" } }),
+    "node_modules/split/node.js": 'export const kind = "node"; export const more = "there";',
+    "node_modules/split/default.js": 'export const kind = "default";',
+    "node_modules/asks/package.json": json({ type: "module", exports: "./index.js" }),
+    "node_modules/asks/index.js": 'export { more } from "split";',
+  };
+  assert.equal(await told("more", 'import { more } from "asks";', files), "there");
+});
+
+test("the conditions of `exports`", () => {
+  const exports = { ".": { import: { node: "./n.js", browser: "./b.js" } }, "./x/*": { node: "./x/*.js", default: "./d.js" } };
+  const folder = project({
+    "node_modules/both/package.json": json({ exports }),
+    "node_modules/both/n.js": "",
+    "node_modules/both/x/a.js": "",
+  });
+  const file = (name, given) => nodeFile(name, folder, "import-statement", given)?.slice(folder.length);
+  assert.equal(file("both", { failed: false, preferred: false }), undefined);
+  assert.equal(file("both", { failed: false, preferred: true }), "/node_modules/both/n.js");
+  assert.equal(file("both/x/a", { failed: false, preferred: false }), "/node_modules/both/x/a.js");
+  assert.equal(file("both/y", { failed: true, preferred: true }), undefined);
+});
+
+test("a package whose main module is compiled, and one that asks whether it is the program", async () => {
+  const files = {
+    "node_modules/fast/package.json": json({ name: "fast", main: "fast.node" }),
+    "node_modules/fast/fast.node": "",
+  };
+  assert.equal(await told("typeof fast.run", 'import fast from "fast";', files), "function");
+  const source = `const { McpServer } = require("@modelcontextprotocol/sdk/server/mcp.js");
+    const { StdioServerTransport } = require("@modelcontextprotocol/sdk/server/stdio.js");
+    if (require.main === module) {
+      const server = new McpServer({ name: "mine", version: "1.0.0" });
+      server.registerTool("go", { description: "Goes." }, async () => ({ content: [] }));
+      server.connect(new StdioServerTransport());
+    }`;
+  assert.equal((await found(source, {}, "server.cjs")).lists.tools[0].name, "go");
+});
+
+test("a request of `node:https` is a `fetch`", async () => {
+  const source = `import https from "node:https";
+    const asked = [];
+    globalThis.fetch = async (url, { method, headers, body }) => {
+      asked.push(method, url, headers.get("x-key"), headers.get("host"), String(body));
+      return new Response("round", { status: 201, headers: { "x-shape": "wheel" } });
+    };
+    const told = await new Promise((done, failed) => {
+      const request = https.request(
+        { hostname: "api.example.com", port: 8443, path: "/things?a=1", method: "POST", headers: { "X-Key": "k", Host: "x" } },
+        (response) => {
+          let text = response.statusCode + response.headers["x-shape"];
+          response.on("data", (piece) => (text += piece)).on("end", () => done(text));
+        },
+      );
+      request.on("error", failed);
+      request.write("one ");
+      request.end("two");
+    });
+    ${HEAD.replace(/^#!.*\n/, "")}
+    server.registerTool("go", { description: [told, ...asked].join("|") }, async () => ({ content: [] }));${TAIL}`;
+  assert.equal(
+    (await found(source)).lists.tools[0].description,
+    "201wheelround|POST|https://api.example.com:8443/things?a=1|k||one two",
+  );
+});
+
+test("who called, as V8 tells it", async () => {
+  const ask = `(() => { const before = Error.prepareStackTrace; Error.prepareStackTrace = (_, sites) => sites; const it = {};
+    Error.captureStackTrace(it); Error.prepareStackTrace = before; return [typeof it.stack[0].getFileName(), it.stack[0].getLineNumber() > 0]; })()`;
+  assert.equal(await told(ask), "string,true");
 });

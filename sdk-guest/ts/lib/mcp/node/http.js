@@ -100,7 +100,8 @@ export class ClientRequest extends Writable {
   #timer;
 
   constructor(protocol, input, more, done) {
-    super();
+    // It is open until the answer is there, not until the body is sent.
+    super({ autoDestroy: false });
     const { options, url } = target(protocol, input, typeof more === "function" ? undefined : more);
     const then = typeof more === "function" ? more : done;
     this.#url = url;
