@@ -107,7 +107,8 @@ async function run({ esbuild, entry, project, missing, required, abouts, forNode
       write: false,
       bundle: true,
       metafile: true,
-      platform: "browser",
+      platform: forNode ? "neutral" : "browser",
+      mainFields: forNode ? ["module", "main"] : ["browser", "module", "main"],
       // A server that lies elsewhere finds the packages that `setup` installed here.
       nodePaths: [join(project, "node_modules")],
       target: "es2024",
@@ -170,11 +171,13 @@ function modules({ entry, required, abouts, forNode }, sideEffects) {
       }));
       // What is not installed throws when it is required, as in Node.js: packages catch that, or never require it.
       build.onResolve({ filter: /.*/ }, async ({ path, importer, resolveDir, kind, pluginData }) => {
-        if (pluginData === "asked" || !importer.includes("node_modules")) return undefined;
+        const installed = importer.includes("node_modules");
+        const own = isAbsolute(importer) && !importer.startsWith(LIB);
+        if (pluginData === "asked" || !(installed || own)) return undefined;
         const found = await build.resolve(path, { importer, resolveDir, kind, pluginData: "asked" });
         const file = nodeFile(path, resolveDir, kind, { failed: found.errors.length > 0, preferred: forNode });
         if (file) return { path: file };
-        return found.errors.length ? { path, namespace: "absent" } : undefined;
+        return installed && found.errors.length ? { path, namespace: "absent" } : undefined;
       });
       build.onLoad({ filter: /.*/, namespace: "absent" }, ({ path }) => ({
         contents: `throw Object.assign(new Error(${JSON.stringify(`Cannot find module '${path}'`)}), { code: "MODULE_NOT_FOUND" });`,
