@@ -28,6 +28,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--arg", action="append", default=[], metavar="VALUE", help="an argument of the server's command line")
     build = commands.choices["build"]
     build.add_argument("-o", "--output", type=Path, default=Path("dist/plugin.wasm"), help="the component")
+    build.add_argument("--live", type=Path, help="a folder for the server's own code, which each instance then reads when it starts: for `wharf dev`")
     build.add_argument("--http", action=argparse.BooleanOptionalAction, help="whether to import HTTP; by default: if the server uses it")
     return parser
 
@@ -46,7 +47,7 @@ def main() -> int:
             offers = [f"{len(said[kind])} {kind}" for kind in ("tools", "resources", "templates", "prompts") if said[kind]]
             print(f"{options.server}: {', '.join(offers)}, in {time.monotonic() - started:.1f} s")
             return 0
-        print(building.make(server, project, options.output, options.arg, options.http))
+        print(building.make(server, project, options.output, options.arg, options.http, options.live))
     except CompatError as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 1

@@ -24,7 +24,7 @@ def main() -> None:
             "tools": list(served.tools), "resources": [one.uri for one in served.entries], "templates": list(served.resources),
             "prompts": list(served.prompts), "again": served.again, "variables": list(watching.variables),
             "folders": list(watching.files), "files": sorted(set(files + _main_file())), "http": uses_http(),
-            "modules": sorted(sys.modules),
+            "modules": {name: getattr(one, "__file__", None) for name, one in sorted(sys.modules.items())},
             "found": {
                 "capabilities": served.offers.get("capabilities") or {}, "instructions": served.offers.get("instructions"),
                 "pages": served.pages,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -12,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import wharf_sdk
-from wharf_sdk._build import BuildError, build
+from wharf_sdk._build import BuildError, Live, build, copy_own
 
 from . import installing, reading
-from .target import DEPS, CompatError, Server
+from .target import DEPS, CompatError, Server, sources
 
+LISTS = "lists.json"
+"""The name that `runtime.plugin` knows for the lists in a build for `wharf dev`."""
 HERE = Path(__file__).resolve().parent
 MAIN = "served"
 
@@ -66,8 +69,8 @@ def check(server: Server, project: Path, arguments: list[str]) -> dict[str, Any]
     return said
 
 
-def make(server: Server, project: Path, output: Path, arguments: list[str], http: bool | None) -> str:
-    """Checks the server and builds the component. Returns a summary."""
+def make(server: Server, project: Path, output: Path, arguments: list[str], http: bool | None, live: Path | None = None) -> str:
+    """Checks the server and builds the component. `live`: the folder for the server's own code, if the component reads it. Returns a summary."""
     started = time.monotonic()
     said = check(server, project, arguments)
     found = reading.read([Path(one) for one in said["files"]], said["variables"], said["folders"])
@@ -75,15 +78,22 @@ def make(server: Server, project: Path, output: Path, arguments: list[str], http
         print(line, file=sys.stderr)
     for line in found.warnings:
         print(f"warning: {line}", file=sys.stderr)
-    if said["again"]:
+    if said["again"] and not live:
         print(f"the server starts in each instance, because {said['again']}", file=sys.stderr)
     uses_http = bool(said["http"]) if http is None else http
     roots = paths(server, project)
-    with tempfile.TemporaryDirectory() as folder:
-        main = Path(folder, f"{MAIN}.py")
+    with contextlib.ExitStack() as stack:
+        # A component for `wharf dev` is made again only if this file is another one.
+        folder = live.with_name("main").resolve() if live else Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        main = folder / f"{MAIN}.py"
         # Inside of the component, the folders that are searched are mounted at /1, /2, …, and the main file's folder is /1.
         places = {str(path): f"/{index}" for index, path in enumerate([main.parent, *roots], 1)}
         options = {**options_of(server, project, arguments), "wants": found.wants(), "again": said["again"], "found": said["found"]}
+        if live:
+            # Its lists are those of the check after each change.
+            lists = options.pop("found")
+            options.update(again="its code is read in each instance", live=True, instructions=lists["instructions"])
         for key in ("own", "dependencies"):
             options[key] = [_mounted(one, places) for one in options[key]]
         main.write_text(
@@ -92,10 +102,18 @@ def make(server: Server, project: Path, output: Path, arguments: list[str], http
             encoding="utf-8",
         )
         try:
-            summary = build(main, output, roots, uses_http, tried=True)
+            summary = build(main, output, roots, uses_http, tried=True, live=live and _live(server, said, options, live))
         except BuildError as problem:
             raise CompatError(str(problem)) from None
     return f"{summary} ({time.monotonic() - started:.1f} s with the check)"
+
+
+def _live(server: Server, said: dict[str, Any], options: dict[str, Any], source: Path) -> Live:
+    """Copies the server's code. The component is made again when the server imports another module, or wants something else."""
+    copy_own(sources(server), [one if one.is_dir() else one.parent for one in server.own], source)
+    (source / LISTS).write_text(json.dumps(said["found"]), encoding="utf-8")
+    files = {str(one) for one in sources(server)}
+    return Live(source, server.own, [json.dumps(options), *(one for one in said["modules"] if said["modules"][one] not in files)])
 
 
 def _mounted(path: str, places: dict[str, str]) -> str:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ._build import BuildError, build
+from ._build import BuildError, Live, build
 
 
 def main() -> int:
@@ -21,7 +21,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     try:
-        print(build(options.plugin, options.output, options.path, options.http, live=options.live))
+        print(build(options.plugin, options.output, options.path, options.http, live=options.live and Live(options.live)))
     except BuildError as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 1

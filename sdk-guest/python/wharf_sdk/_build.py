@@ -6,6 +6,7 @@ again only when other modules are imported, so a changed line is served within a
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import json
 import os
@@ -16,6 +17,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,18 @@ SDK = Path(__file__).resolve().parent
 COMPONENTIZE_PY = "0.25.1"
 ENTRY = "wharf_entry"
 REPORT = "report.json"
+
+
+@dataclass
+class Live:
+    """A build for `wharf dev`."""
+
+    source: Path
+    """The folder for the plugin's own code."""
+    own: Sequence[Path] = ()
+    """Where that code is. By default: the folders that are searched for it."""
+    key: Sequence[str] | None = None
+    """What the component is made from, in addition to its other inputs, if the caller has copied the code. By default: what it imports."""
 
 
 class BuildError(Exception):
@@ -37,10 +51,9 @@ def build(
     http: bool | None = None,
     *,
     tried: bool = False,
-    live: Path | None = None,
+    live: Live | None = None,
 ) -> str:
-    """Builds the component, and returns a summary for the author. `tried`: the plugin was imported here already. `live`: the folder for its own
-    code, of which the component holds nothing then."""
+    """Builds the component, and returns a summary for the author. `tried`: the plugin was imported here already."""
     started = time.monotonic()
     if not plugin.is_file():
         raise BuildError(f"there is no file {plugin}")
@@ -56,25 +69,30 @@ def build(
     own = [plugin.resolve().parent, *(path.resolve() for path in paths)]
     searched = [*own, SDK.parent, *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib"))]
     searched = [path for index, path in enumerate(searched) if path not in searched[:index]]
-    sources = list(_sources(plugin.resolve(), own))
-    http = _fetches(sources) if http is None else http
+    # Reading all sources takes seconds if the plugin's folders hold packages, and may not be needed.
+    sources = functools.cache(lambda: list(_sources(plugin.resolve(), own)))
+    http = _fetches(sources()) if http is None else http
     world = "plugin-http" if http else "plugin"
 
     asked = [version, sys.version, world, module, *map(str, searched)]
-    made_in = [output.resolve().parent, *([live.resolve().parent] if live else [])]
-    # Files that are added to the plugin's own folders may change what an import finds; a live component holds nothing of these.
-    asked += [_listing(path, made_in) for path in searched if live is None or path not in own]
+    made_in = [output.resolve().parent, *([live.source.resolve().parent] if live else [])]
+    # A component for `wharf dev` contains nothing of these.
+    apart = [path.resolve() for path in live.own] or own if live else []
+    # Files that are added to a folder may change what an import finds.
+    asked += [_listing(path, made_in) for path in searched if path not in apart]
     record = output.with_name(output.name + ".inputs")
     if not live and _unchanged(output, record, asked):
         return f"{output} is up to date"
 
     said = {} if tried else _try(module, own, searched)
-    foreign = _foreign(sources, own, searched)
+    foreign = None
     if live:
-        asked += ["live", json.dumps(said.get("sections")), *foreign]
-        _copy([file for file, _ in sources] + [Path(file) for file in said.get("opened", [])], own, live)
+        foreign = _foreign(sources(), own, searched) if live.key is None else []
+        asked += ["live", json.dumps(said.get("sections")), *(live.key or foreign)]
+        if live.key is None:
+            copy_own([file for file, _ in sources()] + [Path(file) for file in said.get("opened", [])], own, live.source)
         if _unchanged(output, record, asked):
-            return f"{live}: {_offers(said)}, in {time.monotonic() - started:.1f} s"
+            return f"{live.source}: {_offers(said) or 'copied'}, in {time.monotonic() - started:.1f} s"
 
     with tempfile.TemporaryDirectory() as folder:
         entry = Path(folder)
@@ -86,7 +104,7 @@ def build(
             "sys.dont_write_bytecode = True\n"
             "from wharf_sdk._entry import load\n"
             "from wharf_sdk._wasm import Completions, Prompts, Resources, Tools\n"
-            f"load({module!r}, {roots!r}, {_imported_later(sources)!r}, '/0/{REPORT}', live={foreign if live else None!r})\n",
+            f"load({module!r}, {roots!r}, {_imported_later(sources())!r}, '/0/{REPORT}', live={foreign!r})\n",
             encoding="utf-8",
         )
         made = entry / "plugin.wasm"
@@ -94,7 +112,7 @@ def build(
         component = made.read_bytes()
         files = [_outside(file, mounted) for file in said["files"]]
         if live:
-            files = [file for file in files if file and not any(file.is_relative_to(folder) for folder in own)]
+            files = [file for file in files if file and not any(file.is_relative_to(one) for one in apart)]
 
     for name, text in said["sections"].items():
         component += _section(name, text.encode())
@@ -271,7 +289,7 @@ def _is_in(folders: Sequence[Path], name: str) -> bool:
     return any(place.is_dir() or place.with_name(place.name + ".py").is_file() for place in places)
 
 
-def _copy(files: Sequence[Path], own: Sequence[Path], live: Path) -> None:
+def copy_own(files: Sequence[Path], own: Sequence[Path], live: Path) -> None:
     """Copies the plugin's own files to where an instance reads them: below the number of the folder that they are in."""
     fresh = live.with_name(live.name + ".partial")
     shutil.rmtree(fresh, ignore_errors=True)

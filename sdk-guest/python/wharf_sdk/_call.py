@@ -148,6 +148,8 @@ class Call:
         self.next_state = self.state
 
 
+LIVE = "/.wharf-live"
+"""The folder that `wharf dev` opens to a plugin that was built for it, with the plugin's own code. It is not among `directories()`."""
 host: Host | None = None
 current: Call | None = None
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import wharf_sdk
 
-from . import _errors, _wasm
+from . import _call, _errors, _wasm
 
 # Python imports these modules when they are first needed, which is too late in a component.
 LATER = [
@@ -63,17 +63,20 @@ class Reload:
     def __call__(self) -> None:
         if self.done:
             return
-        for name, one in list(sys.modules.items()):
-            if (getattr(one, "__file__", None) or "").startswith(self.roots):
-                del sys.modules[name]
-        places = [f"{_wasm.LIVE}/{index}" for index in range(len(self.roots))]
-        sys.path[:0] = places
-        sys.path_importer_cache.clear()
-        _errors.roots[:] = [f"{place}/" for place in places]
-        self.plugin.reload(lambda: importlib.import_module(self.module))
+        self.plugin.reload(self._run)
         _wasm.start(self.plugin)
         # Comes last: if the code fails, each call says why.
         self.done = True
+
+    def _run(self) -> None:
+        for name, one in list(sys.modules.items()):
+            if (getattr(one, "__file__", None) or "").startswith(self.roots):
+                del sys.modules[name]
+        places = [f"{_call.LIVE}/{index}" for index in range(len(self.roots))]
+        sys.path[:0] = places
+        sys.path_importer_cache.clear()
+        _errors.roots[:] = [f"{place}/" for place in places]
+        importlib.import_module(self.module)
 
 
 def load(module: str, roots: list[str], later: list[str], report: str, live: list[str] | None = None) -> None:

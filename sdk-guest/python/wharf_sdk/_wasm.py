@@ -73,15 +73,13 @@ class Wharf:
 
     def directories(self) -> list[Directory]:
         self._check("directories")
-        return [Directory(one.path, one.writable) for one in environment.directories() if one.path != LIVE]
+        return [Directory(one.path, one.writable) for one in environment.directories() if one.path != _call.LIVE]
 
 
 wharf = Wharf()
 _call.host = wharf
 plugin = Plugin()
 """Set by `start`."""
-LIVE = "/.wharf-live"
-"""The folder that `wharf dev` opens to the plugin, with the plugin's own code of now. It is not among the plugin's directories."""
 reload: Callable[[], None] | None = None
 """Loads that code, in a component that was built for `wharf dev`."""
 listed: list[tools.Tool] = []
@@ -106,10 +104,10 @@ def start(registered: Plugin) -> None:
 
 def _safely(function: Callable[[], R]) -> R:
     """Runs a function of the plugin. Any exception becomes a failure of the contract."""
+    wharf.live = True
     try:
         if reload is not None:
             reload()
-        wharf.live = True
         return function()
     except Err:
         raise

@@ -73,7 +73,10 @@ impl Developed {
 
     /// Whether the builds are components that read the plugin's code.
     pub fn reads_source(&self) -> bool {
-        matches!(self, Self::Project(project, _) if project.build.live.is_some())
+        match self {
+            Self::Project(project, _) => project.build.live.is_some(),
+            Self::Server(server, _) => server.language == Language::Python,
+        }
     }
 
     /// Returns the prefix that tools and prompts have during development, unless the author has chosen one.
@@ -98,6 +101,10 @@ impl Developed {
                 Ok(Served { component, source: live.map(|live| live.source.clone()) })
             }
             Self::Server(server, _) => {
+                if let Some((built, source)) = make::make_live(server, Until::Dropped).await? {
+                    tracing::info!("built in {:.1} s", built.took.as_secs_f64());
+                    return Ok(Served { component: built.component, source: Some(source) });
+                }
                 make::make(server, Until::Dropped).await?;
                 let component = server.component();
                 let component = fs::read(&component).with_context(|| text::path(&component)).or_failed()?;

@@ -153,6 +153,8 @@ class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self) -> None:
         self.code: dict[str, tuple[bytes, str, bool]] = {}
+        self.sources: dict[str, str] = {}
+        """The files of modules whose code is read now, in a component for `wharf dev`."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         found = self.code.get(name)
@@ -168,11 +170,14 @@ class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def exec_module(self, module: types.ModuleType) -> None:
-        packed = self.code[module.__name__][0]
-        exec(marshal.loads(zlib.decompress(packed)), module.__dict__)
+        exec(self.get_code(module.__name__), module.__dict__)
 
     def get_code(self, name: str) -> Any:
-        return marshal.loads(zlib.decompress(self.code[name][0]))
+        packed, path, _ = self.code[name]
+        if name in self.sources:
+            with open(self.sources[name], "rb") as file:
+                return compile(file.read(), path, "exec", dont_inherit=True)
+        return marshal.loads(zlib.decompress(packed))
 
 
 kept = _Kept()
@@ -249,10 +254,29 @@ def keep(folders: Iterable[str], skip: Sequence[str] = (), own: bool = False, on
     return total
 
 
-def _keep(folder: str, path: str, own: bool) -> int:
+def read_later(folder: str, now: str) -> None:
+    """Lets the modules of a folder be read from another one when they are imported, and forgets those that are not there any more."""
+    for name, (_, path, _) in list(kept.code.items()):
+        if path.startswith(folder):
+            del kept.code[name]
+    for root, _, files in os.walk(now):
+        for file in files:
+            if file.endswith(".py"):
+                place = os.path.join(root, file)
+                path = folder + os.path.relpath(place, now)
+                name, package = _named(folder, path)
+                kept.code[name], kept.sources[name] = (b"", path, package), place
+
+
+def _named(folder: str, path: str) -> tuple[str, bool]:
+    """Returns the name of the module in a file, and whether it is a package."""
     parts = os.path.relpath(path, folder)[:-3].split(os.sep)
     package = parts[-1] == "__init__"
-    name = ".".join(parts[:-1] if package else parts)
+    return ".".join(parts[:-1] if package else parts), package
+
+
+def _keep(folder: str, path: str, own: bool) -> int:
+    name, package = _named(folder, path)
     if not name or not all(one.isidentifier() for one in name.split(".")) or name in kept.code or (name in sys.modules and not own):
         return 0
     try:

@@ -7,11 +7,11 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from wharf_sdk import _call
-from wharf_sdk._call import Call
+from wharf_sdk._call import LIVE, Call
 from wharf_sdk._codec import Codec, Parameter
 from wharf_sdk._content import Completion, Content, Contents, Entry, Message, Raw, Result
 from wharf_sdk._errors import Failure, InvalidParams, PluginError, ProtocolError
@@ -22,6 +22,8 @@ from . import imports, metadata, patches, start, watch, zones
 from .start import NotServing, Target
 from .wire import RequestError, Wire
 
+LISTS = "lists.json"
+"""The file of a server's lists, next to its code, in a build for `wharf dev`."""
 HINTS = {"readOnlyHint": "read_only", "destructiveHint": "destructive", "idempotentHint": "idempotent", "openWorldHint": "open_world"}
 # Tells wharf to leave arguments that do not fit the schema to the server.
 VALIDATES = "dev.wharf/validates"
@@ -44,11 +46,15 @@ class Served(Plugin):
         """What the server said about itself."""
         self.pages: dict[str, list[dict[str, Any]]] = {}
         """The lists that it gave, by their methods."""
+        self.read = False
+        """Whether the code of now was taken, in a component for `wharf dev`."""
 
     # At build time.
 
     def finish(self) -> None:
         """Starts the server and takes its lists."""
+        if self.read:
+            return
         self.begin()
         if self.options.get("keep", True):
             size = start.keep_code(self.target, self.dependencies)
@@ -65,17 +71,21 @@ class Served(Plugin):
         watch.install()
         metadata.keep(away)
         zones.keep(away)
-        known = self.options.get("found")
+        known, live = self.options.get("found"), self.options.get("live")
         try:
             said = self._started()
         except (ImportError, SyntaxError):
             raise
         except Exception as problem:
-            if not known:
+            if not known and not live:
                 raise
             # It started on the machine that builds, so it lacks what only a grant gives, such as a folder.
             self.again = f"it does not start without a grant: {problem}"
             self.wire = None
+        if live:
+            self.again, self.wanted = self.options["again"], self.options.get("wants") or None
+            self.instructions_text = self.options["instructions"]
+            return
         if self.wire is None:
             assert known is not None
             if known["instructions"]:
@@ -162,6 +172,18 @@ class Served(Plugin):
                 self.prompts[one["name"]] = _prompt(one)
         if not (self.tools or self.entries or self.resources or self.prompts):
             raise PluginError(f"{self.target.module} offers no tool, resource or prompt")
+
+    def reload(self, run: Callable[[], object]) -> None:
+        """Takes the lists and the code of now, in a component for `wharf dev`. The server starts with the first call."""
+        for index, own in enumerate(self.target.own):
+            folder = own if own.endswith(os.sep) else os.path.dirname(own) + os.sep
+            imports.read_later(folder, f"{LIVE}/{index}")
+        with open(f"{LIVE}/{LISTS}", encoding="utf-8") as file:
+            known = json.load(file)
+        self.tools, self.resources, self.prompts, self.entries = {}, {}, {}, []
+        self.wire, self.pages = None, known["pages"]
+        self._lists(known["capabilities"])
+        self.read = True
 
     # While wharf runs it.
 

@@ -10,7 +10,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::ErrorKind,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -24,7 +24,7 @@ use super::{
     server::Server,
 };
 use crate::authoring::{
-    build::{self, Output, Until},
+    build::{self, Built, Output, Until},
     project::Project,
 };
 use wharf_base::{failed::OrFailed, guard, text};
@@ -76,7 +76,28 @@ pub async fn make(server: &Server, until: Until) -> Result<()> {
     if is_built(server, &inputs) {
         return Ok(());
     }
-    let project = open(server, &inputs)?;
+    let project = set_up(server, &inputs, until).await?;
+    let built = build::build(&project, (until, Output::Quoted)).await?;
+    let (seconds, size) = (built.took.as_secs_f64(), built.component.len().div_ceil(1024));
+    tracing::info!("built {} in {seconds:.1} s, {size} KiB", server.id);
+    put(&server.component(), &built.component)?;
+    // Comes last, so that it never says more than is there.
+    put(&server.folder.join(BUILT), &inputs.all)
+}
+
+/// Builds the server for development, if its language has such a build: a component, and the folder of the code that it reads.
+pub async fn make_live(server: &Server, until: Until) -> Result<Option<(Built, PathBuf)>> {
+    let inputs = admit(server)?;
+    let _lock = lock(&server.folder).await?;
+    let project = set_up(server, &inputs, until).await?;
+    let Some(live) = &project.build.live else { return Ok(None) };
+    let built = build::build_live(&project, live, (until, Output::Quoted)).await?;
+    Ok(Some((built, live.source.clone())))
+}
+
+/// Opens the project of a server, and installs its packages if these are not there.
+async fn set_up(server: &Server, inputs: &Inputs, until: Until) -> Result<Project> {
+    let project = open(server, inputs)?;
     if !project.folder.join(READY).exists() {
         tracing::info!(
             "making a plugin of {}: its packages are installed in {}; code of packages may run with your rights while they are \
@@ -87,12 +108,7 @@ pub async fn make(server: &Server, until: Until) -> Result<()> {
     }
     build::ready(&project, true, (until, Output::Quoted)).await?;
     put(&server.folder.join(PACKAGES), &inputs.packages)?;
-    let built = build::build(&project, (until, Output::Quoted)).await?;
-    let (seconds, size) = (built.took.as_secs_f64(), built.component.len().div_ceil(1024));
-    tracing::info!("built {} in {seconds:.1} s, {size} KiB", server.id);
-    put(&server.component(), &built.component)?;
-    // Comes last, so that it never says more than is there.
-    put(&server.folder.join(BUILT), &inputs.all)
+    Ok(project)
 }
 
 /// Opens the project of a server for its build. A project with another SDK, or whose set-up failed or was stopped, is made again: what a

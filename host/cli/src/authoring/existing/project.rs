@@ -16,6 +16,9 @@ pub const READY: &str = ".ready";
 /// The file that lists what builds a plugin in Python.
 const BUILD_REQUIREMENTS: &str = "build-requirements.txt";
 
+/// The folder of what is built for `wharf dev`.
+const LIVE: &str = "dist/live";
+
 /// What a project is made for.
 pub struct Recipe<'a> {
     pub id: &'a str,
@@ -71,9 +74,12 @@ fn package_json(template: &[u8], id: &str) -> Result<String> {
 
 fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
     let server = quoted(recipe.server);
-    let (build, setup, needs) = match recipe.language {
+    let (build, live, setup, needs) = match recipe.language {
         Language::Python => (
             format!("./.venv/bin/python -m wharf_compat build {server} -o dist/plugin.wasm"),
+            Some(format!(
+                "./.venv/bin/python -m wharf_compat build {server} -o {LIVE}/plugin.wasm --live {LIVE}/source"
+            )),
             format!(
                 "python3 -m venv .venv && ./.venv/bin/pip install --quiet --disable-pip-version-check --only-binary :all: \
                  -r {BUILD_REQUIREMENTS} && ./.venv/bin/python -m wharf_compat setup {server} && touch {READY}"
@@ -82,6 +88,7 @@ fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
         ),
         Language::Node => (
             format!("npx --no-install wharf-sdk build --mcp {server} -o dist/plugin.wasm"),
+            None,
             format!(
                 "npm install --ignore-scripts --no-audit --no-fund --loglevel=error && npx --no-install wharf-sdk setup --mcp \
                  {server} && touch {READY}"
@@ -97,13 +104,18 @@ fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
         toml::Table::from_iter(entries.iter().map(|(key, value)| ((*key).to_owned(), value.clone()))).into()
     };
     let setup = table(&[("command", setup.into()), ("makes", READY.into())]);
-    let build = table(&[
+    let live = live.map(|command| {
+        let (artifact, source) = (format!("{LIVE}/plugin.wasm"), format!("{LIVE}/source"));
+        ("live", table(&[("command", command.into()), ("artifact", artifact.into()), ("source", source.into())]))
+    });
+    let build = [
         ("command", build.into()),
         ("artifact", "dist/plugin.wasm".into()),
         ("watch", recipe.watch.to_vec().into()),
         ("needs", toml::Table::from_iter(needs).into()),
         ("setup", setup),
-    ]);
+    ];
+    let build = table(&build.into_iter().chain(live).collect::<Vec<_>>());
     // Clients know the tools of an existing server by its own names for them.
     let dev = table(&[("prefix", "".into())]);
     Ok(toml::to_string(&table(&[("name", recipe.id.into()), ("build", build), ("dev", dev)]))?)
@@ -128,7 +140,8 @@ mod tests {
             write(&place.path().join(PLUGIN_TOML), text.as_bytes()).unwrap();
             let project = Project::open(place.path()).unwrap();
             let setup = project.build.setup.as_ref().unwrap();
-            for command in [&project.build.command, &setup.command] {
+            let live = project.build.live.as_ref().map(|live| &live.command);
+            for command in [&project.build.command, &setup.command].into_iter().chain(live) {
                 let script = command.split(" && ").find(|command| command.contains("server.py")).unwrap();
                 let script = format!("set -- {script}; for word; do echo \"$word\"; done");
                 let shown = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
