@@ -52,11 +52,19 @@ async function answering(answers, folder) {
   const file = join(folder, "answers.toml");
   // Strings of JSON are strings of TOML.
   const member = ([key, value]) => `${key} = ${typeof value === "object" ? table(value) : JSON.stringify(value)}`;
-  const table = (value) => `{ ${Object.entries(value).map(([key, one]) => `${JSON.stringify(key)} = ${JSON.stringify(one)}`).join(", ")} }`;
-  writeFileSync(file, answers.map((answer) => ["[[answer]]", ...Object.entries(answer).map(member), ""].join("\n")).join("\n"));
+  const table = (value) =>
+    `{ ${Object.entries(value)
+      .map(([key, one]) => `${JSON.stringify(key)} = ${JSON.stringify(one)}`)
+      .join(", ")} }`;
+  writeFileSync(
+    file,
+    answers.map((answer) => ["[[answer]]", ...Object.entries(answer).map(member), ""].join("\n")).join("\n"),
+  );
   const made = join(folder, "authority");
   mkdirSync(made, { recursive: true });
-  const proxy = spawn(values.python, [values.canned, file, "--folder", made, "--log"], { stdio: ["pipe", "pipe", "pipe"] });
+  const proxy = spawn(values.python, [values.canned, file, "--folder", made, "--log"], {
+    stdio: ["pipe", "pipe", "pipe"],
+  });
   let said = "";
   proxy.stderr.on("data", (piece) => (said += piece));
   const line = await new Promise((done, failed) => {
@@ -216,7 +224,19 @@ async function install(folder, dependencies) {
   await run("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"], { cwd: folder });
 }
 
-async function server({ name, version, args = [], env = {}, calls = [], answers = [], memory, pause, native: own = {}, network, folder, host }) {
+async function server({
+  name,
+  version,
+  args = [],
+  env = {},
+  calls = [],
+  answers = [],
+  memory,
+  pause,
+  native: own = {},
+  folder,
+  host,
+}) {
   const row = { name: `${name} ${version}`, host, lists: "", calls: "", size: "", ms: "", native: "", note: "" };
   const project = join(work, name.replace(/[@/]/g, "_"));
   const data = join(project, "data");
@@ -240,16 +260,17 @@ async function server({ name, version, args = [], env = {}, calls = [], answers 
     if (values.lists) return await onlyLists(row, { name, project, args: filled(args), env: filled(env), native });
     const output = join(project, "plugin.wasm");
     const began = performance.now();
-    const building = ["build", "--mcp", entry, "-o", output, ...(network ? ["--network"] : []), "--", ...filled(args)];
+    const building = ["build", "--mcp", entry, "-o", output, "--", ...filled(args)];
     const made = values.built && existsSync(output);
-    const built = made ? undefined : await run("node", [...(network ? preload : []), SDK, ...building], {
-      cwd: project,
-      env: { ...process.env, ...(network ? proxied : {}) },
-    }).catch((thrown) => {
-      const text = String(thrown.stderr || thrown.message).trim();
-      writeFileSync(join(project, "build.log"), text);
-      throw new Error(`does not build: ${text.split("\n").at(-1)}`);
-    });
+    const built = made
+      ? undefined
+      : await run("node", [SDK, ...building], {
+          cwd: project,
+        }).catch((thrown) => {
+          const text = String(thrown.stderr || thrown.message).trim();
+          writeFileSync(join(project, "build.log"), text);
+          throw new Error(`does not build: ${text.split("\n").at(-1)}`);
+        });
     if (built) {
       row.seconds = `${((performance.now() - began) / 1000).toFixed(0)} s`;
       writeFileSync(join(project, "build.log"), built.stderr);
@@ -296,7 +317,8 @@ async function server({ name, version, args = [], env = {}, calls = [], answers 
         mkdirSync(data, { recursive: true });
         // What is in the folder was made by the calls before.
         if (pause) await after(pause);
-        if (folder) for (const before of prepared) await client.callTool({ name: before.tool, arguments: before.arguments });
+        if (folder)
+          for (const before of prepared) await client.callTool({ name: before.tool, arguments: before.arguments });
         results.push(plain(await client.callTool({ name: call.tool, arguments: call.arguments })));
       }
       // Two refusals that are the same say nothing of the server, unless it is the refusal that is expected.
@@ -336,7 +358,9 @@ for (const one of chosen) {
   const row = await server(one);
   rows.push(row);
   const note = [row.note, row.host && `made for the user's machine: ${row.host}`].filter(Boolean).join("; ");
-  console.log(`| ${row.name} | ${row.seconds ?? ""} | ${row.size} | ${row.lists} | ${row.calls} | ${row.ms} | ${row.native} | ${note} |`);
+  console.log(
+    `| ${row.name} | ${row.seconds ?? ""} | ${row.size} | ${row.lists} | ${row.calls} | ${row.ms} | ${row.native} | ${note} |`,
+  );
 }
 const count = (right) => rows.filter(right).length;
 console.log(

@@ -257,6 +257,10 @@ def main() -> int:
         for one in servers:
             if options.names and one["package"] not in options.names:
                 continue
+            needed = one.get("python", "3.11")
+            if sys.version_info < tuple(int(part) for part in needed.split(".")):
+                print(f"| {one['package']} {one['version']} | | | | | not measured: needs Python {needed} |", flush=True)
+                continue
             row, runs = measure(one, options, proxy)
             ran += runs and bool(one.get("calls"))
             missed += one.get("runs", False) and not runs

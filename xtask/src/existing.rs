@@ -22,25 +22,40 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     }
     let is_brief = rest.iter().any(|argument| argument == "--brief");
     let named = || rest.iter().filter(|argument| *argument != "--brief");
-    npm(root, &folder, &wharf, named().map(String::as_str).chain(BRIEF_NPM.into_iter().filter(|_| is_brief)))?;
-    python(root, &folder, &wharf, named().map(String::as_str).chain(BRIEF_PYTHON.into_iter().filter(|_| is_brief)))
+    let program = installed::python(&folder.join("requirements.txt"), &root.join("target/existing/venv"))?;
+    let npm_names = named().map(String::as_str).chain(BRIEF_NPM.into_iter().filter(|_| is_brief));
+    npm(root, &folder, &wharf, &program, npm_names)?;
+    let python_names = named().map(String::as_str).chain(BRIEF_PYTHON.into_iter().filter(|_| is_brief));
+    python(root, &folder, &wharf, &program, python_names)
 }
 
-/// Compares servers of npm.
-fn npm<'a>(root: &Path, folder: &Path, wharf: &Path, names: impl Iterator<Item = &'a str>) -> Result<()> {
+/// Compares servers of npm. `python` answers their requests in the place of their services.
+fn npm<'a>(
+    root: &Path,
+    folder: &Path,
+    wharf: &Path,
+    python: &Path,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<()> {
     let install = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
     run_in(folder, Command::new("npm").args(install)).context("this needs npm")?;
     let mut command = Command::new("node");
     command.arg(folder.join("npm.mjs")).arg("--wharf").arg(wharf).arg("--folder").arg(root.join("target/existing/npm"));
+    command.arg("--python").arg(python);
     run(command.args(names)).context("a server of npm differs")
 }
 
 /// Tests the layer for servers in Python, and compares servers of PyPI.
-fn python<'a>(root: &Path, folder: &Path, wharf: &Path, names: impl Iterator<Item = &'a str>) -> Result<()> {
+fn python<'a>(
+    root: &Path,
+    folder: &Path,
+    wharf: &Path,
+    python: &Path,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<()> {
     let target = root.join("target/existing");
-    let python = installed::python(&folder.join("requirements.txt"), &target.join("venv"))?;
     let layer = root.join("sdk-guest/python-compat");
-    run_in(&layer, Command::new(&python).args(["-m", "unittest", "discover", "-q", "-s", "tests", "-t", "."]))
+    run_in(&layer, Command::new(python).args(["-m", "unittest", "discover", "-q", "-s", "tests", "-t", "."]))
         .context("a test of wharf-compat fails")?;
     let mut command = Command::new(python);
     command.arg(folder.join("python.py")).arg("--wharf").arg(wharf).arg("--work").arg(target.join("python"));

@@ -36,7 +36,14 @@ function asked(given) {
         ? command === "build" && entry && !rest.length
         : ["build", "setup"].includes(command) && !entry && !engine;
     if (!known || (command === "build") !== (output !== undefined)) throw new Problem(USAGE);
-    return { command: mcp === undefined ? command : `${command} --mcp`, entry: mcp ?? entry, output, engine, live, args };
+    return {
+      command: mcp === undefined ? command : `${command} --mcp`,
+      entry: mcp ?? entry,
+      output,
+      engine,
+      live,
+      args,
+    };
   } catch (wrong) {
     throw wrong instanceof Problem ? wrong : new Problem(`${wrong.message}\n${USAGE}`);
   }

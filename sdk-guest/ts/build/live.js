@@ -52,7 +52,10 @@ async function engineAlone({ output, fetches, about, project }) {
   const inputs = { code, fetches, about, engine: versionOf("@bytecodealliance/componentize-js", project) };
   const digest = createHash("sha256").update(JSON.stringify(inputs)).digest("hex");
   const record = `${output}.inputs`;
-  const [before] = await Promise.all([readFile(record, "utf8").catch(() => ""), mkdir(dirname(output), { recursive: true })]);
+  const [before] = await Promise.all([
+    readFile(record, "utf8").catch(() => ""),
+    mkdir(dirname(output), { recursive: true }),
+  ]);
   if (before === digest && (await readFile(output).catch(() => undefined))) return undefined;
   const imports = Object.keys(HOST).filter((path) => path.startsWith("wasi:"));
   const made = await component({ code, imports, fetches, engine: ENGINE, project });
@@ -60,4 +63,3 @@ async function engineAlone({ output, fetches, about, project }) {
   await writeFile(record, digest);
   return bytes;
 }
-

@@ -289,7 +289,10 @@ test("a package has the JSON files that its modules name", async () => {
 
 test("a package whose `exports` name a part for Node.js gives that part, unless there is one for browsers", async () => {
   const files = {
-    "node_modules/split/package.json": json({ type: "module", exports: { node: "./node.js", default: "./default.js" } }),
+    "node_modules/split/package.json": json({
+      type: "module",
+      exports: { node: "./node.js", default: "./default.js" },
+    }),
     "node_modules/split/node.js": 'export const kind = "node"; export const more = "there";',
     "node_modules/split/default.js": 'export const kind = "default";',
     "node_modules/asks/package.json": json({ type: "module", exports: "./index.js" }),
@@ -299,7 +302,10 @@ test("a package whose `exports` name a part for Node.js gives that part, unless 
 });
 
 test("the conditions of `exports`", () => {
-  const exports = { ".": { import: { node: "./n.js", browser: "./b.js" } }, "./x/*": { node: "./x/*.js", default: "./d.js" } };
+  const exports = {
+    ".": { import: { node: "./n.js", browser: "./b.js" } },
+    "./x/*": { node: "./x/*.js", default: "./d.js" },
+  };
   const folder = project({
     "node_modules/both/package.json": json({ exports }),
     "node_modules/both/n.js": "",

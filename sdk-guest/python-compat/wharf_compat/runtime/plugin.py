@@ -46,14 +46,14 @@ class Served(Plugin):
         """What the server said about itself."""
         self.pages: dict[str, list[dict[str, Any]]] = {}
         """The lists that it gave, by their methods."""
-        self.read = False
+        self.taken = False
         """Whether the code of now was taken, in a component for `wharf dev`."""
 
     # At build time.
 
     def finish(self) -> None:
         """Starts the server and takes its lists."""
-        if self.read:
+        if self.taken:
             return
         self.begin()
         if self.options.get("keep", True):
@@ -183,7 +183,7 @@ class Served(Plugin):
         self.tools, self.resources, self.prompts, self.entries = {}, {}, {}, []
         self.wire, self.pages = None, known["pages"]
         self._lists(known["capabilities"])
-        self.read = True
+        self.taken = True
 
     # While wharf runs it.
 

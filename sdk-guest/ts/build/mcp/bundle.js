@@ -44,10 +44,7 @@ export async function bundle({ entry, project, forNode = false }) {
     .slice(at + CUT.length)
     .replace(/\nexport \{[^}]*\};\s*$|\nexport default require_\w+\(\);\s*$/g, "\n");
   const modules = Object.keys(made.metafile.inputs);
-  const own = ownText(
-    text.slice(0, at),
-    new Map(modules.map((name) => [name, isOwn(placeOf(name, project))])),
-  );
+  const own = ownText(text.slice(0, at), new Map(modules.map((name) => [name, isOwn(placeOf(name, project))])));
   return { head: own.rest, tail: `${own.moved}${tail}`, missing, inputs: Object.keys(made.metafile.inputs), packages };
 }
 

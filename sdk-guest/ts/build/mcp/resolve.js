@@ -40,7 +40,12 @@ function entryOf(exports, path) {
   if (Object.hasOwn(paths, path)) return { target: paths[path], star: "" };
   for (const [key, target] of Object.entries(paths)) {
     const [start, end] = key.split("*");
-    if (end !== undefined && path.startsWith(start) && path.endsWith(end) && path.length > start.length + end.length - 1)
+    if (
+      end !== undefined &&
+      path.startsWith(start) &&
+      path.endsWith(end) &&
+      path.length > start.length + end.length - 1
+    )
       return { target, star: path.slice(start.length, path.length - end.length) };
   }
   return undefined;

@@ -27,7 +27,12 @@ function digest(text) {
 client.request = async (method, params) => {
   // The client's folders that the operator granted are open directories. Others are of no use to the plugin.
   if (method === "roots/list")
-    return { roots: (building() ? [] : host.directories()).map(({ path }) => ({ uri: `file://${encodeURI(path)}`, name: path })) };
+    return {
+      roots: (building() ? [] : host.directories()).map(({ path }) => ({
+        uri: `file://${encodeURI(path)}`,
+        name: path,
+      })),
+    };
   if (method === "ping") return {};
   if (!current) throw new Error("the client can be asked only during a call");
   const key = `${++questions}-${digest(method + JSON.stringify(params))}`;

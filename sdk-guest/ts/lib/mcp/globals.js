@@ -18,7 +18,13 @@ globalThis.self ??= globalThis;
 // Node.js has none: packages that find one take themselves for a page's.
 delete globalThis.location;
 // As in Node.js 22.
-globalThis.navigator ??= { userAgent: "Node.js/22", language: "en-US", languages: ["en-US"], platform: "linux", hardwareConcurrency: 1 };
+globalThis.navigator ??= {
+  userAgent: "Node.js/22",
+  language: "en-US",
+  languages: ["en-US"],
+  platform: "linux",
+  hardwareConcurrency: 1,
+};
 // Modules that another tool bundled for Node.js look for it.
 globalThis.require = createRequire("/server/index.js");
 

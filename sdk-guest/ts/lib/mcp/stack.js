@@ -43,7 +43,9 @@ Error.captureStackTrace = (target, above) => {
   Error.prepareStackTrace = undefined;
   let lines;
   try {
-    lines = String(new Error().stack).split("\n").filter((line) => /:\d+:\d+\)?$/.test(line));
+    lines = String(new Error().stack)
+      .split("\n")
+      .filter((line) => /:\d+:\d+\)?$/.test(line));
   } finally {
     Error.prepareStackTrace = prepare;
   }
