@@ -38,6 +38,7 @@ use tokio::{
 use wasmtime::Engine;
 
 use crate::{
+    effort::Effort,
     engine,
     load_error::{EngineError, Kind, LoadError, MAX_COMPONENT_BYTES, kind, one_line},
     look::look,
@@ -94,16 +95,6 @@ impl Program {
             Self::This => std::env::current_exe().ok(),
         }
     }
-}
-
-/// How much work goes into the code of a component.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Effort {
-    /// Optimized code.
-    #[default]
-    Full,
-    /// Code without optimizations, in about half the time, for plugins that are being developed.
-    Quick,
 }
 
 /// How components are compiled.

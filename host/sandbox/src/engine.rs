@@ -8,7 +8,7 @@ use wasmtime::{
     component::Linker,
 };
 
-use crate::{compile::Effort, linker::link, runtime::Ticks, store::State};
+use crate::{effort::Effort, linker::link, runtime::Ticks, store::State};
 
 /// The interval of epoch interruption: how often running guests yield to others. It is also the longest time for which a guest occupies an
 /// I/O thread.

@@ -124,7 +124,8 @@ def build(
     inputs = {str(file): _digest(file) for file in [*files, *sorted(SDK.rglob("*.wit"))] if file and file.is_file()}
     record.write_text(json.dumps({"asked": asked, "inputs": inputs, "output": _digest(output)}))
 
-    return f"{output}: {_offers(said)}, {len(component) / 1e6:.1f} MB, in {time.monotonic() - started:.1f} s"
+    size = f"{len(component) / 1e6:.1f} MB"
+    return f"{output}: {', '.join(filter(None, [_offers(said), size]))}, in {time.monotonic() - started:.1f} s"
 
 
 def _offers(said: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`keyring`: a plugin has no store of passwords, so each function says what the package says where there is none."""
+"""`keyring`: a plugin has no store of passwords, so each function fails as the package does on a machine without one."""
 
 from __future__ import annotations
 
