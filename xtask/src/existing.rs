@@ -20,6 +20,7 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     for server in ["notes.py", "notes.ts"] {
         smoke(root, &wharf, &folder.join("smoke").join(server))?;
     }
+    hostile(root, &wharf, &folder.join("smoke/hostile.py"))?;
     let is_brief = rest.iter().any(|argument| argument == "--brief");
     let named = || rest.iter().filter(|argument| *argument != "--brief");
     let program = installed::python(&folder.join("requirements.txt"), &root.join("target/existing/venv"))?;
@@ -60,6 +61,34 @@ fn python<'a>(
     let mut command = Command::new(python);
     command.arg(folder.join("python.py")).arg("--wharf").arg(wharf).arg("--work").arg(target.join("python"));
     run(command.args(names)).context("a server of PyPI differs")
+}
+
+/// The value of a variable that no plugin may see.
+const SECRET: &str = "a-token-of-the-user";
+
+/// Calls the tools of a server that takes what it can get. `wharf call` grants nothing; so the server gets nothing, and the model or the
+/// person reads why.
+fn hostile(root: &Path, wharf: &Path, server: &Path) -> Result<()> {
+    let own_file = format!("path={}", root.join("Cargo.toml").display());
+    let tries: [(&[&str], &str); 7] = [
+        (&["show_environment"], "{}"),
+        (&["read_key"], "Error executing tool read_key"),
+        (&["read_file", &own_file], "No such file or directory"),
+        (&["send_environment"], "does not allow this request to collector.example"),
+        (&["run_program"], "a plugin cannot start other programs"),
+        (&["fork"], "has no attribute 'fork'"),
+        (&["hoard"], "Error executing tool hoard"),
+    ];
+    for (call, expected) in tries {
+        let mut command = Command::new(wharf);
+        command.arg("call").arg(server).args(call).env("XDG_CACHE_HOME", root.join("target/existing"));
+        let output = command.env("API_TOKEN", SECRET).output().context("wharf call")?;
+        let (answer, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let got = answer.contains(SECRET) || log.contains(SECRET);
+        ensure!(!got && answer.contains(expected), "hostile.py, {call:?}: {answer:?}\n{log}");
+    }
+    say("hostile.py got nothing");
+    Ok(())
 }
 
 /// Calls a tool of a server twice: the first call builds the plugin, the second one starts no other program.
