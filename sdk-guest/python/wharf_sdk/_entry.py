@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import os
 import sys
 import traceback
 from typing import Any
@@ -63,6 +64,8 @@ class Reload:
     def __call__(self) -> None:
         if self.done:
             return
+        if not os.path.isdir(_call.LIVE):
+            raise _errors.Failure("this component was built for `wharf dev`, and contains no code of the plugin; make one with `wharf build`")
         self.plugin.reload(self._run)
         _wasm.start(self.plugin)
         # Comes last: if the code fails, each call says why.

@@ -153,8 +153,11 @@ impl Folder {
     }
 
     fn component(&self) -> PathBuf {
-        let number = self.now.borrow().component;
-        self.folder.path().join(format!("plugin-{number}.wasm"))
+        self.numbered(self.now.borrow().component)
+    }
+
+    fn numbered(&self, component: u64) -> PathBuf {
+        self.folder.path().join(format!("plugin-{component}.wasm"))
     }
 
     fn source(&self, number: u64) -> PathBuf {
@@ -178,7 +181,9 @@ impl Folder {
         let before = self.component();
         let is_there = before.exists();
         let number = self.now.borrow().source.map_or(0, |before| before + u64::from(is_there));
-        fs::create_dir_all(self.source(number))?;
+        // A copy that failed may have left something.
+        fs::remove_dir_all(self.source(number)).ok();
+        fs::create_dir(self.source(number))?;
         Below::open(source)?.copy(&self.source(number), &mut { SOURCE_LIMITS })?;
         self.now.borrow_mut().source = Some(number);
         // Instances that start now may still read the source before this one.
@@ -189,7 +194,12 @@ impl Folder {
             return Ok(());
         }
         if is_there {
-            self.now.borrow_mut().component += 1;
+            let number = self.now.borrow().component;
+            self.now.borrow_mut().component = number + 1;
+            // The one before is served until the config is read.
+            if let Some(old) = number.checked_sub(1) {
+                fs::remove_file(self.numbered(old)).ok();
+            }
         }
         replace(&self.component(), component, PRIVATE_MODE)
     }
