@@ -93,3 +93,27 @@ test("a package finds no files of other packages, and none that it does not name
   const files = { "one.js": source, "unnamed.json": "{}" };
   assert.equal(await said({ type: "module", exports: "./one.js" }, files), "ENOENT ENOENT");
 });
+
+test("a component has the text files of the server's folder, but not those whose names speak of secrets", async () => {
+  const project = join(projects, `${++made}`);
+  mkdirSync(join(project, "data"), { recursive: true });
+  const files = {
+    "data/words.json": '["word-of-the-server"]',
+    "google-credentials.json": '{ "key": "key-of-the-author" }',
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(project, name), text);
+  writeFileSync(join(project, "package.json"), '{ "type": "module" }');
+  writeFileSync(
+    join(project, "server.js"),
+    `import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+    import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+    import { existsSync } from "node:fs";
+    const server = new McpServer({ name: "mine", version: "1.0.0" });
+    server.registerTool("go", { description: String(existsSync("google-credentials.json")) }, async () => ({ content: [] }));
+    await server.connect(new StdioServerTransport());`,
+  );
+  const { parts } = await started({ entry: findEntry("server.js", project), project, args: [] });
+  const all = parts.head + parts.tail;
+  assert.ok(all.includes("word-of-the-server"));
+  assert.ok(!all.includes("key-of-the-author"));
+});

@@ -4,7 +4,7 @@ import { relative } from "node:path";
 
 import { component, write } from "../build.js";
 import { Problem } from "../problem.js";
-import { bundle, GIVEN, virtual } from "./bundle.js";
+import { bundle, GIVEN, texts, virtual } from "./bundle.js";
 import { findEntry } from "./entry.js";
 import { probe } from "./probe.js";
 import { withoutProperties } from "../regexp.js";
@@ -47,6 +47,8 @@ export async function buildServer({
       ? "the server is started while it is built, and each call begins with the started server"
       : `the server starts in each call, because at its start it uses ${list(varies.length ? varies : ["a state that cannot be made twice"])}`,
   );
+  const files = Object.keys(texts(entry.root, entry.file)).map((path) => path.slice("/server/".length));
+  if (files.length) say(`the plugin contains text files of the server's folder: ${listed(files)}`);
   const wants = await wantsOf({ ...parts, found, given, project });
   for (const line of wants.told) say(line);
   for (const line of await warningsOf({ ...parts, project })) say(`warning: ${line}`);
@@ -76,6 +78,9 @@ const list = (used) => {
   );
   return words.length > 5 ? `${words.slice(0, 5).join(", ")} and ${words.length - 5} more` : words.join(", ");
 };
+
+const listed = (names) =>
+  names.length > 8 ? `${names.slice(0, 8).join(", ")} and ${names.length - 8} more` : names.join(", ");
 
 const MOST_INSTRUCTIONS = 2048;
 const cut = (text) => {

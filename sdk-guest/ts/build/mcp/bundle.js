@@ -230,7 +230,12 @@ function jsonFiles(text, path) {
   const folders = [dirname(path), root].filter(Boolean);
   return [...text.matchAll(JSON_FILE)].flatMap(([, name]) =>
     [...new Set(folders.map((folder) => join(folder, name)))].filter(
-      (file) => root && file.startsWith(root) && existsSync(file) && statSync(file).size <= JSON_BYTES,
+      (file) =>
+        root &&
+        file.startsWith(root + sep) &&
+        !isPrivate(root, file.slice(root.length)) &&
+        existsSync(file) &&
+        statSync(file).size <= JSON_BYTES,
     ),
   );
 }
@@ -240,8 +245,12 @@ function described(files, entry) {
   return Object.fromEntries(files.map((file) => [virtual(file, entry), readFileSync(file, "utf8")]));
 }
 
+/** Names of files that often hold secrets. Those of an author do not become part of a component, which others may get; published packages contain no secrets of the author. */
+const PRIVATE = /secret|credential|token|password|passwd|private|api[-_]?key/i;
+const isPrivate = (root, name) => PRIVATE.test(name) && !root.includes(`${sep}node_modules${sep}`);
+
 /** Returns the text files of the server's package, which servers read next to their code: at most 1 MiB, the nearest ones first. */
-function texts(root, file) {
+export function texts(root, file) {
   const found = {};
   let left = TEXT_BYTES;
   const folders = [root];
@@ -251,6 +260,7 @@ function texts(root, file) {
       if (
         entry.name === "node_modules" ||
         entry.name.startsWith(".") ||
+        isPrivate(root, entry.name) ||
         (/^(package-lock|tsconfig|.*\.d)\.?/.test(entry.name) && !entry.isDirectory())
       )
         continue;
