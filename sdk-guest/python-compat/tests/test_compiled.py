@@ -56,6 +56,24 @@ class Imports(unittest.TestCase):
                 self.assertEqual(ran(source), "1.2")
 
 
+class Versions(unittest.TestCase):
+    """A server that is a package and was written for version 1 of the SDK gets that. What a file says it needs, it gets."""
+
+    def test_only_a_package_gets_an_older_sdk_than_it_asks_for(self) -> None:
+        sdk = [mock.Mock(key="mcp", version="2.3.0")]
+        older = [mock.Mock(key="mcp", version="1.30.0")]
+        for server, asked in ((None, [["mcp>=2"]]), (("notes", None), [["mcp>=2"], ["mcp>=2"]])):
+            with (
+                self.subTest(server),
+                mock.patch.object(installing, "_resolved", side_effect=[sdk, older]) as resolved,
+                mock.patch.object(installing, "_is_older", return_value=True),
+                mock.patch.object(installing, "_tell"),
+            ):
+                found = installing._resolve(["mcp>=2"], server)
+                self.assertEqual([call.args[0] for call in resolved.call_args_list], asked)
+                self.assertEqual(found[0].version, "2.3.0" if server is None else "1.30.0")
+
+
 class Locked(unittest.TestCase):
     def test_the_lock_names_the_modules(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -88,7 +88,7 @@ def setup(said: str, project: Path) -> str:
     else:
         _tell(f"resolving {', '.join(wanted)}")
         # The zones of the machine do not exist in a plugin.
-        lines = _lock(_resolve([*wanted, "tzdata"]), project)
+        lines = _lock(_resolve([*wanted, "tzdata"], requirement(said)), project)
         lock.write_text(f"{head}\n" + "".join(f"{line}\n" for line in lines), encoding="utf-8")
     count = _install(lock, project / DEPS)
     if requirement(said) is not None:
@@ -211,7 +211,8 @@ def _pip(*words: str, environ: dict[str, str] | None = None) -> subprocess.Compl
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environ or {})})
 
 
-def _resolve(wanted: Sequence[str]) -> list[Package]:
+def _resolve(wanted: Sequence[str], server: tuple[str, str | None] | None) -> list[Package]:
+    """Returns the packages to install. `server`: the name and version of the server, if it is a package. What a file imports, `requirements` knows."""
     pinned = [f"pydantic=={PYDANTIC}", f"pydantic-core=={PYDANTIC_CORE}"]
     try:
         found = _resolved(wanted, pinned)
@@ -223,8 +224,8 @@ def _resolve(wanted: Sequence[str]) -> list[Package]:
         _tell(f"warning: {problem}")
         pinned = []
     sdk = next((one for one in found if one.key == "mcp"), None)
-    if sdk is not None and sdk.version.startswith("2.") and _is_older(wanted, found):
-        _tell(f"warning: {wanted[0]} was written for mcp 1 and does not say so: it gets that")
+    if server is not None and sdk is not None and sdk.version.startswith("2.") and _is_older(server[0], found):
+        _tell(f"warning: {server[0]} was written for mcp 1 and does not say so: it gets that")
         found = [_pinned(one) for one in _resolved(wanted, [*pinned, "mcp<2"])]
     return found
 
@@ -244,9 +245,9 @@ OLDER = re.compile(
 """What only servers for version 1 of the SDK have in their source."""
 
 
-def _is_older(wanted: Sequence[str], packages: Sequence[Package]) -> bool:
-    """Whether the source of a server, the package that is wanted first, is for version 1 of the SDK."""
-    server = next((one for one in packages if one.key == _key(wanted[0])), None)
+def _is_older(name: str, packages: Sequence[Package]) -> bool:
+    """Whether the source of a server, which is one of these packages, is for version 1 of the SDK."""
+    server = next((one for one in packages if one.key == _key(name)), None)
     if server is None or not server.is_pure:
         return False
     with tempfile.TemporaryDirectory() as folder:
