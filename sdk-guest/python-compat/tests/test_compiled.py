@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 from unittest import mock
 
-from wharf_compat import installing
+from wharf_compat import _checking, installing
 from wharf_compat.absent import ctypes_, mmap_
 from wharf_compat.installing import Package
 
@@ -54,6 +54,15 @@ class Imports(unittest.TestCase):
             source = f"import sys\ntry:\n    import fastlib\nexcept ImportError:\n{rest}print(fastlib.__version__)\n"
             with self.subTest(rest):
                 self.assertEqual(ran(source), "1.2")
+
+
+class Variables(unittest.TestCase):
+    def test_variables_that_are_only_listed_are_not_wanted(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "server.py")
+            file.write_text("import os\nos.getenv('NOTES_KEY')\ndict(os.environ)\n")
+            found = _checking.named(["NOTES_KEY", "OF_THE_MACHINE", "ASKED"], {"ASKED"}, [str(file), "/nowhere.py"])
+        self.assertEqual(found, ["NOTES_KEY", "ASKED"])
 
 
 class Versions(unittest.TestCase):

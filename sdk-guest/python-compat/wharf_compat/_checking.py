@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Container, Iterable
 from typing import Any
 
 
@@ -19,11 +20,11 @@ def main() -> None:
     try:
         served.begin()
         watching = watch.watch
-        files = [one for one in served._own_files() if one.endswith(".py")]
+        files = sorted(set([one for one in served._own_files() if one.endswith(".py")] + _main_file()))
         said = {
             "tools": list(served.tools), "resources": [one.uri for one in served.entries], "templates": list(served.resources),
-            "prompts": list(served.prompts), "again": served.again, "variables": list(watching.variables),
-            "folders": list(watching.files), "files": sorted(set(files + _main_file())), "http": uses_http(),
+            "prompts": list(served.prompts), "again": served.again, "variables": named(watching.variables, watching.missing, files),
+            "folders": list(watching.files), "files": files, "http": uses_http(),
             "modules": {name: getattr(one, "__file__", None) for name, one in sorted(sys.modules.items())},
             "found": {
                 "capabilities": served.offers.get("capabilities") or {}, "instructions": served.offers.get("instructions"),
@@ -36,6 +37,19 @@ def main() -> None:
         json.dump(said, file)
     sys.stdout.flush()
     os._exit(0)
+
+
+def named(variables: Iterable[str], missing: Container[str], files: Iterable[str]) -> list[str]:
+    """Returns the variables that the server asked for by their names. One that reads all of them, as settings do, has no use for those of the
+    machine that builds, and their names are not for those who get the component."""
+    texts = []
+    for file in files:
+        try:
+            with open(file, encoding="utf-8") as source:
+                texts.append(source.read())
+        except (OSError, ValueError):
+            continue
+    return [one for one in variables if one in missing or any(one in text for text in texts)]
 
 
 def _main_file() -> list[str]:
