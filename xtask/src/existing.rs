@@ -2,7 +2,11 @@
 //! `wharf call`, as a person would try them, then published servers by the scripts in `tests/existing`, which compare them with the same
 //! servers outside of wharf.
 
-use std::{path::Path, process::Command, time::Instant};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
 
 use anyhow::{Context, Result, ensure};
 
@@ -24,43 +28,41 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     let is_brief = rest.iter().any(|argument| argument == "--brief");
     let named = || rest.iter().filter(|argument| *argument != "--brief");
     let program = installed::python(&folder.join("requirements.txt"), &root.join("target/existing/venv"))?;
-    let npm_names = named().map(String::as_str).chain(BRIEF_NPM.into_iter().filter(|_| is_brief));
-    npm(root, &folder, &wharf, &program, npm_names)?;
-    let python_names = named().map(String::as_str).chain(BRIEF_PYTHON.into_iter().filter(|_| is_brief));
-    python(root, &folder, &wharf, &program, python_names)
+    let corpus = Corpus { root, folder, wharf, python: program };
+    corpus.npm(named().map(String::as_str).chain(BRIEF_NPM.into_iter().filter(|_| is_brief)))?;
+    corpus.python(named().map(String::as_str).chain(BRIEF_PYTHON.into_iter().filter(|_| is_brief)))
 }
 
-/// Compares servers of npm. `python` answers their requests in the place of their services.
-fn npm<'a>(
-    root: &Path,
-    folder: &Path,
-    wharf: &Path,
-    python: &Path,
-    names: impl Iterator<Item = &'a str>,
-) -> Result<()> {
-    let install = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-    run_in(folder, Command::new("npm").args(install)).context("this needs npm")?;
-    let mut command = Command::new("node");
-    command.arg(folder.join("npm.mjs")).arg("--wharf").arg(wharf).arg("--folder").arg(root.join("target/existing/npm"));
-    command.arg("--python").arg(python);
-    run(command.args(names)).context("a server of npm differs")
+/// The published servers, and what compares them.
+struct Corpus<'a> {
+    root: &'a Path,
+    folder: PathBuf,
+    wharf: PathBuf,
+    /// The interpreter that has the packages of `requirements.txt`. It also answers requests in the place of the servers' services.
+    python: PathBuf,
 }
 
-/// Tests the layer for servers in Python, and compares servers of PyPI.
-fn python<'a>(
-    root: &Path,
-    folder: &Path,
-    wharf: &Path,
-    python: &Path,
-    names: impl Iterator<Item = &'a str>,
-) -> Result<()> {
-    let target = root.join("target/existing");
-    let layer = root.join("sdk-guest/python-compat");
-    run_in(&layer, Command::new(python).args(["-m", "unittest", "discover", "-q", "-s", "tests", "-t", "."]))
-        .context("a test of wharf-compat fails")?;
-    let mut command = Command::new(python);
-    command.arg(folder.join("python.py")).arg("--wharf").arg(wharf).arg("--work").arg(target.join("python"));
-    run(command.args(names)).context("a server of PyPI differs")
+impl Corpus<'_> {
+    /// Compares servers of npm.
+    fn npm<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<()> {
+        let install = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+        run_in(&self.folder, Command::new("npm").args(install)).context("this needs npm")?;
+        let mut command = Command::new("node");
+        command.arg(self.folder.join("npm.mjs")).arg("--wharf").arg(&self.wharf);
+        command.arg("--folder").arg(self.root.join("target/existing/npm")).arg("--python").arg(&self.python);
+        run(command.args(names)).context("a server of npm differs")
+    }
+
+    /// Tests the layer for servers in Python, and compares servers of PyPI.
+    fn python<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<()> {
+        let layer = self.root.join("sdk-guest/python-compat");
+        run_in(&layer, Command::new(&self.python).args(["-m", "unittest", "discover", "-q", "-s", "tests", "-t", "."]))
+            .context("a test of wharf-compat fails")?;
+        let mut command = Command::new(&self.python);
+        command.arg(self.folder.join("python.py")).arg("--wharf").arg(&self.wharf);
+        command.arg("--work").arg(self.root.join("target/existing/python"));
+        run(command.args(names)).context("a server of PyPI differs")
+    }
 }
 
 /// The value of a variable that no plugin may see.

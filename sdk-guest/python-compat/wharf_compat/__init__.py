@@ -5,3 +5,6 @@ A server written for `mcp` or `fastmcp` is imported and started as it is. This p
 """
 
 __version__ = "0.1.0"
+
+LISTS = "lists.json"
+"""The file of a server's lists, next to its code, in a build for `wharf dev`."""

@@ -15,11 +15,9 @@ from typing import Any
 import wharf_sdk
 from wharf_sdk._build import BuildError, Live, build, copy_own
 
-from . import installing, reading
+from . import LISTS, installing, reading
 from .target import DEPS, CompatError, Server, sources
 
-LISTS = "lists.json"
-"""The name that `runtime.plugin` knows for the lists in a build for `wharf dev`."""
 HERE = Path(__file__).resolve().parent
 MAIN = "served"
 
@@ -110,10 +108,11 @@ def make(server: Server, project: Path, output: Path, arguments: list[str], http
 
 def _live(server: Server, said: dict[str, Any], options: dict[str, Any], source: Path) -> Live:
     """Copies the server's code. The component is made again when the server imports another module, or wants something else."""
-    copy_own(sources(server), [one if one.is_dir() else one.parent for one in server.own], source)
+    files = sources(server)
+    copy_own(files, [one if one.is_dir() else one.parent for one in server.own], source)
     (source / LISTS).write_text(json.dumps(said["found"]), encoding="utf-8")
-    files = {str(one) for one in sources(server)}
-    return Live(source, server.own, [json.dumps(options), *(one for one in said["modules"] if said["modules"][one] not in files)])
+    own = {str(one) for one in files}
+    return Live(source, server.own, [json.dumps(options), *(one for one, file in said["modules"].items() if file not in own)])
 
 
 def _mounted(path: str, places: dict[str, str]) -> str:

@@ -77,7 +77,7 @@ def build(
     asked = [version, sys.version, world, module, *map(str, searched)]
     made_in = [output.resolve().parent, *([live.source.resolve().parent] if live else [])]
     # A component for `wharf dev` contains nothing of these.
-    apart = [path.resolve() for path in live.own] or own if live else []
+    apart = ([path.resolve() for path in live.own] or own) if live else []
     # Files that are added to a folder may change what an import finds.
     asked += [_listing(path, made_in) for path in searched if path not in apart]
     record = output.with_name(output.name + ".inputs")

@@ -16,13 +16,18 @@ export const ENGINES = { starlingmonkey, quickjs };
 export async function build({ entry, output, engine = "starlingmonkey", project = process.cwd() }) {
   if (!(engine in ENGINES))
     throw new Problem(`there is no engine ${engine}; the engines are: ${Object.keys(ENGINES).join(", ")}`);
-  const path = relative(project, resolve(project, entry));
-  const from = path.startsWith(".") ? path : `./${path}`;
+  const from = fromProject(entry, project);
   const { cold, constants, fetches, ...about } = await check({ entry: from, engine, project });
   const { code, imports } = await bundle({ entry: from, engine, project, cold, constants });
   const known = engine === "starlingmonkey" ? await withoutProperties(code, project) : code;
   const made = await component({ code: known, imports, fetches, engine, project });
   return write({ component: made, ...about, project, output });
+}
+
+/** Returns the path of an entry as an import in the project's folder. */
+export function fromProject(entry, project) {
+  const path = relative(project, resolve(project, entry));
+  return path.startsWith(".") ? path : `./${path}`;
 }
 
 /** Makes a component of a module. */

@@ -3,9 +3,9 @@
 
 import { createHash } from "node:crypto";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { dirname, join, relative, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 
-import { component, write } from "./build.js";
+import { component, fromProject, write } from "./build.js";
 import { bundle, bundled } from "./bundle.js";
 import { check } from "./check.js";
 import { HOST, sources } from "./host.js";
@@ -21,8 +21,7 @@ const GIVEN = "__wharfGiven";
 /** Builds the component if it is not there already, and the folder `live`. Returns what was made, for the author. */
 export async function live({ entry, output, live: folder, engine = ENGINE, project = process.cwd() }) {
   if (engine !== ENGINE) throw new Problem(`--live is for the engine ${ENGINE}`);
-  const path = relative(project, resolve(project, entry));
-  const from = path.startsWith(".") ? path : `./${path}`;
+  const from = fromProject(entry, project);
   const { cold, constants, fetches, ...about } = await check({ entry: from, engine, project });
   const stubs = sources((name, module) => `${GIVEN}[${JSON.stringify(module)}].${name}`);
   const { code } = await bundle({ entry: from, engine, project, cold, constants, stubs, live: true });

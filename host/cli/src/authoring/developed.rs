@@ -75,7 +75,7 @@ impl Developed {
     pub fn reads_source(&self) -> bool {
         match self {
             Self::Project(project, _) => project.build.live.is_some(),
-            Self::Server(server, _) => server.language == Language::Python,
+            Self::Server(server, _) => server.language.reads_source(),
         }
     }
 

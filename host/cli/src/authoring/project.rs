@@ -160,7 +160,7 @@ impl Project {
         let live = live.map(|WrittenLive { command, artifact, source }| {
             ensure!(
                 !command.trim().is_empty(),
-                " build.live.command is empty; remove [build.live] if there is no such build"
+                " build.live.command is empty; set it to the shell command of that build, or remove [build.live]"
             );
             let (artifact, source) = (inside(&artifact, "build.live.artifact")?, inside(&source, "build.live.source")?);
             anyhow::Ok(Live { command, artifact, source })

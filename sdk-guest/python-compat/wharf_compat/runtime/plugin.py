@@ -17,13 +17,12 @@ from wharf_sdk._content import Completion, Content, Contents, Entry, Message, Ra
 from wharf_sdk._errors import Failure, InvalidParams, PluginError, ProtocolError
 from wharf_sdk._plugin import Plugin, Prompt, Resource, Round, Tool, _run
 
+from .. import LISTS
 from ..absent import hollow
 from . import imports, metadata, patches, start, watch, zones
 from .start import NotServing, Target
 from .wire import RequestError, Wire
 
-LISTS = "lists.json"
-"""The file of a server's lists, next to its code, in a build for `wharf dev`."""
 HINTS = {"readOnlyHint": "read_only", "destructiveHint": "destructive", "idempotentHint": "idempotent", "openWorldHint": "open_world"}
 # Tells wharf to leave arguments that do not fit the schema to the server.
 VALIDATES = "dev.wharf/validates"

@@ -74,12 +74,9 @@ fn package_json(template: &[u8], id: &str) -> Result<String> {
 
 fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
     let server = quoted(recipe.server);
-    let (build, live, setup, needs) = match recipe.language {
+    let (build, setup, needs) = match recipe.language {
         Language::Python => (
             format!("./.venv/bin/python -m wharf_compat build {server} -o dist/plugin.wasm"),
-            Some(format!(
-                "./.venv/bin/python -m wharf_compat build {server} -o {LIVE}/plugin.wasm --live {LIVE}/source"
-            )),
             format!(
                 "python3 -m venv .venv && ./.venv/bin/pip install --quiet --disable-pip-version-check --only-binary :all: \
                  -r {BUILD_REQUIREMENTS} && ./.venv/bin/python -m wharf_compat setup {server} && touch {READY}"
@@ -88,7 +85,6 @@ fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
         ),
         Language::Node => (
             format!("npx --no-install wharf-sdk build --mcp {server} -o dist/plugin.wasm"),
-            None,
             format!(
                 "npm install --ignore-scripts --no-audit --no-fund --loglevel=error && npx --no-install wharf-sdk setup --mcp \
                  {server} && touch {READY}"
@@ -104,8 +100,9 @@ fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
         toml::Table::from_iter(entries.iter().map(|(key, value)| ((*key).to_owned(), value.clone()))).into()
     };
     let setup = table(&[("command", setup.into()), ("makes", READY.into())]);
-    let live = live.map(|command| {
+    let live = recipe.language.reads_source().then(|| {
         let (artifact, source) = (format!("{LIVE}/plugin.wasm"), format!("{LIVE}/source"));
+        let command = format!("./.venv/bin/python -m wharf_compat build {server} -o {artifact} --live {source}");
         ("live", table(&[("command", command.into()), ("artifact", artifact.into()), ("source", source.into())]))
     });
     let build = [
