@@ -12,7 +12,7 @@ use std::{
 use crate::{
     adapter::declared::ServedAs,
     denial::{Denial, HttpUse},
-    instance::{Instance, Operation},
+    instance::{About, Instance, Operation},
     ledger::Account,
     limits::{Refused, TRANSFER_SLACK_BYTES},
     load::LoadedPlugin,
@@ -22,7 +22,7 @@ use crate::{
     places::{Party, Place},
     runtime::{Pace, Stopped},
     sandbox::Sandbox,
-    scope::{Events, Limits, Scope},
+    scope::{Events, Scope},
     store::{CallState, State},
     traces::Traces,
     traffic::Traffic,
@@ -107,7 +107,7 @@ impl LoadedPlugin {
             Ok(Err(Stopped(_))) => Err(CallError::Stopped),
             Err(_) => Err(CallError::Timeout(timeout)),
         };
-        let result = result.map_err(|error| explain(error, &traces, limits));
+        let result = result.map_err(|error| explain(error, &traces, &self.0.about()));
         let bytes = result.as_ref().ok().and_then(O::bytes);
         let says_failed = result.as_ref().is_ok_and(O::says_failed);
         let (mut denials, mut requests, mut printed) = (traces.denials(), traces.exchanges().seen(), traces.printed());
@@ -166,7 +166,7 @@ impl LoadedPlugin {
         let kept = key.as_ref().and_then(|key| warm.take(key)).filter(|kept| share.covers(kept.handles_limit()));
         // Data that a guest passes to the host exists twice for a while: in the guest's memory and in the host's.
         let transfer = self.0.spec.limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES);
-        let needed = if kept.is_some() { transfer } else { transfer.saturating_add(self.0.spec.limits.memory_bytes) };
+        let needed = if kept.is_some() { transfer } else { transfer.saturating_add(self.0.memory_bytes) };
         // Idle instances that are retained for later calls make room for a running one: those of all clients if memory is short for all,
         // and those of its own party if that party's share is used up.
         if memory.whole().left() < needed {
@@ -183,7 +183,7 @@ impl LoadedPlugin {
             }
             None => {
                 let process = operation.process(&about)?;
-                let plugin = (&self.0.spec, &self.0.settings);
+                let plugin = (&self.0.spec, self.0.memory_bytes, &self.0.settings);
                 let state = State::new(scope, plugin, &own_memory, process, share, call);
                 let store = Instance::store(&code.linked, &self.0.spec.limits, state)?;
                 Instance::start(&code.linked, store).await?
@@ -242,10 +242,10 @@ impl Drop for Running<'_> {
 
 /// Refines an error with the traces of the call: a guest that crashed after it was refused memory ran out of memory. wasmtime's error about
 /// too much output does not contain the limit, so it is added here.
-fn explain(error: CallError, traces: &Traces, limits: &Limits) -> CallError {
+fn explain(error: CallError, traces: &Traces, plugin: &About<'_>) -> CallError {
     match (error, traces.refused()) {
-        (CallError::Output(_), _) => CallError::Output(limits.output_bytes),
-        (CallError::Trap { .. } | CallError::Exit(_), Some(Refused::Own)) => CallError::Memory(limits.memory_bytes),
+        (CallError::Output(_), _) => CallError::Output(plugin.spec.limits.output_bytes),
+        (CallError::Trap { .. } | CallError::Exit(_), Some(Refused::Own)) => CallError::Memory(plugin.memory_bytes),
         (CallError::Trap { .. } | CallError::Exit(_), Some(Refused::Total)) => CallError::TotalMemory,
         (error, _) => error,
     }

@@ -5,7 +5,7 @@ use wasmtime::component::{Component, InstancePre};
 use crate::{
     adapter::Foreign,
     bindings::{completions, prompts, resources},
-    limits::TABLE_ELEMENT_BYTES,
+    limits::{PAGE_BYTES, TABLE_ELEMENT_BYTES},
     load_error::LoadError,
     store::State,
     tools_export::ToolsExport,
@@ -46,10 +46,10 @@ pub struct Linked {
 /// Returns the size of the largest memory and of the largest table that an instance starts with.
 fn start_bytes(component: &Component) -> usize {
     let required = component.resources_required();
-    let size = |bytes: Option<u64>| usize::try_from(bytes.unwrap_or(0)).unwrap_or(usize::MAX);
-    let memory = size(required.as_ref().and_then(|required| required.max_initial_memory_size));
-    let table = size(required.as_ref().and_then(|required| required.max_initial_table_size));
-    memory.saturating_add(table.saturating_mul(TABLE_ELEMENT_BYTES))
+    let size = |count: Option<u64>| usize::try_from(count.unwrap_or(0)).unwrap_or(usize::MAX);
+    let pages = size(required.as_ref().and_then(|required| required.max_initial_memory_size));
+    let elements = size(required.as_ref().and_then(|required| required.max_initial_table_size));
+    pages.saturating_mul(PAGE_BYTES).saturating_add(elements.saturating_mul(TABLE_ELEMENT_BYTES))
 }
 
 impl Linked {

@@ -37,6 +37,7 @@ use crate::{
 pub struct About<'a> {
     pub(crate) linked: &'a Linked,
     pub(crate) spec: &'a PluginSpec,
+    pub(crate) memory_bytes: usize,
     pub(crate) served: ServedAs,
     pub(crate) total_memory: &'a Account,
     /// What the plugin has learnt about its MCP server over HTTP, if it is one.
@@ -83,7 +84,7 @@ impl Instance {
         if !(charged && state.budget.grow(linked.instance_bytes)) {
             return Err(match state.budget.refused() {
                 Some(Refused::Total) => CallError::TotalMemory,
-                _ => CallError::Memory(limits.memory_bytes),
+                _ => CallError::Memory(state.budget.limit()),
             });
         }
         let mut store = Store::new(linked.pre.engine(), state);
@@ -184,7 +185,7 @@ impl Instance {
         let function = function.ok_or_else(|| unknown(&call.name))?;
         let limits = &plugin.spec.limits;
         let account = plugin.total_memory;
-        let bounds = (account, limits.memory_bytes, limits.output_bytes);
+        let bounds = (account, plugin.memory_bytes, limits.output_bytes);
         function.call(&mut self.store, &self.instance, (*call.args).as_ref(), bounds).await
     }
 

@@ -80,7 +80,7 @@ pub use operation::{
 };
 pub use outside::{Outside, with_section};
 pub use sandbox::{Sandbox, SandboxConfig};
-pub use scope::{Directory, Events, Limits, NoEvents, PluginSpec, Scope, Wait};
+pub use scope::{Directory, Events, Limits, MemoryLimit, NoEvents, PluginSpec, Scope, Wait};
 
 /// The rules of the sandbox's bounded pools, for the table of limits in the documentation.
 pub static RULES: [&places::PoolRule; 3] = [&load::CALLS, &sandbox::SLOTS, &sandbox::FIRST];

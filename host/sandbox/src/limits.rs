@@ -18,6 +18,9 @@ pub(crate) const TRANSFER_SLACK_BYTES: usize = 256 * 1024;
 /// About how many bytes the host needs for a header field besides its name and value.
 pub(crate) const FIELD_BYTES: usize = 256;
 
+/// The bytes of a page of memory.
+pub(crate) const PAGE_BYTES: usize = 64 << 10;
+
 /// How many bytes are charged for an element of a table.
 pub(crate) const TABLE_ELEMENT_BYTES: usize = 16;
 
@@ -44,6 +47,11 @@ pub(crate) struct MemoryBudget {
 impl MemoryBudget {
     pub(crate) fn new(limit: usize, total: &Account) -> Self {
         Self { limit, used: total.open(), prepaid: 0, streams: total.open(), refused: None }
+    }
+
+    /// Returns the limit of the instance.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Returns why the current call was last refused memory, if it was.

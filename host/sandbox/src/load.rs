@@ -72,6 +72,8 @@ pub struct LoadedPlugin(pub(crate) Arc<PluginInner>);
 pub(crate) struct PluginInner {
     pub(crate) code: Code,
     pub(crate) spec: PluginSpec,
+    /// The limit of memory for each of its instances.
+    pub(crate) memory_bytes: usize,
     pub(crate) served: ServedAs,
     /// The strings of its config by their keys, for guests that read them through WASI.
     pub(crate) settings: Arc<BTreeMap<String, String>>,
@@ -88,7 +90,7 @@ impl PluginInner {
     pub(crate) fn about(&self) -> About<'_> {
         let CodeInner { linked, sandbox, .. } = &*self.code.0;
         let (served, total_memory) = (self.served, sandbox.memory.whole());
-        About { linked, spec: &self.spec, served, total_memory, learnt: &self.learnt }
+        About { linked, spec: &self.spec, memory_bytes: self.memory_bytes, served, total_memory, learnt: &self.learnt }
     }
 }
 
@@ -257,8 +259,11 @@ impl LoadedPlugin {
         let admission = Places::new(&CALLS, spec.limits.concurrency.max(1));
         let turns = code.0.sandbox.runtime.turns();
         let running = AtomicUsize::new(0);
+        let memory_bytes = spec.limits.memory.bytes(code.0.linked.start_bytes);
         let learnt = Mutex::default();
-        Ok(Self(Arc::new(PluginInner { code, spec, served, settings, number, admission, running, turns, learnt })))
+        let inner =
+            PluginInner { code, spec, memory_bytes, served, settings, number, admission, running, turns, learnt };
+        Ok(Self(Arc::new(inner)))
     }
 
     /// Takes over what another plugin with the same code has learnt about its MCP server over HTTP.

@@ -171,7 +171,7 @@ pub enum CallError {
     #[error("it ran longer than its limit of {} ms", .0.as_millis())]
     Timeout(Duration),
     /// It was refused memory beyond this many bytes, and crashed.
-    #[error("it needs more than its limit of {} MiB of memory", .0 >> 20)]
+    #[error("it needs more than {} MiB of memory, its limit; `memory_mib` in its [limits] sets another", .0 >> 20)]
     Memory(usize),
     /// The memory of all calls together was used up, before it began or while it ran. Another attempt may succeed.
     #[error("the memory of all running calls together is used up")]

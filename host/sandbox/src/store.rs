@@ -156,7 +156,7 @@ impl State {
     /// command.
     pub(crate) fn new(
         scope: Scope,
-        (spec, settings): (&PluginSpec, &Arc<BTreeMap<String, String>>),
+        (spec, memory_bytes, settings): (&PluginSpec, usize, &Arc<BTreeMap<String, String>>),
         total: &Account,
         process: Option<(Process, Charge)>,
         handles: Share,
@@ -185,7 +185,7 @@ impl State {
             output,
             _started_with: started_with,
             call,
-            budget: MemoryBudget::new(spec.limits.memory_bytes, total),
+            budget: MemoryBudget::new(memory_bytes, total),
             handles_limit: handles.limit(),
             handles,
         }

@@ -19,8 +19,8 @@ use wasmtime::{
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wharf_sandbox::{
-    CallTool, Code, Limits, LoadedPlugin, NoEvents, Outcome, PluginCall, PluginSpec, Sandbox, Scope, ToolAnswer,
-    network::HttpLimits, places::Party,
+    CallTool, Code, Limits, LoadedPlugin, MemoryLimit, NoEvents, Outcome, PluginCall, PluginSpec, Sandbox, Scope,
+    ToolAnswer, network::HttpLimits, places::Party,
 };
 
 use crate::{
@@ -203,7 +203,7 @@ pub fn load(sandbox: &Arc<Sandbox>, component: &Path) -> Result<Code> {
 pub fn plugin(code: Code, concurrency: usize) -> Result<LoadedPlugin> {
     let limits = Limits {
         concurrency,
-        memory_bytes: 64 << 20,
+        memory: MemoryLimit::Bytes(64 << 20),
         timeout: Duration::from_secs(30),
         output_bytes: 4 << 20,
         http: HttpLimits { requests: 100, at_once: 8, in_bytes: 16 << 20, out_bytes: 4 << 20 },

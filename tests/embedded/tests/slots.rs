@@ -23,8 +23,8 @@ use anyhow::{Context, Result, bail, ensure};
 use e2e::random::Random;
 use tokio::task::JoinSet;
 use wharf_sandbox::{
-    CallError, CallTool, Code, CompilerConfig, Effort, Limits, LoadedPlugin, NoEvents, Outcome, PluginCall, PluginSpec,
-    Program, Sandbox, SandboxConfig, Scope, ToolAnswer,
+    CallError, CallTool, Code, CompilerConfig, Effort, Limits, LoadedPlugin, MemoryLimit, NoEvents, Outcome,
+    PluginCall, PluginSpec, Program, Sandbox, SandboxConfig, Scope, ToolAnswer,
     ledger::Account,
     model::{ClientCapabilities, Context as CallContext, Reports},
     network::HttpLimits,
@@ -409,7 +409,7 @@ fn number(answer: &Result<ToolAnswer, CallError>) -> Result<u64> {
 fn plugin(code: &Code) -> Result<LoadedPlugin> {
     let limits = Limits {
         concurrency: AT_ONCE,
-        memory_bytes: 64 << 20,
+        memory: MemoryLimit::Bytes(64 << 20),
         timeout: Duration::from_secs(30),
         output_bytes: 1 << 20,
         http: HttpLimits { requests: 1, at_once: 1, in_bytes: 1, out_bytes: 1 },

@@ -48,7 +48,6 @@ pub const SOCKET_MODE: u32 = 0o660;
 pub const MESSAGE_KIB: usize = 8192;
 pub const PAGE_ITEMS: usize = 1000;
 
-pub const MEMORY_MIB: usize = 64;
 pub const TIMEOUT_MS: u64 = 30_000;
 pub const OUTPUT_KIB: usize = 4096;
 /// The built-in plugin files reads pictures, and those of today's cameras are larger than the default allows.

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
-use wharf_sandbox::{Adapter, Digest, Limits, network::HttpLimits, sections::MAX_PARAGRAPH_BYTES};
+use wharf_sandbox::{Adapter, Digest, Limits, MemoryLimit, network::HttpLimits, sections::MAX_PARAGRAPH_BYTES};
 
 use super::{
     adapter,
@@ -102,7 +102,7 @@ impl DefaultLimits {
         Self {
             call: Limits {
                 concurrency: defaults::CoreScaled::for_this_machine().concurrency,
-                memory_bytes: defaults::MEMORY_MIB << 20,
+                memory: MemoryLimit::Fitted,
                 timeout: Duration::from_millis(defaults::TIMEOUT_MS),
                 output_bytes: defaults::OUTPUT_KIB << 10,
                 http: HttpLimits {
@@ -127,7 +127,10 @@ impl DefaultLimits {
         Ok(Self {
             call: Limits {
                 concurrency: within_bounds("concurrency", raw.concurrency, call.concurrency, 4096)?,
-                memory_bytes: mib("memory_mib", raw.memory_mib, call.memory_bytes >> 20)?,
+                memory: match raw.memory_mib {
+                    Some(_) => MemoryLimit::Bytes(mib("memory_mib", raw.memory_mib, 0)?),
+                    None => call.memory,
+                },
                 timeout: duration_ms("timeout_ms", raw.timeout_ms, call.timeout)?,
                 output_bytes: kib("output_kib", raw.output_kib, call.output_bytes >> 10)?,
                 http: HttpLimits {

@@ -393,6 +393,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use wharf_sandbox::MemoryLimit;
+
     use super::*;
 
     fn resolved(text: &str) -> Result<Config> {
@@ -407,7 +409,7 @@ mod tests {
         let plugin = &config.plugins[0];
         assert_eq!(plugin.source, PluginSource::File("/etc/wharf/../a.wasm".into()));
         assert_eq!(plugin.prefix, "a_");
-        assert_eq!(plugin.limits.memory_bytes, 8 << 20);
+        assert_eq!(plugin.limits.memory, MemoryLimit::Bytes(8 << 20));
         assert_eq!(plugin.limits.timeout, Duration::from_secs(30));
         assert_eq!(plugin.grants, Grants::default());
     }

@@ -46,7 +46,7 @@ pub struct Limits {
     pub concurrency: Option<usize>,
     /// The memory of one instance of a plugin.
     ///
-    /// Default: `64`
+    /// Default: `64`, or four times the memory that the component starts with, up to 256
     pub memory_mib: Option<usize>,
     /// The time limit of one call.
     ///
