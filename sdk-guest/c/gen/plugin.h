@@ -755,7 +755,7 @@ typedef struct exports_wharf_plugin_tools_tool_details_t {
   // Capabilities that a client must have; the host refuses the call if one is missing.
   exports_wharf_plugin_tools_client_capabilities_t   needs;
   exports_wharf_plugin_tools_task_support_t   task;
-  // Members of the MCP tool object such as `icons` and `_meta`. The host reads `"dev.wharf/ask-before-task": true` in `_meta` and
+  // Members of the MCP tool object such as `icons`, `annotations` without the hints, and `_meta`. The host reads `"dev.wharf/ask-before-task": true` in `_meta` and
   // does not publish it: the client is then asked questions before a task begins rather than while it runs.
   exports_wharf_plugin_tools_option_json_t   more;
 } exports_wharf_plugin_tools_tool_details_t;
@@ -849,7 +849,7 @@ typedef struct exports_wharf_plugin_resources_resource_entry_t {
   exports_wharf_plugin_resources_option_json_t   more;
 } exports_wharf_plugin_resources_resource_entry_t;
 
-// `uri-template`: a URI template of RFC 6570 that begins with a literal scheme: `note:///{day}`; at most 8 KiB. The host never expands
+// `uri-template`: a URI template of RFC 6570 that begins with a scheme or a slash: `note:///{day}`; at most 8 KiB. The host never expands
 // templates: it gives a URI to the plugin if the template could have made it, and the plugin takes the variables out of the URI. All
 // expressions of RFC 6570 are accepted: `{x}` stands for one or more characters except `/`, `?` and `#`; `{+x}` for one or more
 // characters; and `{#x}`, `{.x}`, `{/x}`, `{;x}`, `{?x}` and `{&x}` for nothing, or for a text that begins with their operator. An

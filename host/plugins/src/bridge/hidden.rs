@@ -103,10 +103,11 @@ fn schema(part: &Value) -> String {
 
 #[test]
 fn prose_in_lists_is_cleaned() {
-    let all: [(&str, Change); 20] = [
+    let all: [(&str, Change); 21] = [
         ("tool description", |all| all.tools[0].description = BAD.into()),
         ("tool title", |all| details(all).title = Some(BAD.into())),
         ("tool meta", |all| details(all).more = Some(json!({ "_meta": { "x": [BAD] } }).to_string())),
+        ("tool annotations", |all| details(all).more = Some(json!({ "annotations": { "title": BAD } }).to_string())),
         ("schema description", |all| all.tools[0].input_schema = schema(&json!({ "description": BAD, "title": BAD }))),
         ("argument description", |all| {
             let argument = json!({ "properties": { "a": { "description": BAD, "title": BAD, "enumNames": [BAD] } } });

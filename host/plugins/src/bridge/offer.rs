@@ -244,6 +244,33 @@ fn check_icons(icons: &Value) -> Result<(), String> {
     if icons.iter().all(fits) { Ok(()) } else { Err("the `src` of an icon begins with https:// or data:".into()) }
 }
 
+/// Returns the annotations of a tool: its hints, and the `annotations` of its `more`, such as a title or members that are newer than the
+/// contract.
+fn annotations(hints: Option<&wit::Hints>, others: Option<Value>) -> Result<Option<Object>, String> {
+    let mut annotations = match others {
+        None if hints.is_none() => return Ok(None),
+        None => Object::new(),
+        Some(Value::Object(others)) => {
+            Shown::members(others).map_err(|unseen| format!("`annotations`: {unseen}"))?.into_inner()
+        }
+        Some(_) => return Err("`annotations` in `more` must be an object".into()),
+    };
+    for (key, value) in [
+        ("readOnlyHint", hints.and_then(|hints| hints.read_only)),
+        ("destructiveHint", hints.and_then(|hints| hints.destructive)),
+        ("idempotentHint", hints.and_then(|hints| hints.idempotent)),
+        ("openWorldHint", hints.and_then(|hints| hints.open_world)),
+    ] {
+        if annotations.contains_key(key) {
+            return Err(format!("`{key}` has its own field and is not allowed in `annotations`"));
+        }
+        if let Some(value) = value {
+            annotations.insert(key.into(), value.into());
+        }
+    }
+    Ok(Some(annotations))
+}
+
 fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharge) -> Result<OfferedTool, String> {
     let name = published_name(config, &tool.name)?;
     let details = tool.details.as_ref();
@@ -255,8 +282,8 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
     charge.pay(words.min(MAX_TOOL_WORDS) * TOOL_WORD_BYTES)?;
     let (input_schema, input) =
         paid_schema(&tool.input_schema, true, charge).map_err(|error| format!("input schema: {error}"))?;
-    let mut more =
-        read_more(more, &["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"])?;
+    let mut more = read_more(more, &["name", "title", "description", "inputSchema", "outputSchema", "execution"])?;
+    let annotations = annotations(details.and_then(|details| details.hints.as_ref()), more.remove("annotations"))?;
     let ask_before_task = take_flag(&mut more, ASK_BEFORE_TASK_META)?;
     let validates = take_flag(&mut more, VALIDATES_META)?;
     let more = shown_more(config, more)?;
@@ -281,20 +308,6 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
         Some(wit::TaskSupport::Optional) if config.tasks.is_some() => mcp::TaskSupport::Optional,
         _ => mcp::TaskSupport::Forbidden,
     };
-    let annotations = details.and_then(|details| details.hints.as_ref()).map(|hints| {
-        let mut annotations = Object::new();
-        for (key, value) in [
-            ("readOnlyHint", hints.read_only),
-            ("destructiveHint", hints.destructive),
-            ("idempotentHint", hints.idempotent),
-            ("openWorldHint", hints.open_world),
-        ] {
-            if let Some(value) = value {
-                annotations.insert(key.into(), value.into());
-            }
-        }
-        annotations
-    });
     let published = mcp::Tool {
         name,
         title: title.map(Shown::from),
@@ -357,13 +370,21 @@ fn paid_schema(
 }
 
 fn shown_uri(uri: &str) -> Result<Shown, String> {
-    if uri.len() > MAX_URI_BYTES {
-        return Err(format!("it has more than {MAX_URI_BYTES} bytes"));
-    }
-    if !has_scheme(uri) || uri.chars().any(|character| character.is_control() || character == ' ') {
+    if !has_scheme(uri) {
         return Err("it is not an absolute URI".into());
     }
-    Shown::exact(uri).map_err(|unseen| unseen.to_string())
+    shown_template(uri)
+}
+
+/// Returns a URI template as it is shown. [`Template::compile`] has checked how it begins.
+fn shown_template(template: &str) -> Result<Shown, String> {
+    if template.len() > MAX_URI_BYTES {
+        return Err(format!("it has more than {MAX_URI_BYTES} bytes"));
+    }
+    if template.chars().any(|character| character.is_control() || character == ' ') {
+        return Err("it has a control character or a space".into());
+    }
+    Shown::exact(template).map_err(|unseen| unseen.to_string())
 }
 
 /// Whether an entry is withheld because it has a `file:` URI and no directory is granted to the plugin. Other entries are published.
@@ -419,7 +440,7 @@ fn offered_template(
     charge.entry(&texts, entry.more.as_ref())?;
     charge.pay(TEMPLATE_BYTES)?;
     let template = Template::compile(&entry.uri_template)?;
-    let uri_template = shown_uri(&entry.uri_template)?;
+    let uri_template = shown_template(&entry.uri_template)?;
     if entry.name.is_empty() {
         return Err("it has no name".into());
     }
@@ -461,6 +482,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn annotations_are_hints_and_what_else_the_plugin_says() {
+        let hints = wit::Hints { read_only: Some(true), destructive: None, idempotent: None, open_world: None };
+        for (hints, others, expected) in [
+            (None, None, Ok(None)),
+            (Some(&hints), None, Ok(Some(json!({ "readOnlyHint": true })))),
+            (None, Some(json!({ "title": "T" })), Ok(Some(json!({ "title": "T" })))),
+            (Some(&hints), Some(json!({ "title": "T" })), Ok(Some(json!({ "readOnlyHint": true, "title": "T" })))),
+            (None, Some(json!({ "readOnlyHint": true })), Err("`readOnlyHint` has its own field")),
+            (None, Some(json!([])), Err("must be an object")),
+        ] {
+            let found = annotations(hints, others.clone()).map(|found| found.map(Value::Object));
+            match expected {
+                Ok(expected) => assert_eq!(found, Ok(expected), "{others:?}"),
+                Err(expected) => assert!(found.unwrap_err().contains(expected), "{others:?}"),
+            }
+        }
+    }
 
     #[test]
     fn a_tool_for_a_page_alone_is_not_for_models() {

@@ -16,11 +16,12 @@ pub struct Template {
 }
 
 impl Template {
-    /// Compiles a template. The template must begin with a literal scheme, because it could match every URI otherwise.
+    /// Compiles a template. It must begin with a literal scheme or a `/`, which no absolute URI begins with: otherwise, it could match every
+    /// URI.
     pub fn compile(text: &str) -> Result<Self, String> {
         let prefix = text.split('{').next().unwrap_or_default();
-        if !has_scheme(prefix) {
-            return Err("it must begin with a literal scheme, such as note:///{day}".into());
+        if !has_scheme(prefix) && !prefix.starts_with('/') {
+            return Err("it must begin with a literal scheme, such as note:///{day}, or with a slash".into());
         }
         let mut pattern = String::from("^");
         let mut rest = text;
@@ -94,6 +95,9 @@ mod tests {
             ("x://q{?a,b}", "x://q?a=1&b=2", true),
             ("x://q{?a,b}", "x://q", true),
             ("x://a.b/{c}", "x://aXb/1", false),
+            ("/search/{query}", "/search/wharf", true),
+            ("/search/{query}", "x:///search/wharf", false),
+            ("/{+all}", "note:///today", false),
         ] {
             assert_eq!(Template::compile(template).unwrap().matches(uri), matches, "{template} {uri}");
         }

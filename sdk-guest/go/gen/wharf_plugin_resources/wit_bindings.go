@@ -31,7 +31,7 @@ type ResourceEntry struct {
 	More        witTypes.Option[string]
 }
 
-// `uri-template`: a URI template of RFC 6570 that begins with a literal scheme: `note:///{day}`; at most 8 KiB. The host never expands
+// `uri-template`: a URI template of RFC 6570 that begins with a scheme or a slash: `note:///{day}`; at most 8 KiB. The host never expands
 // templates: it gives a URI to the plugin if the template could have made it, and the plugin takes the variables out of the URI. All
 // expressions of RFC 6570 are accepted: `{x}` stands for one or more characters except `/`, `?` and `#`; `{+x}` for one or more
 // characters; and `{#x}`, `{.x}`, `{/x}`, `{;x}`, `{?x}` and `{&x}` for nothing, or for a text that begins with their operator. An

@@ -49,7 +49,7 @@ type ToolDetails struct {
 	// Capabilities that a client must have; the host refuses the call if one is missing.
 	Needs wharf_plugin_types.ClientCapabilities
 	Task  TaskSupport
-	// Members of the MCP tool object such as `icons` and `_meta`. The host reads `"dev.wharf/ask-before-task": true` in `_meta` and
+	// Members of the MCP tool object such as `icons`, `annotations` without the hints, and `_meta`. The host reads `"dev.wharf/ask-before-task": true` in `_meta` and
 	// does not publish it: the client is then asked questions before a task begins rather than while it runs.
 	More witTypes.Option[string]
 }

@@ -10,7 +10,7 @@ const VALIDATES = { "dev.wharf/validates": true };
 const NO_NEEDS = { form: false, url: false, sampling: false, samplingTools: false, roots: false };
 
 export function toolOf({ name, description, title, inputSchema, outputSchema, annotations, ...rest }) {
-  const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint, title: hinted } = annotations ?? {};
+  const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint, ...others } = annotations ?? {};
   const given = {
     readOnly: has(readOnlyHint),
     destructive: has(destructiveHint),
@@ -24,12 +24,16 @@ export function toolOf({ name, description, title, inputSchema, outputSchema, an
     description: description ?? "",
     inputSchema: JSON.stringify(inputSchema),
     details: {
-      title: has(title ?? hinted),
+      title: has(title),
       outputSchema: outputSchema && JSON.stringify(outputSchema),
       hints,
       needs: NO_NEEDS,
       task: "forbidden",
-      more: more({ ...members, _meta: { ..._meta, ...VALIDATES } }),
+      more: more({
+        ...members,
+        ...(Object.keys(others).length && { annotations: others }),
+        _meta: { ..._meta, ...VALIDATES },
+      }),
     },
   };
 }
