@@ -163,15 +163,9 @@ function difference(one, other, path = "") {
   return `${path || "all"}: in another order`;
 }
 
-/** wharf publishes the four hints of MCP; `annotations.title`, which older revisions have, is the tool's title. */
-function tool({ annotations = {}, title, ...rest }) {
-  const { title: hinted, readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = annotations;
-  return plain({
-    ...rest,
-    title: title ?? hinted,
-    annotations: { readOnlyHint, destructiveHint, idempotentHint, openWorldHint },
-  });
-}
+/** Empty annotations say the same as no annotations. */
+const tool = ({ annotations = {}, ...rest }) =>
+  plain({ ...rest, ...(Object.keys(annotations).length && { annotations }) });
 
 /** A prompt with an empty list of arguments is one without a list. */
 const prompt = ({ arguments: args = [], ...rest }) => ({ ...rest, ...(args.length && { arguments: args }) });
@@ -231,7 +225,6 @@ async function server({
   env = {},
   calls = [],
   answers = [],
-  memory,
   pause,
   native: own = {},
   folder,
@@ -291,7 +284,6 @@ async function server({
       "[plugins.p]",
       `path = ${JSON.stringify(output)}`,
       'prefix = ""',
-      ...(memory ? ["[plugins.p.limits]", `memory_mib = ${memory}`] : []),
       "[plugins.p.config]",
       `args = ${JSON.stringify(filled(args))}`,
       "[plugins.p.grants]",

@@ -36,7 +36,10 @@ LISTS = (
     ("list_prompts", "prompts", "name"),
 )
 RUN = """
-import importlib.metadata as m, os, sys
+import importlib.metadata as m, os, socket, sys
+# The hosts of canned.py have no addresses, and some servers look at them before they send.
+find = socket.getaddrinfo
+socket.getaddrinfo = lambda host, *given, **named: find("192.31.196.1" if str(host).endswith("example.com") else host, *given, **named)
 # What does not look at the variables of a proxy and its authority is told of them.
 try:
     import certifi
@@ -156,7 +159,6 @@ def config(one: dict[str, Any], folder: Path, data: Path, proxy: dict[str, Any])
         f"env = {json.dumps(list(one.get('env', {})))}",
         "http = [" + ", ".join(f'{{ url = {json.dumps(url)}, methods = "any" }}' for url in one.get("http", [])) + "]",
         *([f'dirs = [{{ host = {json.dumps(str(data))}, access = "read-write" }}]'] if one.get("folder") else []),
-        *(["[plugins.p.limits]", f"memory_mib = {one['memory_mib']}"] if "memory_mib" in one else []),
     ]
     file = folder / "wharf.toml"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -184,7 +186,8 @@ def measure(one: dict[str, Any], options: argparse.Namespace, proxy: dict[str, A
     folder.mkdir(parents=True, exist_ok=True)
     row: dict[str, Any] = {"server": f"{name} {version}", "lists": "", "calls": "", "build": "", "size": "", "why": ""}
     runs = False
-    environ = {**os.environ, **filled(one.get("env", {}), data)}
+    # Some servers write a set into their schemas, in the order of its hashes.
+    environ = {**os.environ, "PYTHONHASHSEED": "0", **filled(one.get("env", {}), data)}
     given = filled(one.get("args", []), data)
     plugin = folder / "plugin.wasm"
     compat = [sys.executable, "-m", "wharf_compat"]
@@ -208,6 +211,7 @@ def measure(one: dict[str, Any], options: argparse.Namespace, proxy: dict[str, A
             "SSL_CERT_FILE": proxy["ca"],
             "REQUESTS_CA_BUNDLE": proxy["ca"],
             **dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"), web),
+            **one.get("native", {}),
         }
         fresh(data, one.get("files", {}))
         native = asyncio.run(asyncio.wait_for(look([sys.executable, "-c", RUN, name, *given], native_environ, calls, folder / "native.log", data), 120))

@@ -49,6 +49,17 @@ class Imports(unittest.TestCase):
             with self.subTest(source):
                 self.assertEqual(ran(source, ("inner.py", "import fastlib\n")), "None")
 
+    def test_a_class_may_have_a_compiled_base_and_a_metaclass(self) -> None:
+        source = (
+            "from fastlib import Base, registry\nclass Kind(type):\n    pass\nclass One(Base, metaclass=Kind):\n    size = 2\n"
+        )
+        for rest, expected in (
+            ("registry('x')['one'] = One\nprint(One.size, type(One).__name__)\n", "2 Kind"),
+            ("One()\n", "RuntimeError: `served.One` cannot be used inside of a plugin: it is made from a compiled class"),
+        ):
+            with self.subTest(rest):
+                self.assertEqual(ran(source + rest), expected)
+
     def test_what_would_end_without_it_gets_a_module(self) -> None:
         for rest in ("    sys.exit(3)\n", "    raise RuntimeError('needed')\n"):
             source = f"import sys\ntry:\n    import fastlib\nexcept ImportError:\n{rest}print(fastlib.__version__)\n"

@@ -34,7 +34,7 @@ class Wants(Folder):
             \"\"\"See https://docs.example.net/ for more.\"\"\"
             import os
             API = "https://api.weather.gov/alerts"
-            LOCAL = "http://localhost:8080"
+            LOCAL = "http://localhost:8080"; HELP = "'https://...' or https://.example"
             KEY = os.environ["KEY"]
             async def tool(ctx):
                 os.getenv("ZONE")

@@ -228,8 +228,18 @@ class Serving(unittest.TestCase):
             @mcp.tool()
             async def never() -> str:
                 await asyncio.Event().wait()
+
+            @mcp.tool()
+            def resolve() -> str:
+                return " ".join(socket.gethostbyname(name) for name in ("example.com", "localhost", "10.0.0.1"))
+
+            @mcp.tool()
+            async def watch() -> str:
+                watching = asyncio.ensure_future(asyncio.to_thread(threading.Event().wait, 1))
+                await asyncio.sleep(0)
+                return str(watching.done())
             """,
-            [[name, {}, []] for name in ("connect", "start", "program", "loop", "never")],
+            [[name, {}, []] for name in ("connect", "start", "program", "loop", "never", "resolve", "watch")],
         )
         told = [one[0][0] if one[0] != "raised" else one[2] for one in said["results"]]
         self.assertIn("there are no sockets inside of a plugin", told[0])
@@ -237,6 +247,7 @@ class Serving(unittest.TestCase):
         self.assertIn("a plugin cannot start other programs", told[2])
         self.assertEqual(told[3], "done")
         self.assertIn("waits for something that never comes", told[4])
+        self.assertEqual(told[5:], ["192.31.196.1 127.0.0.1 10.0.0.1", "False"])
 
     def test_a_file_that_serves_nothing_is_told(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

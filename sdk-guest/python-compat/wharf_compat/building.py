@@ -42,6 +42,10 @@ def paths(server: Server, project: Path) -> list[Path]:
     return [one for index, one in enumerate(found) if one not in found[:index]]
 
 
+CHECK_SECONDS = 120
+"""How long the server may take to start on the machine that builds."""
+
+
 def check(server: Server, project: Path, arguments: list[str]) -> dict[str, Any]:
     """Starts the server on this machine, in a process of its own, and returns what it found."""
     options = options_of(server, project, arguments)
@@ -54,10 +58,13 @@ def check(server: Server, project: Path, arguments: list[str]) -> dict[str, Any]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         given = json.dumps({**options, "report": str(report)})
-        ran = subprocess.run(
-            [sys.executable, "-P", "-c", script] if sys.version_info >= (3, 11) else [sys.executable, "-c", script],
-            input=given, text=True, env=environ, cwd=project, capture_output=True, timeout=120,
-        )  # fmt: skip
+        try:
+            ran = subprocess.run(
+                [sys.executable, "-P", "-c", script] if sys.version_info >= (3, 11) else [sys.executable, "-c", script],
+                input=given, text=True, env=environ, cwd=project, capture_output=True, timeout=CHECK_SECONDS,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise CompatError(f"the server does not start within {CHECK_SECONDS} s: it waits for something, or imports too much") from None
         try:
             said: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
         except OSError:

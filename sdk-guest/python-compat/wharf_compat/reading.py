@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-URL = re.compile(r"https?://[A-Za-z0-9.\-]+(?::\d+)?(?:/[^\s\"'<>{}]*)?")
+URL = re.compile(r"https?://[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+(?::\d+)?(?:/[^\s\"'<>{}]*)?")
 LOCAL = ("localhost", "127.0.0.1", "0.0.0.0", "example.com", "www.example.com", "example.org", "api.example.com")
 FILES = {"open", "read_text", "write_text", "read_bytes", "write_bytes", "iterdir", "glob", "rglob", "listdir", "walk", "scandir",
          "makedirs", "mkdir", "connect"}  # fmt: skip

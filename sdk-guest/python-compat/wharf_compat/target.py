@@ -106,7 +106,7 @@ def _package(said: str, name: str, project: Path) -> Server:
     script = next((one for one in scripts if _same(one.name, name)), None) or (scripts[0] if scripts else None)
     if script is not None:
         module, _, function = script.value.partition("[")[0].strip().partition(":")
-        return Server(said, module, function or None, folder, _own(found, folder), None, found.name)
+        return Server(said, module.removesuffix(".__init__"), function or None, folder, _own(found, folder), None, found.name)
     tops = sorted({one.parts[0] for one in found.files or [] if one.name == "__main__.py"})
     if tops:
         return Server(said, tops[0], None, folder, _own(found, folder), None, found.name)

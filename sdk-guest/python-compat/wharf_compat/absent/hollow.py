@@ -6,6 +6,7 @@ call, so is making one of a compiled package.
 
 from __future__ import annotations
 
+import builtins
 import sys
 import types
 from typing import Any
@@ -43,13 +44,22 @@ class _Unusable:
             return _Unusable(*self._of)
         raise RuntimeError(_why(*self._of))
 
+    def __getitem__(self, key: Any) -> Any:
+        if self._of[0] in packages and not calling:
+            return _Unusable(*self._of)
+        raise RuntimeError(_why(*self._of))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self._of[0] not in packages or calling:
+            raise RuntimeError(_why(*self._of))
+
     def __enter__(self) -> Any:
         raise RuntimeError(_why(*self._of))
 
     def __exit__(self, *_: Any) -> None:
         pass
 
-    __iter__ = __len__ = __getitem__ = __aenter__ = __enter__
+    __iter__ = __len__ = __aenter__ = __enter__
     __aexit__ = __exit__
 
 
@@ -75,6 +85,28 @@ class _Hollow(type):
 
     def __getitem__(cls, item: Any) -> Any:
         return cls
+
+
+class _Base:
+    """Stands for a hollow class among the bases of a class that has another metaclass."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"`{cls.__module__}.{cls.__name__}` cannot be used inside of a plugin: it is made from a compiled class")
+
+
+_build = builtins.__build_class__
+
+
+def _class(body: Any, name: str, /, *bases: Any, **kwargs: Any) -> Any:
+    """Makes a class. One that has a metaclass of its own, or gets it from a base, cannot have a hollow base as well."""
+    if any(type(one) is _Hollow for one in bases):
+        others = [type(one) for one in bases if isinstance(one, type) and type(one) not in (type, _Hollow)]
+        if others or kwargs.get("metaclass", type) is not type:
+            bases = tuple(dict.fromkeys(_Base if type(one) is _Hollow else one for one in bases))
+    return _build(body, name, *bases, **kwargs)
+
+
+builtins.__build_class__ = _class
 
 
 def _made(module: str, name: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.message
 import gzip
 import io
+import sys
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from wharf_sdk import _call, _http
 from wharf_sdk._http import FetchError
 
 from . import imports
+from .loop import Serving
 
 OWN = ("host", "connection", "content-length", "transfer-encoding", "keep-alive", "te", "upgrade", "proxy-authorization", "trailer")
 """Headers that wharf sets itself."""
@@ -103,6 +105,11 @@ def _httpx(module: Any) -> None:
     sync.close, later.aclose = lambda self: None, leave
     sync.__enter__, sync.__exit__ = lambda self: self, lambda self, *args: None
     later.__aenter__, later.__aexit__ = enter, leave
+    client = module.Client
+    close, end = client.close, client.__exit__
+    # A function that serves until the process ends closes its client then. In a plugin, it is left as soon as the server waits.
+    client.close = lambda self: None if isinstance(sys.exc_info()[1], Serving) else close(self)
+    client.__exit__ = lambda self, *thrown: None if isinstance(thrown[1], Serving) else end(self, *thrown)
 
 
 def _requests(module: Any) -> None:

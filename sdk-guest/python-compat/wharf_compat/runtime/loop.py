@@ -8,6 +8,8 @@ the loop and go on when the next message arrives.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import socket
 import time
 from asyncio import base_events, events, tasks
 from collections.abc import Callable
@@ -22,6 +24,24 @@ NO_THREADS = "there are no threads inside of a plugin: call the function directl
 
 class Idle(RuntimeError):
     """Nothing is left to do, and what is waited for never comes."""
+
+
+class Blocked(BaseException):
+    """Unwinds what was given to an executor, and waits for another thread."""
+
+
+_as_thread = False
+"""Whether a function runs that was given to an executor."""
+
+
+def wait(_: Any, timeout: float | None = None) -> bool:
+    """What `threading.Condition.wait` does: no other thread can end the wait."""
+    if _as_thread:
+        raise Blocked
+    if timeout is None:
+        raise RuntimeError(NO_THREADS)
+    time.sleep(timeout)
+    return False
 
 
 class Serving(BaseException):
@@ -60,10 +80,17 @@ class Loop(base_events.BaseEventLoop):
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
         future = self.create_future()
+        global _as_thread
+        before, _as_thread = _as_thread, True
         try:
             future.set_result(func(*args))
         except Exception as problem:
             future.set_exception(problem)
+        except Blocked:
+            # A thread would wait here until the server ends, as one that watches the parent process does.
+            pass
+        finally:
+            _as_thread = before
         return future
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
@@ -75,8 +102,8 @@ class Loop(base_events.BaseEventLoop):
     def remove_signal_handler(self, sig: int) -> bool:
         return False
 
-    async def getaddrinfo(self, *args: Any, **kwargs: Any) -> Any:
-        raise OSError(NO_SOCKETS)
+    async def getaddrinfo(self, host: Any, port: Any, **kwargs: Any) -> Any:
+        return addresses(host, port, **kwargs)
 
     async def create_connection(self, *args: Any, **kwargs: Any) -> Any:
         raise OSError(NO_SOCKETS)
@@ -84,9 +111,30 @@ class Loop(base_events.BaseEventLoop):
     create_server = create_datagram_endpoint = sock_connect = create_connection  # type: ignore[assignment]
 
     async def subprocess_exec(self, *args: Any, **kwargs: Any) -> Any:
-        raise OSError(NO_PROCESSES)
+        raise FileNotFoundError(NO_PROCESSES)
 
     subprocess_shell = subprocess_exec
+
+
+STAND_IN = "192.31.196.1"
+"""The address of every host name. wharf finds the real one when it sends, and refuses an address that the operator's rules do not allow; a
+plugin does not learn it. This one is public, as servers demand that check it, and by RFC 7535 no service has it but a sink for DNS."""
+
+
+def addresses(host: Any, port: Any, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0) -> list[Any]:
+    """What `socket.getaddrinfo` returns: an address that is given as such is itself."""
+    name = host.decode() if isinstance(host, bytes) else host or "127.0.0.1"
+    name = "127.0.0.1" if name == "localhost" else name
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        if flags & getattr(socket, "AI_NUMERICHOST", 4):
+            raise socket.gaierror(f"`{name}` is not an address") from None
+        address = ipaddress.ip_address(STAND_IN)
+    number = {"http": 80, "https": 443}.get(port, 0) if isinstance(port, str) and not port.isdigit() else int(port or 0)
+    if address.version == 6:
+        return [(socket.AF_INET6, type or socket.SOCK_STREAM, proto, "", (str(address), number, 0, 0))]
+    return [(socket.AF_INET, type or socket.SOCK_STREAM, proto, "", (str(address), number))]
 
 
 class _Policy(events.AbstractEventLoopPolicy if hasattr(events, "AbstractEventLoopPolicy") else events._AbstractEventLoopPolicy):  # type: ignore[misc]

@@ -11,11 +11,12 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from wharf_sdk import _call
+from wharf_sdk import _call, directories
 
 from . import http, imports, metadata, zones
 from . import loop as loops
@@ -170,23 +171,32 @@ def _refuse(kind: type[Exception], why: str) -> Callable[..., Any]:
     return refused
 
 
+def _temporary() -> list[str]:
+    """Temporary files are in a folder that is open to the call, as they are on a machine where only the working folder can be written."""
+    return [one.path for one in directories() if one.writable] if _call.host is not None else []
+
+
 def _python() -> None:
     """Threads, sockets and processes: a sentence instead of a trap."""
     import concurrent.futures.thread
 
+    threading.Condition.wait = loops.wait  # type: ignore[method-assign,assignment]
     threading.Thread.start = _refuse(RuntimeError, loops.NO_THREADS)  # type: ignore[method-assign]
     concurrent.futures.ThreadPoolExecutor = concurrent.futures.thread.ThreadPoolExecutor = _Executor  # type: ignore[misc]
     concurrent.futures.ProcessPoolExecutor = _Executor  # type: ignore[misc]
     no_sockets = _refuse(OSError, loops.NO_SOCKETS)
     for name in ("connect", "connect_ex", "bind", "listen", "accept", "sendto"):
         setattr(socket.socket, name, no_sockets)
-    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "create_connection", "create_server", "getfqdn"):
-        if name != "getfqdn":
-            setattr(socket, name, no_sockets)
+    for name in ("create_connection", "create_server"):
+        setattr(socket, name, no_sockets)
+    socket.getaddrinfo = loops.addresses
+    socket.gethostbyname = lambda name: loops.addresses(name, 0)[0][4][0]
+    socket.gethostbyname_ex = lambda name: (name, [], [loops.addresses(name, 0)[0][4][0]])
     socket.getfqdn = lambda name="": name or "localhost"
     if not hasattr(socket, "gethostname"):
         socket.gethostname = lambda: "localhost"
-    no_processes = _refuse(OSError, loops.NO_PROCESSES)
+    tempfile._candidate_tempdir_list = _temporary  # type: ignore[attr-defined]
+    no_processes = _refuse(FileNotFoundError, loops.NO_PROCESSES)
     subprocess.Popen.__init__ = no_processes  # type: ignore[method-assign]
     os.system = os.popen = no_processes  # type: ignore[assignment]
     for name in ("getuid", "geteuid", "getgid", "getppid"):

@@ -28,6 +28,10 @@ HINTS = {"readOnlyHint": "read_only", "destructiveHint": "destructive", "idempot
 VALIDATES = "dev.wharf/validates"
 
 
+class NothingOffered(PluginError):
+    """The server has no tools, resources and prompts."""
+
+
 class Served(Plugin):
     """A plugin whose tools, resources and prompts are those of an MCP server."""
 
@@ -90,8 +94,7 @@ class Served(Plugin):
             if known["instructions"]:
                 self.instructions_text = known["instructions"]
             self.wanted = self.options.get("wants") or None
-            self.pages = known["pages"]
-            self._lists(known["capabilities"])
+            self._as_checked(known)
             return
         self.offers, self.pages = said, {}
         if said.get("instructions"):
@@ -103,7 +106,18 @@ class Served(Plugin):
             self.again = f"it reads the variable {next(iter(watching.variables))} when it starts"
         if self.again is None and watching.files:
             self.again = f"it opens {next(iter(watching.files))} when it starts"
-        self._lists(said.get("capabilities") or {})
+        try:
+            self._lists(said.get("capabilities") or {})
+        except NothingOffered:
+            if known is None:
+                raise
+            self.again = "it offers nothing without a variable"
+            self._as_checked(known)
+
+    def _as_checked(self, known: Mapping[str, Any]) -> None:
+        """Takes what the server offered when it started on the machine that builds, with the variables and files of that machine."""
+        self.wire, self.pages = None, known["pages"]
+        self._lists(known["capabilities"])
 
     def _started(self) -> dict[str, Any]:
         watching = watch.watch
@@ -170,7 +184,7 @@ class Served(Plugin):
             for one in self._all_of("prompts/list", "prompts"):
                 self.prompts[one["name"]] = _prompt(one)
         if not (self.tools or self.entries or self.resources or self.prompts):
-            raise PluginError(f"{self.target.module} offers no tool, resource or prompt")
+            raise NothingOffered(f"{self.target.module} offers no tool, resource or prompt")
 
     def reload(self, run: Callable[[], object]) -> None:
         """Takes the lists and the code of now, in a component for `wharf dev`. The server starts with the first call."""
@@ -180,8 +194,7 @@ class Served(Plugin):
         with open(f"{LIVE}/{LISTS}", encoding="utf-8") as file:
             known = json.load(file)
         self.tools, self.resources, self.prompts, self.entries = {}, {}, {}, []
-        self.wire, self.pages = None, known["pages"]
-        self._lists(known["capabilities"])
+        self._as_checked(known)
         self.taken = True
 
     # While wharf runs it.
@@ -282,8 +295,9 @@ def _tool(one: Mapping[str, Any]) -> Tool:
     annotations = one.get("annotations") or {}
     hints = {ours: annotations.get(theirs) for theirs, ours in HINTS.items()}
     more = _more(one, ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution")) or {}
-    if annotations.get("title") is not None:
-        more["annotations"] = {"title": annotations["title"]}
+    others = _more(annotations, tuple(HINTS))
+    if others:
+        more["annotations"] = others
     # The server knows better which arguments it can convert.
     more["_meta"] = {**(more.get("_meta") or {}), VALIDATES: True}
     return Tool(
@@ -318,15 +332,25 @@ def _contents(one: Mapping[str, Any]) -> Contents:
     return Contents(str(one.get("uri", "")), body, one.get("mimeType"), _more(one, ("uri", "mimeType", "text", "blob")))
 
 
+ENCODINGS = (
+    "ascii", "latin_1", "utf_8_sig", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "iso8859_1", "iso8859_2", "iso8859_5", "iso8859_7",
+    "iso8859_9", "iso8859_15", "koi8_r", "mac_roman", "cp437", "cp850", "cp1250", "cp1251", "cp1252", "cp1253", "cp1254",
+)  # fmt: skip
+"""What pages, files and archives name as their encoding. Python imports an encoding when it is first used."""
+
+
 def _warm() -> None:
     """Imports what Python imports only when it is first needed, and fills caches that calls would fill again and again."""
     import importlib
 
-    for name in ("encodings.idna", "encodings.punycode", "stringprep", "zoneinfo", "json.scanner", "asyncio.timeouts", "unicodedata"):
+    modules = ("encodings.idna", "encodings.punycode", "stringprep", "zoneinfo", "json.scanner", "asyncio.timeouts", "unicodedata")
+    for name in (*modules, *(f"encodings.{one}" for one in ENCODINGS)):
         try:
             importlib.import_module(name)
         except ImportError:
             pass
+    if "xml.sax" in sys.modules:
+        importlib.import_module("xml.sax.expatreader")
     bs4 = sys.modules.get("bs4")
     if bs4 is not None:
         # The first selector compiles the patterns of all selectors.
