@@ -13,8 +13,7 @@ use anyhow::{Context, Result, ensure};
 use crate::{installed, prepare, run, run_in, say};
 
 /// The published servers for `--brief`.
-const BRIEF_NPM: [&str; 2] =
-    ["@modelcontextprotocol/server-sequential-thinking", "@modelcontextprotocol/server-memory"];
+const BRIEF_NPM: [&str; 1] = ["@modelcontextprotocol/server-memory"];
 const BRIEF_PYTHON: [&str; 1] = ["mcp-server-time"];
 
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
