@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 import tempfile
@@ -11,7 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 from wharf_compat import _checking, installing
-from wharf_compat.absent import ctypes_, mmap_
+from wharf_compat.absent import ctypes_, mmap_, regex_
 from wharf_compat.installing import Package
 
 START = """
@@ -23,12 +24,12 @@ sys.meta_path.insert(0, imports._Replaced())
 """
 
 
-def ran(source: str, *files: tuple[str, str]) -> str:
+def ran(source: str, *files: tuple[str, str], compiled: str = "fastlib") -> str:
     """Runs a module as a server's, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in (("served.py", source), *files):
             Path(folder, name).write_text(text)
-        code = f"{START}\nsys.path.insert(0, {folder!r})\nimport served"
+        code = f"{START.replace('fastlib', compiled)}\nsys.path.insert(0, {folder!r})\nimport served"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     return done.stdout.strip() + done.stderr.strip().rpartition("\n")[2]
 
@@ -65,6 +66,68 @@ class Imports(unittest.TestCase):
             source = f"import sys\ntry:\n    import fastlib\nexcept ImportError:\n{rest}print(fastlib.__version__)\n"
             with self.subTest(rest):
                 self.assertEqual(ran(source), "1.2")
+
+
+PAGE = """
+import lxml.html
+page = lxml.html.fromstring("<!doctype html><title>A</title><h1 class='t'>B <b>c</b></h1><p><a href='/x'>d</a></p>")
+part = lxml.html.fromstring("<p>one <i>two</i></p>")
+parts = lxml.html.fromstring("<p>one</p><p>two</p>")
+"""
+
+
+class Pages(unittest.TestCase):
+    """`lxml.html` without lxml. What is expected is what lxml 6.1 gives."""
+
+    @unittest.skipUnless(importlib.util.find_spec("elementpath") and importlib.util.find_spec("html5lib"), "needs elementpath and html5lib")
+    def test_pages_are_read_and_searched(self) -> None:
+        for wanted, expected in (
+            ("page.xpath('//head/title//text()')", ["A"]),
+            ("page.xpath('//h1[@class=\"t\"]//text()')", ["B ", "c"]),
+            ("page.xpath('//a/@href')", ["/x"]),
+            ("page.xpath('count(//p)')", 1.0),
+            ("page.xpath('string(//h1)')", "B c"),
+            ("[one.tag for one in page.xpath('//h1 | //p')]", ["h1", "p"]),
+            ("[one.text_content() for one in page.findall('.//p')]", ["d"]),
+            ("page.find('.//a').get('href')", "/x"),
+            ("[part.tag, part.text, part[0].tag, len(part)]", ["p", "one ", "i", 1]),
+            ("[parts.tag, len(parts)]", ["div", 2]),
+        ):
+            with self.subTest(wanted):
+                self.assertEqual(ran(f"{PAGE}print({wanted} == {expected!r} or {wanted})\n", compiled="lxml"), "True")
+
+    @unittest.skipUnless(importlib.util.find_spec("elementpath") and importlib.util.find_spec("html5lib"), "needs elementpath and html5lib")
+    def test_mistakes_are_those_of_lxml(self) -> None:
+        for line, kind in (("lxml.html.fromstring(' ')", "ParserError"), ("page.xpath('//[')", "XPathEvalError")):
+            with self.subTest(line):
+                source = f"{PAGE}try:\n    {line}\nexcept lxml.etree.{kind}:\n    print('told')\n"
+                self.assertEqual(ran(source, compiled="lxml"), "told")
+
+
+class Patterns(unittest.TestCase):
+    """`regex` without its compiled part."""
+
+    def test_patterns_with_categories(self) -> None:
+        for found, expected in (
+            (regex_.sub(r"\p{Z}+", " ", "a\u2003\u00a0b"), "a b"),
+            (regex_.findall(r"[\p{L}\-]+", "äb-c 1"), ["äb-c"]),
+            (regex_.findall(r"\P{L}+", "ab12"), ["12"]),
+            (regex_.findall(r"\p{^Lu}", "aB"), ["a"]),
+            (regex_.compile(r"\p{Letter}\pN").findall("a1"), ["a1"]),
+            (regex_.findall(r"\\p{L}", r"\p{L}"), [r"\p{L}"]),
+            (regex_.sub("a", "b", "aaa", 2), "bba"),
+            (regex_.split(r"\s", "a b c", 1), ["a", "b c"]),
+            (bool(regex_.search("A", "a", regex_.I)), True),
+            (regex_.sub(b"a", b"b", b"a"), b"b"),
+        ):
+            with self.subTest(expected):
+                self.assertEqual(found, expected)
+
+    def test_what_it_cannot_do_is_an_error(self) -> None:
+        with self.assertRaisesRegex(regex_.error, "is not a general category"):
+            regex_.compile(r"\p{Greek}")
+        with self.assertRaisesRegex(NotImplementedError, "overlapped"):
+            regex_.findall("aa", "aaa", overlapped=True)
 
 
 class Variables(unittest.TestCase):

@@ -39,6 +39,8 @@ LEFT_OUT = {
     "secretstorage", "jeepney", "keyring", "pip", "setuptools", "wheel", "greenlet", "debugpy", "pytest", "ruff", "mypy", "black",
 }  # fmt: skip
 """Packages that this package replaces, or that only a listening server needs."""
+REPLACEMENTS = {"lxml": ("html5lib", "elementpath")}
+"""Compiled packages of which a part is replaced, and what the replacement needs."""
 PYTHON_HALF = {"pydantic-core": "pydantic_core", "rapidfuzz": "rapidfuzz"}
 """Compiled packages of which the part in Python is used: the compiled part is replaced, or the package does without it."""
 FROM_SOURCE: dict[str, dict[str, str]] = {
@@ -51,7 +53,7 @@ FROM_SOURCE: dict[str, dict[str, str]] = {
 ADVICE = {
     "numpy": "the statistics and math modules of Python do for small data",
     "pandas": "the csv module of Python reads tables",
-    "lxml": 'use xml.etree.ElementTree, or BeautifulSoup with "html.parser"',
+    "lxml": '`lxml.html` can read and search pages; for the rest, use xml.etree.ElementTree, or BeautifulSoup with "html.parser"',
     "pillow": "no package in plain Python reads and writes images",
     "playwright": "a plugin cannot start a browser",
     "psycopg2-binary": "a plugin has no sockets, so databases are out of reach",
@@ -227,7 +229,9 @@ def _resolve(wanted: Sequence[str], server: tuple[str, str | None] | None) -> li
     if server is not None and sdk is not None and sdk.version.startswith("2.") and _is_older(server[0], found):
         _tell(f"warning: {server[0]} was written for mcp 1 and does not say so: it gets that")
         found = [_pinned(one) for one in _resolved(wanted, [*pinned, "mcp<2"])]
-    return found
+    there = {one.key for one in found}
+    needed = [name for one in found for name in REPLACEMENTS.get(one.key, ()) if name not in there]
+    return found + [one for one in (_resolved(needed, []) if needed else []) if one.key not in there]
 
 
 def _pinned(one: Package) -> Package:

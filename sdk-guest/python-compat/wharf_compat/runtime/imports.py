@@ -47,6 +47,8 @@ REPLACED = {
     "uvloop": "wharf_compat.absent.hollow",
     "httptools": "wharf_compat.absent.hollow",
     "watchfiles": "wharf_compat.absent.hollow",
+    "lxml.html": "wharf_compat.absent.lxml_html",
+    "regex": "wharf_compat.absent.regex_",
     "orjson": "wharf_compat.absent.orjson",
     "beartype": "wharf_compat.absent.beartype_",
     "beartype.claw": "wharf_compat.absent.beartype_",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import concurrent.futures
+import contextlib
 import importlib
 import io
 import logging
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from wharf_sdk import _call, directories
@@ -116,6 +117,21 @@ def _stdio_only(*names: str) -> Callable[[Any], None]:
             for method in ("run_sse_async", "run_streamable_http_async", "run_http_async"):
                 if hasattr(of, method):
                     setattr(of, method, _instead)
+
+    return patch
+
+
+def _no_worker(name: str) -> Callable[[Any], None]:
+    """`fastmcp` starts a worker for background tasks, which waits for Redis as long as the server runs. wharf runs tasks itself."""
+
+    @contextlib.asynccontextmanager
+    async def without(self: Any, *args: Any, **kwargs: Any) -> AsyncIterator[None]:
+        yield
+
+    def patch(module: Any) -> None:
+        of = getattr(module, name, None)
+        if hasattr(of, "_docket_lifespan"):
+            of._docket_lifespan = without
 
     return patch
 
@@ -259,6 +275,8 @@ def install() -> None:
     imports.after("mcp.server.mcpserver.server", _stdio_only("MCPServer"))
     imports.after("fastmcp.server.server", _stdio_only("FastMCP"))
     imports.after("fastmcp.server.mixins.transport", _stdio_only("TransportMixin"))
+    imports.after("fastmcp.server.server", _no_worker("FastMCP"))
+    imports.after("fastmcp.server.mixins.lifespan", _no_worker("LifespanMixin"))
     for name in ("mcp.server.fastmcp.utilities.logging", "mcp.server.mcpserver.utilities.logging", "fastmcp.utilities.logging"):
         imports.after(name, _logging)
     http.install()
