@@ -44,7 +44,7 @@ async fn each_wrong_offer_is_refused_in_a_sentence() {
         ("resource_relative", "not an absolute URI"),
         ("resource_no_name", "has no name"),
         ("resource_twice", "listed twice"),
-        ("resource_control", "not an absolute URI"),
+        ("resource_control", "a control character or a space"),
         ("template_all", "scheme"),
         ("template_scheme", "scheme"),
         ("template_broken", "template"),
