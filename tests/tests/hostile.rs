@@ -56,7 +56,7 @@ async fn each_misdeed_is_one_sentence_and_harms_no_one() {
     let rows: &[(&str, Value, &str, &str)] = &[
         ("spin", json!({}), "it ran longer than its limit of 2000 ms", "a call failed: it ran longer"),
         ("sleep", json!({ "ms": 60000 }), "it ran longer than its limit of 2000 ms", "a call failed: it ran longer"),
-        ("allocate", json!({ "mib": 500 }), "more than its limit of 64 MiB of memory", "a call failed: it needs more"),
+        ("allocate", json!({ "mib": 500 }), "more than 64 MiB of memory, its limit", "a call failed: it needs more"),
         ("recurse", json!({}), "it crashed", "a call failed: it crashed"),
         ("trap", json!({}), "it crashed", "a call failed: it crashed"),
         ("panic", json!({ "message": "why-it-panicked" }), "it crashed: it panicked at ", "why-it-panicked"),
