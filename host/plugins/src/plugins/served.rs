@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use wharf_sandbox::{
     LoadedPlugin,
     places::{Places, PoolRule},
@@ -107,17 +107,16 @@ impl Access {
         self.revoked.cancelled().await;
     }
 
-    /// Stops the calls that run or wait. Results of earlier calls remain available, because the period keeps its number.
-    pub fn stop_calls(&mut self) {
-        self.revoked.cancel();
-        self.revoked = CancellationToken::new();
+    /// Ends the calls that run or wait, when the returned guard is dropped. Results of earlier calls remain available, because the period
+    /// keeps its number.
+    pub fn stop_calls(&mut self) -> DropGuard {
+        std::mem::take(&mut self.revoked).drop_guard()
     }
 
-    /// Stops the calls that run or wait and begins a new period, so that results of earlier calls are not handed out any more. To be
-    /// called when the plugin loses access to something.
-    pub fn narrow(&mut self) {
-        self.revoked.cancel();
-        *self = Self::from_now_on();
+    /// Begins a new period, so that results of earlier calls are not handed out any more. Calls of the previous period that run or wait
+    /// end when the returned guard is dropped. To be called when the plugin loses access to something.
+    pub fn narrow(&mut self) -> DropGuard {
+        std::mem::replace(self, Self::from_now_on()).revoked.drop_guard()
     }
 }
 

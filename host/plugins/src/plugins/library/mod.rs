@@ -16,7 +16,7 @@ use tokio::{
     task::{AbortHandle, JoinSet},
     time::{Instant, sleep_until},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use wharf_sandbox::{Sandbox, model::Kind, places::Places};
 
 use super::{
@@ -64,6 +64,9 @@ pub struct Library {
     unlogged: Vec<String>,
     /// Whether `served` differs from the last published catalog.
     unpublished: bool,
+    /// Calls that lose their access when the next catalog is published. A call that finds the plugin afterwards is not one of them, and
+    /// a client that waited for one sees the new catalog.
+    losing: Vec<DropGuard>,
     /// The deadline for publishing that difference.
     publish_by: Instant,
     under_way: HashMap<String, UnderWay>,
@@ -140,6 +143,7 @@ impl Library {
             generations: Generations::default(),
             unlogged: Vec::new(),
             unpublished: false,
+            losing: Vec::new(),
             publish_by: Instant::now(),
             under_way: HashMap::new(),
             tasks: JoinSet::new(),
@@ -423,7 +427,7 @@ impl Library {
         let gone: Vec<String> = self.served.keys().filter(|id| !ids.contains(id.as_str())).cloned().collect();
         for id in &gone {
             if let Some(mut served) = self.take_out(id) {
-                served.access.narrow();
+                self.losing.push(served.access.narrow());
                 tracing::info!(plugin = id, "removed");
             }
         }
@@ -506,11 +510,12 @@ impl Library {
         Some(gone)
     }
 
-    /// Takes away access that the new config no longer grants, at once, before anything is loaded. Stops the calls that run with it.
+    /// Takes away access that the new config no longer grants, before anything is loaded. The calls that run with it end when the catalog
+    /// is published.
     fn take_away(&mut self, config: &Arc<PluginConfig>) {
         let Some(served) = self.served.get_mut(&config.id) else { return };
         if config.sha256.as_ref().is_some_and(|expected| expected != served.plugin.code().digest()) {
-            served.access.narrow();
+            self.losing.push(served.access.narrow());
             self.take_out(&config.id);
             return;
         }
@@ -521,9 +526,9 @@ impl Library {
             return;
         }
         if narrowed {
-            served.access.narrow();
+            self.losing.push(served.access.narrow());
         } else if served.offers_less_with(config) {
-            served.access.stop_calls();
+            self.losing.push(served.access.stop_calls());
         }
         // The rest of the new config takes effect when the plugin is loaded with it.
         let (grants, (tools, prompts, confirm)) = (config.grants.clone(), now(config));
@@ -534,7 +539,7 @@ impl Library {
     /// Stops the calls of plugins that may use roots, because the operator has changed which folders are roots.
     fn revoke_roots(&mut self) {
         for served in self.served.values_mut().filter(|served| served.config.grants.roots.is_given()) {
-            served.access.narrow();
+            self.losing.push(served.access.narrow());
         }
         self.change();
     }
@@ -582,5 +587,6 @@ impl Library {
             }
             Err(clash) => tracing::error!(plugin = clash.loser, "the catalog cannot be published: {}", clash.problem),
         }
+        self.losing.clear();
     }
 }
