@@ -228,12 +228,18 @@ async function server({
   pause,
   native: own = {},
   folder,
+  files = {},
   host,
 }) {
   const row = { name: `${name} ${version}`, host, lists: "", calls: "", size: "", ms: "", native: "", note: "" };
   const project = join(work, name.replace(/[@/]/g, "_"));
   const data = join(project, "data");
-  mkdirSync(data, { recursive: true });
+  const empty = () => {
+    rmSync(data, { recursive: true, force: true });
+    mkdirSync(data, { recursive: true });
+    for (const [file, text] of Object.entries(files)) writeFileSync(join(data, file), text);
+  };
+  empty();
   const filled = (value) => JSON.parse(JSON.stringify(value).replaceAll("FOLDER", data));
   const entry = `npm:${name}@${version}`;
   const clients = [];
@@ -297,16 +303,13 @@ async function server({
     compare(row, theirs, ours);
     let same = 0;
     for (const call of calls.map(filled)) {
-      rmSync(data, { recursive: true, force: call === calls[0] });
-      mkdirSync(data, { recursive: true });
       const prepared = calls.map(filled).slice(
         0,
         calls.map(filled).findIndex((one) => isDeepStrictEqual(one, call)),
       );
       const results = [];
       for (const client of [native, plugin]) {
-        rmSync(data, { recursive: true, force: true });
-        mkdirSync(data, { recursive: true });
+        empty();
         // What is in the folder was made by the calls before.
         if (pause) await after(pause);
         if (folder)

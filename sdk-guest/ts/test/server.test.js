@@ -132,6 +132,27 @@ test("a server that ends itself for another reason is a problem with its words",
   });
 });
 
+test("a server that fetches or reads a file before it answers starts when wharf loads it", async () => {
+  for (const [start, words] of [
+    [
+      'server.registerTool("go", { description: await (await fetch("https://a.example/")).text() }, async () => ({ content: [] }));',
+      /nothing can be fetched/,
+    ],
+    ['import { readFileSync } from "node:fs";\nconst account = readFileSync("/data/account.json", "utf8");', /ENOENT/],
+    ['import { existsSync } from "node:fs";\nif (!existsSync("/data/account.json")) process.exit(1);', /exit code 1/],
+  ]) {
+    const { lists, later, used } = await found(`${HEAD}${start}${TAIL}`);
+    assert.equal(lists, undefined);
+    assert.match(later, words);
+    assert.ok(used.includes("fetch") || used.includes("files"), String(used));
+  }
+});
+
+test("a mistake at the start is a problem, whatever the server fetched or read before", async () => {
+  const source = `${HEAD}import { existsSync } from "node:fs";\nexistsSync("/data/account.json");\nserver.go();${TAIL}`;
+  await assert.rejects(found(source), { message: /server\.go is not a function/ });
+});
+
 test("HTTP next to stdio keeps no server from building", async () => {
   const source = `import express from "express";\nimport cors from "cors";\nimport http from "node:http";\n${HEAD.replace(/^#!.*\n/, "")}
     const app = express(); app.use(cors()); app.get("/", (req, res) => res.send("x"));

@@ -6,7 +6,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 use tracing::Instrument;
 use wharf_sandbox::{
-    Code, ListEntries, LoadError, LoadedPlugin, NoEvents, PluginCall, PluginSpec, places::Party, sections::WANTS,
+    Code, Denial, ListEntries, LoadError, LoadedPlugin, NoEvents, PluginCall, PluginSpec, places::Party,
+    sections::WANTS,
 };
 
 use super::{
@@ -27,6 +28,7 @@ use wharf_base::{
 };
 use wharf_config::{
     access::{
+        grants::hint::{self, By},
         scope::Scopes,
         wants::{parse, want::Wants},
     },
@@ -170,13 +172,17 @@ impl Installer {
         let listing = match report.result {
             Ok(listing) => listing,
             Err(error) => {
-                let printed = if report.printed.is_empty() {
-                    String::new()
-                } else {
-                    format!("; it printed: {}", config.settings.redacted(&report.printed))
-                };
                 let error = escaped(&config.settings.redacted(&error.to_string()));
-                return Err(Problem { stage: Stage::List, text: format!("{}{printed}", LoadError::List(error)) });
+                let mut text = LoadError::List(error).to_string();
+                for refused in refusals(&report.denials, config.granted_by()) {
+                    text.push_str("; ");
+                    text.push_str(&refused);
+                }
+                if !report.printed.is_empty() {
+                    text.push_str("; it printed: ");
+                    text.push_str(&config.settings.redacted(&report.printed));
+                }
+                return Err(Problem { stage: Stage::List, text });
             }
         };
         let offer = self.check(config, Arc::new(listing)).await?;
@@ -200,6 +206,19 @@ impl Installer {
         let offer = checked.map_err(|exhausted| exhausted.to_string()).and_then(|offer| offer);
         offer.map(Arc::new).map_err(|text| Problem { stage: Stage::List, text })
     }
+}
+
+/// The maximum number of refused requests that an error names.
+const MAX_REFUSALS: usize = 3;
+
+/// Returns what a plugin was refused while it listed, and what would allow it. It had no folders of a client then, so only its requests
+/// count.
+fn refusals(denials: &[Denial], by: By) -> Vec<String> {
+    let requests = denials.iter().filter(|denial| matches!(denial, Denial::Http(_)));
+    let mut texts: Vec<String> = requests.map(|denial| hint::hint(denial, by, escaped).text).collect();
+    texts.dedup();
+    texts.truncate(MAX_REFUSALS);
+    texts
 }
 
 /// The maximum number of differences that an error names.
@@ -240,5 +259,26 @@ fn spec(config: &PluginConfig) -> PluginSpec {
         limits: config.limits.clone(),
         config: config.settings.json(),
         adapter: Arc::clone(&config.adapter),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_sandbox::network::{HttpDenial, HttpRefusal};
+
+    use super::*;
+
+    #[test]
+    fn what_was_refused_while_it_listed_is_named() {
+        let no_rule =
+            |url: &str| Denial::Http(HttpDenial { method: "GET".into(), url: url.into(), why: HttpRefusal::NoRule });
+        let denials =
+            [Denial::NoDirectory { asked: true }, no_rule("https://a.example/x"), no_rule("https://a.example/x")];
+        assert_eq!(
+            refusals(&denials, By::Flag),
+            ["it wanted GET https://a.example/x, which `--allow http=https://a.example` would allow"]
+        );
+        let many: Vec<Denial> = (0..9).map(|number| no_rule(&format!("https://{number}.example/"))).collect();
+        assert_eq!(refusals(&many, By::Config).len(), MAX_REFUSALS);
     }
 }

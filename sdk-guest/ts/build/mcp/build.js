@@ -28,17 +28,11 @@ export async function buildServer({
 }) {
   const entry = findEntry(named, project);
   const { parts, found, given } = await started({ entry, project, args });
-  const { tools, resources, templates, prompts } = found.lists;
-  const numbers = [
-    [tools, "tool"],
-    [resources, "resource"],
-    [templates, "template"],
-    [prompts, "prompt"],
-  ];
-  const shown = numbers
-    .filter(([list]) => list.length)
-    .map(([list, word]) => `${list.length} ${word}${list.length === 1 ? "" : "s"}`);
-  say(`${found.about.serverInfo?.name ?? named}: ${shown.join(", ") || "no tools, resources or prompts"}`);
+  if (found.lists) say(`${found.about.serverInfo?.name ?? named}: ${counted(found.lists)}`);
+  else {
+    say(`warning: ${named} does not start while it is built, where it can fetch and read nothing: ${found.later}`);
+    say("its lists are known when wharf loads the plugin with what the operator grants");
+  }
 
   const varies = found.used.filter((one) => VARIES.test(one) && !ORDINARY.test(one.replace(/^env /, "")));
   const ways = { keep: !varies.length && found.twice, rehearse: found.twice };
@@ -65,8 +59,15 @@ export async function buildServer({
       throw new Problem(`${relative(project, entry.file)}: the engine could not load the bundled server: ${reason}`);
     },
   );
-  const { instructions } = found.about;
+  const instructions = found.about?.instructions;
   return write({ component: made, instructions: cut(instructions), wants: wants.json, project, output });
+}
+
+function counted({ tools, resources, templates, prompts }) {
+  const shown = Object.entries({ tool: tools, resource: resources, template: templates, prompt: prompts })
+    .filter(([, all]) => all.length)
+    .map(([word, all]) => `${all.length} ${word}${all.length === 1 ? "" : "s"}`);
+  return shown.join(", ") || "no tools, resources or prompts";
 }
 
 /** The bundle names `fetch` in this way, and only the SDK assigns to it. */
@@ -112,21 +113,24 @@ export async function probed(parts, { project, args, entry, env = {} }) {
   const code = () => assembled(parts, { given, project, last: "export { __wharfMain as main };", regexps: false });
   // Guessed values may end a server in another way than the one that its author should hear of.
   let first;
+  let later;
   for (let round = 0; round < 5; round++) {
     const found = await probe({ code: await code(), project });
     if (found.lists) return { found, given };
+    if (found.later) later = found;
     first ??= found;
     const names = found.used
       .filter((one) => one.startsWith("env "))
       .map((one) => one.slice(4))
       .filter((name) => !ORDINARY.test(name) && given.env[name] === undefined);
-    const words = `${found.ended} ${found.said}`;
+    const words = `${found.ended ?? found.later} ${found.said}`;
     const named = names.filter((name) => words.includes(name));
     const likely = names.filter((name) => /KEY|TOKEN|SECRET|PASS|URL|USER|_ID$/.test(name));
     const lacking = [named, likely, names].find((one) => one.length) ?? [];
     if (!lacking.length) break;
     for (const name of lacking) given.env[name] = example(name);
   }
+  if (later) return { found: later, given };
   const shown = relative(project, entry.file);
   const { ended, said, stack } = first;
   throw Object.assign(new Problem(`${shown}: ${ended}${said && !ended.includes(said) ? `\nit wrote:\n${said}` : ""}`), {
@@ -154,9 +158,7 @@ export async function assembled({ head, tail }, { given, project, last, regexps 
 }
 
 function lastLines({ about, lists }, ways) {
-  const has = Object.fromEntries(
-    ["tools", "resources", "prompts", "completions"].map((name) => [name, Boolean(about.capabilities?.[name])]),
-  );
+  const found = lists && { lists, capabilities: about.capabilities };
   return [
     'import { log as __wharfLog } from "wharf:plugin/logging@0.1.0";',
     'import { report as __wharfProgress } from "wharf:plugin/progress@0.1.0";',
@@ -164,7 +166,7 @@ function lastLines({ about, lists }, ways) {
     'import { config as __wharfConfig, directories as __wharfDirectories } from "wharf:plugin/environment@0.1.0";',
     "const __wharfHost = { log: __wharfLog, progress: __wharfProgress, listChanged: __wharfListChanged, " +
       "resourceUpdated: __wharfResourceUpdated, config: __wharfConfig, directories: __wharfDirectories };",
-    `const __wharfMade = globalThis.__wharf.serve(__wharfHost, __wharfMain, ${JSON.stringify({ has, ...lists })});`,
+    `const __wharfMade = globalThis.__wharf.serve(__wharfHost, __wharfMain, ${JSON.stringify(found) ?? "undefined"});`,
     "export const { tools, resources, prompts, completions } = __wharfMade;",
     `await globalThis.__wharf.rehearse(${JSON.stringify(ways)});`,
   ].join("\n");

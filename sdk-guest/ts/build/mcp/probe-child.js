@@ -18,6 +18,14 @@ let wharf;
 let before;
 const used = () => [...new Set([...(before ?? []), ...(wharf?.time.touched ?? [])])];
 
+/** What a server writes that does not start without what it fetches or reads, neither of which exists here. */
+const LACKS = /ENOENT|nothing can be fetched while the plugin is built/;
+
+/** Whether the server may start where it can fetch and read: it failed for want of that, or ended itself after it had tried. */
+const startsLater = (thrown) =>
+  ["fetch", "files"].some((one) => used().includes(one)) &&
+  (LACKS.test(`${thrown?.message ?? thrown} ${said.join(" ")}`) || /^the server ended itself/.test(thrown?.message));
+
 // A promise that nobody waits for ends Node.js; in a plugin it ends nothing.
 process.on("unhandledRejection", (thrown) => said.push(String(thrown?.message ?? thrown)));
 process.on("uncaughtException", ended);
@@ -46,19 +54,26 @@ try {
   ended(thrown);
 }
 
+/** Starts the server and asks it for its lists. `later` is the error of a server that starts only with what it fetches or reads. */
 async function run() {
   let waiting = "it does not read its stdin";
   const late = new Promise((_, reject) =>
     real.setTimeout(() => reject(new Error(`${waiting} within ${START_MS / 1000} seconds`)), START_MS),
   );
-  await Promise.race([wharf.server.start(), late]);
-  const atStart = used();
-  waiting = "it does not answer `initialize`";
-  const about = await Promise.race([wharf.server.greet({ capabilities: wharf.server.EVERYTHING }), late]);
-  waiting = "it does not answer with its lists";
-  const lists = await Promise.race([wharf.server.lists(about), late]);
-  const inLists = used().filter((one) => !atStart.includes(one));
-  before = used();
-  wharf.server.forget();
-  return { about, lists, used: atStart, usedInLists: inLists };
+  try {
+    await Promise.race([wharf.server.start(), late]);
+    const atStart = used();
+    waiting = "it does not answer `initialize`";
+    const about = await Promise.race([wharf.server.greet({ capabilities: wharf.server.EVERYTHING }), late]);
+    waiting = "it does not answer with its lists";
+    const lists = await Promise.race([wharf.server.lists(about), late]);
+    const inLists = used().filter((one) => !atStart.includes(one));
+    before = used();
+    return { about, lists, used: atStart, usedInLists: inLists };
+  } catch (thrown) {
+    if (!startsLater(thrown)) throw thrown;
+    return { later: String(thrown?.message ?? thrown), used: used(), usedInLists: [] };
+  } finally {
+    wharf.server.forget();
+  }
 }

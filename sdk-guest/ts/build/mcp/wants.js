@@ -40,7 +40,7 @@ export async function wantsOf({ tail, found, packages, project }) {
         const name = calledName(node);
         if (WRITES.test(name)) writes = true;
         if (Object.hasOwn(ASKS, name)) asks.add(ASKS[name]);
-        const verb = /^(post|put|patch|delete)$/.exec(name)?.[1];
+        const verb = /^(post|put|patch|delete)$/i.exec(name)?.[1];
         if (verb && node.arguments.length && (literal(node.arguments[0]) ?? "/").match(/^(https?:|\/|$)/))
           methods.add(verb.toUpperCase());
       }

@@ -6,7 +6,7 @@ import * as host from "../host.js";
 import { answered, asked } from "../runtime.js";
 import { building, live } from "./build-time.js";
 import { promptOf, promptOutcome, readOutcome, resourceOf, templateOf, toolOf, toolOutcome } from "./convert.js";
-import { EVERYTHING, greet, list, setMain, start } from "./server.js";
+import { EVERYTHING, greet, optional, setMain, start } from "./server.js";
 import { client, request } from "./wire.js";
 
 const INVALID_PARAMS = -32602;
@@ -102,24 +102,24 @@ function ask(context, method, params, finish) {
 }
 
 /**
- * Asks the server for a list, with the variables and the config of the operator. A server that does not start without them has the list
- * that the build found.
+ * Asks the server for a list, with what the operator grants. A server that does not start without more has the list that the build found.
  */
 function listed(kind, method, member, convert, found) {
   return answered(async () => {
-    if (!found.has[kind]) return [];
+    if (found && !found.capabilities[kind]) return [];
     let all;
     try {
-      await begin(undefined);
-      all = await list(method, member);
-    } catch {
-      all = found[member === "resourceTemplates" ? "templates" : member];
+      const about = await begin(undefined);
+      all = about.capabilities[kind] ? await optional(method, member) : [];
+    } catch (thrown) {
+      if (!found) throw failure(thrown);
+      all = found.lists[member === "resourceTemplates" ? "templates" : member];
     }
     return all.map(convert);
   });
 }
 
-/** Returns the exports. `found` has the lists of the build. */
+/** Returns the exports. `found` has what the build found out: the server's capabilities and its lists. */
 export function serve(wharf, main, found) {
   host.setHost(wharf);
   setMain(main);
@@ -141,8 +141,10 @@ export function serve(wharf, main, found) {
     completions: {
       complete: (target, argument, value, others) =>
         answered(async () => {
-          if (!found.has.completions) return { values: [], total: 0, hasMore: false };
-          await begin(undefined);
+          const none = { values: [], total: 0, hasMore: false };
+          if (found && !found.capabilities.completions) return none;
+          const about = await begin(undefined);
+          if (!about.capabilities.completions) return none;
           const ref =
             target.tag === "prompt"
               ? { type: "ref/prompt", name: target.val }

@@ -76,7 +76,7 @@ export async function greet({
 }
 
 /** Asks for a whole list, page by page. */
-export async function list(method, member) {
+async function list(method, member) {
   const all = [];
   let cursor;
   do {
@@ -89,13 +89,15 @@ export async function list(method, member) {
 
 const METHOD_NOT_FOUND = -32601;
 
+/** Asks for a whole list that a server with the capability may lack, such as that of templates. */
+export const optional = (method, member) =>
+  list(method, member).catch((thrown) => {
+    if (thrown?.code === METHOD_NOT_FOUND) return [];
+    throw thrown;
+  });
+
 /** Asks for all lists that the server offers. */
 export async function lists({ capabilities }) {
-  const optional = (method, member) =>
-    list(method, member).catch((thrown) => {
-      if (thrown?.code === METHOD_NOT_FOUND) return [];
-      throw thrown;
-    });
   return {
     tools: capabilities.tools ? await optional("tools/list", "tools") : [],
     resources: capabilities.resources ? await optional("resources/list", "resources") : [],

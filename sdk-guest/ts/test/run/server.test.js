@@ -125,3 +125,30 @@ test("resources, prompts and completions", async () => {
     async (client) => (await client.complete({ ref, argument: { name: "day", value: "m" } })).completion.values,
   );
 });
+
+test("a server that needs a file before it answers lists its tools when it is loaded", async () => {
+  const source = join(HERE, "servers/account.ts");
+  const output = join(folder, "account.wasm");
+  execFileSync(process.execPath, [join(SDK, "bin/wharf-sdk.js"), "build", "--mcp", source, "-o", output], {
+    cwd: SDK,
+    stdio: "pipe",
+  });
+  const config = join(folder, "account.toml");
+  const plugin = `[plugins.p]\npath = ${JSON.stringify(output)}\nprefix = ""\n`;
+  writeFileSync(config, plugin);
+  assert.throws(() => execFileSync(wharf, ["check", "-c", config], { env, stdio: "pipe", encoding: "utf8" }), {
+    stdout: /ENOENT.*account\.json/,
+  });
+  writeFileSync(join(data, "account.json"), '{"name":"ann"}');
+  const grants = `env = ["ACCOUNT"]\ndirs = [{ host = ${JSON.stringify(data)}, access = "read" }]`;
+  writeFileSync(config, `${plugin}[plugins.p.grants]\n${grants}\n`);
+  const given = { ...env, ACCOUNT: join(data, "account.json") };
+  const transport = { command: wharf, args: ["run", "-c", config], env: given, stderr: "ignore" };
+  const client = new Client({ name: "test", version: "1.0.0" });
+  await client.connect(new StdioClientTransport(transport));
+  const { tools } = await client.listTools();
+  assert.deepEqual([tools[0].name, tools[0].description], ["who", "Says that the account is ann's."]);
+  const { content } = await client.callTool({ name: "who", arguments: {} });
+  assert.deepEqual(content, [{ type: "text", text: "ann" }]);
+  await client.close();
+});
