@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import sys
 import tempfile
 import types
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from wharf_compat.runtime import imports, metadata, start, zones
 from wharf_compat.runtime.start import Target
@@ -18,7 +20,8 @@ class Kept(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name).resolve()
-        self.addCleanup(imports.kept.code.clear)
+        for known in (imports.kept.code, imports.kept.left, imports.kept.named):
+            self.addCleanup(known.clear)
 
     def write(self, name: str, text: str = "") -> None:
         path = self.folder / name
@@ -47,6 +50,23 @@ class Kept(unittest.TestCase):
         import late  # type: ignore[import-not-found]
 
         self.assertEqual(late.VALUE, "late")
+
+    def test_what_the_server_names_comes_before_what_has_no_room(self) -> None:
+        self.write("server.py", "def call():\n    import named.part\n")
+        self.write("deps/named/__init__.py")
+        self.write("deps/named/part.py", "VALUE = 1\n" * 40)
+        self.write("deps/large/__init__.py", "VALUE = 1\n" * 30)
+        self.write("deps/small.py")
+        code, enough = imports.kept.code, 400 * imports.COMPILING
+        with mock.patch.object(imports, "_room", lambda: 0 if "named.part" in code else enough):
+            start.keep_code(Target("server", own=[f"{self.folder}/"]), [f"{self.folder}/deps/"])
+        self.assertEqual(sorted(imports.kept.code), ["named", "named.part", "server", "small"])
+        self.assertEqual(imports.kept.left, {"large"})
+        sys.meta_path.append(imports.kept)
+        self.addCleanup(sys.meta_path.remove, imports.kept)
+        self.assertIsNone(importlib.util.find_spec("large"))
+        with self.assertRaisesRegex(ModuleNotFoundError, "`large` is not in this plugin: there was no room"):
+            import large  # type: ignore[import-not-found]  # noqa: F401
 
     def test_a_server_finds_the_versions_of_its_packages(self) -> None:
         self.write("deps/some_server-1.2.dist-info/METADATA", "Metadata-Version: 2.1\nName: some-server\nVersion: 1.2\n\nLong text.\n")

@@ -15,7 +15,9 @@ from pathlib import Path
 from unittest import mock
 
 from wharf_sdk import __main__ as command
-from wharf_sdk._build import SDK, BuildError, _fetches, _imported_later, _missing, _native, _section, _sources, _try, build
+from wharf_sdk._build import (
+    SDK, BuildError, _cause, _fetches, _imported_later, _missing, _native, _section, _sources, _try, build,
+)  # fmt: skip
 
 COMPLETE = importlib.util.find_spec("componentize_py") is not None
 
@@ -48,6 +50,12 @@ class Looking(Folder):
         self.assertEqual(_imported_later(sources), ["b", "colorsys"])
         self.assertTrue(_fetches(sources))
         self.assertFalse(_fetches([one for one in sources if one[0].name != "c.py"]))
+
+    def test_the_cause_comes_before_what_the_plugin_printed(self) -> None:
+        said = "a warning\n\n\nCaused by:\n    0: reading\n    1: it broke\n\nStack backtrace:\n   0: main\n"
+        self.assertEqual(_cause(said), "reading; it broke\na warning")
+        self.assertEqual(_cause("nothing else"), "nothing else")
+        self.assertIn("128 MiB", _cause(said.replace("it broke", "fuel allocated for hostcalls has been exhausted")))
 
     @unittest.skipUnless(importlib.util.find_spec("componentize_py"), "needs componentize-py")
     def test_a_wrong_line_is_told(self) -> None:

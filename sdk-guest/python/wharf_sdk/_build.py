@@ -10,6 +10,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -109,6 +110,8 @@ def build(
         )
         made = entry / "plugin.wasm"
         said = _componentize(world, mounted, made)
+        for line in said["warnings"]:
+            print(f"warning: {line}", file=sys.stderr)
         component = made.read_bytes()
         files = [_outside(file, mounted) for file in said["files"]]
         if live:
@@ -205,8 +208,20 @@ def _componentize(world: str, mounted: Sequence[Path], made: Path) -> dict[str, 
     if "error" in said:
         raise BuildError(said["error"])
     if problem is not None:
-        raise BuildError(f"componentize-py failed: {problem}")
+        raise BuildError(f"componentize-py failed: {_cause(problem)}")
     return said
+
+
+def _cause(problem: str) -> str:
+    """Returns what componentize-py says, with the cause before what the plugin printed, and without a stack."""
+    printed, found, causes = problem.rpartition("\nCaused by:\n")
+    if not found:
+        return problem
+    if "fuel allocated for hostcalls has been exhausted" in causes:
+        return "once started, the plugin has more than 128 MiB of memory; componentize-py takes no more: import less"
+    causes = causes.partition("\n\nStack backtrace:")[0]
+    told = "; ".join(re.sub(r"^\d+: ", "", line.strip()) for line in causes.splitlines() if line.strip())
+    return f"{told}\n{printed.strip()}" if printed.strip() else told
 
 
 def _native(name: str, at: str, searched: Sequence[Path]) -> str | None:

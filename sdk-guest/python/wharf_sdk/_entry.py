@@ -108,6 +108,7 @@ def load(module: str, roots: list[str], later: list[str], report: str, live: lis
             _wasm.reload = Reload(module, roots, plugin)
         said["sections"] = plugin.sections()
         said.update(tools=list(plugin.tools), resources=list(plugin.resources), prompts=list(plugin.prompts))
+        said["warnings"] = plugin.warnings
         said["files"] = sorted(
             {str(one.__file__) for one in list(sys.modules.values()) if getattr(one, "__file__", None)} | opened
         )

@@ -116,6 +116,8 @@ class Plugin:
         self.completions: dict[tuple[str, str, str], Callable[..., Any]] = {}
         self.instructions_text: str | None = None
         self.wanted: dict[str, Any] | None = None
+        self.warnings: list[str] = []
+        """What the build tells the author."""
 
     # The functions that authors call.
 

@@ -6,6 +6,7 @@ the server's own modules and of its dependencies, and modules are made from it w
 
 from __future__ import annotations
 
+import gc
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -14,7 +15,7 @@ import os
 import sys
 import types
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 ABSENT = {
@@ -157,10 +158,19 @@ class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.code: dict[str, tuple[bytes, str, bool]] = {}
         self.sources: dict[str, str] = {}
         """The files of modules whose code is read now, in a component for `wharf dev`."""
+        self.left: set[str] = set()
+        """The modules for whose code there was no room."""
+        self.top = 0
+        """The highest address of an object."""
+        self.named: set[str] = set()
+        """The names in the server's own code, among them the packages that it imports."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         found = self.code.get(name)
         if found is None:
+            if name in self.left and _handled() != "asks":
+                why = "there was no room for it in the memory"
+                raise ModuleNotFoundError(f"`{name}` is not in this plugin: {why}", name=name)
             return None
         spec = importlib.machinery.ModuleSpec(name, self, origin=found[1], is_package=found[2])
         spec.has_location = True
@@ -233,13 +243,31 @@ def install() -> None:
                 sys.modules[name] = importlib.import_module(by)
 
 
+LIMIT = 128 << 20
+"""How much memory a plugin may have when it is built: componentize-py reads it at once, and wasmtime allows no more."""
+RESERVE = 6 << 20
+"""How much of it remains for what the build does after the code was kept."""
+COMPILING = 40
+"""How much memory the compilation of a byte of source may take. The plugin's memory does not shrink afterwards."""
+
+
+def _room() -> int:
+    """Returns how much memory is left above all objects. In a plugin, `id` counts from the start of the memory."""
+    return LIMIT - RESERVE - kept.top if sys.platform == "wasi" else LIMIT
+
+
 def keep(folders: Iterable[str], skip: Sequence[str] = (), own: bool = False, only: str | None = None) -> int:
-    """Keeps the code of all modules in folders. Of packages, only modules that are not imported yet; `own` code runs again. `only`: a package
-    or a file of the folders.
+    """Keeps the code of all modules in folders. Of packages, only modules that are not imported yet, and only while
+    there is room: first the packages that the server's own code names, then the small ones. `own` code runs again. `only`: a
+    package or a file of the folders.
 
     Returns how many bytes that takes."""
     total = 0
+    if not own:
+        kept.top = max(map(id, gc.get_objects()))
     for folder in folders:
+        packages: dict[str, list[tuple[str, str, bool]]] = {}
+        sizes: dict[str, int] = {}
         for root, names, files in os.walk(folder):
             if root == folder and only is not None:
                 names[:], files = [one for one in names if one == only], [one for one in files if one == only]
@@ -251,8 +279,24 @@ def keep(folders: Iterable[str], skip: Sequence[str] = (), own: bool = False, on
                 and not one.startswith(".") and os.path.relpath(os.path.join(root, one), folder) not in skip
             ]  # fmt: skip
             for file in files:
-                if file.endswith(".py"):
-                    total += _keep(folder, os.path.join(root, file), own)
+                if not file.endswith(".py"):
+                    continue
+                path = os.path.join(root, file)
+                name, package = _named(folder, path)
+                if not name or not all(one.isidentifier() for one in name.split(".")):
+                    continue
+                if name not in kept.code and (own or name not in sys.modules):
+                    top = name.partition(".")[0]
+                    packages.setdefault(top, []).append((name, path, package))
+                    sizes[top] = sizes.get(top, 0) + os.path.getsize(path)
+        for top in sorted(packages, key=lambda top: (top not in kept.named, sizes[top])):
+            # Compressed code has less than half of the size of its source.
+            fits = own or sizes[top] // 2 <= _room()
+            for name, path, package in packages[top]:
+                if fits and (own or os.path.getsize(path) * COMPILING <= _room()):
+                    total += _keep(name, path, package, own)
+                else:
+                    kept.left.add(name)
     return total
 
 
@@ -277,16 +321,24 @@ def _named(folder: str, path: str) -> tuple[str, bool]:
     return ".".join(parts[:-1] if package else parts), package
 
 
-def _keep(folder: str, path: str, own: bool) -> int:
-    name, package = _named(folder, path)
-    if not name or not all(one.isidentifier() for one in name.split(".")) or name in kept.code or (name in sys.modules and not own):
-        return 0
+def _keep(name: str, path: str, package: bool, own: bool) -> int:
     try:
         with open(path, "rb") as file:
             code = compile(file.read(), path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, OSError):
         # Files for other versions of Python are of no use here.
         return 0
+    if own:
+        kept.named.update(_names(code))
     packed = zlib.compress(marshal.dumps(code), 6)
     kept.code[name] = packed, path, package
+    kept.top = max(kept.top, id(packed) + len(packed))
     return len(packed)
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """Yields the names in code and in its functions, up to the first dot, among them the packages that it imports."""
+    yield from (one.partition(".")[0] for one in code.co_names)
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from _names(one)

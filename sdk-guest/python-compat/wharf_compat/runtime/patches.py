@@ -41,7 +41,9 @@ class Lines(io.TextIOBase):
     def write(self, text: str) -> int:
         if _call.current is None or _call.host is None:
             if self.real is not None:
-                self.real.write(text)
+                # While the plugin is built, componentize-py takes only so much of it.
+                with contextlib.suppress(BrokenPipeError):
+                    self.real.write(text)
             return len(text)
         *lines, self.rest = (self.rest + text).split("\n")
         for line in lines:

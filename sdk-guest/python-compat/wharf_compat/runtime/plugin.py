@@ -62,6 +62,12 @@ class Served(Plugin):
         if self.options.get("keep", True):
             size = start.keep_code(self.target, self.dependencies)
             print(f"kept {size >> 10} KiB of code for later imports", file=sys.stderr)
+            left = sorted({one.partition(".")[0] for one in imports.kept.left})
+            if left:
+                self.warnings.append(
+                    f"in a call, {len(imports.kept.left)} modules of {', '.join(left)} cannot be imported: "
+                    "the memory has no room for them. What the server imports when it starts is there"
+                )
         _warm()
         # At its end, the build removes the arguments of this process from `sys.argv`, and componentize-py knows only the first.
         del sys.argv[1:]
