@@ -19,7 +19,7 @@ use super::{
     entry, event,
     files::{LogFile, Opened},
     key,
-    writer::{Added, SharedWriter, WriterState},
+    writer::{SharedWriter, WriterState},
 };
 use crate::observe::journal::{Event, Journal, Promise, Room, Run, Unrecorded};
 use wharf_config::config::{
@@ -110,7 +110,10 @@ impl Log {
     /// Adds a line without waiting until it is written. The line is lost if there is no room.
     fn add(&self, members: Vec<u8>) {
         match self.room_now(members.len()) {
-            Some(room) => drop(self.writer.add(members, Some(room))),
+            Some(room) => {
+                drop(self.writer.add(members, Some(room)));
+                self.writer.write();
+            }
             None => {
                 self.state().lost.fetch_add(1, Ordering::Relaxed);
             }
@@ -121,41 +124,98 @@ impl Log {
         Arc::clone(&self.state().room).try_acquire_many_owned(kib(bytes)).ok()
     }
 
-    /// Adds a line. The promise resolves when the line is written or cannot be written.
-    fn promise(&self, members: Vec<u8>, room: Room) -> Promise<Option<u64>> {
-        let mut written = match self.writer.add(members, room) {
-            // In most cases the line is written by now.
-            Added::Written(seq) => return Promise::known(Ok(Some(seq))),
-            Added::Queued(written) => written,
-        };
-        let continues = self.on_failure == OnFailure::Continue;
-        match written.try_recv() {
-            Ok(Ok(seq)) => return Promise::known(Ok(Some(seq))),
-            _ if continues && self.state().failing.load(Ordering::Acquire) => return Promise::known(Ok(None)),
-            Ok(Err(unrecorded)) if !continues => return Promise::known(Err(unrecorded)),
-            Ok(Err(_)) => return Promise::known(Ok(None)),
-            Err(_) => {}
+    /// Adds a line and writes it at once. The promise resolves when it is written or cannot be written.
+    fn now(&self, members: Vec<u8>, room: Room) -> Promise<Option<u64>> {
+        let mut line = self.line(members, room);
+        match line.written() {
+            Some(written) => Promise::known(written),
+            None => Promise::Waiting(Box::pin(line.wait())),
         }
-        let writer = Arc::clone(&self.writer);
+    }
+
+    /// Adds a line that is written after the other tasks that are ready have run, since these may add lines too: one write of several lines
+    /// takes little longer than one of one line.
+    fn soon(&self, members: Vec<u8>, room: Room) -> Promise<Option<u64>> {
+        if !self.writer.is_direct() {
+            return self.now(members, room);
+        }
+        let mut line = self.line(members, room);
         Promise::Waiting(Box::pin(async move {
-            let written = timeout(WRITE_TIMEOUT, written).await;
-            if written.is_err() {
-                writer.state.refusals.say("answers, because writing the audit log takes too long");
-                // The writer thread clears this as soon as a write succeeds.
-                writer.state.failing.store(true, Ordering::Relaxed);
-                writer.wake();
-            }
-            match written {
-                Ok(Ok(Ok(seq))) => Ok(Some(seq)),
-                _ if continues => Ok(None),
-                _ => Err(Unrecorded),
+            tokio::task::yield_now().await;
+            match line.written() {
+                Some(written) => written,
+                None => line.wait().await,
             }
         }))
+    }
+
+    fn line(&self, members: Vec<u8>, room: Room) -> AddedLine {
+        let told = self.writer.add(members, room);
+        AddedLine {
+            told,
+            writes: true,
+            continues: self.on_failure == OnFailure::Continue,
+            writer: Arc::clone(&self.writer),
+        }
     }
 
     fn refuse<T: Send + 'static>(&self) -> Promise<T> {
         self.state().refused.fetch_add(1, Ordering::Relaxed);
         Promise::known(Err(Unrecorded))
+    }
+}
+
+/// A line that was added. It is written even if this is dropped.
+struct AddedLine {
+    /// Receives the number of the line once it is written.
+    told: oneshot::Receiver<Result<u64, Unrecorded>>,
+    /// Whether nobody has seen to it yet that it is written.
+    writes: bool,
+    /// Whether answers are sent without a line that cannot be written.
+    continues: bool,
+    writer: Arc<SharedWriter>,
+}
+
+impl AddedLine {
+    /// Writes the line, unless another task has, and returns its number. `None`: it is not known yet whether it can be written.
+    fn written(&mut self) -> Option<Result<Option<u64>, Unrecorded>> {
+        let mut told = self.told.try_recv();
+        if told.is_err() {
+            self.writer.write();
+            told = self.told.try_recv();
+        }
+        self.writes = false;
+        match told {
+            Ok(Ok(seq)) => Some(Ok(Some(seq))),
+            _ if self.continues && self.writer.state.failing.load(Ordering::Acquire) => Some(Ok(None)),
+            Ok(Err(_)) if self.continues => Some(Ok(None)),
+            Ok(Err(unrecorded)) => Some(Err(unrecorded)),
+            Err(_) => None,
+        }
+    }
+
+    /// Waits for the line for at most `WRITE_TIMEOUT`.
+    async fn wait(mut self) -> Result<Option<u64>, Unrecorded> {
+        let written = timeout(WRITE_TIMEOUT, &mut self.told).await;
+        if written.is_err() {
+            self.writer.state.refusals.say("answers, because writing the audit log takes too long");
+            // The writer thread clears this as soon as a write succeeds.
+            self.writer.state.failing.store(true, Ordering::Relaxed);
+            self.writer.wake();
+        }
+        match written {
+            Ok(Ok(Ok(seq))) => Ok(Some(seq)),
+            _ if self.continues => Ok(None),
+            _ => Err(Unrecorded),
+        }
+    }
+}
+
+impl Drop for AddedLine {
+    fn drop(&mut self) {
+        if self.writes {
+            self.writer.write();
+        }
     }
 }
 
@@ -204,7 +264,7 @@ impl Journal for Log {
     }
 
     fn begun(&self, run: &Run<'_>) -> Promise<Option<u64>> {
-        self.promise(entry::begun(run), None)
+        self.now(entry::begun(run), None)
     }
 
     fn ended(&self, run: &Run<'_>, room: Room) -> Promise<Option<u64>> {
@@ -212,10 +272,10 @@ impl Journal for Log {
         match room {
             Some(room) => {
                 self.state().open.fetch_sub(1, Ordering::Relaxed);
-                self.promise(members, Some(room))
+                self.soon(members, Some(room))
             }
             None => match self.room_now(members.len()) {
-                Some(room) => self.promise(members, Some(room)),
+                Some(room) => self.soon(members, Some(room)),
                 None => {
                     self.state().lost.fetch_add(1, Ordering::Relaxed);
                     Promise::known(Ok(None))

@@ -1,7 +1,7 @@
-//! Writes the audit log. The task that adds a line usually writes it: a write into the page cache takes a microsecond, while waking another
-//! thread takes ten. If another task is writing at that moment, the line is queued, and that task writes all queued lines before it
-//! finishes. A writer thread does everything that may take longer: it syncs, rotates, and retries after a failure. After a slow write, it
-//! also writes all lines for a while, so that a hanging disk delays at most the one write that noticed it.
+//! Writes the audit log. A task that adds a line usually writes it, with all other lines that were added by then: a write into the page
+//! cache takes a few microseconds, while waking another thread takes ten. If another task is writing at that moment, that task writes all
+//! queued lines before it finishes. A writer thread does everything that may take longer: it syncs, rotates, and retries after a failure.
+//! While writes are slow, it also writes all lines, so that a hanging disk delays at most the one write that noticed it.
 //!
 //! While the file cannot be written, lines are queued in order, and each retry begins with the first of them, so the chain has no gap
 //! afterwards.
@@ -35,8 +35,10 @@ use wharf_config::config::audit::Audit;
 const MAX_BATCH_BYTES: usize = 1 << 20;
 /// The maximum capacity of the line buffer that is retained between writes.
 const MAX_RETAINED_BYTES: usize = 64 << 10;
-/// How long a write may take before the writer thread takes over.
+/// How long a write may take before the writer thread takes over: of two in a row, because the system may have run something else during
+/// one, and of any.
 const SLOW_WRITE_GRACE: Duration = Duration::from_millis(5);
+const HANGING_WRITE_GRACE: Duration = Duration::from_millis(100);
 /// How long the writer thread writes all lines after a slow write.
 const SLOW_MODE_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a line may be in the page cache before it is synced to the disk.
@@ -98,14 +100,6 @@ struct Line {
     written: Option<oneshot::Sender<Result<u64, Unrecorded>>>,
 }
 
-/// The result of adding a line.
-pub enum Added {
-    /// The line is written and has this number.
-    Written(u64),
-    /// The line is queued. The receiver gets its number when it is written, and is closed if the log was closed before.
-    Queued(oneshot::Receiver<Result<u64, Unrecorded>>),
-}
-
 impl Line {
     /// Creates a line of the writer itself, for which no task waits.
     fn own(members: Vec<u8>) -> Self {
@@ -141,53 +135,25 @@ impl SharedWriter {
         }
     }
 
-    /// Adds a line. Writes it at once if possible, else queues it. `room` is released when the line is written.
-    pub fn add(&self, members: Vec<u8>, room: Room) -> Added {
-        if let Some(seq) = self.write_at_once(&members) {
-            return Added::Written(seq);
-        }
+    /// Adds a line, which the next call of [`SharedWriter::write`] writes. `room` is released when the line is written. Returns where its
+    /// number is received, or an error if it cannot be written.
+    pub fn add(&self, members: Vec<u8>, room: Room) -> oneshot::Receiver<Result<u64, Unrecorded>> {
         let (written, receiver) = oneshot::channel();
         let mut queue = self.queue.lock();
         if !self.closed.load(Ordering::Acquire) {
             queue.push_back(Line { members, _room: room, written: Some(written) });
-            drop(queue);
-            if self.direct.load(Ordering::Acquire) { self.write_directly() } else { self.wake() }
         }
-        Added::Queued(receiver)
+        receiver
     }
 
-    /// Writes a line and returns its number, if the writer is free and no other line is queued.
-    fn write_at_once(&self, members: &[u8]) -> Option<u64> {
-        let mut writer = self.direct.load(Ordering::Acquire).then(|| self.writer.try_lock())??;
-        // The writer is locked, so a line that is added from now on cannot be written before this one.
-        let is_next = {
-            let queue = self.queue.lock();
-            queue.is_empty() && !self.closed.load(Ordering::Acquire)
-        };
-        if !is_next || !writer.waiting.is_empty() || writer.failure.is_some() {
-            return None;
-        }
-        let was_synced = writer.sync_at.is_none();
-        let began = Instant::now();
-        let written = writer.write_one(members, began);
-        let slow = writer.is_slow_since(began);
-        drop(writer);
-        let Ok(Some(seq)) = written else {
-            self.direct.store(false, Ordering::Release);
-            return None;
-        };
-        if slow {
-            self.direct.store(false, Ordering::Release);
-            self.wake();
-        } else {
-            if was_synced {
-                self.wake();
-            }
-            if !self.queue.lock().is_empty() {
-                self.write_directly();
-            }
-        }
-        Some(seq)
+    /// Whether tasks write the lines that they add.
+    pub fn is_direct(&self) -> bool {
+        self.direct.load(Ordering::Acquire)
+    }
+
+    /// Writes the lines that were added, or lets the writer thread do it.
+    pub fn write(&self) {
+        if self.is_direct() { self.write_directly() } else { self.wake() }
     }
 
     /// Adds the last line. Lines that are added later are dropped.
@@ -270,11 +236,13 @@ struct Writer {
     /// The member of each line that names this replica, with a comma; empty if there are no others.
     replica: String,
     waiting: VecDeque<Line>,
-    /// The buffer in which a line is built.
+    /// The buffer in which lines are built.
     buffer: Vec<u8>,
     /// The deadline for syncing the lines written so far to the disk.
     sync_at: Option<Instant>,
-    /// The time of the last slow write.
+    /// Whether the last write took longer than `SLOW_WRITE_GRACE`.
+    last_was_slow: bool,
+    /// When writes were last found to be slow.
     slow_at: Option<Instant>,
     /// The last head that was written to the operator's log, and the time of that.
     logged: (Head, Instant),
@@ -313,6 +281,7 @@ impl Writer {
             waiting: VecDeque::new(),
             buffer: Vec::new(),
             sync_at: None,
+            last_was_slow: false,
             slow_at: None,
             logged: (head, Instant::now()),
             failure: None,
@@ -332,10 +301,12 @@ impl Writer {
         }
     }
 
-    /// Whether a write that began at this time was slow. If so, the writer thread writes all lines for a while.
+    /// Whether the disk is slow, after a write that began at this time. If so, the writer thread writes all lines for a while.
     fn is_slow_since(&mut self, began: Instant) -> bool {
         let now = Instant::now();
-        let slow = now.duration_since(began) > SLOW_WRITE_GRACE;
+        let took = now.duration_since(began);
+        let was_slow = std::mem::replace(&mut self.last_was_slow, took > SLOW_WRITE_GRACE);
+        let slow = took > HANGING_WRITE_GRACE || (was_slow && self.last_was_slow);
         if slow {
             self.slow_at = Some(now);
         }
@@ -407,22 +378,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends one line and returns its number, or `None` if the file must be rotated first.
-    fn write_one(&mut self, members: &[u8], now: Instant) -> io::Result<Option<u64>> {
-        self.buffer.clear();
-        let head = self.head.append(self.replica.as_bytes(), members, &mut self.buffer);
-        if self.is_too_long(0, self.buffer.len()) {
-            return Ok(None);
-        }
-        self.file.write(&self.buffer)?;
-        self.head = head;
-        self.sync_at.get_or_insert(now + SYNC_INTERVAL);
-        if self.buffer.capacity() > MAX_RETAINED_BYTES {
-            self.buffer = Vec::new();
-        }
-        Ok(Some(head.seq))
-    }
-
     /// Whether the file would be too long after a write of `bytes` bytes, whose last line begins at the offset `before`. A file may consist
     /// of one line of any length.
     fn is_too_long(&self, before: usize, bytes: usize) -> bool {
@@ -431,8 +386,8 @@ impl Writer {
 
     /// Writes all waiting lines. `rotates`: whether it may rotate the file, which takes longer.
     fn write_all(&mut self, rotates: bool) -> io::Result<Written> {
-        let mut buffer = Vec::new();
         while !self.waiting.is_empty() {
+            let mut buffer = std::mem::take(&mut self.buffer);
             buffer.clear();
             let mut head = self.head;
             let mut lines = 0;
@@ -453,6 +408,9 @@ impl Writer {
                 continue;
             }
             self.file.write(&buffer)?;
+            if buffer.capacity() <= MAX_RETAINED_BYTES {
+                self.buffer = buffer;
+            }
             let first = self.head.next();
             self.head = head;
             self.sync_at.get_or_insert_with(|| Instant::now() + SYNC_INTERVAL);
@@ -552,10 +510,9 @@ mod tests {
                     scope.spawn(move || {
                         for number in 0..LINES {
                             let members = format!("\"event\":\"{thread}.{number}\"");
-                            let seq = match writer.add(members.clone().into(), None) {
-                                Added::Written(seq) => seq,
-                                Added::Queued(seq) => seq.blocking_recv().unwrap().unwrap(),
-                            };
+                            let seq = writer.add(members.clone().into(), None);
+                            writer.write();
+                            let seq = seq.blocking_recv().unwrap().unwrap();
                             told.lock().push((seq, members));
                         }
                     })
@@ -563,7 +520,7 @@ mod tests {
                 .collect();
             all.into_iter().for_each(|one| one.join().unwrap());
             writer.close(|| "\"event\":\"stop\"".into());
-            assert!(matches!(writer.add(b"\"event\":\"late\"".into(), None), Added::Queued(_)));
+            assert!(writer.add(b"\"event\":\"late\"".into(), None).blocking_recv().is_err());
             thread.join().unwrap();
         });
         let (mut verifier, mut lines) = (Verifier::default(), Vec::new());
