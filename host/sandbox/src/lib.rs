@@ -28,6 +28,11 @@ mod files;
 mod fixed;
 mod handles;
 pub mod hex;
+#[cfg_attr(
+    not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))),
+    allow(dead_code, reason = "other systems cannot tell which pages were written")
+)]
+mod idle;
 mod instance;
 pub mod ledger;
 mod limits;

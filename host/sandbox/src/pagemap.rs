@@ -1,4 +1,5 @@
-//! Narrows the page scans (`PAGEMAP_SCAN`, Linux 6.7) by which wasmtime finds what a call has written, to pages that exist.
+//! Changes the page scans (`PAGEMAP_SCAN`, Linux 6.7) by which wasmtime finds what a call has written: to pages that exist, and to as many as
+//! the memory may keep (`idle`).
 //!
 //! wasmtime asks for pages that are `WRITTEN`. Newer kernels (seen on 6.18) report a page that was never touched as `WRITTEN` too, so
 //! each reset wrote over a mebibyte of untouched memory and gave the rest back: a fresh call took three times as long. This adds the
@@ -8,7 +9,20 @@
 //! wasmtime's request is out of reach, so this defines the C library's `ioctl` for the process. It passes everything on unchanged but
 //! for scans with exactly wasmtime's conditions. Remove it once wasmtime asks for this itself.
 
-use std::ffi::{c_int, c_long, c_ulong, c_void};
+use std::{
+    cell::Cell,
+    ffi::{c_int, c_long, c_ulong, c_void},
+    slice::from_raw_parts,
+};
+
+use crate::idle::{IDLE, Reset};
+
+thread_local! {
+    /// The reset that this thread continues at an address, because there was no room for all regions that the last scan found.
+    static UNFINISHED: Cell<Option<(u64, Reset)>> = const { Cell::new(None) };
+}
+
+const PAGE_BYTES: u64 = 4096;
 
 /// `PAGEMAP_SCAN`, as `linux/fs.h` defines it: `_IOWR('f', 16, struct pm_scan_arg)`.
 const PAGEMAP_SCAN: c_ulong = 0xc060_6610;
@@ -44,6 +58,25 @@ impl Scan {
             && self.category_mask == WRITTEN | PFNZERO | FILE
             && self.category_anyof_mask == 0
     }
+
+    /// Begins or continues the reset of a memory.
+    fn reset(&self) -> Option<Reset> {
+        match UNFINISHED.take() {
+            Some((next, reset)) if next == self.start => Some(reset),
+            _ => IDLE.begin(self.start, self.end.saturating_sub(self.start) / PAGE_BYTES, self.max_pages),
+        }
+    }
+
+    /// Ends the reset after a scan that found `regions`, unless wasmtime scans on. wasmtime gives back the memory behind the last scan.
+    fn goes_on(&self, mut reset: Reset, regions: &[[u64; 3]]) {
+        let bytes: u64 = regions.iter().map(|[from, to, _]| to.saturating_sub(*from)).sum();
+        reset.keep(bytes / PAGE_BYTES);
+        if regions.len() as u64 == self.vec_len && self.walk_end < self.end {
+            UNFINISHED.set(Some((self.walk_end, reset)));
+        } else {
+            IDLE.end(reset);
+        }
+    }
 }
 
 unsafe extern "C" {
@@ -67,6 +100,18 @@ unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -
             && scan.is_for_written_pages()
         {
             scan.category_anyof_mask = PRESENT | SWAPPED;
+            if let Some(reset) = scan.reset() {
+                // 0 would mean any number.
+                scan.max_pages = reset.left().max(1);
+                // SAFETY: the arguments are those of the caller but for the number of pages.
+                let found = unsafe { syscall(IOCTL, fd, request, argument) };
+                match usize::try_from(found) {
+                    // SAFETY: the kernel has written this many regions.
+                    Ok(found) => scan.goes_on(reset, unsafe { from_raw_parts(scan.vec as *const [u64; 3], found) }),
+                    Err(_) => IDLE.end_unknown(reset),
+                }
+                return found as c_int;
+            }
         }
     }
     // SAFETY: the arguments go to the kernel as the caller passed them. The result of `ioctl` is an `int`.

@@ -1,0 +1,244 @@
+//! How much memory the slots of the pool keep between calls.
+//!
+//! wasmtime resets the pages that a call wrote and leaves them in memory, so that the next call in the slot does not wait for the kernel to
+//! find new ones: that takes about ten times as long as to zero a page. A slot may keep much, since calls with large arguments and calls of
+//! Python and JavaScript plugins write several MiB, but all slots together keep no more than a budget. When it is used up, each memory keeps
+//! [`FLOOR_PAGES`], and the rest is given back.
+//!
+//! `pagemap` asks this at each reset, because wasmtime's own setting is the same for all slots, and its count leaves out pages beyond the
+//! size that a memory had in the last call.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use parking_lot::Mutex;
+use wasmtime::PoolingAllocationConfig;
+
+/// What the memories of all pools of this process keep.
+pub(crate) static IDLE: LazyLock<Idle> = LazyLock::new(Idle::default);
+
+const PAGE_BYTES: u64 = 4096;
+/// What a memory keeps when the budget is used up, in pages of 4 KiB.
+const FLOOR_PAGES: u64 = 128;
+/// Memories up to this size keep no more than that, and need not be counted.
+const SMALL_PAGES: u64 = 512;
+
+/// What the memories of one pool may keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Keep {
+    /// All of them together, in bytes.
+    pub total: usize,
+    /// Each of them, in bytes.
+    pub each: usize,
+}
+
+impl Keep {
+    /// The most that a memory keeps. Calls of Python plugins write up to this much.
+    const MOST_BYTES: usize = 16 << 20;
+    /// What a memory keeps on average, and what each keeps if resets do not ask this module.
+    const AVERAGE_BYTES: usize = 1 << 20;
+    /// How many memories may keep as much as they can.
+    const FULL: usize = 8;
+
+    /// Returns the bounds for a pool with this many memories. `limit`: how many bytes all instances may hold.
+    pub(crate) fn of(memories: usize, limit: usize) -> Self {
+        let hooked = cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
+        Self::new(memories, limit, hooked && PoolingAllocationConfig::is_pagemap_scan_available())
+    }
+
+    /// `asks`: whether resets ask this module.
+    fn new(memories: usize, limit: usize, asks: bool) -> Self {
+        let memories = memories.max(1);
+        let total = Self::AVERAGE_BYTES.saturating_mul(memories).min(limit / 4);
+        let average = total / memories;
+        let each = if asks { Self::MOST_BYTES.min(total / Self::FULL).max(average) } else { average };
+        Self { total, each }
+    }
+
+    /// Returns how many pages these memories may keep in addition to the floor that each may.
+    pub(crate) fn budget(&self, memories: usize) -> u64 {
+        (self.total as u64 / PAGE_BYTES).saturating_sub(FLOOR_PAGES.saturating_mul(memories as u64))
+    }
+}
+
+/// The memories of all pools of the process.
+#[derive(Default)]
+pub(crate) struct Idle(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// How many pages all memories may keep. 0: there is no pool.
+    budget: u64,
+    /// How many they keep, or are about to.
+    kept: u64,
+    /// The memories, by the address at which they begin.
+    memories: HashMap<u64, Memory>,
+}
+
+/// What is known of a memory. All sizes are in pages.
+#[derive(Default, Clone, Copy)]
+struct Memory {
+    /// Its size in the last call, and its largest size so far.
+    size: u64,
+    largest: u64,
+    /// What it kept at the last reset.
+    kept: u64,
+    /// The most that may be left beyond its size, of calls in which it was larger.
+    beyond: u64,
+}
+
+/// A reset that has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reset {
+    start: u64,
+    /// How many pages it may keep, and how many it keeps already.
+    may: u64,
+    keeps: u64,
+    /// Whether they are part of the budget.
+    counts: bool,
+}
+
+impl Reset {
+    /// Returns how many more pages may be kept.
+    pub(crate) fn left(&self) -> u64 {
+        self.may.saturating_sub(self.keeps)
+    }
+
+    pub(crate) fn keep(&mut self, pages: u64) {
+        self.keeps = self.keeps.saturating_add(pages);
+    }
+}
+
+impl Idle {
+    /// Raises the budget.
+    pub(crate) fn allow(&self, pages: u64) {
+        self.0.lock().budget += pages;
+    }
+
+    /// Begins the reset of a memory of `pages` pages at the address `start`, of which wasmtime would keep `asked`. `None`: this module has no
+    /// say in it.
+    pub(crate) fn begin(&self, start: u64, pages: u64, asked: u64) -> Option<Reset> {
+        if asked <= FLOOR_PAGES {
+            return None;
+        }
+        if pages <= SMALL_PAGES {
+            return Some(Reset { start, may: FLOOR_PAGES, keeps: 0, counts: false });
+        }
+        let most = asked.min(pages);
+        let mut state = self.0.lock();
+        if state.budget == 0 {
+            return None;
+        }
+        let memory = state.memories.entry(start).or_default();
+        let before = memory.kept + memory.beyond;
+        if pages < memory.size {
+            memory.beyond += memory.kept;
+        }
+        memory.size = pages;
+        memory.largest = memory.largest.max(pages);
+        memory.beyond = memory.beyond.min(memory.largest - pages);
+        let (beyond, others) = (memory.beyond, state.kept.saturating_sub(before));
+        let may = state.budget.saturating_sub(others + beyond).clamp(FLOOR_PAGES, most);
+        if let Some(memory) = state.memories.get_mut(&start) {
+            memory.kept = may;
+        }
+        state.kept = others + beyond + may;
+        Some(Reset { start, may, keeps: 0, counts: true })
+    }
+
+    /// Ends a reset in which it is not known what is kept.
+    pub(crate) fn end_unknown(&self, reset: Reset) {
+        self.end(Reset { keeps: reset.may, ..reset });
+    }
+
+    /// Ends a reset.
+    pub(crate) fn end(&self, reset: Reset) {
+        if !reset.counts {
+            return;
+        }
+        let mut state = self.0.lock();
+        let keeps = reset.keeps.min(reset.may);
+        if let Some(memory) = state.memories.get_mut(&reset.start) {
+            memory.kept = keeps;
+        }
+        state.kept = state.kept.saturating_sub(reset.may - keeps);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn what_is_kept_follows_the_memory_that_there_is() {
+        for (memories, limit, asks, total, each) in [
+            (288, 2048 * MIB, true, 288 * MIB, 16 * MIB),
+            (288, 2048 * MIB, false, 288 * MIB, MIB),
+            (288, 64 * MIB, true, 16 * MIB, 2 * MIB),
+            (2, 2048 * MIB, true, 2 * MIB, MIB),
+        ] {
+            let keep = Keep::new(memories, limit, asks);
+            assert_eq!(keep, Keep { total, each }, "{memories} memories, {limit} bytes");
+            let floors = FLOOR_PAGES as usize * memories * 4096;
+            assert!(keep.budget(memories) as usize * 4096 + floors <= total.max(floors));
+        }
+    }
+
+    /// Resets a memory that a call has written as much of, and returns how much it keeps.
+    fn reset(idle: &Idle, start: u64, pages: u64, written: u64) -> u64 {
+        let mut reset = idle.begin(start, pages, 4096).unwrap();
+        let keeps = written.min(reset.left());
+        reset.keep(keeps);
+        idle.end(reset);
+        keeps
+    }
+
+    #[test]
+    fn all_memories_together_keep_no_more_than_the_budget_and_their_floors() {
+        let idle = Idle::default();
+        assert_eq!(idle.begin(1, 1000, 4096), None, "there is no pool");
+        idle.allow(2000);
+        assert_eq!(idle.begin(1, 1000, FLOOR_PAGES), None, "wasmtime keeps no more of tables");
+        assert_eq!(reset(&idle, 9, SMALL_PAGES, 400), FLOOR_PAGES);
+        assert_eq!(reset(&idle, 1, 1000, 900), 900);
+        assert_eq!(reset(&idle, 2, 1000, 900), 900);
+        assert_eq!(reset(&idle, 3, 1000, 900), 200);
+        assert_eq!(reset(&idle, 4, 1000, 900), FLOOR_PAGES);
+        assert_eq!(
+            reset(&idle, 1, 1000, 900),
+            900 - FLOOR_PAGES,
+            "what it kept before is its own, but for what exceeds the budget"
+        );
+        assert_eq!(reset(&idle, 2, 1000, 100), 100);
+        assert_eq!(reset(&idle, 4, 1000, 900), 900);
+    }
+
+    #[test]
+    fn pages_beyond_the_size_of_the_last_call_count() {
+        let idle = Idle::default();
+        idle.allow(2000);
+        assert_eq!(reset(&idle, 1, 1000, 900), 900);
+        assert_eq!(reset(&idle, 1, 600, 80), 80, "400 may be beyond");
+        assert_eq!(reset(&idle, 1, 600, 80), 80);
+        assert_eq!(reset(&idle, 2, 4000, 4000), 2000 - 400 - 80);
+        assert_eq!(reset(&idle, 1, 1000, 950), 400 + 80, "what it kept before is its own");
+        assert_eq!(reset(&idle, 2, 4000, 10), 10);
+        assert_eq!(reset(&idle, 1, 1000, 950), 950, "none is beyond any more");
+        assert_eq!(reset(&idle, 2, 4000, 4000), 2000 - 950);
+        assert_eq!(reset(&idle, 1, 900, 10), 10, "at most 100 are beyond");
+        assert_eq!(reset(&idle, 2, 4000, 4000), 2000 - 110);
+    }
+
+    #[test]
+    fn resets_at_the_same_time_do_not_get_the_same_pages() {
+        let idle = Idle::default();
+        idle.allow(1000);
+        let first = idle.begin(1, 900, 4096).unwrap();
+        let second = idle.begin(2, 900, 4096).unwrap();
+        assert_eq!((first.left(), second.left()), (900, FLOOR_PAGES));
+        idle.end(first);
+        idle.end(second);
+        assert_eq!(reset(&idle, 3, 1000, 1000), 1000);
+    }
+}
