@@ -28,6 +28,7 @@ def main() -> None:
             "modules": {name: getattr(one, "__file__", None) for name, one in sorted(sys.modules.items())},
             "found": {
                 "capabilities": served.offers.get("capabilities") or {}, "instructions": served.offers.get("instructions"),
+                "stateless": served.stateless,
                 "pages": served.pages,
             },
         }  # fmt: skip

@@ -44,6 +44,8 @@ class Served(Plugin):
         self.first_failure: BaseException | None = None
         self.entries: list[Entry] = []
         self.templates: dict[str, list[str]] = {}
+        self.stateless = False
+        """Whether it is asked by a revision in which each request stands alone."""
         self.completes = False
         self.offers: dict[str, Any] = {}
         """What the server said about itself."""
@@ -113,16 +115,30 @@ class Served(Plugin):
         if self.again is None and watching.files:
             self.again = f"it opens {next(iter(watching.files))} when it starts"
         try:
-            self._lists(said.get("capabilities") or {})
+            self._lists_by_either(said)
         except NothingOffered:
             if known is None:
                 raise
             self.again = "it offers nothing without a variable"
             self._as_checked(known)
 
+    def _lists_by_either(self, said: Mapping[str, Any]) -> None:
+        try:
+            return self._lists(said.get("capabilities") or {})
+        except RequestError as problem:
+            refused = problem
+        # It has a tool that only the newer revision knows, such as one whose output is not an object.
+        self.stateless = True
+        start.forget(self.target)
+        try:
+            self.offers = self._started()
+        except RequestError:
+            raise refused from None
+        self._lists(self.offers.get("capabilities") or {})
+
     def _as_checked(self, known: Mapping[str, Any]) -> None:
         """Takes what the server offered when it started on the machine that builds, with the variables and files of that machine."""
-        self.wire, self.pages = None, known["pages"]
+        self.wire, self.pages, self.stateless = None, known["pages"], known["stateless"]
         self._lists(known["capabilities"])
 
     def _started(self) -> dict[str, Any]:
@@ -142,7 +158,7 @@ class Served(Plugin):
                 for name in watching.missing or watching.variables:
                     os.environ.setdefault(name, watch.PLACEHOLDER)
                 self.wire = start.start(self.target)
-            return self.wire.open()
+            return self.wire.open(self.stateless)
         except NotServing as problem:
             raise PluginError(f"{self.target.module} cannot be served: {problem}") from None
         finally:
@@ -239,7 +255,7 @@ class Served(Plugin):
         self.target.arguments = arguments
         try:
             self.wire = start.start(self.target)
-            self.wire.open()
+            self.wire.open(self.stateless)
         except NotServing as problem:
             raise Failure(f"The server did not start: {problem}.") from None
         except RequestError as problem:

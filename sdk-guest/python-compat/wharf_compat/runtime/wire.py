@@ -14,6 +14,10 @@ from wharf_sdk._errors import Failure
 from . import loop as loops
 
 REVISION = "2025-06-18"
+STATELESS = "2026-07-28"
+"""The revision for servers that cannot list their tools by the other one. Their questions are results, and each request names the client."""
+META = "io.modelcontextprotocol/"
+CLIENT = {"name": "wharf", "version": "1"}
 CAPABILITIES = {"elicitation": {}, "sampling": {}, "roots": {"listChanged": False}}
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 PROGRESS = "progress"
@@ -71,6 +75,8 @@ class Wire:
     def __init__(self) -> None:
         self.input, self.output = _Input(), _Output(self)
         self.opened = False
+        self.meta: dict[str, Any] | None = None
+        """What each request says of the client; None if it was said once."""
         self.number = 0
         self.pending: asyncio.Future[Any] | None = None
         self.asked: BaseException | None = None
@@ -133,6 +139,19 @@ class Wire:
 
     def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Sends a request, and drives the server until it has answered."""
+        if self.meta is None:
+            return self._request(method, params)
+        params = {**params, "_meta": {**(params.get("_meta") or {}), **self.meta}}
+        while True:
+            result = self._request(method, params)
+            if result.get("resultType") != "input_required":
+                return result
+            asked = result.get("inputRequests") or {}
+            params["inputResponses"] = {key: _ask(one["method"], one.get("params") or {}) for key, one in asked.items()}
+            if "requestState" in result:
+                params["requestState"] = result["requestState"]
+
+    def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         loop = loops.main()
         self.number += 1
         self.pending, self.asked = loop.create_future(), None
@@ -161,10 +180,15 @@ class Wire:
     def notify(self, method: str) -> None:
         self.input.push({"jsonrpc": "2.0", "method": method})
 
-    def open(self) -> dict[str, Any]:
+    def open(self, stateless: bool) -> dict[str, Any]:
         """Greets the server, and returns what it said about itself."""
-        client = {"name": "wharf", "version": "1"}
-        said = self.request("initialize", {"protocolVersion": REVISION, "capabilities": CAPABILITIES, "clientInfo": client})
+        if stateless:
+            self.meta = {
+                f"{META}protocolVersion": STATELESS, f"{META}clientInfo": CLIENT, f"{META}clientCapabilities": CAPABILITIES,
+                f"{META}logLevel": "debug",
+            }  # fmt: skip
+            return self.request("server/discover", {})
+        said = self.request("initialize", {"protocolVersion": REVISION, "capabilities": CAPABILITIES, "clientInfo": CLIENT})
         self.notify("notifications/initialized")
         return said
 

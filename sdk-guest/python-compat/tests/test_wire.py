@@ -1,0 +1,55 @@
+"""The connection to a server that is asked by revision 2026-07-28: each request names the client, and questions are results."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import unittest
+from typing import Any
+
+from wharf_compat.runtime import loop as loops
+from wharf_compat.runtime.wire import META, STATELESS, Wire
+from wharf_sdk import _call
+from wharf_sdk._call import Answer, Asked, Call
+
+QUESTION = {"method": "elicitation/create", "params": {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}}
+
+
+class StatelessTests(unittest.TestCase):
+    def setUp(self) -> None:
+        self.wire, self.requests = Wire(), []
+        task = loops.main().create_task(self.serve())
+        self.addCleanup(task.cancel)
+
+    async def serve(self) -> None:
+        async for line in self.wire.input:
+            message = json.loads(line)
+            if "id" not in message:
+                continue
+            self.requests.append(message)
+            await asyncio.sleep(0)
+            self.wire.received({"jsonrpc": "2.0", "id": message["id"], "result": self.answer(message["method"], message["params"])})
+
+    def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if method == "server/discover":
+            return {"capabilities": {"tools": {}}}
+        if "inputResponses" not in params:
+            return {"resultType": "input_required", "inputRequests": {"q": QUESTION}, "requestState": "one"}
+        return {"resultType": "complete", "content": [], "structuredContent": [params["inputResponses"]["q"], params["requestState"]]}
+
+    def test_each_request_names_the_client_and_a_question_is_asked(self) -> None:
+        self.assertEqual(self.wire.open(True), {"capabilities": {"tools": {}}})
+        known: dict[str, Answer] = {}
+        _call.current = call = Call(known)
+        self.addCleanup(setattr, _call, "current", None)
+        with self.assertRaises(Asked):
+            self.wire.request("tools/call", {"name": "go", "_meta": {"progressToken": 1}})
+        (key,) = call.asked
+        known[key] = Answer("accepted", '{"sure":true}')
+        # wharf runs the call again when the answer is there.
+        _call.current = Call(known)
+        found = self.wire.request("tools/call", {"name": "go", "_meta": {"progressToken": 1}})
+        self.assertEqual(found["structuredContent"], [{"action": "accept", "content": {"sure": True}}, "one"])
+        for request in self.requests:
+            self.assertEqual(request["params"]["_meta"][f"{META}protocolVersion"], STATELESS)
+        self.assertEqual(self.requests[-1]["params"]["_meta"]["progressToken"], 1)
