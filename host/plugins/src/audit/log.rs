@@ -11,7 +11,10 @@ use std::{
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{
+    sync::oneshot::{self, error::TryRecvError},
+    time::timeout,
+};
 
 use super::{
     arguments::ArgumentsEncoder,
@@ -169,7 +172,7 @@ impl Log {
 struct AddedLine {
     /// Receives the number of the line once it is written.
     told: oneshot::Receiver<Result<u64, Unrecorded>>,
-    /// Whether nobody has seen to it yet that it is written.
+    /// Whether it may still have to be written.
     writes: bool,
     /// Whether answers are sent without a line that cannot be written.
     continues: bool,
@@ -190,7 +193,10 @@ impl AddedLine {
             _ if self.continues && self.writer.state.failing.load(Ordering::Acquire) => Some(Ok(None)),
             Ok(Err(_)) if self.continues => Some(Ok(None)),
             Ok(Err(unrecorded)) => Some(Err(unrecorded)),
-            Err(_) => None,
+            // The log was closed before the line was added.
+            Err(TryRecvError::Closed) if self.continues => Some(Ok(None)),
+            Err(TryRecvError::Closed) => Some(Err(Unrecorded)),
+            Err(TryRecvError::Empty) => None,
         }
     }
 
@@ -298,13 +304,11 @@ mod tests {
     use super::*;
     use wharf_config::config::audit::Arguments;
 
-    #[test]
-    fn lines_without_room_are_counted_for_good() {
-        let folder = tempfile::tempdir().unwrap();
+    fn log(folder: &tempfile::TempDir, on_failure: OnFailure) -> Log {
         let config = Audit {
             file: folder.path().join("audit.jsonl"),
             arguments: Arguments::Digest,
-            on_failure: OnFailure::Continue,
+            on_failure,
             rotate_bytes: 1 << 20,
             keep: 1,
             replica: None,
@@ -312,7 +316,40 @@ mod tests {
         let Opened { file, head, .. } = LogFile::open(&config).unwrap();
         let writer = Arc::new(SharedWriter::new(LINE_KIB, file, head, &config));
         let arguments = ArgumentsEncoder::new(&[0; 32], config.arguments).unwrap();
-        let log = Log { writer, arguments, on_failure: config.on_failure, ended: Mutex::default() };
+        Log { writer, arguments, on_failure, ended: Mutex::default() }
+    }
+
+    #[tokio::test]
+    async fn lines_of_calls_that_end_together_are_written_by_one_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = log(&folder, OnFailure::Refuse);
+        let length = || log.writer.length();
+        let line = |text: &str| log.soon(format!("\"event\":\"{text}\"").into(), None);
+        let (first, second) = (line("first"), line("second"));
+        assert_eq!(length(), 0);
+        assert_eq!(first.await, Ok(Some(1)));
+        let both = length();
+        assert_eq!(second.await, Ok(Some(2)));
+        assert_eq!(length(), both);
+        drop(line("third"));
+        assert!(length() > both, "a line is written even if nobody waits for it");
+    }
+
+    #[tokio::test]
+    async fn a_line_that_comes_after_the_end_is_not_written() {
+        for (on_failure, expected) in [(OnFailure::Refuse, Err(Unrecorded)), (OnFailure::Continue, Ok(None))] {
+            let folder = tempfile::tempdir().unwrap();
+            let log = log(&folder, on_failure);
+            log.say_stop();
+            assert_eq!(log.soon(b"\"event\":\"late\"".into(), None).await, expected);
+            assert_eq!(log.now(b"\"event\":\"late\"".into(), None).await, expected);
+        }
+    }
+
+    #[test]
+    fn lines_without_room_are_counted_for_good() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = log(&folder, OnFailure::Continue);
         let event = || Event::Removed { plugin: "p".into(), digest: [0; 32] };
         log.note(&event());
         assert_eq!((log.lost(), log.is_failing()), (0, false));

@@ -156,6 +156,12 @@ impl SharedWriter {
         if self.is_direct() { self.write_directly() } else { self.wake() }
     }
 
+    /// Returns the length of the file.
+    #[cfg(test)]
+    pub fn length(&self) -> u64 {
+        self.writer.lock().file.length()
+    }
+
     /// Adds the last line. Lines that are added later are dropped.
     pub fn close(&self, members: impl FnOnce() -> Vec<u8>) {
         let mut queue = self.queue.lock();
