@@ -2,13 +2,19 @@
 //!
 //! wasmtime resets the pages that a call wrote and leaves them in memory, so that the next call in the slot does not wait for the kernel to
 //! find new ones: that takes about ten times as long as to zero a page. A slot may keep much, since calls with large arguments and calls of
-//! Python and JavaScript plugins write several MiB, but all slots together keep no more than a budget. When it is used up, each memory keeps
-//! [`FLOOR_PAGES`], and the rest is given back.
+//! Python and JavaScript plugins write several MiB, but all slots together keep no more than a bound. Half of it is for what every memory
+//! may keep, its floor; the other half is a budget for those that keep more. When that is used up, the rest is given back.
 //!
 //! `pagemap` asks this at each reset, because wasmtime's own setting is the same for all slots, and its count leaves out pages beyond the
 //! size that a memory had in the last call.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::HashMap,
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use parking_lot::Mutex;
 use wasmtime::PoolingAllocationConfig;
@@ -17,9 +23,7 @@ use wasmtime::PoolingAllocationConfig;
 pub(crate) static IDLE: LazyLock<Idle> = LazyLock::new(Idle::default);
 
 const PAGE_BYTES: u64 = 4096;
-/// What a memory keeps when the budget is used up, in pages of 4 KiB.
-const FLOOR_PAGES: u64 = 128;
-/// Memories up to this size keep no more than that, and need not be counted.
+/// Memories up to this size, in pages of 4 KiB, keep no more than the floor, and need not be counted.
 const SMALL_PAGES: u64 = 512;
 
 /// What the memories of one pool may keep.
@@ -54,19 +58,24 @@ impl Keep {
         Self { total, each }
     }
 
-    /// Returns how many pages these memories may keep in addition to the floor that each may.
-    pub(crate) fn budget(&self, memories: usize) -> u64 {
-        (self.total as u64 / PAGE_BYTES).saturating_sub(FLOOR_PAGES.saturating_mul(memories as u64))
+    /// Returns how many pages each of these memories may keep whatever the others keep.
+    fn floor(&self, memories: usize) -> u64 {
+        (self.total as u64 / 2 / PAGE_BYTES / memories.max(1) as u64).max(1)
     }
 }
 
 /// The memories of all pools of the process.
 #[derive(Default)]
-pub(crate) struct Idle(Mutex<State>);
+pub(crate) struct Idle {
+    /// How many pages each memory may keep whatever the others keep. 0: there is no pool.
+    floor: AtomicU64,
+    counted: Mutex<Counted>,
+}
 
+/// The memories that may keep more than the floor. All sizes are in pages.
 #[derive(Default)]
-struct State {
-    /// How many pages all memories may keep. 0: there is no pool.
+struct Counted {
+    /// How many pages these memories may keep together.
     budget: u64,
     /// How many they keep, or are about to.
     kept: u64,
@@ -74,7 +83,7 @@ struct State {
     memories: HashMap<u64, Memory>,
 }
 
-/// What is known of a memory. All sizes are in pages.
+/// What is known of a memory.
 #[derive(Default, Clone, Copy)]
 struct Memory {
     /// Its size in the last call, and its largest size so far.
@@ -109,25 +118,26 @@ impl Reset {
 }
 
 impl Idle {
-    /// Raises the budget.
-    pub(crate) fn allow(&self, pages: u64) {
-        self.0.lock().budget += pages;
+    /// Makes room for the memories of another pool. The lowest floor of all pools holds for all.
+    pub(crate) fn allow(&self, keep: Keep, memories: usize) {
+        let mut counted = self.counted.lock();
+        counted.budget += keep.total as u64 / 2 / PAGE_BYTES;
+        let floor = keep.floor(memories);
+        let before = self.floor.load(Ordering::Relaxed);
+        self.floor.store(if before == 0 { floor } else { floor.min(before) }, Ordering::Relaxed);
     }
 
-    /// Begins the reset of a memory of `pages` pages at the address `start`, of which wasmtime would keep `asked`. `None`: this module has no
-    /// say in it.
+    /// Begins the reset of a memory of `pages` pages at the address `start`, of which wasmtime would keep `asked`. `None`: wasmtime may keep
+    /// them.
     pub(crate) fn begin(&self, start: u64, pages: u64, asked: u64) -> Option<Reset> {
-        if asked <= FLOOR_PAGES {
+        let floor = self.floor.load(Ordering::Relaxed);
+        if floor == 0 || asked <= floor {
             return None;
         }
         if pages <= SMALL_PAGES {
-            return Some(Reset { start, may: FLOOR_PAGES, keeps: 0, counts: false });
+            return Some(Reset { start, may: floor, keeps: 0, counts: false });
         }
-        let most = asked.min(pages);
-        let mut state = self.0.lock();
-        if state.budget == 0 {
-            return None;
-        }
+        let mut state = self.counted.lock();
         let memory = state.memories.entry(start).or_default();
         let before = memory.kept + memory.beyond;
         if pages < memory.size {
@@ -137,7 +147,7 @@ impl Idle {
         memory.largest = memory.largest.max(pages);
         memory.beyond = memory.beyond.min(memory.largest - pages);
         let (beyond, others) = (memory.beyond, state.kept.saturating_sub(before));
-        let may = state.budget.saturating_sub(others + beyond).clamp(FLOOR_PAGES, most);
+        let may = state.budget.saturating_sub(others + beyond).clamp(floor, asked.min(pages).max(floor));
         if let Some(memory) = state.memories.get_mut(&start) {
             memory.kept = may;
         }
@@ -155,7 +165,7 @@ impl Idle {
         if !reset.counts {
             return;
         }
-        let mut state = self.0.lock();
+        let mut state = self.counted.lock();
         let keeps = reset.keeps.min(reset.may);
         if let Some(memory) = state.memories.get_mut(&reset.start) {
             memory.kept = keeps;
@@ -180,9 +190,18 @@ mod tests {
         ] {
             let keep = Keep::new(memories, limit, asks);
             assert_eq!(keep, Keep { total, each }, "{memories} memories, {limit} bytes");
-            let floors = FLOOR_PAGES as usize * memories * 4096;
-            assert!(keep.budget(memories) as usize * 4096 + floors <= total.max(floors));
+            assert!(keep.floor(memories) as usize * memories * 4096 <= total / 2);
         }
+    }
+
+    const FLOOR: u64 = 128;
+
+    /// Memories whose floor is 128 pages, and which together may keep this many more.
+    fn idle(budget: u64) -> Idle {
+        let idle = Idle::default();
+        idle.floor.store(FLOOR, Ordering::Relaxed);
+        idle.counted.lock().budget = budget;
+        idle
     }
 
     /// Resets a memory that a call has written as much of, and returns how much it keeps.
@@ -196,18 +215,17 @@ mod tests {
 
     #[test]
     fn all_memories_together_keep_no_more_than_the_budget_and_their_floors() {
-        let idle = Idle::default();
-        assert_eq!(idle.begin(1, 1000, 4096), None, "there is no pool");
-        idle.allow(2000);
-        assert_eq!(idle.begin(1, 1000, FLOOR_PAGES), None, "wasmtime keeps no more of tables");
-        assert_eq!(reset(&idle, 9, SMALL_PAGES, 400), FLOOR_PAGES);
+        assert_eq!(Idle::default().begin(1, 1000, 4096), None, "there is no pool");
+        let idle = idle(2000);
+        assert_eq!(idle.begin(1, 1000, FLOOR), None, "wasmtime keeps no more of tables");
+        assert_eq!(reset(&idle, 9, SMALL_PAGES, 400), FLOOR);
         assert_eq!(reset(&idle, 1, 1000, 900), 900);
         assert_eq!(reset(&idle, 2, 1000, 900), 900);
         assert_eq!(reset(&idle, 3, 1000, 900), 200);
-        assert_eq!(reset(&idle, 4, 1000, 900), FLOOR_PAGES);
+        assert_eq!(reset(&idle, 4, 1000, 900), FLOOR);
         assert_eq!(
             reset(&idle, 1, 1000, 900),
-            900 - FLOOR_PAGES,
+            900 - FLOOR,
             "what it kept before is its own, but for what exceeds the budget"
         );
         assert_eq!(reset(&idle, 2, 1000, 100), 100);
@@ -216,8 +234,7 @@ mod tests {
 
     #[test]
     fn pages_beyond_the_size_of_the_last_call_count() {
-        let idle = Idle::default();
-        idle.allow(2000);
+        let idle = idle(2000);
         assert_eq!(reset(&idle, 1, 1000, 900), 900);
         assert_eq!(reset(&idle, 1, 600, 80), 80, "400 may be beyond");
         assert_eq!(reset(&idle, 1, 600, 80), 80);
@@ -232,13 +249,23 @@ mod tests {
 
     #[test]
     fn resets_at_the_same_time_do_not_get_the_same_pages() {
-        let idle = Idle::default();
-        idle.allow(1000);
+        let idle = idle(1000);
         let first = idle.begin(1, 900, 4096).unwrap();
         let second = idle.begin(2, 900, 4096).unwrap();
-        assert_eq!((first.left(), second.left()), (900, FLOOR_PAGES));
+        assert_eq!((first.left(), second.left()), (900, FLOOR));
         idle.end(first);
         idle.end(second);
         assert_eq!(reset(&idle, 3, 1000, 1000), 1000);
+    }
+
+    #[test]
+    fn little_memory_has_a_low_floor() {
+        const MEMORIES: usize = 288;
+        let idle = Idle::default();
+        let keep = Keep::new(MEMORIES, 64 * MIB, true);
+        idle.allow(keep, MEMORIES);
+        let kept: u64 = (0..MEMORIES as u64).map(|start| reset(&idle, start, 400 + 200 * (start % 2), 400)).sum();
+        assert!(kept * 4096 <= keep.total as u64, "{kept} pages");
+        assert!(kept * 4096 >= keep.total as u64 / 2, "{kept} pages");
     }
 }

@@ -112,7 +112,7 @@ impl Sandbox {
         pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(all_slots, keep.each)));
         let pooled = match Engine::new(&pooled) {
             Ok(engine) => {
-                IDLE.allow(keep.budget(memories));
+                IDLE.allow(keep, memories);
                 Some(Linkable::new(engine).map_err(failed)?)
             }
             Err(error) => {
