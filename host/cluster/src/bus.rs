@@ -47,8 +47,8 @@ const ALL: &str = "all";
 
 /// What takes part in the cluster.
 pub trait Member: Send + Sync {
-    /// Takes a message to all replicas, from another one.
-    fn told(&self, message: Value);
+    /// Takes a message to all replicas. `own`: this one has sent it, and takes it in the order in which all others do.
+    fn told(&self, message: Value, own: bool);
     /// Answers a message from another replica.
     fn asked(self: Arc<Self>, message: Value) -> Pin<Box<dyn Future<Output = Answer> + Send>>;
     /// This replica gets messages from now on, and Redis answers. It may have missed messages, and Redis may have lost what was stored.
@@ -101,7 +101,7 @@ impl Cluster {
         tracker.spawn(async move { cluster.keep_alive(|| member.connected(), &ends).await });
     }
 
-    /// Sends a message to all other replicas. Not to any if Redis does not answer.
+    /// Sends a message to all replicas, this one included. Not to any if Redis does not answer.
     pub async fn tell<T: Serialize>(&self, message: &T) -> Result<(), Silent> {
         let message = serde_json::to_value(message).map_err(|_| Silent)?;
         self.send(ALL, Act::Tell(message)).await.map(drop)
@@ -244,12 +244,13 @@ impl Cluster {
     fn take(self: &Arc<Self>, channel: &str, sealed: &[u8], member: &Arc<dyn Member>, asked: &mut JoinSet<()>) {
         let Ok(text) = self.open(sealed, channel) else { return };
         let Ok(Message { at, number, from, act }) = serde_json::from_slice(&text) else { return };
-        let now = now();
-        if at.abs_diff(now) > MAX_AGE_MS || *from == *self.address || !self.bus.taken.lock().take(&from, number, now) {
+        let (now, own) = (now(), *from == *self.address);
+        if at.abs_diff(now) > MAX_AGE_MS || !self.bus.taken.lock().take(&from, number, now) {
             return;
         }
         match act {
-            Act::Tell(message) => member.told(message),
+            Act::Tell(message) => member.told(message, own),
+            _ if own => {}
             Act::Ask(number, question) if asked.len() < MAX_ASKED => {
                 let (cluster, member) = (Arc::clone(self), Arc::clone(member));
                 asked.spawn(async move { cluster.answer(&from, number, member.asked(question).await).await });

@@ -439,9 +439,7 @@ impl Events for CallEvents {
     fn resource_updated(&self, uri: String) {
         let catalog = Arc::clone(&self.context.server.published.catalog.borrow());
         if catalog.owns(&self.plugin, &uri) {
-            self.context.server.tell(|| News::Updated { uri: uri.clone() });
-            // This fails only without receivers, which is fine.
-            self.context.server.updates.send(Some(uri.into())).ok();
+            self.context.server.updated(uri);
         }
     }
 }

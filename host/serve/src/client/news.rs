@@ -51,6 +51,14 @@ pub enum News {
     Lost,
 }
 
+impl News {
+    /// Whether the replica that sends this takes it in only when it comes back, in the order of all news. A client that has just subscribed at
+    /// another replica then hears of a change here: the news of its subscription came before.
+    pub fn is_taken_in_order(&self) -> bool {
+        matches!(self, Self::Updated { .. } | Self::Lost)
+    }
+}
+
 /// The news that wait to be sent. However often a plugin announces the same, it waits once.
 #[derive(Default)]
 pub struct Waiting {

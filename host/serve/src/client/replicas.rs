@@ -33,6 +33,21 @@ impl Server {
         }
     }
 
+    /// Tells the listeners of all replicas that a resource has changed.
+    pub fn updated(&self, uri: String) {
+        if self.cluster.is_some() {
+            self.news.add(News::Updated { uri });
+        } else {
+            self.updated_here(Some(uri.into()));
+        }
+    }
+
+    /// Tells the listeners of this process that a resource has changed; `None`: that any may have.
+    pub fn updated_here(&self, uri: Option<Arc<str>>) {
+        // This fails only without receivers, which is fine.
+        self.updates.send(uri).ok();
+    }
+
     /// Sends the news that wait, for as long as wharf runs.
     pub async fn send_news(self: Arc<Self>, cluster: Arc<Cluster>) {
         loop {
@@ -40,9 +55,14 @@ impl Server {
                 () = self.news.added() => {}
                 () = self.stop.cancelled() => return,
             }
+            let mut silent = false;
             for news in self.news.take() {
-                if cluster.tell(&news).await.is_err() {
-                    break;
+                silent = silent || cluster.tell(&news).await.is_err();
+                match news {
+                    // It does not come back from Redis.
+                    News::Updated { uri } if silent => self.updated_here(Some(uri.into())),
+                    News::Lost if silent => self.updated_here(None),
+                    _ => {}
                 }
             }
         }

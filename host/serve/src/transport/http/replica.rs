@@ -29,9 +29,12 @@ pub struct Replica {
 }
 
 impl Member for Replica {
-    fn told(&self, news: Value) {
+    fn told(&self, news: Value, own: bool) {
         // Another version of wharf may know more.
         let Ok(news) = serde_json::from_value::<News>(news) else { return };
+        if own && !news.is_taken_in_order() {
+            return;
+        }
         let session = |id: &str| self.sessions.find(id);
         match news {
             News::Ended { session: id } => self.ended(&id),
@@ -55,9 +58,8 @@ impl Member for Replica {
                     session.stop_listening();
                 }
             }
-            // These fail only without receivers.
-            News::Updated { uri } => drop(self.server.updates.send(Some(uri.into()))),
-            News::Lost => drop(self.server.updates.send(None)),
+            News::Updated { uri } => self.server.updated_here(Some(uri.into())),
+            News::Lost => self.server.updated_here(None),
             News::ListChanged { plugin, kind } => self.server.inbox.announcements.add(&plugin, kind.into()),
             News::TaskChanged { id } => {
                 let tasks = Arc::clone(&self.server.tasks);
@@ -77,7 +79,7 @@ impl Member for Replica {
     }
 
     fn connected(&self) {
-        self.server.updates.send(None).ok();
+        self.server.updated_here(None);
         // Sessions may have ended meanwhile, and their clients may have set something.
         let (sessions, server) = (self.sessions.clone(), Arc::clone(&self.server));
         self.server.tracker.spawn(async move {
