@@ -1,6 +1,8 @@
 //! Three replicas, and a client of theirs whose every connection goes to the next one.
 
-use e2e::{Folder, Redis, Server, Turns, Value, given, json, plugin};
+use std::time::Instant;
+
+use e2e::{Folder, PATIENCE, Redis, Server, Session, Turns, Value, given, json, plugin};
 
 /// The replicas, each with the state that it keeps in a folder of its own.
 pub struct Replicas {
@@ -97,4 +99,20 @@ pub async fn start(folder: &Folder) -> Server {
 
 pub fn able() -> Value {
     json!({ "elicitation": {}, "roots": { "listChanged": true } })
+}
+
+pub async fn ping(session: &mut Session<'_>) -> u16 {
+    session.begin("ping", json!({})).await.1.status()
+}
+
+/// Waits until the replica has heard that the session has ended, which another one has answered already.
+pub async fn has_ended(session: &mut Session<'_>) {
+    let began = Instant::now();
+    loop {
+        match ping(session).await {
+            404 => return,
+            status => assert_eq!(status, 200),
+        }
+        assert!(began.elapsed() < PATIENCE, "it has not heard of the end");
+    }
 }

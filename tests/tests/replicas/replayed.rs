@@ -1,7 +1,7 @@
 //! Redis puts back what replicas stored earlier, or sends a message again. Nothing is granted by that, and what a replica knows stays so.
 
 use super::{
-    common::{Replicas, able},
+    common::{Replicas, able, has_ended, ping},
     tasks::{begin, until, with_tasks},
 };
 use e2e::{Server, Session, Value, json, text};
@@ -18,10 +18,6 @@ async fn set_level(session: &mut Session<'_>, level: &str) {
     session.request("logging/setLevel", json!({ "level": level })).await.unwrap();
 }
 
-async fn ping(session: &mut Session<'_>) -> u16 {
-    session.begin("ping", json!({})).await.1.status()
-}
-
 /// A session stays ended at the replicas that ran when its client ended it. One that starts later cannot know, if Redis hides it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_has_ended_does_not_come_back_where_that_is_known() {
@@ -34,6 +30,8 @@ async fn a_session_that_has_ended_does_not_come_back_where_that_is_known() {
         let mut session = other.attach(session.detach());
         assert_eq!(ping(&mut session).await, 200);
         assert_eq!(session.delete().await.status(), 204);
+        let mut session = one.attach(session.detach());
+        has_ended(&mut session).await;
         let mut detached = session.detach();
         replicas.redis.set(&key, &before).await;
         for server in [one, other] {

@@ -3,7 +3,7 @@
 use e2e::{Exchange, LEGACY, Server, Session, json, text};
 use rustix::process::Signal;
 
-use super::common::{Replicas, able};
+use super::common::{Replicas, able, has_ended, ping};
 
 /// Uses what a session can do: calls, roots, which the server asks for, and a form, whose answer goes to another replica.
 async fn works(session: &mut Session<'_>, note: &std::path::Path) {
@@ -117,12 +117,8 @@ async fn a_session_that_has_ended_has_ended_everywhere() {
     assert_eq!(ping(&mut session).await, 200);
     assert_eq!(session.delete().await.status(), 204);
     let mut session = one.attach(session.detach());
-    assert_eq!(ping(&mut session).await, 404);
+    has_ended(&mut session).await;
     assert_eq!(session.delete().await.status(), 404);
-}
-
-async fn ping(session: &mut Session<'_>) -> u16 {
-    session.begin("ping", json!({})).await.1.status()
 }
 
 /// A request that runs at one replica is cancelled at another.
