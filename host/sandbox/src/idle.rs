@@ -58,16 +58,21 @@ impl Keep {
         Self { total, each }
     }
 
+    /// Returns how many pages are for those memories that keep more than the floor. As many are for the floors of all.
+    fn budget(&self) -> u64 {
+        self.total as u64 / 2 / PAGE_BYTES
+    }
+
     /// Returns how many pages each of these memories may keep whatever the others keep.
     fn floor(&self, memories: usize) -> u64 {
-        (self.total as u64 / 2 / PAGE_BYTES / memories.max(1) as u64).max(1)
+        (self.budget() / memories.max(1) as u64).max(1)
     }
 }
 
 /// The memories of all pools of the process.
 #[derive(Default)]
 pub(crate) struct Idle {
-    /// How many pages each memory may keep whatever the others keep. 0: there is no pool.
+    /// How many pages each memory may keep whatever the others keep. 0 until a pool is made.
     floor: AtomicU64,
     counted: Mutex<Counted>,
 }
@@ -121,7 +126,7 @@ impl Idle {
     /// Makes room for the memories of another pool. The lowest floor of all pools holds for all.
     pub(crate) fn allow(&self, keep: Keep, memories: usize) {
         let mut counted = self.counted.lock();
-        counted.budget += keep.total as u64 / 2 / PAGE_BYTES;
+        counted.budget += keep.budget();
         let floor = keep.floor(memories);
         let before = self.floor.load(Ordering::Relaxed);
         self.floor.store(if before == 0 { floor } else { floor.min(before) }, Ordering::Relaxed);
@@ -137,21 +142,18 @@ impl Idle {
         if pages <= SMALL_PAGES {
             return Some(Reset { start, may: floor, keeps: 0, counts: false });
         }
-        let mut state = self.counted.lock();
-        let memory = state.memories.entry(start).or_default();
-        let before = memory.kept + memory.beyond;
+        let Counted { budget, kept, memories } = &mut *self.counted.lock();
+        let memory = memories.entry(start).or_default();
+        let others = kept.saturating_sub(memory.kept + memory.beyond);
         if pages < memory.size {
             memory.beyond += memory.kept;
         }
         memory.size = pages;
         memory.largest = memory.largest.max(pages);
         memory.beyond = memory.beyond.min(memory.largest - pages);
-        let (beyond, others) = (memory.beyond, state.kept.saturating_sub(before));
-        let may = state.budget.saturating_sub(others + beyond).clamp(floor, asked.min(pages).max(floor));
-        if let Some(memory) = state.memories.get_mut(&start) {
-            memory.kept = may;
-        }
-        state.kept = others + beyond + may;
+        let may = budget.saturating_sub(others + memory.beyond).clamp(floor, asked.min(pages).max(floor));
+        memory.kept = may;
+        *kept = others + memory.beyond + may;
         Some(Reset { start, may, keeps: 0, counts: true })
     }
 
@@ -215,7 +217,7 @@ mod tests {
 
     #[test]
     fn all_memories_together_keep_no_more_than_the_budget_and_their_floors() {
-        assert_eq!(Idle::default().begin(1, 1000, 4096), None, "there is no pool");
+        assert_eq!(Idle::default().begin(1, 1000, 4096), None, "no pool was made");
         let idle = idle(2000);
         assert_eq!(idle.begin(1, 1000, FLOOR), None, "wasmtime keeps no more of tables");
         assert_eq!(reset(&idle, 9, SMALL_PAGES, 400), FLOOR);

@@ -113,10 +113,8 @@ impl Log {
     /// Adds a line without waiting until it is written. The line is lost if there is no room.
     fn add(&self, members: Vec<u8>) {
         match self.room_now(members.len()) {
-            Some(room) => {
-                drop(self.writer.add(members, Some(room)));
-                self.writer.write();
-            }
+            // It is written when it is dropped.
+            Some(room) => drop(self.line(members, Some(room))),
             None => {
                 self.state().lost.fetch_add(1, Ordering::Relaxed);
             }

@@ -28,11 +28,15 @@ class _Unusable:
     def __init__(self, module: str, name: str) -> None:
         self.__dict__["_of"] = module, name
 
+    def _is_passed_on(self) -> bool:
+        """Whether what is done with it gives another such object, as while a server of a package starts."""
+        return self._of[0] in packages and not calling
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         module, of = self._of
-        if module in packages and not calling:
+        if self._is_passed_on():
             return _Unusable(module, f"{of}.{name}")
         raise RuntimeError(_why(module, of))
 
@@ -40,17 +44,17 @@ class _Unusable:
         # As a decorator, it leaves the function as it is.
         if len(args) == 1 and callable(args[0]) and not kwargs:
             return args[0]
-        if self._of[0] in packages and not calling:
+        if self._is_passed_on():
             return _Unusable(*self._of)
         raise RuntimeError(_why(*self._of))
 
     def __getitem__(self, key: Any) -> Any:
-        if self._of[0] in packages and not calling:
+        if self._is_passed_on():
             return _Unusable(*self._of)
         raise RuntimeError(_why(*self._of))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if self._of[0] not in packages or calling:
+        if not self._is_passed_on():
             raise RuntimeError(_why(*self._of))
 
     def __enter__(self) -> Any:

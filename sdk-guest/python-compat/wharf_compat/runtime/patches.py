@@ -209,7 +209,7 @@ def _python() -> None:
         setattr(socket, name, no_sockets)
     socket.getaddrinfo = loops.addresses
     socket.gethostbyname = lambda name: loops.addresses(name, 0)[0][4][0]
-    socket.gethostbyname_ex = lambda name: (name, [], [loops.addresses(name, 0)[0][4][0]])
+    socket.gethostbyname_ex = lambda name: (name, [], [socket.gethostbyname(name)])
     socket.getfqdn = lambda name="": name or "localhost"
     if not hasattr(socket, "gethostname"):
         socket.gethostname = lambda: "localhost"

@@ -128,7 +128,7 @@ impl<F: FnOnce(Work) -> Work> Held<F> {
 
 impl<F: FnOnce(Work) -> Work> Drop for Held<F> {
     fn drop(&mut self) {
-        // There is no runtime any more when wharf ends.
+        // When wharf ends, the runtime may end before this is dropped.
         if self.task.is_some() && tokio::runtime::Handle::try_current().is_ok() {
             drop(self.release());
         }
