@@ -2,7 +2,8 @@
 //!
 //! Unauthenticated clients must not keep out authenticated ones, for instance with connections that send nothing (slowloris). When all
 //! places are taken, wharf closes a connection on which no MCP request was ever admitted, else one whose client does not read, else one
-//! without a request under way. A connection with requests under way whose client reads is never closed for a new one.
+//! without a request under way. A connection with requests under way whose client reads is never closed for a new one. If a request arrives
+//! on a connection while it is being chosen, the connection takes a place again.
 
 use std::{
     fmt,
@@ -15,6 +16,7 @@ use std::{
 };
 
 use axum::extract::ConnectInfo;
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -110,8 +112,6 @@ pub struct Peer {
     stalled_since: AtomicU64,
     /// The certificate that the client presented.
     certificate: OnceLock<Arc<Certificate>>,
-    /// Cancelled when the connection must be closed to make room.
-    pub end: CancellationToken,
 }
 
 impl Peer {
@@ -127,7 +127,6 @@ impl Peer {
             idle_since: AtomicU64::new(0),
             stalled_since: AtomicU64::new(0),
             certificate: OnceLock::new(),
-            end: CancellationToken::new(),
         }
     }
 
@@ -199,9 +198,12 @@ impl Peer {
     fn since(&self, millis: u64, now: Instant) -> Duration {
         now.saturating_duration_since(self.began).saturating_sub(Duration::from_millis(millis))
     }
-}
 
-impl Occupant for Peer {
+    fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns the clients for which the connection may be closed; `None` if it may not be.
     fn gives_way(&self, now: Instant) -> Option<GivesWay> {
         let stalled_for = match self.stalled_since.load(Ordering::Relaxed) {
             0 => Duration::ZERO,
@@ -213,12 +215,8 @@ impl Occupant for Peer {
             Some(GivesWay::ToSmaller { idle: STALL_PENALTY + stalled_for })
         } else {
             let idle = || self.since(self.idle_since.load(Ordering::Relaxed), now);
-            (self.busy.load(Ordering::Relaxed) == 0).then(|| GivesWay::ToSmaller { idle: idle() })
+            (!self.is_busy()).then(|| GivesWay::ToSmaller { idle: idle() })
         }
-    }
-
-    fn end(&self) {
-        self.end.cancel();
     }
 }
 
@@ -236,10 +234,63 @@ impl Drop for Busy {
     }
 }
 
+/// What the pool knows of a connection that has a place.
+struct Open {
+    peer: Arc<Peer>,
+    end: CancellationToken,
+}
+
+impl Occupant for Open {
+    fn gives_way(&self, now: Instant) -> Option<GivesWay> {
+        self.peer.gives_way(now)
+    }
+
+    fn end(&self) {
+        self.end.cancel();
+    }
+}
+
 /// The place of an open connection, which is free again when this is dropped.
 pub struct Place {
-    _place: places::Place,
+    all: Arc<Places>,
+    party: Party,
+    _held: places::Place,
+    /// Cancelled when the place is given to another connection.
+    end: CancellationToken,
     pub peer: Arc<Peer>,
+}
+
+impl Place {
+    fn take(all: &Arc<Places>, party: Party, peer: Arc<Peer>) -> Result<Self, PoolFull> {
+        let end = CancellationToken::new();
+        let open = Open { peer: Arc::clone(&peer), end: end.clone() };
+        let (place, _) = all.take_for(party, Arc::new(open))?;
+        Ok(Self { all: Arc::clone(all), party, _held: place, end, peer })
+    }
+
+    /// Serves the connection until that is done, or until it must be closed to make room for another. Requests may arrive while it is being
+    /// chosen, so they are read first. If there are any, the connection takes a place again, and only ends if it gets none.
+    pub async fn serve(mut self, mut served: BoxFuture<'_, ()>) {
+        loop {
+            let chosen = async {
+                self.end.cancelled().await;
+                // By then, the runtime has asked the system which sockets have something to read.
+                tokio::task::yield_now().await;
+            };
+            tokio::select! {
+                biased;
+                () = &mut served => return,
+                () = chosen => {}
+            }
+            if !self.peer.is_busy() {
+                return;
+            }
+            match Self::take(&self.all, self.party, Arc::clone(&self.peer)) {
+                Ok(again) => self = again,
+                Err(_) => return,
+            }
+        }
+    }
 }
 
 pub struct Connections(Arc<Places>);
@@ -256,10 +307,8 @@ impl Connections {
     /// Admits a new connection, and closes another one for it if necessary. `is_proxy`: whether it comes from a trusted proxy, which may have
     /// all connections, because its clients share them.
     pub fn enter(&self, remote: Remote, is_proxy: bool, ledger: &Arc<Ledger>) -> Result<Place, PoolFull> {
-        let peer = Arc::new(Peer::new(remote, ledger));
         let party = if is_proxy { Party::SOLE } else { remote.party() };
-        let (place, _) = self.0.take_for(party, Arc::clone(&peer) as Arc<dyn Occupant>)?;
-        Ok(Place { _place: place, peer })
+        Place::take(&self.0, party, Arc::new(Peer::new(remote, ledger)))
     }
 }
 
@@ -285,7 +334,7 @@ mod tests {
     }
 
     fn ended(place: &Place) -> bool {
-        place.peer.end.is_cancelled()
+        place.end.is_cancelled()
     }
 
     #[test]
@@ -338,6 +387,56 @@ mod tests {
         peer.stalled_since.store(1, Ordering::Relaxed);
         assert!(matches!(peer.gives_way(Instant::now()), Some(GivesWay::ToSmaller { idle }) if idle > CONNECTIONS.old));
         slow.peer = peer;
+    }
+
+    #[tokio::test]
+    async fn a_request_that_arrives_while_its_connection_is_chosen_is_answered() {
+        let (all, ledger) = (Connections::new(2, None), Ledger::new(1 << 20));
+        let enter = |last| all.enter(address(last), false, &ledger);
+        // The first connection reads its request only when the runtime has asked for what has arrived.
+        let (late, silent) = (enter(1).unwrap(), enter(1).unwrap());
+        let (peer, end) = (Arc::clone(&late.peer), late.end.clone());
+        let (asked, answer) = (CancellationToken::new(), CancellationToken::new());
+        let (arrives, answers) = (end.clone(), answer.clone());
+        let seen = asked.clone();
+        let served = late.serve(Box::pin(async move {
+            arrives.cancelled().await;
+            let _work = peer.work();
+            seen.cancel();
+            answers.cancelled().await;
+        }));
+        let silent_end = silent.end.clone();
+        let silent = silent.serve(Box::pin(std::future::pending()));
+        let third = async {
+            tokio::task::yield_now().await;
+            let third = enter(2).unwrap();
+            assert!(end.is_cancelled() && !silent_end.is_cancelled(), "the one that began first");
+            asked.cancelled().await;
+            let _work = third.peer.work();
+            silent_end.cancelled().await;
+            assert_eq!(all.0.taken(), 2, "the first has the place of the second");
+            answer.cancel();
+            third
+        };
+        let ((), (), third) = tokio::join!(served, silent, third);
+        assert_eq!(all.0.taken(), 1);
+        drop(third);
+        // If nothing else can be closed, it ends although it is being served.
+        let (late, busy) = (enter(1).unwrap(), enter(1).unwrap());
+        let _works = busy.peer.work();
+        let (peer, end) = (Arc::clone(&late.peer), late.end.clone());
+        let served = late.serve(Box::pin(async move {
+            end.cancelled().await;
+            let _work = peer.work();
+            std::future::pending().await
+        }));
+        let third = async {
+            let third = enter(2).unwrap();
+            let work = third.peer.work();
+            (third, work)
+        };
+        let ((), _third) = tokio::join!(served, third);
+        assert_eq!(all.0.taken(), 2);
     }
 
     #[test]

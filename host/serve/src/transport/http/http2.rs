@@ -149,8 +149,6 @@ where
                 }
                 return;
             }
-            // The connection is closed to make room for another.
-            () = peer.end.cancelled() => return,
             () = streams.reset_too_often.cancelled() => return server.refusals.say(Cut::RapidReset.what()),
             _ = ticks.tick() => match streams.look(pace, Instant::now()) {
                 // Unauthenticated connections do not delay shutdown.

@@ -154,15 +154,27 @@ async fn connect<S>(server: Arc<Server>, stream: S, place: (Charge, Place), fron
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    // The charge for memory is released before the place.
-    let (_charge, Place { peer, .. }) = &place;
+    let (charge, place) = place;
+    let peer = Arc::clone(&place.peer);
+    let served = async {
+        // Released before the place.
+        let _charge = charge;
+        over(&server, stream, &peer, &front, tls.as_deref()).await;
+    };
+    place.serve(Box::pin(served)).await;
+}
+
+/// Serves a connection over TLS, if there is a certificate.
+async fn over<S>(server: &Arc<Server>, stream: S, peer: &Arc<Peer>, front: &Arc<Front>, tls: Option<&Tls>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let stream = Paced::new(stream, Arc::clone(peer), PACE_INTERVAL);
-    let Some(tls) = tls else { return http1(&server, stream, peer, &front).await };
+    let Some(tls) = tls else { return http1(server, stream, peer, front).await };
     let two = || peer.of_address().http2().charge(http2::CONNECTION_BYTES).ok();
     let secured = tokio::select! {
         secured = tls.accept(stream, two) => secured,
         // The client has not made a request yet.
-        () = peer.end.cancelled() => return,
         () = server.closing.cancelled() => return,
     };
     match secured {
@@ -172,9 +184,9 @@ where
             }
             let served = async {
                 if h2.is_some() {
-                    http2::serve(&server, stream, peer, &front, PACE_INTERVAL).await;
+                    http2::serve(server, stream, peer, front, PACE_INTERVAL).await;
                 } else {
-                    http1(&server, stream, peer, &front).await;
+                    http1(server, stream, peer, front).await;
                 }
             };
             let refused = async {
@@ -215,8 +227,6 @@ where
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        // The connection is closed to make room for another.
-        () = peer.end.cancelled() => return,
         () = async {
             server.closing.cancelled().await;
             // Closing an idle connection would lose a request in transit. If one arrives, its answer closes the connection.
