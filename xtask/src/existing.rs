@@ -1,5 +1,5 @@
 //! `cargo xtask existing`: runs existing MCP servers as plugins, with the real package managers and SDKs. First two small servers by
-//! `wharf call`, as a person would try them, then published servers by the scripts in `tests/existing`, which compare them with the same
+//! `wharf call`, as a person would try them, then the pages of the documentation for them, then published servers by the scripts in `tests/existing`, which compare them with the same
 //! servers outside of wharf.
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{installed, prepare, run, run_in, say};
+use crate::{installed, pages, prepare, run, run_in, say};
 
 /// The published servers for `--brief`.
 const BRIEF_NPM: [&str; 1] = ["@modelcontextprotocol/server-memory"];
@@ -27,6 +27,7 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     let is_brief = rest.iter().any(|argument| argument == "--brief");
     let named = || rest.iter().filter(|argument| *argument != "--brief");
     let program = installed::python(&folder.join("requirements.txt"), &root.join("target/existing/venv"))?;
+    pages::execute(root, &root.join("target/existing/pages"), &program)?;
     let corpus = Corpus { root, folder, wharf, python: program };
     corpus.npm(named().map(String::as_str).chain(BRIEF_NPM.into_iter().filter(|_| is_brief)))?;
     corpus.python(named().map(String::as_str).chain(BRIEF_PYTHON.into_iter().filter(|_| is_brief)))

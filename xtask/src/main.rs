@@ -28,6 +28,7 @@ mod macos;
 mod others;
 mod package;
 mod packs;
+mod pages;
 mod profile;
 mod replicas;
 mod search;

@@ -1,0 +1,92 @@
+//! Executes pages of the documentation that show a file and the commands for it, as a reader would: in an empty folder, with the SDKs of this
+//! repository in place of those in the registries.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{run, run_in, say};
+
+/// Each page, with the name under which the file that it shows is saved.
+const PAGES: [(&str, &str); 2] = [("from-fastmcp.md", "server.py"), ("from-mcpserver.md", "server.ts")];
+/// What a command prints, in the comment at its end.
+const PRINTS: &str = "# prints ";
+
+/// Executes all pages below `work`. `python`: an interpreter with pip.
+pub fn execute(root: &Path, work: &Path, python: &Path) -> Result<()> {
+    if work.exists() {
+        fs::remove_dir_all(work)?;
+    }
+    let packages = packages(root, &work.join("packages"), python)?;
+    for (page, file) in PAGES {
+        let began = Instant::now();
+        let text = fs::read_to_string(root.join("docs").join(page))?;
+        let folder = work.join(file);
+        fs::create_dir_all(&folder)?;
+        let [shown, commands] = blocks(&text).with_context(|| format!("docs/{page}"))?;
+        fs::write(folder.join(file), shown)?;
+        for line in commands.lines() {
+            execute_line(root, &folder, line, &packages).with_context(|| format!("docs/{page}: {line}"))?;
+        }
+        say(&format!("docs/{page} was executed in {:.0} s", began.elapsed().as_secs_f64()));
+    }
+    Ok(())
+}
+
+/// Returns the first two fenced blocks of a page: the file, then the commands.
+fn blocks(text: &str) -> Result<[String; 2]> {
+    let mut pieces = text.split("```").skip(1).step_by(2).map(|block| block.split_once('\n').map(|(_, lines)| lines));
+    match (pieces.next().flatten(), pieces.next().flatten()) {
+        (Some(file), Some(commands)) => Ok([file.to_owned(), commands.to_owned()]),
+        _ => bail!("the page does not show a file and commands"),
+    }
+}
+
+/// The SDKs of this repository, packed as for the registries.
+struct Packages {
+    /// A folder with wheels, for pip.
+    wheels: PathBuf,
+    /// The archive of wharf-sdk, for npm.
+    sdk: PathBuf,
+}
+
+fn packages(root: &Path, folder: &Path, python: &Path) -> Result<Packages> {
+    fs::create_dir_all(folder)?;
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--wheel-dir"]).arg(folder);
+    run(pip.args(["python", "python-compat"].map(|name| root.join("sdk-guest").join(name))))?;
+    let pack = ["pack", "--ignore-scripts", "--loglevel=error", "--pack-destination"];
+    run_in(&root.join("sdk-guest/ts"), Command::new("npm").args(pack).arg(folder).stdout(Stdio::null()))?;
+    let sdk = fs::read_dir(folder)?
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "tgz"))
+        .context("npm packed nothing")?;
+    Ok(Packages { wheels: folder.to_owned(), sdk })
+}
+
+fn execute_line(root: &Path, folder: &Path, line: &str, packages: &Packages) -> Result<()> {
+    // npm takes a package that is in no registry only by its path.
+    let install = "npm install --save-dev wharf-sdk";
+    let line = line.replace(install, &format!("npm install --save-dev {}", packages.sdk.display()));
+    let mut paths = vec![root.join("target/release")];
+    paths.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    let mut command = Command::new("bash");
+    command.args(["-c", &line]).current_dir(folder).env("PATH", std::env::join_paths(paths)?);
+    command
+        .env("PIP_FIND_LINKS", &packages.wheels)
+        .env("PIP_QUIET", "1")
+        .env("XDG_CACHE_HOME", root.join("target/existing"));
+    let output = command.stdin(Stdio::null()).output()?;
+    let (printed, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "{}\n{printed}{log}", output.status);
+    if let Some((_, expected)) = line.split_once(PRINTS) {
+        ensure!(printed.trim() == expected, "it printed {:?}", printed.trim());
+    }
+    Ok(())
+}
