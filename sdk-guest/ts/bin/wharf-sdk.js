@@ -11,7 +11,7 @@ import { Problem } from "../build/problem.js";
 
 const USAGE = `usage: wharf-sdk build ENTRY -o OUTPUT [--engine ${Object.keys(ENGINES).join("|")}] [--live FOLDER]
        wharf-sdk setup --mcp SERVER
-       wharf-sdk build --mcp SERVER -o OUTPUT [-- ARGUMENT…]
+       wharf-sdk build --mcp SERVER -o OUTPUT [--live FOLDER] [-- ARGUMENT…]
 --live, for \`wharf dev\`, puts the plugin's code into FOLDER, and each instance reads it from there.
 SERVER is an MCP server that was written for Node.js: a file, a folder with package.json, or npm:NAME[@VERSION]`;
 
@@ -58,8 +58,8 @@ const COMMANDS = {
       ? size(output, await build({ entry, output, engine }))
       : console.log(await (await import("../build/live.js")).live({ entry, output, live, engine })),
   // These modules are loaded only for servers, because a plugin's build does not need them.
-  "build --mcp": async ({ entry, output, args }) =>
-    size(output, await (await import("../build/mcp/build.js")).buildServer({ entry, output, args })),
+  "build --mcp": async ({ entry, output, args, live }) =>
+    console.log(await (await import("../build/mcp/build.js")).buildServer({ entry, output, args, live })),
   "setup --mcp": async ({ entry }) => (await import("../build/mcp/setup.js")).setup({ entry }),
 };
 

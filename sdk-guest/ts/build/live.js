@@ -27,11 +27,15 @@ export async function live({ entry, output, live: folder, engine = ENGINE, proje
   const { code } = await bundle({ entry: from, engine, project, cold, constants, stubs, live: true });
   await put({ code: await withoutProperties(code, project), folder: resolve(project, folder) });
   const made = await engineAlone({ output: resolve(project, output), fetches, about, project });
-  return made ? `${folder}, ${output}: ${(made / 1e6).toFixed(1)} MB` : folder;
+  return shown({ folder, output, made });
 }
 
-/** Replaces the folder as a whole. */
-async function put({ code, folder }) {
+/** What was made, for the author. */
+export const shown = ({ folder, output, made }) =>
+  [folder, made && `${output}: ${(made / 1e6).toFixed(1)} MB`].filter(Boolean).join(", ");
+
+/** Puts the code into the folder, which it replaces as a whole. */
+export async function put({ code, folder }) {
   const fresh = `${folder}.partial`;
   await rm(fresh, { recursive: true, force: true });
   await mkdir(fresh, { recursive: true });
@@ -48,17 +52,24 @@ async function engineAlone({ output, fetches, about, project }) {
     'export { tools, resources, prompts, completions } from "wharf-sdk:lib/live.js";',
   ].join("\n");
   const { code } = await bundled({ contents: source, engine: ENGINE, project });
-  const inputs = { code, fetches, about, engine: versionOf("@bytecodealliance/componentize-js", project) };
-  const digest = createHash("sha256").update(JSON.stringify(inputs)).digest("hex");
+  return unlessMade({ code, fetches, about }, { output, project }, async () => {
+    const imports = Object.keys(HOST).filter((path) => path.startsWith("wasi:"));
+    const made = await component({ code, imports, fetches, engine: ENGINE, project });
+    return write({ component: made, ...about, project, output });
+  });
+}
+
+/** Makes a component by `make`, unless it is there and was made from the same inputs. Returns its size in bytes if it was made. */
+export async function unlessMade(inputs, { output, project }, make) {
+  const all = { ...inputs, engine: versionOf("@bytecodealliance/componentize-js", project) };
+  const digest = createHash("sha256").update(JSON.stringify(all)).digest("hex");
   const record = `${output}.inputs`;
   const [before] = await Promise.all([
     readFile(record, "utf8").catch(() => ""),
     mkdir(dirname(output), { recursive: true }),
   ]);
   if (before === digest && (await readFile(output).catch(() => undefined))) return undefined;
-  const imports = Object.keys(HOST).filter((path) => path.startsWith("wasi:"));
-  const made = await component({ code, imports, fetches, engine: ENGINE, project });
-  const bytes = await write({ component: made, ...about, project, output });
+  const bytes = await make();
   await writeFile(record, digest);
   return bytes;
 }

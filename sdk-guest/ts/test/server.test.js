@@ -8,7 +8,7 @@ import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { bundle } from "../build/mcp/bundle.js";
-import { assembled, probed } from "../build/mcp/build.js";
+import { assembled, probed, started } from "../build/mcp/build.js";
 import { findEntry } from "../build/mcp/entry.js";
 import { probe } from "../build/mcp/probe.js";
 import { nodeFile } from "../build/mcp/resolve.js";
@@ -146,6 +146,22 @@ test("a server that fetches or reads a file before it answers starts when wharf 
     assert.match(later, words);
     assert.ok(used.includes("fetch") || used.includes("files"), String(used));
   }
+});
+
+test("a server that does not start with the parts of packages for browsers, and fetches before, gets those for Node.js", async () => {
+  const package_ = { name: "parted", version: "1.0.0", type: "module", main: "node.js", browser: "browser.js" };
+  const asks = "await fetch('https://parted.example').catch(() => {});";
+  const folder = project({
+    "server.ts": `import { go } from "parted";\n${HEAD.replace("#!/usr/bin/env node\n", "")}await go();\n${tool("({ content: [] })")}${TAIL}`,
+    "node_modules/parted/package.json": JSON.stringify(package_),
+    "node_modules/parted/browser.js": `export const go = async () => { ${asks} throw new Error("not in a browser"); };`,
+    "node_modules/parted/node.js": "export const go = async () => {};",
+  });
+  const { found } = await started({ entry: findEntry("server.ts", folder), project: folder, args: [] });
+  assert.deepEqual(
+    found.lists?.tools.map(({ name }) => name),
+    ["go"],
+  );
 });
 
 test("a mistake at the start is a problem, whatever the server fetched or read before", async () => {

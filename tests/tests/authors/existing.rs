@@ -22,7 +22,11 @@ impl Existing {
         let made = folder.plugin(component);
         for program in ["node", "npm", "npx"] {
             let (log, made) = (folder.join("log"), made.display());
-            let build = format!("case \"$*\" in *' build '*) {then}\nmkdir -p dist; cp {made} dist/plugin.wasm;; esac");
+            let build = format!(
+                "case \"$*\" in *' build '*) {then}\n\
+                 to=dist; case \"$*\" in *' --live dist/live/source') to=dist/live; mkdir -p dist/live/source;; esac\n\
+                 mkdir -p $to; cp {made} $to/plugin.wasm;; esac"
+            );
             folder.write(
                 &format!("bin/{program}"),
                 format!("#!/bin/sh\necho \"{program} $*\" >> {}\necho noise\n{build}\n", log.display()),

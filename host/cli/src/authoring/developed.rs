@@ -19,7 +19,7 @@ use super::{
     project::{self, Project},
     sources::Sources,
 };
-use wharf_base::{failed::OrFailed, folders::Folders, text};
+use wharf_base::folders::Folders;
 
 /// Where a plugin that was built for development finds its code. The SDKs know this path.
 const LIVE: &str = "/.wharf-live";
@@ -75,7 +75,7 @@ impl Developed {
     pub fn reads_source(&self) -> bool {
         match self {
             Self::Project(project, _) => project.build.live.is_some(),
-            Self::Server(server, _) => server.language.reads_source(),
+            Self::Server(..) => true,
         }
     }
 
@@ -101,14 +101,9 @@ impl Developed {
                 Ok(Served { component, source: live.map(|live| live.source.clone()) })
             }
             Self::Server(server, _) => {
-                if let Some((built, source)) = make::make_live(server, Until::Dropped).await? {
-                    tracing::info!("built in {:.1} s", built.took.as_secs_f64());
-                    return Ok(Served { component: built.component, source: Some(source) });
-                }
-                make::make(server, Until::Dropped).await?;
-                let component = server.component();
-                let component = fs::read(&component).with_context(|| text::path(&component)).or_failed()?;
-                Ok(Served { component, source: None })
+                let (built, source) = make::make_live(server, Until::Dropped).await?;
+                tracing::info!("built in {:.1} s", built.took.as_secs_f64());
+                Ok(Served { component: built.component, source: Some(source) })
             }
         }
     }

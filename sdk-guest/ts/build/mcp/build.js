@@ -1,8 +1,9 @@
 // Builds a component from a server that was written for Node.js and the official SDK.
 
-import { relative } from "node:path";
+import { relative, resolve } from "node:path";
 
 import { component, write } from "../build.js";
+import { put, shown, unlessMade } from "../live.js";
 import { Problem } from "../problem.js";
 import { bundle, GIVEN, texts, virtual } from "./bundle.js";
 import { findEntry } from "./entry.js";
@@ -18,10 +19,14 @@ const VARIES = /^(env |args$|time$|random$|files$|fetch$|cwd$)/;
 const ORDINARY =
   /^(NODE_ENV|NODE_DEBUG|DEBUG|FORCE_COLOR|NO_COLOR|COLORTERM|TERM|CI|HOME|PATH|PWD|USER|SHELL|LANG|TZ|TMPDIR|NODE_OPTIONS|NODE_V8_COVERAGE|\*)$/;
 
-/** Builds the component, prints to stderr what was found, and returns its size in bytes. */
+/**
+ * Builds the component, prints to stderr what was found, and returns what was made, for the author. With `live`, a folder, the server's own
+ * modules are put there, and each instance runs them when it starts: the component holds the packages, and is made again only for others.
+ */
 export async function buildServer({
   entry: named,
   output,
+  live,
   project = process.cwd(),
   args = [],
   say = (text) => console.error(text),
@@ -34,6 +39,39 @@ export async function buildServer({
     say("its lists are known when wharf loads the plugin with what the operator grants");
   }
 
+  const files = Object.keys(texts(entry.root, entry.file)).map((path) => path.slice("/server/".length));
+  if (files.length) say(`the plugin contains text files of the server's folder: ${listed(files)}`);
+  const wants = await wantsOf({ ...parts, found, given, project });
+  for (const line of wants.told) say(line);
+  for (const line of await warningsOf({ ...parts, project })) say(`warning: ${line}`);
+
+  const fetches = FETCHES.test(parts.head) || FETCHES.test(parts.tail);
+  const about = { instructions: cut(found.about?.instructions), wants: wants.json };
+  const make = async (code) => {
+    const made = await component({ code, imports: imports(code), fetches, project }).catch((failed) => {
+      throw failed instanceof Problem ? failed : unloadable(relative(project, entry.file), failed);
+    });
+    return write({ component: made, ...about, project, output });
+  };
+  if (live === undefined) {
+    const ways = waysOf(found, say);
+    const made = await make(await assembled(parts, { given, project, last: lastLines(found, ways) }));
+    return shown({ output, made });
+  }
+  const folder = resolve(project, live);
+  await put({ code: await withoutProperties(`(async () => {${parts.tail}\n})()`, project), folder });
+  const code = await assembled({ ...parts, tail: RUN_LIVE }, { given, project, last: lastLines({}, {}) });
+  const made = await unlessMade({ code, fetches, about }, { output: resolve(project, output), project }, () =>
+    make(code),
+  );
+  return shown({ folder: live, output, made });
+}
+
+/** Evaluates the server's modules in the scope of the packages' names. */
+const RUN_LIVE = "return eval(globalThis.__wharf.liveCode());";
+
+/** Returns whether the server is started while it is built, for the calls or only once before. */
+function waysOf(found, say) {
   const varies = found.used.filter((one) => VARIES.test(one) && !ORDINARY.test(one.replace(/^env /, "")));
   const ways = { keep: !varies.length && found.twice, rehearse: found.twice };
   say(
@@ -41,26 +79,14 @@ export async function buildServer({
       ? "the server is started while it is built, and each call begins with the started server"
       : `the server starts in each call, because at its start it uses ${list(varies.length ? varies : ["a state that cannot be made twice"])}`,
   );
-  const files = Object.keys(texts(entry.root, entry.file)).map((path) => path.slice("/server/".length));
-  if (files.length) say(`the plugin contains text files of the server's folder: ${listed(files)}`);
-  const wants = await wantsOf({ ...parts, found, given, project });
-  for (const line of wants.told) say(line);
-  for (const line of await warningsOf({ ...parts, project })) say(`warning: ${line}`);
+  return ways;
+}
 
-  const code = await assembled(parts, { given, project, last: lastLines(found, ways) });
-  const made = await component({ code, imports: imports(code), fetches: FETCHES.test(code), project }).catch(
-    (failed) => {
-      if (failed instanceof Problem) throw failed;
-      // The engine says what it could not run, between the messages of the programs around it.
-      const reason =
-        /^\s*((?:\w*Error|Error while).*)$/m.exec(
-          String(failed.message).replace(/^Error: .*componentize.*$/gm, ""),
-        )?.[1] ?? failed.message;
-      throw new Problem(`${relative(project, entry.file)}: the engine could not load the bundled server: ${reason}`);
-    },
-  );
-  const instructions = found.about?.instructions;
-  return write({ component: made, instructions: cut(instructions), wants: wants.json, project, output });
+/** The engine says what it could not run, between the messages of the programs around it. */
+function unloadable(name, failed) {
+  const words = String(failed.message).replace(/^Error: .*componentize.*$/gm, "");
+  const reason = /^\s*((?:\w*Error|Error while).*)$/m.exec(words)?.[1] ?? failed.message;
+  return new Problem(`${name}: the engine could not load the bundled server: ${reason}`);
 }
 
 function counted({ tools, resources, templates, prompts }) {
@@ -98,13 +124,16 @@ export async function started({ entry, project, args, env }) {
     const parts = await bundle({ entry, project, forNode });
     return { parts, ...(await probed(parts, { project, args, entry, env })) };
   };
-  try {
-    return await attempt(false);
-  } catch (failed) {
-    return attempt(true).catch(() => {
-      throw failed;
-    });
+  const outcomes = [];
+  for (const forNode of [false, true]) {
+    const outcome = await attempt(forNode).catch((failed) => ({ failed }));
+    if (outcome.found?.lists) return outcome;
+    outcomes.push(outcome);
   }
+  // Without lists, it may be one that fetches or reads something before it answers.
+  const made = outcomes.find(({ found }) => found);
+  if (made) return made;
+  throw outcomes[0].failed;
 }
 
 /** Probes the server; if it ends itself for want of a variable, once more with values for those that it asked for. */

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -124,6 +124,31 @@ test("resources, prompts and completions", async () => {
   await both(
     async (client) => (await client.complete({ ref, argument: { name: "day", value: "m" } })).completion.values,
   );
+});
+
+test("a build for development runs the server's code as it is in a folder", async () => {
+  const notes = readFileSync(join(HERE, "servers/notes.ts"), "utf8");
+  const source = join(folder, "developed.ts");
+  const [component, live] = [join(folder, "live/plugin.wasm"), join(folder, "live/source")];
+  const config = join(folder, "live.toml");
+  const dirs = `dirs = [{ host = ${JSON.stringify(live)}, guest = "/.wharf-live", access = "read" }]`;
+  writeFileSync(config, `[plugins.p]\npath = ${JSON.stringify(component)}\nprefix = ""\ngrants = { ${dirs} }\n`);
+  const served = async (word, last = "") => {
+    writeFileSync(source, `${notes.replace("Hashes a text.", `Hashes ${word}.`)}\n${last}`);
+    const build = ["build", "--mcp", source, "-o", component, "--live", live];
+    execFileSync(process.execPath, [join(SDK, "bin/wharf-sdk.js"), ...build], { cwd: SDK, stdio: "pipe" });
+    const client = await connect(wharf, ["run", "-c", config]);
+    const { tools } = await client.listTools();
+    assert.equal(tools[0].description, `Hashes ${word}.`);
+    const { structuredContent } = await client.callTool({ name: "hash", arguments: { text: "abc" } });
+    assert.equal(structuredContent.calls, 1);
+    await client.close();
+    return statSync(component).mtimeMs;
+  };
+  const first = await served("one");
+  assert.equal(await served("two"), first, "the component is the same");
+  const more = 'import { gzipSync } from "node:zlib";\ngzipSync("x");\n';
+  assert.notEqual(await served("three", more), first, "the component has another package");
 });
 
 test("a server that needs a file before it answers lists its tools when it is loaded", async () => {

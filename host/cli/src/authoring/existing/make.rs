@@ -85,14 +85,14 @@ pub async fn make(server: &Server, until: Until) -> Result<()> {
     put(&server.folder.join(BUILT), &inputs.all)
 }
 
-/// Builds the server for development, if its language has such a build: a component, and the folder of the code that it reads.
-pub async fn make_live(server: &Server, until: Until) -> Result<Option<(Built, PathBuf)>> {
+/// Builds the server for development: a component, and the folder of the code that it reads.
+pub async fn make_live(server: &Server, until: Until) -> Result<(Built, PathBuf)> {
     let inputs = admit(server)?;
     let _lock = lock(&server.folder).await?;
     let project = set_up(server, &inputs, until).await?;
-    let Some(live) = &project.build.live else { return Ok(None) };
+    let live = project.build.live.as_ref().context("the project of a server has no build for `wharf dev`")?;
     let built = build::build_live(&project, live, (until, Output::Quoted)).await?;
-    Ok(Some((built, live.source.clone())))
+    Ok((built, live.source.clone()))
 }
 
 /// Opens the project of a server, and installs its packages if these are not there.

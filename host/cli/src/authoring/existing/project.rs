@@ -16,6 +16,7 @@ pub const READY: &str = ".ready";
 /// The file that lists what builds a plugin in Python.
 const BUILD_REQUIREMENTS: &str = "build-requirements.txt";
 
+const ARTIFACT: &str = "dist/plugin.wasm";
 /// The folder of what is built for `wharf dev`.
 const LIVE: &str = "dist/live";
 
@@ -76,7 +77,7 @@ fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
     let server = quoted(recipe.server);
     let (build, setup, needs) = match recipe.language {
         Language::Python => (
-            format!("./.venv/bin/python -m wharf_compat build {server} -o dist/plugin.wasm"),
+            format!("./.venv/bin/python -m wharf_compat build {server}"),
             format!(
                 "python3 -m venv .venv && ./.venv/bin/pip install --quiet --disable-pip-version-check --only-binary :all: \
                  -r {BUILD_REQUIREMENTS} && ./.venv/bin/python -m wharf_compat setup {server} && touch {READY}"
@@ -84,7 +85,7 @@ fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
             vec![("python3", "Python 3.11 or newer, with its module venv: https://www.python.org")],
         ),
         Language::Node => (
-            format!("npx --no-install wharf-sdk build --mcp {server} -o dist/plugin.wasm"),
+            format!("npx --no-install wharf-sdk build --mcp {server}"),
             format!(
                 "npm install --ignore-scripts --no-audit --no-fund --loglevel=error && npx --no-install wharf-sdk setup --mcp \
                  {server} && touch {READY}"
@@ -100,19 +101,18 @@ fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
         toml::Table::from_iter(entries.iter().map(|(key, value)| ((*key).to_owned(), value.clone()))).into()
     };
     let setup = table(&[("command", setup.into()), ("makes", READY.into())]);
-    let live = recipe.language.reads_source().then(|| {
-        let (artifact, source) = (format!("{LIVE}/plugin.wasm"), format!("{LIVE}/source"));
-        let command = format!("./.venv/bin/python -m wharf_compat build {server} -o {artifact} --live {source}");
-        ("live", table(&[("command", command.into()), ("artifact", artifact.into()), ("source", source.into())]))
-    });
+    let (artifact, source) = (format!("{LIVE}/plugin.wasm"), format!("{LIVE}/source"));
+    let live = format!("{build} -o {artifact} --live {source}");
+    let live = table(&[("command", live.into()), ("artifact", artifact.into()), ("source", source.into())]);
     let build = [
-        ("command", build.into()),
-        ("artifact", "dist/plugin.wasm".into()),
+        ("command", format!("{build} -o {ARTIFACT}").into()),
+        ("artifact", ARTIFACT.into()),
         ("watch", recipe.watch.to_vec().into()),
         ("needs", toml::Table::from_iter(needs).into()),
         ("setup", setup),
+        ("live", live),
     ];
-    let build = table(&build.into_iter().chain(live).collect::<Vec<_>>());
+    let build = table(&build);
     // Clients know the tools of an existing server by its own names for them.
     let dev = table(&[("prefix", "".into())]);
     Ok(toml::to_string(&table(&[("name", recipe.id.into()), ("build", build), ("dev", dev)]))?)

@@ -28,11 +28,6 @@ impl Language {
         }
     }
 
-    /// Whether `wharf dev` serves a component that reads the server's code.
-    pub fn reads_source(self) -> bool {
-        self == Self::Python
-    }
-
     /// Returns the files that list the packages of a server.
     pub fn manifests(self) -> &'static [&'static str] {
         match self {
