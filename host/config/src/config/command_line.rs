@@ -67,6 +67,11 @@ pub enum Positional {
 pub const PYTHON: [&str; 1] = ["py"];
 pub const NODE: [&str; 6] = ["ts", "mts", "cts", "js", "mjs", "cjs"];
 
+/// Whether a path has the extension of an MCP server's source.
+pub fn is_server(path: &Path) -> bool {
+    [&PYTHON[..], &NODE].iter().any(|extensions| has_extension(path, extensions))
+}
+
 /// Whether a path has one of these extensions.
 pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
     path.extension().is_some_and(|own| extensions.iter().any(|extension| own == *extension))
@@ -78,7 +83,7 @@ impl Positional {
         if path.is_dir() {
             return Ok(Self::Folder(path.to_owned()));
         }
-        if path.is_file() && [&PYTHON[..], &NODE].iter().any(|extensions| has_extension(path, extensions)) {
+        if path.is_file() && is_server(path) {
             return Ok(Self::Server(path.to_owned()));
         }
         let is_named_as_plugin = path.extension().is_some_and(|extension| extension == "wasm");

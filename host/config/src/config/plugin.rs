@@ -10,7 +10,7 @@ use super::{
     approvals::{Approvals, Confirm},
     bounds::{calls, duration_ms, is_name_character, kib, mib, parse_hex32, within_bounds},
     builtin,
-    command_line::{CommandLine, Named},
+    command_line::{CommandLine, Named, is_server},
     defaults, raw,
     settings::Settings,
     source::PluginSource,
@@ -306,7 +306,15 @@ pub fn resolve(
 pub fn source(id: &str, raw: &raw::Plugin, sources: &SourceRules, absolute: Absolute<'_>) -> Result<PluginSource> {
     ensure!(raw.signer.is_none() || raw.source.is_some(), "`signer` is for plugins with `source`");
     match (&raw.path, &raw.builtin, &raw.source) {
-        (Some(path), None, None) => Ok(PluginSource::File(absolute(path)?)),
+        (Some(path), None, None) => {
+            let file = absolute(path)?;
+            ensure!(
+                !is_server(&file),
+                "`path` is the source of an MCP server, and a config names components: `wharf new --from {path}` and `wharf build` \
+                 make one; `wharf run {path}` serves the server without a config"
+            );
+            Ok(PluginSource::File(file))
+        }
         (None, Some(name), None) => Ok(PluginSource::Bytes(builtin::find(name)?)),
         (None, None, Some(source)) => {
             Ok(PluginSource::Published(Arc::new(PublishedPlugin::resolve(id, raw, source, sources, absolute)?)))
