@@ -199,10 +199,6 @@ impl Peer {
         now.saturating_duration_since(self.began).saturating_sub(Duration::from_millis(millis))
     }
 
-    fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Relaxed) > 0
-    }
-
     /// Returns the clients for which the connection may be closed; `None` if it may not be.
     fn gives_way(&self, now: Instant) -> Option<GivesWay> {
         let stalled_for = match self.stalled_since.load(Ordering::Relaxed) {
@@ -215,7 +211,7 @@ impl Peer {
             Some(GivesWay::ToSmaller { idle: STALL_PENALTY + stalled_for })
         } else {
             let idle = || self.since(self.idle_since.load(Ordering::Relaxed), now);
-            (!self.is_busy()).then(|| GivesWay::ToSmaller { idle: idle() })
+            (self.busy.load(Ordering::Relaxed) == 0).then(|| GivesWay::ToSmaller { idle: idle() })
         }
     }
 }
@@ -269,7 +265,7 @@ impl Place {
     }
 
     /// Serves the connection until that is done, or until it must be closed to make room for another. Requests may arrive while it is being
-    /// chosen, so they are read first. If there are any, the connection takes a place again, and only ends if it gets none.
+    /// chosen, so they are read first. If there are any, it would not be chosen now: it takes a place again, and only ends if it gets none.
     pub async fn serve(mut self, mut served: BoxFuture<'_, ()>) {
         loop {
             let chosen = async {
@@ -282,7 +278,7 @@ impl Place {
                 () = &mut served => return,
                 () = chosen => {}
             }
-            if !self.peer.is_busy() {
+            if self.peer.gives_way(Instant::now()).is_some() {
                 return;
             }
             match Self::take(&self.all, self.party, Arc::clone(&self.peer)) {
@@ -370,23 +366,30 @@ mod tests {
         );
     }
 
-    #[test]
-    fn who_does_not_read_makes_room_for_anyone() {
+    #[tokio::test]
+    async fn who_does_not_read_makes_room_for_anyone() {
         let (all, ledger) = (Connections::new(2, None), Ledger::new(1 << 20));
-        let (slow, other) =
-            (all.enter(address(1), false, &ledger).unwrap(), all.enter(address(2), false, &ledger).unwrap());
+        let enter = |last| all.enter(address(last), false, &ledger);
+        let (slow, other) = (enter(1).unwrap(), enter(2).unwrap());
         let _works = [slow.peer.work(), other.peer.work()];
         slow.peer.reads(false);
         assert!(slow.peer.gives_way(Instant::now()).is_none(), "a short stall is tolerated");
         // A connection that began earlier, and whose client has not read since.
-        let mut slow = slow;
         let began = Instant::now().checked_sub(Duration::from_secs(3)).unwrap();
         let peer = Arc::new(Peer { began, ..Peer::new(address(1), &ledger) });
         peer.admit();
         peer.reads(false);
         peer.stalled_since.store(1, Ordering::Relaxed);
         assert!(matches!(peer.gives_way(Instant::now()), Some(GivesWay::ToSmaller { idle }) if idle > CONNECTIONS.old));
-        slow.peer = peer;
+        drop(slow);
+        // It takes no place again, although it has a request under way.
+        let work = peer.work();
+        let slow = Place::take(&all.0, address(1).party(), peer).unwrap();
+        let served = slow.serve(Box::pin(std::future::pending()));
+        let third = async { enter(3).unwrap() };
+        let ((), third) = tokio::join!(served, third);
+        assert!(!ended(&third) && !ended(&other));
+        drop(work);
     }
 
     #[tokio::test]
