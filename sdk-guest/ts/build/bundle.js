@@ -152,6 +152,8 @@ class Places {
     const path = resolve(this.#project, found.originalSource);
     const file = relative(this.#project, path);
     const foreign =
+      // A module that the build puts in the place of one of wharf.
+      found.originalSource.startsWith("stub:") ||
       /(^|\/)node_modules\//.test(file) ||
       path.startsWith(LIB) ||
       isAbsolute(file) ||

@@ -67,6 +67,13 @@ const AT_BUILD = [
     /^src\/id.ts:3:\d+: crypto.randomUUID\(\) was called while/,
   ],
   [
+    "reads a variable, and catches what that throws",
+    plugin(
+      'import { env } from "wharf-sdk/env";\nlet home;\ntry {\n  home = env("HOME");\n} catch {}\nexport default plugin([]);',
+    ),
+    /^src\/plugin.ts:\d+:\d+: getEnvironment\(\) was called while/,
+  ],
+  [
     "asks for its config",
     plugin('import { config } from "wharf-sdk";\nconfig();\nexport default plugin([]);'),
     "src/plugin.ts:3:1: wharf is not available here: this works only while a plugin answers a call",
