@@ -222,7 +222,8 @@ async fn taken(right: Right) {
         assert_eq!(place.remembered().await.as_deref(), Some(expected), "{right:?}");
     }
     let spin = json!({ "steps": 1, "spin": true });
-    let first = place.begin_task(spin.clone()).await;
+    let first = place.begin_task(json!({ "levels": true, "spin": true })).await;
+    place.server.wait_for_log("emergency").await;
     // One task of a plugin with two places runs, so the next one waits for its turn.
     let queued = place.begin_task(json!({ "text": "it ran" })).await;
     let call = json!({ "name": "job_t", "arguments": spin, "_meta": { "progressToken": 1 } });
