@@ -6,7 +6,7 @@
 
 import { parseArgs } from "node:util";
 
-import { build, ENGINES } from "../build/build.js";
+import { build, ENGINES, sized } from "../build/build.js";
 import { Problem } from "../build/problem.js";
 
 const USAGE = `usage: wharf-sdk build ENTRY -o OUTPUT [--engine ${Object.keys(ENGINES).join("|")}] [--live FOLDER]
@@ -49,23 +49,23 @@ function asked(given) {
   }
 }
 
-const size = (output, bytes) => console.log(`${output}: ${(bytes / 1e6).toFixed(1)} MB`);
-
+/** Each command returns what it says at its end. */
 const COMMANDS = {
-  help: () => console.log(USAGE),
+  help: () => USAGE,
   build: async ({ entry, output, engine, live }) =>
     live === undefined
-      ? size(output, await build({ entry, output, engine }))
-      : console.log(await (await import("../build/live.js")).live({ entry, output, live, engine })),
+      ? sized(output, await build({ entry, output, engine }))
+      : (await import("../build/live.js")).live({ entry, output, live, engine }),
   // These modules are loaded only for servers, because a plugin's build does not need them.
   "build --mcp": async ({ entry, output, args, live }) =>
-    console.log(await (await import("../build/mcp/build.js")).buildServer({ entry, output, args, live })),
+    (await import("../build/mcp/build.js")).buildServer({ entry, output, args, live }),
   "setup --mcp": async ({ entry }) => (await import("../build/mcp/setup.js")).setup({ entry }),
 };
 
 try {
   const { command, ...what } = asked(process.argv.slice(2));
-  await COMMANDS[command](what);
+  const said = await COMMANDS[command](what);
+  if (said !== undefined) console.log(said);
 } catch (wrong) {
   if (wrong instanceof Problem) console.error(wrong.message);
   else console.error(wrong);

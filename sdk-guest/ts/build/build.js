@@ -45,6 +45,9 @@ export async function component({ code, imports, fetches, engine = "starlingmonk
   }
 }
 
+/** The component that was made, for the author. */
+export const sized = (output, bytes) => `${output}: ${(bytes / 1e6).toFixed(1)} MB`;
+
 /** Writes a component with its custom sections, and returns its size in bytes. */
 export async function write({ component, project, output, ...about }) {
   const bytes = Buffer.concat([component, ...sections(about)]);

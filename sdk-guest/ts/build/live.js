@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 
-import { component, fromProject, write } from "./build.js";
+import { component, fromProject, sized, write } from "./build.js";
 import { bundle, bundled } from "./bundle.js";
 import { check } from "./check.js";
 import { HOST, sources } from "./host.js";
@@ -31,8 +31,7 @@ export async function live({ entry, output, live: folder, engine = ENGINE, proje
 }
 
 /** What was made, for the author. */
-export const shown = ({ folder, output, made }) =>
-  [folder, made && `${output}: ${(made / 1e6).toFixed(1)} MB`].filter(Boolean).join(", ");
+export const shown = ({ folder, output, made }) => (made ? `${folder}, ${sized(output, made)}` : folder);
 
 /** Puts the code into the folder, which it replaces as a whole. */
 export async function put({ code, folder }) {

@@ -4,7 +4,7 @@ import { Failure } from "./errors.js";
 import { readFile } from "./files-sync.js";
 import { LIVE } from "./host.js";
 
-export const FILE = "plugin.js";
+const FILE = "plugin.js";
 
 /** Returns the code as it is now. Its lines in stack traces are those of the file. */
 export function liveCode() {

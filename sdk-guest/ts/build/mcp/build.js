@@ -2,7 +2,7 @@
 
 import { relative, resolve } from "node:path";
 
-import { component, write } from "../build.js";
+import { component, sized, write } from "../build.js";
 import { put, shown, unlessMade } from "../live.js";
 import { Problem } from "../problem.js";
 import { bundle, GIVEN, texts, virtual } from "./bundle.js";
@@ -56,7 +56,7 @@ export async function buildServer({
   if (live === undefined) {
     const ways = waysOf(found, say);
     const made = await make(await assembled(parts, { given, project, last: lastLines(found, ways) }));
-    return shown({ output, made });
+    return sized(output, made);
   }
   const folder = resolve(project, live);
   await put({ code: await withoutProperties(`(async () => {${parts.tail}\n})()`, project), folder });
