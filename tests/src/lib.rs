@@ -15,6 +15,7 @@
 use std::{
     path::{Path, PathBuf},
     task::Poll,
+    time::Duration,
 };
 
 pub mod client;
@@ -133,6 +134,17 @@ pub fn memory_kib(pid: u32, key: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find(|line| line.starts_with(key)).expect("such a line");
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
+}
+
+/// Returns the time that the threads of a process have been on a core.
+pub fn cpu_time(pid: u32) -> Duration {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+    let of = |thread: std::io::Result<std::fs::DirEntry>| {
+        // A thread may end meanwhile.
+        let stat = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        stat.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+    };
+    threads.filter_map(of).sum()
 }
 
 /// Returns `params` with the `_meta` of a modern request; existing keys of `_meta` are preserved.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use e2e::{Folder, PATIENCE, Pipe, Server, compiler, json, memory_kib, names, plugin, prompt};
+use e2e::{Folder, PATIENCE, Pipe, Server, compiler, cpu_time, json, memory_kib, names, plugin, prompt};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::bystander::{config, during, within};
@@ -113,6 +113,24 @@ async fn inspect_and_check_say_what_a_bomb_comes_to() {
     config(&folder, &format!("[plugins.bomb]\npath = {bomb:?}\n"));
     let output = folder.run(&["check"], &[]).await;
     assert!(!output.status.success() && e2e::folder::stdout(&output).contains("instances"));
+}
+
+/// The plugins of a first load wait for the last one, and do not keep a core from its compiler.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_load_that_waits_for_a_compiler_uses_no_cpu_time() {
+    let folder = Folder::new();
+    config(&folder, &format!("plugin_dir = {:?}\n[limits]\ncompile_timeout_ms = 4000\n", folder.join("plugins")));
+    folder.plugin("hello");
+    drop(cold_client(&folder).await);
+    folder.write("plugins/slow.wasm", slow());
+    let pipe = cold_wharf(&folder);
+    let child = compiler::begun(pipe.pid()).await;
+    kill_process(Pid::from_raw(child).unwrap(), Signal::STOP).unwrap();
+    let (before, began) = (cpu_time(pipe.pid()), Instant::now());
+    let line = pipe.wait_for_log("compile_timeout_ms").await;
+    assert!(line.contains("slow"), "{line}");
+    let used = cpu_time(pipe.pid()).saturating_sub(before);
+    assert!(used < began.elapsed() / 4, "{used:?} of {:?}", began.elapsed());
 }
 
 /// Failures of the compiler process are reported, and the last valid version is served.

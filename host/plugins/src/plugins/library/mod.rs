@@ -163,12 +163,15 @@ impl Library {
     /// Loads all plugins, then follows changes until the sender of configs is dropped or `stop` is cancelled.
     pub async fn run(mut self, stop: CancellationToken) {
         self.begin();
+        self.publish_expected();
         loop {
-            self.publish_expected();
             let due =
                 self.announced.iter().filter(|(id, one)| !one.kinds.is_empty() && !self.under_way.contains_key(*id));
             let due = due.map(|(_, one)| one.next).min();
             let waiting_for_first = !self.publisher.is_ready();
+            // Whether what `publish_expected` publishes may differ now. It does not when a task of many ends, which would make a start take time
+            // quadratic in the number of plugins.
+            let mut changed = true;
             tokio::select! {
                 biased;
                 // Requests that came before the end of input may still wait for the first load, so it is completed even after `stop`.
@@ -178,27 +181,35 @@ impl Library {
                     Err(_) => return,
                 },
                 () = self.inbox.files.notified() => self.begin(),
-                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => self.done(done),
+                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => changed = self.done(done),
                 () = self.inbox.announcements.notified() => self.take_announcements(),
                 () = sleep_until(due.unwrap_or(self.first_load_deadline)), if due.is_some() => self.list_again(),
                 () = self.slow.notified(), if waiting_for_first => {}
                 () = sleep_until(self.first_load_deadline), if waiting_for_first => {}
-                () = sleep_until(self.publish_by), if self.unpublished || !self.arrived.is_empty() => {}
+                // The first load is not published by then, so waiting for that time would be a busy loop.
+                () = sleep_until(self.publish_by), if !waiting_for_first && self.has_news() => {}
             }
-            self.settle();
+            changed |= self.settle();
+            if changed {
+                self.publish_expected();
+            }
         }
     }
 
+    /// Whether something has changed that clients have not been told.
+    fn has_news(&self) -> bool {
+        self.unpublished || !self.arrived.is_empty()
+    }
+
     /// Publishes the changes once only slow tasks are left or the debounce interval is over. The first load is published as a whole, so
-    /// that no client sees an incomplete catalog.
-    fn settle(&mut self) {
+    /// that no client sees an incomplete catalog. Returns whether it did, rather than wait for more.
+    fn settle(&mut self) -> bool {
         use std::sync::atomic::Ordering;
         let waits = self.under_way.values().any(|one| one.kinds.is_none() && !one.slow.load(Ordering::Relaxed));
         let first = !self.publisher.is_ready();
         let until = if first { self.first_load_deadline } else { self.publish_by };
-        let news = self.unpublished || !self.arrived.is_empty();
-        if (first || news) && waits && Instant::now() < until {
-            return;
+        if (first || self.has_news()) && waits && Instant::now() < until {
+            return false;
         }
         self.take_in();
         if self.unpublished || first {
@@ -214,6 +225,7 @@ impl Library {
         if self.under_way.values().all(|one| one.kinds.is_some()) {
             self.publisher.settle(self.config.number);
         }
+        true
     }
 
     /// Applies a new config: first takes away the access that it no longer grants, then loads what is new.
@@ -298,33 +310,36 @@ impl Library {
         }
     }
 
-    /// Handles the end of a task, unless another has replaced it.
-    fn done(&mut self, done: Result<(String, u64, Installed), tokio::task::JoinError>) {
+    /// Handles the end of a task, unless another has replaced it. Returns whether its plugin does not count as being loaded any more: what
+    /// it has installed waits for [`Self::settle`].
+    fn done(&mut self, done: Result<(String, u64, Installed), tokio::task::JoinError>) -> bool {
         let (id, attempt, installed) = match done {
             Ok(done) => done,
             // The task was aborted because another replaced it.
-            Err(error) if error.is_cancelled() => return,
+            Err(error) if error.is_cancelled() => return false,
             Err(error) => {
                 let id = self.under_way.iter().find(|(_, one)| one.abort.id() == error.id());
-                let Some(id) = id.map(|(id, _)| id.clone()) else { return };
+                let Some(id) = id.map(|(id, _)| id.clone()) else { return false };
                 self.under_way.remove(&id);
-                return self.publisher.report(
+                self.publisher.report(
                     Subject::plugin(&id),
                     Stage::Load,
                     &format!("a defect of wharf: {error}"),
                     self.served.contains_key(&id),
                 );
+                return true;
             }
         };
         // A task that had just ended when it was replaced could no longer be aborted, so its result is ignored here.
         if self.under_way.get(&id).is_none_or(|one| one.attempt != attempt) {
-            return;
+            return false;
         }
-        let Some(under_way) = self.under_way.remove(&id) else { return };
+        let Some(under_way) = self.under_way.remove(&id) else { return false };
         self.start_debounce();
         let reported = self.report_at_once(&id, &installed);
         let UnderWay { config, state, kinds, .. } = under_way;
         self.arrived.push(Arrived { id, config, state, installed, kinds, reported });
+        reported
     }
 
     /// Serves what tasks have installed, in order of precedence, so that a contested name goes to the plugin with the higher precedence and
