@@ -12,6 +12,7 @@ use std::{
 use crate::{
     adapter::declared::ServedAs,
     denial::{Denial, HttpUse},
+    in_place::boxed,
     instance::{About, Instance, Operation},
     ledger::Account,
     limits::{Refused, TRANSFER_SLACK_BYTES},
@@ -89,14 +90,16 @@ impl LoadedPlugin {
         let state = CallState::new(events, traces.clone(), Arc::clone(&pace), traffic);
         let run = {
             let (plugin, network, pace) = (self.clone(), network.clone(), Arc::clone(&pace));
+            let begin = Box::new((operation, scope, state, client, (party, memory)));
             // The future owns everything it needs, so that it can move to another thread while it runs.
-            async move {
-                let mut result = plugin.run(operation, scope, state, client, (party, memory)).await;
+            boxed(|| async move {
+                let (operation, scope, state, client, party) = *begin;
+                let mut result = plugin.run(operation, scope, state, client, party).await;
                 if let Some(network) = network.filter(|network| network.hides()) {
                     mask::<O>(&mut result, &*network, &pace).await;
                 }
                 result
-            }
+            })
         };
         let run = sandbox.runtime.run(run, &self.0.turns, pace);
         let result = match tokio::time::timeout(timeout, run).await {

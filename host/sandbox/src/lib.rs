@@ -33,6 +33,7 @@ pub mod hex;
     allow(dead_code, reason = "other systems cannot tell which pages were written")
 )]
 mod idle;
+mod in_place;
 mod instance;
 pub mod ledger;
 mod limits;
@@ -75,6 +76,7 @@ pub use denial::Denial;
 pub use digest::{Digest, InvalidDigest};
 pub use effort::Effort;
 pub use fixed::Fixed;
+pub use in_place::boxed;
 pub use instance::Operation;
 pub use load::{Code, LoadedPlugin};
 pub use load_error::{EngineError, LoadError, MAX_COMPONENT_BYTES};

@@ -64,14 +64,9 @@ impl GuestRuntime {
     }
 
     /// Runs a call. The call's store reports each tick to `pace`; once the call has computed through one, it moves to the guest threads.
-    pub(crate) fn run<T, F>(&self, call: F, turns: &Turns, pace: Arc<Pace>) -> Run<T>
-    where
-        T: Send + 'static,
-        F: Future<Output = T> + Send + 'static,
-    {
+    pub(crate) fn run<T: Send + 'static>(&self, call: Boxed<T>, turns: &Turns, pace: Arc<Pace>) -> Run<T> {
         let handle = self.runtime.as_ref().map(|runtime| runtime.handle().clone());
-        let mut run = Run { stage: Stage::Done, handle, turns: turns.clone(), pace };
-        run.stage = Stage::Here(Box::pin(call));
+        let mut run = Run { stage: Stage::Here(call), handle, turns: turns.clone(), pace };
         if turns.long_calls.load(Ordering::Relaxed) > 0 {
             run.leave();
         }
@@ -142,6 +137,9 @@ pub(crate) struct Turns {
     long_calls: Arc<AtomicUsize>,
 }
 
+/// A call that has not begun, or waits.
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
 /// A running call. Dropping it stops the call, at the latest at its next tick.
 pub(crate) struct Run<T> {
     stage: Stage<T>,
@@ -152,7 +150,7 @@ pub(crate) struct Run<T> {
 
 enum Stage<T> {
     /// The call runs on the worker that took it.
-    Here(Pin<Box<dyn Future<Output = T> + Send>>),
+    Here(Boxed<T>),
     /// The call runs on the guest threads.
     Elsewhere(AbortOnDropHandle<T>),
     Done,
@@ -224,7 +222,7 @@ impl Drop for LongCall {
 
 /// A call that takes a turn for each poll and gives it back afterwards.
 struct InTurns<T> {
-    call: Pin<Box<dyn Future<Output = T> + Send>>,
+    call: Boxed<T>,
     turns: Turns,
     turn: PollSemaphore,
     pace: Arc<Pace>,
@@ -232,7 +230,7 @@ struct InTurns<T> {
 }
 
 impl<T> InTurns<T> {
-    fn new(call: Pin<Box<dyn Future<Output = T> + Send>>, turns: &Turns, pace: &Arc<Pace>) -> Self {
+    fn new(call: Boxed<T>, turns: &Turns, pace: &Arc<Pace>) -> Self {
         let turn = PollSemaphore::new(Arc::clone(&turns.gate));
         Self { call, turns: turns.clone(), turn, pace: Arc::clone(pace), long: None }
     }
@@ -296,7 +294,7 @@ mod tests {
         let long = || turns.long_calls.load(Ordering::Relaxed);
         let begin = |computes| {
             let (pace, end) = (Arc::new(Pace::new(&ticks)), Arc::<tokio::sync::Notify>::default());
-            let run = runtime.run(call(ticks.clone(), pace.clone(), computes, end.clone()), &turns, pace);
+            let run = runtime.run(Box::pin(call(ticks.clone(), pace.clone(), computes, end.clone())), &turns, pace);
             (run, end)
         };
         let (mut first, end_first) = begin(true);
@@ -316,7 +314,7 @@ mod tests {
         assert_eq!(long(), 0, "the follower is still under way");
         // So the next call stays on this thread.
         let pace = Arc::new(Pace::new(&ticks));
-        let next = runtime.run(std::future::ready(()), &turns, pace);
+        let next = runtime.run(Box::pin(std::future::ready(())), &turns, pace);
         assert!(matches!(next.stage, Stage::Here(_)));
         end_follower.notify_one();
         follower.await.unwrap();

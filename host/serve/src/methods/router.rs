@@ -1,6 +1,6 @@
 //! Calls the function for each method. Differences between revisions are in the context, whose encoder writes the results.
 
-use std::{any::Any, panic::AssertUnwindSafe};
+use std::{any::Any, panic::AssertUnwindSafe, pin::pin};
 
 use futures_util::FutureExt;
 use tracing::Instrument;
@@ -29,7 +29,8 @@ pub async fn answer(ctx: &Context, name: &str, params: Option<&Params>) -> Resul
     }
     let method = find(&ctx.encoder, name)?;
     let timing = ctx.server.observers.time(method, ctx.encoder.revision);
-    let work = async {
+    // Pinned here, because wrapping a future moves it, and this one has some kilobytes.
+    let work = pin!(async {
         Ok(Encoded::Own(match method {
             Method::CallTool => {
                 let wanted = WantedCall::read(params)?;
@@ -62,7 +63,7 @@ pub async fn answer(ctx: &Context, name: &str, params: Option<&Params>) -> Resul
             // Admission handles it, before there is a context.
             Method::Initialize => return Err(RpcError::method_not_found(method.as_str())),
         }))
-    };
+    });
     let span = tracing::debug_span!("request", method = %clip(name), id = ?ctx.id, principal = ctx.principal().short());
     let result = AssertUnwindSafe(work).catch_unwind().instrument(span).await;
     let result = result.unwrap_or_else(|panic| Err(ctx.server.incident(&said(&*panic))));

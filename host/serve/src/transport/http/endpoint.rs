@@ -21,6 +21,7 @@ use wharf_protocol::{
     meta::{RequestMeta, Trace},
     revision::Era,
 };
+use wharf_sandbox::boxed;
 
 use super::{
     access_log::Noted,
@@ -349,7 +350,8 @@ impl Endpoint {
         let (accounts, busy) = (visitor.accounts.clone(), visitor.peer.work());
         let ended = session.ended.clone();
         let (seat, own, sitting) = (ctx.seat(), ctx.seat(), ctx.sit(taken));
-        let work = Box::pin(async move {
+        let request = Box::new(request);
+        let work = boxed(|| async move {
             let answer = tokio::select! {
                 biased;
                 answer = router::answer(&ctx, &request.method, request.params.as_ref()) => Some(answer),
@@ -465,7 +467,8 @@ impl Endpoint {
             None => Place::Sits(ctx.sit(self.seat(ctx.party(), Some(&request))?)),
         };
         let (accounts, busy) = (visitor.accounts.clone(), visitor.peer.work());
-        let work = Box::pin(async move {
+        let request = Box::new(request);
+        let work = boxed(|| async move {
             let answer = router::answer(&ctx, &request.method, request.params.as_ref()).await;
             drop(place);
             Some(Reply::of(&ctx, answer, &accounts, busy))
