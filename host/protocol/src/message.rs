@@ -3,7 +3,7 @@
 //! Parameters and results stay raw JSON until the method is known. A frame that cannot be parsed becomes [`Malformed`], which contains the
 //! error to answer with and the id, if one could be parsed.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -303,6 +303,24 @@ pub fn result_text(id: &Id, result: &str) -> String {
     text.push_str(result);
     text.push('}');
     text
+}
+
+/// A result that many responses end with. It is encoded once, together with the brace that closes each of those responses, so that a large
+/// response is two pieces of text and not three.
+#[derive(Debug, Clone)]
+pub struct SharedResult(Arc<str>);
+
+impl SharedResult {
+    /// Takes the text of a result.
+    pub fn new(mut result: String) -> Self {
+        result.push('}');
+        Self(result.into())
+    }
+
+    /// Returns what completes a response after its [head](result_head).
+    pub fn end(&self) -> &str {
+        &self.0
+    }
 }
 
 /// Returns the text of an error response. Without an id the member is left out, as the revisions since 2025-11-25 require.

@@ -10,7 +10,7 @@ use std::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use parking_lot::Mutex;
 use serde_json::Value;
-use wharf_protocol::{Revision, RpcError, encode::Encoder, model as mcp};
+use wharf_protocol::{Revision, RpcError, encode::Encoder, message::SharedResult, model as mcp};
 
 use super::{
     filter::{self, Filter},
@@ -48,7 +48,7 @@ impl List {
 /// One value per list.
 type PerList<T> = [T; List::ALL.len()];
 /// The encoded pages of each list, by protocol revision. Encoded on first use.
-type Pages = [PerList<OnceLock<Vec<Arc<str>>>>; Revision::ALL.len()];
+type Pages = [PerList<OnceLock<Vec<SharedResult>>>; Revision::ALL.len()];
 
 /// The lists of a catalog.
 #[derive(Default)]
@@ -86,7 +86,7 @@ impl Lists {
         cursor: Option<&str>,
         encoder: &Encoder,
         filter: &Filter,
-    ) -> Result<Arc<str>, RpcError> {
+    ) -> Result<SharedResult, RpcError> {
         let number = match cursor {
             None => 0,
             Some(cursor) => page_number(list, cursor).ok_or_else(|| RpcError::invalid_params("unknown cursor"))?,
@@ -100,8 +100,8 @@ impl Lists {
         };
         // The list may have become shorter since the client got the cursor.
         match pages.get(number) {
-            Some(page) => Ok(Arc::clone(page)),
-            None => Ok(encoder.page(list.key(), Vec::new(), None).into()),
+            Some(page) => Ok(page.clone()),
+            None => Ok(SharedResult::new(encoder.page(list.key(), Vec::new(), None))),
         }
     }
 
@@ -189,10 +189,10 @@ impl Lists {
         }
     }
 
-    fn encode(&self, list: List, encoder: &Encoder, filter: &Filter) -> Vec<Arc<str>> {
+    fn encode(&self, list: List, encoder: &Encoder, filter: &Filter) -> Vec<SharedResult> {
         let entries: Vec<Value> = self.entries(list, filter).map(|one| one.encode(encoder)).collect();
         if entries.is_empty() {
-            return vec![encoder.page(list.key(), entries, None).into()];
+            return vec![SharedResult::new(encoder.page(list.key(), entries, None))];
         }
         let size = self.page_items.max(1);
         let count = entries.len().div_ceil(size);
@@ -200,7 +200,8 @@ impl Lists {
         let mut entries = entries.into_iter();
         for number in 0..count {
             let next = (number + 1 < count).then(|| cursor(list, number + 1));
-            pages.push(encoder.page(list.key(), entries.by_ref().take(size).collect(), next.as_deref()).into());
+            let page = encoder.page(list.key(), entries.by_ref().take(size).collect(), next.as_deref());
+            pages.push(SharedResult::new(page));
         }
         pages
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_protocol::{RpcError, Shown, encode::Encoder, error::clip};
+use wharf_protocol::{RpcError, Shown, encode::Encoder, error::clip, message::SharedResult};
 
 use super::{
     catalog::{Catalog, ResourceEntry},
@@ -109,7 +109,7 @@ impl View {
     }
 
     /// Returns the encoded result of a list request.
-    pub fn page(&self, list: List, cursor: Option<&str>, encoder: &Encoder) -> Result<Arc<str>, RpcError> {
+    pub fn page(&self, list: List, cursor: Option<&str>, encoder: &Encoder) -> Result<SharedResult, RpcError> {
         self.catalog.lists.page(list, cursor, encoder, &self.filter)
     }
 

@@ -37,7 +37,7 @@ pub struct Hold {
 
 /// A response body that is handed over in pieces as its client reads. The request counts as under way until this is dropped.
 pub struct Pieces {
-    left: [Bytes; 3],
+    left: [Bytes; 2],
     /// Whether the tail is still to be copied. The tail of a text that many answers share is not copied, since the
     /// text stays in memory anyway.
     copy_tail: bool,
