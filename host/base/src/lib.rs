@@ -14,6 +14,7 @@ pub mod group;
 pub mod guard;
 pub mod headers;
 pub mod heavy;
+pub mod in_place;
 pub mod ledger;
 pub mod machine;
 pub mod parent;

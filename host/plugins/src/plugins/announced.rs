@@ -1,11 +1,18 @@
 //! Collects the plugins' announcements of changed lists. Announcements are merged: at most one is pending for each plugin and kind of
 //! list, however many the plugin makes.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 use wharf_sandbox::model::Kind;
+
+/// The minimum time between two list requests to a plugin that announces changes.
+const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_millis(250);
+/// The exponential backoff before a plugin whose list request failed is asked again: the first interval, which each further failure
+/// doubles, and the maximum.
+const FIRST_BACKOFF_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_BACKOFF_INTERVAL: Duration = Duration::from_secs(300);
 
 /// A set of list kinds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,6 +37,39 @@ impl Kinds {
 
     pub fn is_empty(self) -> bool {
         self.0 == 0
+    }
+}
+
+/// The lists that a plugin announced as changed and that were not requested yet, and the time at which they may be requested.
+pub struct Announced {
+    pub kinds: Kinds,
+    pub next: Instant,
+    failures: u32,
+}
+
+impl Default for Announced {
+    fn default() -> Self {
+        Self { kinds: Kinds::default(), next: Instant::now(), failures: 0 }
+    }
+}
+
+impl Announced {
+    /// Returns the lists to request now, and none of them again before [`ANNOUNCEMENT_INTERVAL`] is over.
+    pub fn take(&mut self) -> Kinds {
+        self.next = Instant::now() + ANNOUNCEMENT_INTERVAL;
+        std::mem::take(&mut self.kinds)
+    }
+
+    /// Notes that the plugin answered a list request.
+    pub fn listed(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Notes that a list request failed, and waits before the next one.
+    pub fn failed(&mut self) {
+        let wait = FIRST_BACKOFF_INTERVAL.saturating_mul(1 << self.failures.min(16));
+        self.failures += 1;
+        self.next = Instant::now() + wait.min(MAX_BACKOFF_INTERVAL);
     }
 }
 

@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use wharf_sandbox::{Sandbox, model::Kind, places::Places};
 
 use super::{
-    announced::Kinds,
+    announced::{Announced, Kinds},
     catalog::Catalog,
     inbox::Inbox,
     install::{Fresh, Installed, Installer},
@@ -40,16 +40,11 @@ use wharf_config::{
     config::{Config, PluginConfig, PluginSource, SourceState},
 };
 
+mod again;
 mod expected;
 mod lacking;
 mod wanted;
 
-/// The minimum time between two list requests to a plugin that announces changes.
-const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_millis(250);
-/// The exponential backoff before a plugin whose list request failed is asked again: the first interval, which each further failure
-/// doubles, and the maximum.
-const FIRST_BACKOFF_INTERVAL: Duration = Duration::from_secs(1);
-const MAX_BACKOFF_INTERVAL: Duration = Duration::from_secs(300);
 /// The debounce interval: how long a change waits for others that may belong to it, such as the new name of a renamed file.
 const DEBOUNCE_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -110,13 +105,6 @@ struct Arrived {
     kinds: Option<Kinds>,
     /// Whether clients already learn that it failed.
     reported: bool,
-}
-
-/// The lists that a plugin announced as changed and that were not requested yet, and the time at which they may be requested.
-struct Announced {
-    kinds: Kinds,
-    next: Instant,
-    failures: u32,
 }
 
 impl Library {
@@ -374,7 +362,7 @@ impl Library {
                     self.change();
                 }
                 if let Some(announced) = self.announced.get_mut(&id) {
-                    announced.failures = 0;
+                    announced.listed();
                 }
             }
             (Installed::Failed { problem, instead }, kinds) => {
@@ -388,43 +376,8 @@ impl Library {
                     self.served.contains_key(&id),
                 );
                 if let (Some(_), Some(announced)) = (kinds, self.announced.get_mut(&id)) {
-                    let wait = FIRST_BACKOFF_INTERVAL.saturating_mul(1 << announced.failures.min(16));
-                    let wait = wait.min(MAX_BACKOFF_INTERVAL);
-                    announced.failures += 1;
-                    announced.next = Instant::now() + wait;
+                    announced.failed();
                 }
-            }
-        }
-    }
-
-    /// Collects the plugins' announcements of changed lists.
-    fn take_announcements(&mut self) {
-        for (id, kinds) in self.inbox.announcements.take() {
-            if self.served.contains_key(&id) {
-                let new = || Announced { kinds: Kinds::default(), next: Instant::now(), failures: 0 };
-                self.announced.entry(id).or_insert_with(new).kinds.add(kinds);
-            }
-        }
-        self.list_again();
-    }
-
-    /// Requests the lists of plugins that announced a change: of each plugin at most once per [`ANNOUNCEMENT_INTERVAL`], and never twice
-    /// at the same time.
-    fn list_again(&mut self) {
-        let now = Instant::now();
-        let due = self
-            .announced
-            .iter_mut()
-            .filter(|(id, one)| !one.kinds.is_empty() && one.next <= now && !self.under_way.contains_key(*id));
-        let due: Vec<(String, Kinds)> = due
-            .map(|(id, one)| {
-                one.next = now + ANNOUNCEMENT_INTERVAL;
-                (id.clone(), std::mem::take(&mut one.kinds))
-            })
-            .collect();
-        for (id, kinds) in due {
-            if let Some(config) = self.served.get(&id).map(|served| Arc::clone(&served.config)) {
-                self.start(config, None, Some(kinds));
             }
         }
     }

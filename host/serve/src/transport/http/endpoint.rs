@@ -21,7 +21,6 @@ use wharf_protocol::{
     meta::{RequestMeta, Trace},
     revision::Era,
 };
-use wharf_sandbox::boxed;
 
 use super::{
     access_log::Noted,
@@ -49,6 +48,7 @@ use crate::{
     transport::admission::{self, Admitted, Door, Kind, Named, Refusal},
 };
 use wharf_base::{
+    in_place::boxed,
     ledger::{Accounts, Charge, no_room},
     party::Party,
     places::PoolFull,

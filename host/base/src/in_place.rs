@@ -1,0 +1,3 @@
+//! Boxes large futures without copying them.
+
+pub use wharf_sandbox::boxed;
