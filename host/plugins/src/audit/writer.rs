@@ -296,14 +296,15 @@ impl Writer {
     }
 
     fn take_all(&mut self, queue: &Mutex<VecDeque<Line>>) {
-        let mut lines = std::mem::take(&mut *queue.lock());
-        if self.failure.is_some() {
-            lines.iter_mut().for_each(|line| line.notify(Err(Unrecorded)));
-        }
-        if self.waiting.is_empty() {
-            self.waiting = lines;
+        let first = self.waiting.len();
+        if first == 0 {
+            // The queue gets the memory of the lines that were written.
+            std::mem::swap(&mut self.waiting, &mut *queue.lock());
         } else {
-            self.waiting.append(&mut lines);
+            self.waiting.append(&mut queue.lock());
+        }
+        if self.failure.is_some() {
+            self.waiting.iter_mut().skip(first).for_each(|line| line.notify(Err(Unrecorded)));
         }
     }
 
