@@ -1,6 +1,7 @@
 //! Profile-guided optimisation. A build that counts runs the calls of `bench --train`, and the compiler then knows which functions and
 //! branches calls execute: it places those together and optimises them for speed, and everything else for size. A call executes a little of
-//! very many functions, so the processor mostly waits for code, and this halves the time that a call takes.
+//! very many functions, so the processor mostly waits for code, and this halves the time that a call takes. The build that counts also
+//! compiles one plugin.
 //!
 //! The profile for release builds is in the repository, because counting and building again takes four times as long as building. It
 //! refers to functions by names that contain the version of the compiler, so it is used only with that version. After a change, the
@@ -25,11 +26,13 @@ fn file(root: &Path) -> Result<PathBuf> {
     Ok(root.join("tests/bench/profiles").join(format!("release-{}.profdata", toolchain::found()?)))
 }
 
-/// Returns an argument of cargo with which it passes this flag to the compiler.
-fn config(flag: &str, path: &Path) -> Result<String> {
+/// Returns an argument of cargo with which it passes this flag to the compiler, and `more` after it.
+fn config(flag: &str, path: &Path, more: &[&str]) -> Result<String> {
     let path = path.to_str().context("the path of this folder is not UTF-8")?;
+    let flags: Vec<String> =
+        [format!("-C{flag}={path}")].into_iter().chain(more.iter().map(ToString::to_string)).collect();
     // The quotes and escapes of Rust's strings are those of TOML's, for all but unusual characters.
-    Ok(format!("target.{TARGET}.rustflags=[{:?}]", format!("-C{flag}={path}")))
+    Ok(format!("target.{TARGET}.rustflags={flags:?}"))
 }
 
 /// Returns the arguments that make cargo use the profile for a release build. They are empty if the repository has no profile for this
@@ -39,7 +42,7 @@ pub fn arguments(root: &Path) -> Result<Vec<String>> {
     if !file.exists() {
         return Ok(Vec::new());
     }
-    Ok(vec!["--config".into(), config("profile-use", &named_by_contents(root, &file)?)?])
+    Ok(vec!["--config".into(), config("profile-use", &named_by_contents(root, &file)?, &[])?])
 }
 
 /// Copies a profile to a path that contains a hash of its contents, and returns that path: cargo builds again when the flags of the
@@ -70,7 +73,10 @@ fn count(root: &Path, settings: &str, profile: &Path) -> Result<()> {
     say("building a wharf that counts what it executes (as long as any first build)");
     let mut counting = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     counting.args(["build", "--locked", "--bin", "wharf", "--profile", settings]).arg("--target-dir").arg(&target);
-    counting.arg("--config").arg(config("profile-generate", &counts)?).env("WHARF_BUILTINS", plugins());
+    counting
+        .arg("--config")
+        .arg(config("profile-generate", &counts, &["--cfg=wharf_counts"])?)
+        .env("WHARF_BUILTINS", plugins());
     run(&mut counting)?;
     // Build scripts and macros have counted too, and what they execute is not what calls execute.
     if counts.exists() {
@@ -107,7 +113,7 @@ pub fn shipped(root: &Path) -> Result<()> {
             "--bin",
             "wharf",
             "--config",
-            &config("profile-use", &profile)?,
+            &config("profile-use", &profile, &[])?,
         ]);
     }
     guests()?;

@@ -331,7 +331,9 @@ pub fn compile_if_asked() -> Option<ExitCode> {
     let (images, effort) = (images == 1, if quick == 1 { Effort::Quick } else { Effort::Full });
     let mut out = std::io::stdout().lock();
     let engine = engine::compiler(images, effort);
-    let confined = confine(&Limits { mib, seconds }).and_then(|()| end_with_parent());
+    // A build that counts what it executes writes a file with the counts when it ends.
+    let confined = if cfg!(wharf_counts) { Ok(()) } else { confine(&Limits { mib, seconds }) };
+    let confined = confined.and_then(|()| end_with_parent());
     let written = confined.and_then(|()| match compile(engine) {
         Ok(artifact) => {
             out.write_all(&[MADE])?;

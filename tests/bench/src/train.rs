@@ -1,8 +1,10 @@
 //! The calls by which the compiler learns what calls execute: `--train WHARF` with a build that counts. It measures nothing.
 
-use std::{path::Path, time::Duration};
+use std::{fs::File, path::Path, process::Stdio, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use serde_json::json;
+use tokio::process::Command;
 
 use crate::{
     load::{self, Connection},
@@ -44,11 +46,34 @@ pub async fn train(built: &Built, wharf: &Path) -> Result<()> {
     }
     load::http(&mut connections, LONG, 1000).await?;
     server.end().await?;
-    let site = Site::new(built, ECHO)?;
+    let small = message(32);
+    let echo = Site::new(built, ECHO)?;
+    pipe_load(built, &echo, &|id| call(id, "echo", &small, None).to_string(), LONG).await?;
+    // A folder with many entries.
+    let folder = tempfile::tempdir()?;
+    for number in 0..1000 {
+        File::create(folder.path().join(format!("file-{number}.txt")))?;
+    }
+    let open =
+        format!("[plugins.files.grants]\ndirs = [{{ host = {:?}, guest = '/f', access = 'read' }}]\n", folder.path());
+    let files = Site::new(built, &format!("[plugins.files]\npath = 'PLUGINS/files.wasm'\nprefix = ''\n{open}"))?;
+    let listed = json!({ "path": "/f" });
+    pipe_load(built, &files, &|id| call(id, "list_directory", &listed, None).to_string(), SHORT).await?;
+    // What compiles plugins is not optimised for size then.
+    let compiled = Command::new(&built.wharf)
+        .args(["compile-one-component", "4096", "600", "1", "0"])
+        .stdin(File::open(built.plugins.join("files.wasm"))?)
+        .stdout(Stdio::null())
+        .status()
+        .await?;
+    ensure!(compiled.success(), "a plugin was not compiled: {compiled}");
+    Ok(())
+}
+
+async fn pipe_load(built: &Built, site: &Site, line: &dyn Fn(u64) -> String, duration: Duration) -> Result<()> {
     let config = site.config().display().to_string();
     let (mut child, mut client) = pipe(&built.wharf, &["run", "-c", &config]).await?;
-    let small = message(32);
-    client.load(&|id| call(id, "echo", &small, None).to_string(), 16, LONG, 32).await?;
+    client.load(line, 16, duration, 32).await?;
     drop(client);
     child.wait().await?;
     Ok(())
