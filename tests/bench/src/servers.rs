@@ -281,15 +281,19 @@ pub fn cpu_seconds(child: &Child) -> Result<f64> {
 }
 
 pub async fn pipe(program: &Path, arguments: &[&str]) -> Result<(Child, Pipe)> {
-    let mut child = Command::new(program)
-        .args(arguments)
+    talk(Command::new(program).args(arguments)).await
+}
+
+/// Starts a stdio server and opens a session with it.
+pub async fn talk(command: &mut Command) -> Result<(Child, Pipe)> {
+    let mut child = command
         .env("RUST_LOG", "warn")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()
-        .with_context(|| format!("cannot start {}", program.display()))?;
+        .with_context(|| format!("cannot start {:?}", command.as_std().get_program()))?;
     let (input, output) = child.stdin.take().zip(child.stdout.take()).context("no pipe")?;
     let mut pipe = Pipe { input, output: BufReader::with_capacity(256 * 1024, output), next_id: 100 };
     let answer = pipe.ask(&initialize().to_string()).await?;

@@ -4,18 +4,24 @@ use std::{fs, time::Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt},
+    process::Command,
+};
 
 use crate::{
     Effort,
     load::{Connection, http},
     report::{Report, Row, Wanted},
     rows::{ECHO, Site, many, message},
-    servers::{Built, Era, Http, call, modern_list_post, modern_meta, pipe, post},
+    servers::{Built, Era, Http, call, modern_list_post, modern_meta, pipe, post, talk},
 };
+
+const BUILTINS: [&str; 6] = ["fetch", "files", "git", "memory", "sequentialthinking", "time"];
 
 pub async fn measure(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
     start(built, effort, report).await?;
+    first_start(built, effort, report).await?;
     dropped_in(built, effort, report).await?;
     sessions(built, effort, report).await?;
     if !effort.brief {
@@ -54,6 +60,30 @@ async fn start(built: &Built, effort: &Effort, report: &mut Report) -> Result<()
         child.wait().await?;
     }
     report.row(at_most("start → 50 cached plugins listed and one called", 250.0, "ms", median(times), "p50".into()));
+    Ok(())
+}
+
+/// From the start of the process to the tools of all built-in plugins listed, with nothing compiled before.
+async fn first_start(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
+    let table = |id: &str| format!("[plugins.{id}]\npath = 'PLUGINS/{id}.wasm'\n");
+    let site = Site::new(built, &BUILTINS.map(table).concat())?;
+    let mut times = Vec::new();
+    for _ in 0..effort.rounds.min(3) {
+        let cache = tempfile::tempdir()?;
+        let began = Instant::now();
+        let mut command = Command::new(&built.wharf);
+        command.args(["run", "-c"]).arg(site.config()).env("XDG_CACHE_HOME", cache.path());
+        let (mut child, mut wharf) = talk(&mut command).await?;
+        let list = wharf.ask(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }).to_string()).await?;
+        times.push(began.elapsed().as_secs_f64());
+        for id in BUILTINS {
+            ensure!(list.contains(&format!("\"name\":\"{id}_")), "the tools of {id} are not listed");
+        }
+        drop(wharf);
+        child.wait().await?;
+    }
+    let name = "start with an empty cache → six built-in plugins compiled and listed";
+    report.row(at_most(name, 3.0, "s", median(times), "p50".into()));
     Ok(())
 }
 
