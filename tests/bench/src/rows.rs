@@ -273,7 +273,7 @@ async fn point(
 /// wharf along one axis at a time.
 pub async fn axes(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
     const MOST_SESSIONS: usize = 10_000;
-    let site = Site::new(built, &format!("[http]\nsessions = {}\n{ECHO}", MOST_SESSIONS * 2))?;
+    let site = Site::new(built, &format!("[http]\nsessions = {}\n{ECHO}", MOST_SESSIONS * 3))?;
     let wharf = Http::wharf(built, &site.config()).await?;
     for bytes in [32, 4 << 10, 64 << 10, 1 << 20] {
         let mut connections = wharf.connections(Era::Modern, 16, "echo", &message(bytes)).await?;

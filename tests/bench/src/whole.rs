@@ -120,7 +120,7 @@ async fn dropped_in(built: &Built, effort: &Effort, report: &mut Report) -> Resu
 /// What an idle session holds, by what the process grows.
 async fn sessions(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
     let count = if effort.brief { 2000 } else { 10_000 };
-    let site = Site::new(built, &format!("[http]\nsessions = {}\n{ECHO}", count * 2))?;
+    let site = Site::new(built, &format!("[http]\nsessions = {}\n{ECHO}", count * 3))?;
     let wharf = Http::wharf(built, &site.config()).await?;
     wharf.sessions(100).await?;
     let before = wharf.resident_kib()?;
