@@ -29,45 +29,43 @@ pub async fn answer(ctx: &Context, name: &str, params: Option<&Params>) -> Resul
     }
     let method = find(&ctx.encoder, name)?;
     let timing = ctx.server.observers.time(method, ctx.encoder.revision);
+    // Pinned here, because wrapping a future moves it, and this one has some kilobytes.
+    let work = pin!(async {
+        Ok(Encoded::Own(match method {
+            Method::CallTool => {
+                let wanted = WantedCall::read(params)?;
+                let is_search = call::is_search(ctx, &wanted.name);
+                let result = if is_search {
+                    call::search(ctx, wanted).await?
+                } else {
+                    call::tool(ctx, wanted).await.or_else(CallResult::failed)?
+                };
+                result.into_json(ctx)
+            }
+            Method::ListTools => return list(ctx, List::Tools, params).await,
+            Method::ListResources => return list(ctx, List::Resources, params).await,
+            Method::ListTemplates => return list(ctx, List::Templates, params).await,
+            Method::ListPrompts => return list(ctx, List::Prompts, params).await,
+            Method::ReadResource => call::resource(ctx, params::read(params)?).await?,
+            Method::GetPrompt => call::prompt(ctx, params::read(params)?).await?,
+            Method::Complete => call::complete(ctx, params::read(params)?).await?,
+            Method::Ping => ctx.encoder.empty(),
+            Method::SetLevel => set_level(ctx, params::read(params)?).await?,
+            Method::Subscribe => subscribe(ctx, params::read(params)?).await?,
+            Method::Unsubscribe => unsubscribe(ctx, params::read(params)?).await,
+            Method::GetTask => tasks::get(ctx, &params::read(params)?).await?,
+            Method::CancelTask => tasks::cancel(ctx, &params::read(params)?).await?,
+            Method::UpdateTask => tasks::update(ctx, params::read(params)?).await?,
+            Method::TaskResult => tasks::result(ctx, &params::read(params)?).await?,
+            Method::ListTasks => tasks::list(ctx, &params::read(params)?).await?,
+            Method::Discover => discover(ctx).await?,
+            Method::Listen => listen::listen(ctx, params::read(params)?).await?,
+            // Admission handles it, before there is a context.
+            Method::Initialize => return Err(RpcError::method_not_found(method.as_str())),
+        }))
+    });
     let span = tracing::debug_span!("request", method = %clip(name), id = ?ctx.id, principal = ctx.principal().short());
-    let result = {
-        // Pinned here, because wrapping a future moves it, and this one has some kilobytes.
-        let work = pin!(async {
-            Ok(Encoded::Own(match method {
-                Method::CallTool => {
-                    let wanted = WantedCall::read(params)?;
-                    let is_search = call::is_search(ctx, &wanted.name);
-                    let result = if is_search {
-                        call::search(ctx, wanted).await?
-                    } else {
-                        call::tool(ctx, wanted).await.or_else(CallResult::failed)?
-                    };
-                    result.into_json(ctx)
-                }
-                Method::ListTools => return list(ctx, List::Tools, params).await,
-                Method::ListResources => return list(ctx, List::Resources, params).await,
-                Method::ListTemplates => return list(ctx, List::Templates, params).await,
-                Method::ListPrompts => return list(ctx, List::Prompts, params).await,
-                Method::ReadResource => call::resource(ctx, params::read(params)?).await?,
-                Method::GetPrompt => call::prompt(ctx, params::read(params)?).await?,
-                Method::Complete => call::complete(ctx, params::read(params)?).await?,
-                Method::Ping => ctx.encoder.empty(),
-                Method::SetLevel => set_level(ctx, params::read(params)?).await?,
-                Method::Subscribe => subscribe(ctx, params::read(params)?).await?,
-                Method::Unsubscribe => unsubscribe(ctx, params::read(params)?).await,
-                Method::GetTask => tasks::get(ctx, &params::read(params)?).await?,
-                Method::CancelTask => tasks::cancel(ctx, &params::read(params)?).await?,
-                Method::UpdateTask => tasks::update(ctx, params::read(params)?).await?,
-                Method::TaskResult => tasks::result(ctx, &params::read(params)?).await?,
-                Method::ListTasks => tasks::list(ctx, &params::read(params)?).await?,
-                Method::Discover => discover(ctx).await?,
-                Method::Listen => listen::listen(ctx, params::read(params)?).await?,
-                // Admission handles it, before there is a context.
-                Method::Initialize => return Err(RpcError::method_not_found(method.as_str())),
-            }))
-        });
-        AssertUnwindSafe(work).catch_unwind().instrument(span).await
-    };
+    let result = AssertUnwindSafe(work).catch_unwind().instrument(span).await;
     let result = result.unwrap_or_else(|panic| Err(ctx.server.incident(&said(&*panic))));
     if let Some(timing) = timing {
         timing.end(result.as_ref().err().map(|error| error.code));
