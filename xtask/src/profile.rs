@@ -20,6 +20,8 @@ use crate::{cargo, guests, native, plugins, run, say, toolchain};
 
 /// The only target with a profile.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// The flag that suppresses a warning for each function that has changed since the profile was written.
+const NO_WARNINGS: &str = "-Cllvm-args=-no-pgo-warn-mismatch";
 
 /// Returns where the profile for release builds with this compiler is.
 fn file(root: &Path) -> Result<PathBuf> {
@@ -42,7 +44,7 @@ pub fn arguments(root: &Path) -> Result<Vec<String>> {
     if !file.exists() {
         return Ok(Vec::new());
     }
-    Ok(vec!["--config".into(), config("profile-use", &named_by_contents(root, &file)?, &[])?])
+    Ok(vec!["--config".into(), config("profile-use", &named_by_contents(root, &file)?, &[NO_WARNINGS])?])
 }
 
 /// Copies a profile to a path that contains a hash of its contents, and returns that path: cargo builds again when the flags of the
@@ -113,7 +115,7 @@ pub fn shipped(root: &Path) -> Result<()> {
             "--bin",
             "wharf",
             "--config",
-            &config("profile-use", &profile, &[])?,
+            &config("profile-use", &profile, &[NO_WARNINGS])?,
         ]);
     }
     guests()?;

@@ -2,8 +2,8 @@
 //!
 //! Unauthenticated clients must not keep out authenticated ones, for instance with connections that send nothing (slowloris). When all
 //! places are taken, wharf closes a connection on which no MCP request was ever admitted, else one whose client does not read, else one
-//! without a request under way. A connection with requests under way whose client reads is never closed for a new one. If a request arrives
-//! on a connection while it is being chosen, the connection takes a place again.
+//! without a request under way. A connection with requests under way whose client reads is never closed for a new one. If a request has
+//! arrived on the connection that is chosen, the connection takes a place again.
 
 use std::{
     fmt,
@@ -16,7 +16,7 @@ use std::{
 };
 
 use axum::extract::ConnectInfo;
-use futures_util::future::BoxFuture;
+use futures_util::{future::BoxFuture, poll};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -50,6 +50,9 @@ const STALL_PENALTY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The maximum number of requests on a connection before one of them is admitted. Requests that are refused or ask for `/healthz` are not
 /// admitted. The answer to the last of them closes the connection.
 const MAX_REQUESTS_BEFORE_ADMISSION: usize = 64;
+
+/// How often a chosen connection is polled before it ends. Each poll reads a part of a large request that has arrived.
+const POLLS_BEFORE_END: usize = 16;
 
 /// Where a connection comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +113,8 @@ pub struct Peer {
     idle_since: AtomicU64,
     /// When the client last stopped reading, in milliseconds since `began`, plus one. Zero while it reads.
     stalled_since: AtomicU64,
+    /// Whether the connection has been chosen to be closed for another one.
+    chosen: AtomicBool,
     /// The certificate that the client presented.
     certificate: OnceLock<Arc<Certificate>>,
 }
@@ -126,6 +131,7 @@ impl Peer {
             busy: AtomicUsize::new(0),
             idle_since: AtomicU64::new(0),
             stalled_since: AtomicU64::new(0),
+            chosen: AtomicBool::new(false),
             certificate: OnceLock::new(),
         }
     }
@@ -148,6 +154,11 @@ impl Peer {
     /// Whether a request on this connection was ever admitted.
     pub fn is_admitted(&self) -> bool {
         self.admitted.load(Ordering::Relaxed)
+    }
+
+    /// Whether the connection has been chosen to be closed for another one.
+    pub fn is_chosen(&self) -> bool {
+        self.chosen.load(Ordering::Relaxed)
     }
 
     /// Returns the accounts of the address.
@@ -242,6 +253,7 @@ impl Occupant for Open {
     }
 
     fn end(&self) {
+        self.peer.chosen.store(true, Ordering::Relaxed);
         self.end.cancel();
     }
 }
@@ -264,23 +276,29 @@ impl Place {
         Ok(Self { all: Arc::clone(all), party, _held: place, end, peer })
     }
 
-    /// Serves the connection until that is done, or until it must be closed to make room for another. Requests may arrive while it is being
-    /// chosen, so they are read first. If there are any, it would not be chosen now: it takes a place again, and only ends if it gets none.
+    /// Serves the connection until that is done, or until it is closed for another one. A request may have arrived by then, so a chosen
+    /// connection is read once more. If that admits a request, the connection takes a place again, and ends only if it gets none.
     pub async fn serve(mut self, mut served: BoxFuture<'_, ()>) {
         loop {
-            let chosen = async {
-                self.end.cancelled().await;
-                // By then, the runtime has asked the system which sockets have something to read.
-                tokio::task::yield_now().await;
-            };
             tokio::select! {
                 biased;
                 () = &mut served => return,
-                () = chosen => {}
+                () = self.end.cancelled() => {}
             }
-            if self.peer.gives_way(Instant::now()).is_some() {
+            let mut gives_way = true;
+            for _ in 0..POLLS_BEFORE_END {
+                if poll!(&mut served).is_ready() {
+                    return;
+                }
+                gives_way = self.peer.gives_way(Instant::now()).is_some();
+                if !gives_way {
+                    break;
+                }
+            }
+            if gives_way {
                 return;
             }
+            self.peer.chosen.store(false, Ordering::Relaxed);
             match Self::take(&self.all, self.party, Arc::clone(&self.peer)) {
                 Ok(again) => self = again,
                 Err(_) => return,
@@ -289,6 +307,7 @@ impl Place {
     }
 }
 
+/// The places of all connections.
 pub struct Connections(Arc<Places>);
 
 impl Connections {
@@ -298,6 +317,11 @@ impl Connections {
             None => Places::new(&CONNECTIONS, most),
             Some(each) => Places::with_share(&CONNECTIONS, most, each),
         })
+    }
+
+    /// Returns the number of places that are taken.
+    pub fn taken(&self) -> usize {
+        self.0.taken()
     }
 
     /// Admits a new connection, and closes another one for it if necessary. `is_proxy`: whether it comes from a trusted proxy, which may have
@@ -323,7 +347,10 @@ pub fn peer<B>(request: &http::Request<B>, server: &Server) -> Arc<Peer> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
+    use crate::transport::http::paced::Paced;
 
     fn address(last: u8) -> Remote {
         Remote::Address([127, 0, 0, last].into())
@@ -440,6 +467,42 @@ mod tests {
         };
         let ((), _third) = tokio::join!(served, third);
         assert_eq!(all.0.taken(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_has_arrived_is_answered_even_if_the_runtime_does_not_know_of_it() {
+        let (all, ledger) = (Connections::new(1, None), Ledger::new(1 << 20));
+        let enter = || all.enter(address(1), false, &ledger);
+        let (mut far, near) = std::os::unix::net::UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let place = enter().unwrap();
+        let (peer, admitted) = (Arc::clone(&place.peer), CancellationToken::new());
+        // As in `Endpoint`, a request is admitted when its body is there.
+        let service = hyper::service::service_fn(async |request: http::Request<hyper::body::Incoming>| {
+            let body = axum::body::to_bytes(axum::body::Body::new(request.into_body()), 100_000).await.unwrap();
+            assert_eq!(body.len(), 100_000);
+            let _work = peer.work();
+            admitted.cancel();
+            std::future::pending::<Result<http::Response<axum::body::Body>, hyper::Error>>().await
+        });
+        let stream = tokio::net::UnixStream::from_std(near).unwrap();
+        let stream = hyper_util::rt::TokioIo::new(Paced::new(stream, Arc::clone(&peer), Duration::from_secs(1)));
+        let connection = hyper::server::conn::http1::Builder::new().serve_connection(stream, service);
+        let mut served = Box::pin(place.serve(Box::pin(async { connection.await.unwrap() })));
+        assert!(poll!(&mut served).is_pending(), "nothing has arrived");
+        let request = format!("POST / HTTP/1.1\r\ncontent-length: 100000\r\n\r\n{}", "x".repeat(100_000));
+        far.write_all(request.as_bytes()).unwrap();
+        let second = enter().unwrap();
+        assert!(peer.is_chosen());
+        // Nothing has been awaited since, so the runtime has not asked the system.
+        assert!(poll!(&mut served).is_pending());
+        assert!(admitted.is_cancelled() && !peer.is_chosen());
+        assert!(ended(&second), "the first connection has its place");
+        drop((served, second));
+        let idle = enter().unwrap();
+        let served = idle.serve(Box::pin(std::future::pending()));
+        let ((), third) = tokio::join!(served, async { enter().unwrap() });
+        assert!(!ended(&third));
     }
 
     #[test]

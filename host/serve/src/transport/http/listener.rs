@@ -1,6 +1,6 @@
 //! The HTTP server: accepts connections and bounds their number and duration. What is at which path is in `routes`.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, os::fd::AsFd, sync::Arc, time::Duration};
 
 use anyhow::{Result, ensure};
 use futures_util::{FutureExt, future::select_all};
@@ -41,8 +41,6 @@ const MAX_BACKLOG: usize = 1024;
 /// The maximum memory that a connection takes before a request is authenticated, and between requests: the buffers of TLS and HTTP/1.1, the
 /// headers of a request, and the tasks for it. Measured: 70 to 80 KiB with unfinished headers, and 95 KiB with an unfinished TLS message.
 const CONNECTION_BYTES: usize = 128 << 10;
-/// How long a connection that was closed for another one may take to release its memory.
-const MEMORY_RELEASE_TIMEOUT: Duration = Duration::from_millis(200);
 const NO_PLACE: What = What::new(
     "a connection, because all are in use by clients that are being served (`connections` in [http])",
     Reason::Other("connections"),
@@ -113,7 +111,7 @@ impl Listener {
                 server.refusals.say(NO_PLACE);
                 continue;
             };
-            let Some(charge) = charged(&server, &mut open).await else {
+            let Some(charge) = charged(&server, &connections, &mut open).await else {
                 server.refusals.say(NO_MEMORY);
                 continue;
             };
@@ -152,7 +150,7 @@ async fn accept(sockets: &[Socket]) -> (Accepted, Remote) {
 /// Serves a connection from its first byte to its last.
 async fn connect<S>(server: Arc<Server>, stream: S, place: (Charge, Place), front: Arc<Front>, tls: Option<Arc<Tls>>)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static,
 {
     let (charge, place) = place;
     let peer = Arc::clone(&place.peer);
@@ -167,7 +165,7 @@ where
 /// Serves a connection over TLS, if there is a certificate.
 async fn over<S>(server: &Arc<Server>, stream: S, peer: &Arc<Peer>, front: &Arc<Front>, tls: Option<&Tls>)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static,
 {
     let stream = Paced::new(stream, Arc::clone(peer), PACE_INTERVAL);
     let Some(tls) = tls else { return http1(server, stream, peer, front).await };
@@ -254,19 +252,19 @@ where
     }
 }
 
-/// Charges for a connection. There is memory for every place, but a connection that was closed for this one releases its memory a moment
-/// after its place, so this waits for it.
-async fn charged(server: &Server, open: &mut JoinSet<()>) -> Option<Charge> {
-    let charge = || server.ledger.connections().charge(CONNECTION_BYTES).ok();
-    let given_back = async {
-        loop {
-            if let Some(charge) = charge() {
-                return Some(charge);
-            }
-            let _ended = open.join_next().await?;
+/// Charges for a connection that has a place. There is memory for every place, but a connection that was closed for another one releases
+/// its memory a moment after its place. While there are such connections, this waits for them.
+async fn charged(server: &Server, connections: &Connections, open: &mut JoinSet<()>) -> Option<Charge> {
+    loop {
+        if let Ok(charge) = server.ledger.connections().charge(CONNECTION_BYTES) {
+            return Some(charge);
         }
-    };
-    tokio::time::timeout(MEMORY_RELEASE_TIMEOUT, given_back).await.unwrap_or_default()
+        // The new connection is not open yet, and has a place.
+        if open.len() < connections.taken() {
+            return None;
+        }
+        let _ended = open.join_next().await?;
+    }
 }
 
 /// Returns the maximum number of connections: what the config says, but at most as many as a quarter of the host's memory suffices for, and

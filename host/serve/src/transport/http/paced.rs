@@ -1,13 +1,16 @@
-//! A socket that fails if the client reads too slowly what it is sent, as in a slow-read attack.
+//! A socket that fails if the client reads too slowly what it is sent, as in a slow-read attack, and that reads what has arrived before its
+//! connection is closed for another one.
 
 use std::{
     io,
+    os::fd::AsFd,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
+use rustix::io::Errno;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::{Instant, Sleep, sleep_until},
@@ -70,9 +73,25 @@ impl<S> Paced<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+impl<S: AsyncRead + AsFd + Unpin> AsyncRead for Paced<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context, into: &mut ReadBuf) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, into)
+        let read = Pin::new(&mut self.stream).poll_read(cx, into);
+        if read.is_pending() && self.peer.is_chosen() { self.read_arrived(into) } else { read }
+    }
+}
+
+impl<S: AsFd> Paced<S> {
+    /// Reads what has arrived, which the runtime may not know yet: it asks the system from time to time, and on one thread at a time.
+    fn read_arrived(&self, into: &mut ReadBuf) -> Poll<io::Result<()>> {
+        match rustix::io::read(&self.stream, into.initialize_unfilled()) {
+            Ok(count) => {
+                into.advance(count);
+                Poll::Ready(Ok(()))
+            }
+            // The runtime wakes the task when something arrives.
+            Err(Errno::AGAIN | Errno::INTR) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error.into())),
+        }
     }
 }
 
