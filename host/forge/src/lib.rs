@@ -6,6 +6,8 @@
 
 #![deny(missing_docs)]
 
+mod room;
+
 use std::collections::BTreeSet;
 
 use wasi_preview1_component_adapter_provider::{
@@ -73,6 +75,8 @@ pub fn wrap(module: &[u8]) -> Result<Vec<u8>, ForgeError> {
     if !outline.start && !outline.typed {
         return Err(ForgeError::NothingToCall);
     }
+    let roomy = room::with_room(module).map_err(|error| ForgeError::Encoder(error.to_string()))?;
+    let module = roomy.as_deref().unwrap_or(module);
     let adapter = if outline.start { COMMAND } else { REACTOR };
     let mut encoder = ComponentEncoder::default();
     // The compiler checks the component anyway.

@@ -22,11 +22,11 @@ use wasmtime::Engine;
 use crate::{compile::Artifact, hex::hex};
 
 /// The number must also be raised when core modules are wrapped into components in another way, because the cache key does not cover that.
-const MAGIC: &[u8; 16] = b"wharf artifact 4";
+const MAGIC: &[u8; 16] = b"wharf artifact 5";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
 /// The suffix contains the number of the format, so that two versions of wharf that share a directory do not treat each other's files as
 /// damaged.
-const SUFFIX: &str = ".4.artifact";
+const SUFFIX: &str = ".5.artifact";
 /// The size of the whole directory above which the oldest artifacts are removed.
 const MAX_BYTES: u64 = 2 << 30;
 
