@@ -314,7 +314,8 @@ fn native(more: &[&str]) -> Result<()> {
     say("building target/release/wharf (6 to 13 minutes the first time, on two cores; most of it is wasmtime)");
     let mut arguments = vec!["build", "--locked", "--release", "--bin", "wharf"];
     arguments.extend(more.iter().flat_map(|bin| ["--bin", bin]));
-    cargo(&arguments)
+    cargo(&arguments)?;
+    profile::check(&root(), &root().join("target/release/wharf"))
 }
 
 fn test() -> Result<()> {

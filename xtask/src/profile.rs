@@ -20,6 +20,8 @@ use crate::{cargo, guests, native, plugins, run, say, toolchain};
 
 /// The only target with a profile.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// The crate by which it is known whether a profile fits, as names of functions contain it. It depends on most others.
+const CRATE: &str = "_11wharf_serve";
 /// The flag that suppresses a warning for each function that has changed since the profile was written.
 const NO_WARNINGS: &str = "-Cllvm-args=-no-pgo-warn-mismatch";
 
@@ -45,6 +47,33 @@ pub fn arguments(root: &Path) -> Result<Vec<String>> {
         return Ok(Vec::new());
     }
     Ok(vec!["--config".into(), config("profile-use", &named_by_contents(root, &file)?, &[NO_WARNINGS])?])
+}
+
+/// Says so if the profile does not fit this binary. The names of functions contain a hash of their crate's version, features and
+/// dependencies, so that after a change of any of these the compiler finds nothing about the crate's functions in the profile.
+pub fn check(root: &Path, wharf: &Path) -> Result<()> {
+    let file = file(root)?;
+    if !file.exists() || cfg!(not(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))) {
+        return Ok(());
+    }
+    let hash =
+        hash_of(CRATE, &fs::read(&file)?).with_context(|| format!("{} does not name {CRATE}", file.display()))?;
+    if !Command::new("grep").args(["-qF", &format!("{hash}{CRATE}")]).arg(wharf).status()?.success() {
+        say(
+            "the profile does not fit this wharf, because the dependencies of its crates have changed since it was written: a small call \
+             takes a third longer; `cargo xtask profile` (22 minutes on two cores) writes it again",
+        );
+    }
+    Ok(())
+}
+
+/// Returns the hash of a crate in the first name of a function that contains the crate, as in `CsbBssxyPH5wZ_11wharf_serve`.
+fn hash_of(name: &str, profile: &[u8]) -> Option<String> {
+    let at = profile.windows(name.len()).position(|window| window == name.as_bytes())?;
+    let before = profile.get(..at)?;
+    let length = before.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    let word = str::from_utf8(before.get(at - length..)?).ok()?;
+    word.rfind("Cs").and_then(|begin| word.get(begin..)).map(str::to_owned)
 }
 
 /// Copies a profile to a path that contains a hash of its contents, and returns that path: cargo builds again when the flags of the
@@ -134,4 +163,23 @@ fn profdata() -> Result<PathBuf> {
         bail!("there is no {}; install the component llvm-tools of Rust", tool.display());
     }
     Ok(tool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_of_a_crate_is_found() {
+        for (profile, expected) in [
+            (
+                &b"\xff\0_RINvNtCsdGb51BYQAik_10tokio_utilNtCsbBssxyPH5wZ_11wharf_serve9transport"[..],
+                Some("CsbBssxyPH5wZ"),
+            ),
+            (b"_11wharf_serve", None),
+            (b"_RNvCs1_5other", None),
+        ] {
+            assert_eq!(hash_of(CRATE, profile).as_deref(), expected);
+        }
+    }
 }
