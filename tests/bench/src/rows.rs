@@ -270,10 +270,15 @@ async fn point(
     Ok(())
 }
 
+/// The config for one client with so many sessions. A client gets at most a quarter of the memory for them, and each is charged 40 KiB.
+pub fn for_sessions(count: usize) -> String {
+    format!("[http]\nsessions = {}\n[limits]\ntotal_host_memory_mib = {}\n{ECHO}", count * 3, 1024 + count / 4)
+}
+
 /// wharf along one axis at a time.
 pub async fn axes(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
     const MOST_SESSIONS: usize = 10_000;
-    let site = Site::new(built, &format!("[http]\nsessions = {}\n{ECHO}", MOST_SESSIONS * 3))?;
+    let site = Site::new(built, &for_sessions(MOST_SESSIONS))?;
     let wharf = Http::wharf(built, &site.config()).await?;
     for bytes in [32, 4 << 10, 64 << 10, 1 << 20] {
         let mut connections = wharf.connections(Era::Modern, 16, "echo", &message(bytes)).await?;

@@ -195,8 +195,12 @@ impl Http {
         let mut sessions = Vec::with_capacity(count);
         for _ in 0..count {
             connection.request.clone_from(&first);
-            connection.exchange().await?;
-            let session = connection.header("mcp-session-id").context("no session")?;
+            let (head, body) = connection.exchange().await?;
+            let refused = || {
+                let body = String::from_utf8_lossy(&body);
+                format!("no session after {} of {count}: {head}{body}", sessions.len())
+            };
+            let session = connection.header("mcp-session-id").with_context(refused)?;
             connection.request = post(&self.address, &in_session(&session), &ready);
             let (head, _) = connection.exchange().await?;
             ensure!(head.starts_with("http/1.1 202"), "not initialized: {head}");

@@ -13,7 +13,7 @@ use crate::{
     Effort,
     load::{Connection, http},
     report::{Report, Row, Wanted},
-    rows::{ECHO, Site, many, message},
+    rows::{ECHO, Site, for_sessions, many, message},
     servers::{Built, Era, Http, call, modern_list_post, modern_meta, pipe, post, talk},
 };
 
@@ -120,7 +120,7 @@ async fn dropped_in(built: &Built, effort: &Effort, report: &mut Report) -> Resu
 /// What an idle session holds, by what the process grows.
 async fn sessions(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
     let count = if effort.brief { 2000 } else { 10_000 };
-    let site = Site::new(built, &format!("[http]\nsessions = {}\n{ECHO}", count * 3))?;
+    let site = Site::new(built, &for_sessions(count))?;
     let wharf = Http::wharf(built, &site.config()).await?;
     wharf.sessions(100).await?;
     let before = wharf.resident_kib()?;
