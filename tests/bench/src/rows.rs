@@ -284,7 +284,7 @@ pub async fn axes(built: &Built, effort: &Effort, report: &mut Report) -> Result
         let mut connections = wharf.connections(Era::Modern, 16, "echo", &message(bytes)).await?;
         point(effort, report, ("payload", format!("{bytes} B")), &mut connections, bytes).await?;
     }
-    for count in [1, 2, 4, 8, 16, 32, 64, 128, 256] {
+    for count in [1, 2, 4, 8, 16, 32, 64, 128] {
         let mut connections = wharf.connections(Era::Modern, count, "echo", &message(32)).await?;
         point(effort, report, ("in flight", count.to_string()), &mut connections, 32).await?;
     }
