@@ -14,7 +14,7 @@ use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW_1, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as COMMAND,
     WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER as REACTOR,
 };
-use wasmparser::{Parser, Payload};
+use wasmparser::{KnownCustom, Parser, Payload};
 use wit_component::ComponentEncoder;
 
 /// What the adapter imports for files, whatever the module does with them.
@@ -75,7 +75,8 @@ pub fn wrap(module: &[u8]) -> Result<Vec<u8>, ForgeError> {
     if !outline.start && !outline.typed {
         return Err(ForgeError::NothingToCall);
     }
-    let roomy = room::with_room(module).map_err(|error| ForgeError::Encoder(error.to_string()))?;
+    let roomy = outline.go.then(|| room::with_room(module)).transpose();
+    let roomy = roomy.map_err(|error| ForgeError::Encoder(error.to_string()))?;
     let module = roomy.as_deref().unwrap_or(module);
     let adapter = if outline.start { COMMAND } else { REACTOR };
     let mut encoder = ComponentEncoder::default();
@@ -96,6 +97,8 @@ struct Outline {
     start: bool,
     /// It holds a section that says which WIT it was made for.
     typed: bool,
+    /// Go's compiler made it.
+    go: bool,
     /// It imports from preview 1.
     preview_1: bool,
     /// It imports arguments or variables from there.
@@ -140,7 +143,13 @@ impl Outline {
                         }
                     }
                 }
-                Payload::CustomSection(section) => outline.typed |= section.name().starts_with("component-type"),
+                Payload::CustomSection(section) => {
+                    outline.typed |= section.name().starts_with("component-type");
+                    if let KnownCustom::Producers(producers) = section.as_known() {
+                        // A section that says nothing about how the module runs makes no module invalid.
+                        outline.go |= room::names_go(producers).unwrap_or(false);
+                    }
+                }
                 _ => {}
             }
         }

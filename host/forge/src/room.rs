@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use wasmparser::{BinaryReaderError, KnownCustom, MemoryType, Parser, Payload, ProducersSectionReader};
+use wasmparser::{BinaryReaderError, MemoryType, Parser, Payload, ProducersSectionReader};
 
 /// The pages of 64 KiB that are added: as many as Go's linker gives.
 const PAGES: u64 = 16;
@@ -16,17 +16,11 @@ const MAX_PAGES: u64 = 65_536;
 const HEADER_BYTES: usize = 8;
 const MEMORY_SECTION: u8 = 5;
 
-/// Returns the module with more initial memory if Go's compiler made it, and otherwise `None`.
-pub fn with_room(module: &[u8]) -> Result<Option<Vec<u8>>, BinaryReaderError> {
+/// Returns the module with more initial memory. A module with several memories, or an unusual one, stays as it is.
+pub fn with_room(module: &[u8]) -> Result<Vec<u8>, BinaryReaderError> {
     let mut roomy = module.get(..HEADER_BYTES).unwrap_or_default().to_vec();
-    let (mut made_by_go, mut has_room) = (false, false);
     for payload in Parser::new(0).parse_all(module) {
         let payload = payload?;
-        if let Payload::CustomSection(section) = &payload
-            && let KnownCustom::Producers(producers) = section.as_known()
-        {
-            made_by_go |= names_go(producers)?;
-        }
         let Some((id, range)) = payload.as_section() else { continue };
         let memories = match payload {
             Payload::MemorySection(section) => section.into_iter().collect::<Result<Vec<_>, _>>()?,
@@ -34,13 +28,12 @@ pub fn with_room(module: &[u8]) -> Result<Option<Vec<u8>>, BinaryReaderError> {
         };
         match memories.as_slice() {
             [memory] if !memory.memory64 && !memory.shared && memory.page_size_log2.is_none() => {
-                has_room = true;
                 append(&mut roomy, MEMORY_SECTION, &with_more(memory));
             }
             _ => append(&mut roomy, id, bytes(module, range)),
         }
     }
-    Ok((made_by_go && has_room).then_some(roomy))
+    Ok(roomy)
 }
 
 /// Returns the contents of a section with this memory, which gets more initial pages, up to its maximum.
@@ -81,7 +74,7 @@ fn bytes(module: &[u8], range: Range<u64>) -> &[u8] {
 }
 
 /// Whether a `producers` section says that the module was written in Go.
-fn names_go(producers: ProducersSectionReader<'_>) -> Result<bool, BinaryReaderError> {
+pub fn names_go(producers: ProducersSectionReader<'_>) -> Result<bool, BinaryReaderError> {
     for field in producers {
         let field = field?;
         if field.name == "language" {
@@ -107,6 +100,12 @@ mod tests {
         memories.unwrap().into_iter().next().unwrap().unwrap().initial
     }
 
+    /// Returns what is wrapped instead of this module, if it is another one.
+    fn roomy(module: &[u8]) -> Option<Vec<u8>> {
+        let roomy = crate::Outline::of(module).unwrap().go.then(|| with_room(module).unwrap());
+        roomy.filter(|roomy| roomy != module)
+    }
+
     #[test]
     fn modules_of_go_begin_with_more_memory() {
         let module = |memory: &str, producers: &str| {
@@ -116,7 +115,8 @@ mod tests {
         let go = r#"(@producers (language "Go" "go1.27") (processed-by "Go cmd/compile" "go1.27"))"#;
         for (memory, expected) in [("3", 19), ("3 8", 8), ("8 8", 8), ("3 1000", 19), ("200", 216), ("65536", 65_536)] {
             let module = module(&format!("(memory {memory})"), go);
-            let roomy = with_room(&module).unwrap().unwrap();
+            assert!(crate::Outline::of(&module).unwrap().go, "{memory}");
+            let roomy = with_room(&module).unwrap();
             assert_eq!(initial(&roomy), expected, "{memory}");
             let others = |module: &[u8]| {
                 let sections = Parser::new(0).parse_all(module).filter_map(|payload| payload.unwrap().as_section());
@@ -133,7 +133,7 @@ mod tests {
             ("(memory 3 8 shared)", go),
             ("(memory 3) (memory 3)", go),
         ] {
-            assert_eq!(with_room(&module(memory, producers)).unwrap(), None, "{memory} {producers}");
+            assert_eq!(roomy(&module(memory, producers)), None, "{memory} {producers}");
         }
     }
 }
