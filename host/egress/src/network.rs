@@ -53,8 +53,6 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a request waits for a place.
 const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The most idle connections to one server.
-const MAX_IDLE_CONNECTIONS: usize = 64;
 /// The most bytes that are read from a connection ahead of the guest.
 const BUFFER_BYTES: usize = 64 << 10;
 /// The most header lines of a response. Sites that set a cookie for each of their partners send more than a hundred.
@@ -210,7 +208,9 @@ impl Inner {
             Client::builder(IoExecutor(self.connector.io.clone()))
                 .pool_timer(TokioTimer::new())
                 .pool_idle_timeout(IDLE_TIMEOUT)
-                .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
+                // The limit of connections bounds the idle ones too. If the pool closed some of them, their places would go to connections
+                // that were begun for requests which other connections have carried since.
+                .pool_max_idle_per_host(MAX_REQUESTS_PER_PLUGIN)
                 .http1_max_buf_size(BUFFER_BYTES)
                 .http1_max_headers(MAX_HEADER_LINES)
                 // Old servers continue a header on the next line.

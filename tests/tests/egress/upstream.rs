@@ -57,7 +57,8 @@ async fn a_thousand_requests_take_turns() {
         assert_eq!(text(&pipe.answer(id).await.unwrap()), "{\"200\":50}");
     }
     assert_eq!(web.requests(), 1000);
-    assert!(web.connections() < 300, "connections are kept: {}", web.connections());
+    // As many as one plugin may have at once, so none was closed and replaced.
+    assert!(web.connections() <= 96, "connections are kept: {}", web.connections());
     pipe.close().await;
 }
 
