@@ -60,6 +60,18 @@ async fn cold_client(folder: &Folder) -> Pipe {
     pipe
 }
 
+/// A config with little time to compile, and plugins that are in the cache, however long it took to compile them.
+async fn short_of_time(folder: &Folder) {
+    let plugins = format!("plugin_dir = {:?}\n", folder.join("plugins"));
+    folder.plugin("hello");
+    config(folder, &plugins);
+    let mut pipe = cold_client(folder).await;
+    assert_eq!(e2e::text(&pipe.call("hello_greet", json!({ "name": "Ada" })).await), "Hello, Ada!");
+    assert_eq!(e2e::text(&pipe.call("by_echo", json!({ "message": "well" })).await), "well");
+    pipe.close().await;
+    config(folder, &format!("{plugins}[limits]\ncompile_timeout_ms = 4000\n"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bombs_beside_good_plugins_delay_no_one() {
     let folder = Folder::new();
@@ -119,9 +131,7 @@ async fn inspect_and_check_say_what_a_bomb_comes_to() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_load_that_waits_for_a_compiler_uses_no_cpu_time() {
     let folder = Folder::new();
-    config(&folder, &format!("plugin_dir = {:?}\n[limits]\ncompile_timeout_ms = 4000\n", folder.join("plugins")));
-    folder.plugin("hello");
-    drop(cold_client(&folder).await);
+    short_of_time(&folder).await;
     folder.write("plugins/slow.wasm", slow());
     let pipe = cold_wharf(&folder);
     let child = compiler::begun(pipe.pid()).await;
@@ -137,8 +147,7 @@ async fn a_first_load_that_waits_for_a_compiler_uses_no_cpu_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compiler_that_stands_still_or_is_killed_changes_nothing() {
     let folder = Folder::new();
-    config(&folder, &format!("plugin_dir = {:?}\n[limits]\ncompile_timeout_ms = 4000\n", folder.join("plugins")));
-    folder.plugin("hello");
+    short_of_time(&folder).await;
     let mut pipe = cold_client(&folder).await;
     assert_eq!(e2e::text(&pipe.call("hello_greet", json!({ "name": "Ada" })).await), "Hello, Ada!");
     for (signal, told) in [(Signal::STOP, "compile_timeout_ms"), (Signal::KILL, "signal 9")] {
