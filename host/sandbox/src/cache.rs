@@ -21,12 +21,12 @@ use wasmtime::Engine;
 
 use crate::{compile::Artifact, hex::hex};
 
-/// The number must also be raised when core modules are wrapped into components in another way, because the cache key does not cover that.
-const MAGIC: &[u8; 16] = b"wharf artifact 5";
+const MAGIC: &[u8; 16] = b"wharf's artifact";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
 /// The suffix contains the number of the format, so that two versions of wharf that share a directory do not treat each other's files as
-/// damaged.
-const SUFFIX: &str = ".5.artifact";
+/// damaged. The number must also be raised when core modules are wrapped into components in another way, because the cache key does not
+/// cover that.
+const SUFFIX: &str = ".6.artifact";
 /// The size of the whole directory above which the oldest artifacts are removed.
 const MAX_BYTES: u64 = 2 << 30;
 
@@ -142,9 +142,9 @@ impl Cache {
     }
 }
 
-/// Returns the digest of an artifact and of its key, so that one artifact cannot be substituted for another.
+/// Returns the digest of an artifact and of its file's name, so that one artifact cannot be substituted for another.
 fn digest(key: &str, parts: &[&[u8]]) -> [u8; 32] {
-    let keyed = Sha256::new().chain_update(key);
+    let keyed = Sha256::new().chain_update(key).chain_update(SUFFIX);
     parts.iter().fold(keyed, |sha, part| sha.chain_update(part)).finalize().into()
 }
 
