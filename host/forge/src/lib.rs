@@ -6,10 +6,13 @@
 
 #![deny(missing_docs)]
 
+mod encode;
+mod link;
 mod room;
 
 use std::collections::BTreeSet;
 
+pub use link::linked;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW_1, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as COMMAND,
     WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER as REACTOR,

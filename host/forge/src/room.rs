@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use wasmparser::{BinaryReaderError, MemoryType, Parser, Payload, ProducersSectionReader};
 
+use crate::encode;
+
 /// The pages of 64 KiB that are added: as many as Go's linker gives.
 const PAGES: u64 = 16;
 /// The most pages that a 32-bit memory can have.
@@ -28,9 +30,9 @@ pub fn with_room(module: &[u8]) -> Result<Vec<u8>, BinaryReaderError> {
         };
         match memories.as_slice() {
             [memory] if !memory.memory64 && !memory.shared && memory.page_size_log2.is_none() => {
-                append(&mut roomy, MEMORY_SECTION, &with_more(memory));
+                encode::section(&mut roomy, MEMORY_SECTION, &with_more(memory));
             }
-            _ => append(&mut roomy, id, bytes(module, range)),
+            _ => encode::section(&mut roomy, id, bytes(module, range)),
         }
     }
     Ok(roomy)
@@ -40,31 +42,9 @@ pub fn with_room(module: &[u8]) -> Result<Vec<u8>, BinaryReaderError> {
 fn with_more(memory: &MemoryType) -> Vec<u8> {
     let most = memory.maximum.unwrap_or(MAX_PAGES);
     let initial = memory.initial.max((memory.initial + PAGES).min(most));
-    let mut contents = vec![1, u8::from(memory.maximum.is_some())];
-    leb128(&mut contents, initial);
-    if let Some(maximum) = memory.maximum {
-        leb128(&mut contents, maximum);
-    }
+    let mut contents = vec![1];
+    encode::limits(&mut contents, initial, memory.maximum);
     contents
-}
-
-/// Appends a section to a module.
-fn append(module: &mut Vec<u8>, id: u8, contents: &[u8]) {
-    module.push(id);
-    leb128(module, contents.len() as u64);
-    module.extend_from_slice(contents);
-}
-
-/// Appends a number as modules contain it: seven bits in each byte, the lowest first, and the highest bit if more follow.
-fn leb128(module: &mut Vec<u8>, mut number: u64) {
-    loop {
-        let [low, ..] = number.to_le_bytes();
-        number >>= 7;
-        if number == 0 {
-            return module.push(low & 127);
-        }
-        module.push(low | 128);
-    }
 }
 
 /// Returns the bytes at offsets that the parser has found in the module, so that they are in it.

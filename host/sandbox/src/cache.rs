@@ -24,7 +24,7 @@ use crate::{compile::Artifact, hex::hex};
 const MAGIC: &[u8; 16] = b"wharf's artifact";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
 /// The suffix contains the number of the format, so that two versions of wharf that share a directory do not treat each other's files as
-/// damaged. The number must also be raised when core modules are wrapped into components in another way, because the cache key does not
+/// damaged. The number must also be raised when core modules are wrapped or linked in another way, because the cache key does not
 /// cover that.
 const SUFFIX: &str = ".6.artifact";
 /// The size of the whole directory above which the oldest artifacts are removed.

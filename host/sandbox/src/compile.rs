@@ -409,7 +409,7 @@ fn end_with_parent() -> std::io::Result<()> {
 }
 
 /// Reads a component from standard input, checks what it would instantiate, and compiles it. A core module is wrapped into a component
-/// first.
+/// first, and modules that are linked dynamically are linked.
 fn compile(engine: wasmtime::Result<Engine>) -> Result<Artifact, LoadError> {
     let unreadable = |error: std::io::Error| LoadError::Compile(format!("it cannot be read: {error}"));
     let mut bytes = Vec::new();
@@ -422,7 +422,16 @@ fn compile(engine: wasmtime::Result<Engine>) -> Result<Artifact, LoadError> {
     }
     let (extent, sections) = look(&bytes)?;
     let failed = |error: wasmtime::Error| LoadError::Compile(one_line(&error));
-    let code = engine.and_then(|engine| engine.precompile_component(&bytes)).map_err(failed)?;
+    let engine = engine.map_err(failed)?;
+    // If what was linked is not valid or takes too much, the component is compiled as it is.
+    let linked = wharf_forge::linked(&bytes).and_then(|linked| {
+        let (extent, _) = look(&linked).ok()?;
+        Some((engine.precompile_component(&linked).ok()?, extent))
+    });
+    let (code, extent) = match linked {
+        Some(linked) => linked,
+        None => (engine.precompile_component(&bytes).map_err(failed)?, extent),
+    };
     Ok(Artifact { digest, instance_bytes: extent.data_bytes, wrapped, sections, code })
 }
 

@@ -37,6 +37,8 @@ mod in_place;
 mod instance;
 pub mod ledger;
 mod limits;
+#[cfg(test)]
+mod linked;
 mod linker;
 mod load;
 mod load_error;

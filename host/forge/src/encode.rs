@@ -1,0 +1,122 @@
+//! Writes the parts that WebAssembly's binary format is made of.
+
+use wasmparser::{FuncType, GlobalType, MemoryType, RefType, TableType, ValType};
+
+/// Appends a section to a module or a component.
+pub fn section(out: &mut Vec<u8>, id: u8, contents: &[u8]) {
+    out.push(id);
+    leb128(out, contents.len() as u64);
+    out.extend_from_slice(contents);
+}
+
+/// Appends a section with a list of items, unless the list is empty.
+pub fn items(out: &mut Vec<u8>, id: u8, items: &[Vec<u8>]) {
+    if !items.is_empty() {
+        section(out, id, &list(items));
+    }
+}
+
+/// Returns a list: the number of its items, and the items.
+pub fn list(items: &[Vec<u8>]) -> Vec<u8> {
+    let mut contents = Vec::with_capacity(items.iter().map(Vec::len).sum::<usize>() + 5);
+    leb128(&mut contents, items.len() as u64);
+    items.iter().for_each(|item| contents.extend_from_slice(item));
+    contents
+}
+
+/// Appends a number: seven bits in each byte, the lowest first, and the highest bit if more follow.
+pub fn leb128(out: &mut Vec<u8>, mut number: u64) {
+    loop {
+        let [low, ..] = number.to_le_bytes();
+        number >>= 7;
+        if number == 0 {
+            return out.push(low & 127);
+        }
+        out.push(low | 128);
+    }
+}
+
+/// Appends a signed number. The last byte's second highest bit is the sign.
+pub fn signed(out: &mut Vec<u8>, mut number: i64) {
+    loop {
+        let [low, ..] = number.to_le_bytes();
+        number >>= 7;
+        if (number == 0 && low & 64 == 0) || (number == -1 && low & 64 != 0) {
+            return out.push(low & 127);
+        }
+        out.push(low | 128);
+    }
+}
+
+/// Appends a name, with its length before it.
+pub fn name(out: &mut Vec<u8>, name: &str) {
+    leb128(out, name.len() as u64);
+    out.extend_from_slice(name.as_bytes());
+}
+
+/// Appends an opcode or a kind, and the index after it.
+pub fn indexed(out: &mut Vec<u8>, first: &[u8], index: u32) {
+    out.extend_from_slice(first);
+    leb128(out, index.into());
+}
+
+/// Appends a type of values. `None`: it refers to another type.
+pub fn value_type(out: &mut Vec<u8>, ty: ValType) -> Option<()> {
+    out.push(match ty {
+        ValType::I32 => 0x7f,
+        ValType::I64 => 0x7e,
+        ValType::F32 => 0x7d,
+        ValType::F64 => 0x7c,
+        ValType::V128 => 0x7b,
+        ValType::Ref(ty) => return reference_type(out, ty),
+    });
+    Some(())
+}
+
+pub fn reference_type(out: &mut Vec<u8>, ty: RefType) -> Option<()> {
+    out.push(match ty {
+        RefType::FUNCREF => 0x70,
+        RefType::EXTERNREF => 0x6f,
+        _ => return None,
+    });
+    Some(())
+}
+
+pub fn function_type(ty: &FuncType) -> Option<Vec<u8>> {
+    let mut out = vec![0x60];
+    for types in [ty.params(), ty.results()] {
+        leb128(&mut out, types.len() as u64);
+        types.iter().try_for_each(|ty| value_type(&mut out, *ty))?;
+    }
+    Some(out)
+}
+
+pub fn limits(out: &mut Vec<u8>, initial: u64, maximum: Option<u64>) {
+    out.push(u8::from(maximum.is_some()));
+    leb128(out, initial);
+    if let Some(maximum) = maximum {
+        leb128(out, maximum);
+    }
+}
+
+/// `None`: the table is of an unusual kind.
+pub fn table_type(ty: &TableType) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    reference_type(&mut out, ty.element_type)?;
+    limits(&mut out, ty.initial, ty.maximum);
+    (!ty.table64 && !ty.shared).then_some(out)
+}
+
+/// `None`: the memory is of an unusual kind.
+pub fn memory_type(ty: &MemoryType) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    limits(&mut out, ty.initial, ty.maximum);
+    (!ty.memory64 && !ty.shared && ty.page_size_log2.is_none()).then_some(out)
+}
+
+pub fn global_type(ty: &GlobalType) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    value_type(&mut out, ty.content_type)?;
+    out.push(u8::from(ty.mutable));
+    (!ty.shared).then_some(out)
+}

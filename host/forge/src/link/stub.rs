@@ -1,0 +1,174 @@
+//! Makes the module that takes the place of a linked one.
+
+use std::collections::BTreeSet;
+
+use wasmparser::{ExternalKind, FuncType, TypeRef};
+
+use super::{
+    merge::{Bound, Import, Member},
+    names::{LINKED, at, exported, kind_byte, start_of},
+};
+use crate::encode;
+
+/// Returns a module that writes the functions that the member imports from outside into the table of the linked module, exports again those
+/// of the member's exports that are used, and has something else under the names of the others. `table`: the size of the table.
+pub fn stub(member: &Member<'_>, bound: &Bound, table: u32, used: &BTreeSet<(u32, &str)>) -> Option<Vec<u8>> {
+    let module = &member.module;
+    let mut stub = Stub::default();
+    let nothing = FuncType::new([], []);
+    for (number, ty) in &bound.functions {
+        let import = module.imports.get(*number)?;
+        let ty = stub.function_type(ty)?;
+        stub.import(import.module, import.name, &ty);
+    }
+    stub.functions = u32::try_from(bound.functions.len()).ok()?;
+    if stub.functions > 0 {
+        let mut ty = vec![1, 0x70, 1];
+        encode::leb128(&mut ty, table.into());
+        encode::leb128(&mut ty, table.into());
+        stub.import(LINKED, LINKED, &ty);
+        stub.tables = 1;
+    }
+    let start = match module.start {
+        Some(_) => {
+            let ty = stub.function_type(&nothing)?;
+            stub.import(LINKED, &start_of(member.instance), &ty);
+            let start = stub.functions;
+            stub.functions += 1;
+            Some(start)
+        }
+        None => None,
+    };
+    let mut missing = Vec::new();
+    for export in &module.exports {
+        let is_used = used.contains(&(member.instance, export.name));
+        if !is_used && matches!(export.kind, ExternalKind::Func | ExternalKind::Global) {
+            missing.push(export);
+            continue;
+        }
+        let ty = match type_of(member, export.kind, export.index)? {
+            TypeRef::Func(ty) => stub.function_type(module.type_of(ty)?)?,
+            TypeRef::Table(ty) => [vec![1], encode::table_type(&ty)?].concat(),
+            TypeRef::Memory(ty) => [vec![2], encode::memory_type(&ty)?].concat(),
+            TypeRef::Global(ty) => [vec![3], encode::global_type(&ty)?].concat(),
+            _ => return None,
+        };
+        stub.import(LINKED, &exported(member.instance, export.name), &ty);
+        let next = match export.kind {
+            ExternalKind::Func => &mut stub.functions,
+            ExternalKind::Table => &mut stub.tables,
+            ExternalKind::Memory => &mut stub.memories,
+            ExternalKind::Global => &mut stub.globals,
+            _ => return None,
+        };
+        let index = *next;
+        *next += 1;
+        stub.export(export.name, export.kind, index);
+    }
+    let (function, global) = (stub.functions, stub.globals);
+    for export in missing {
+        stub.export(export.name, export.kind, if export.kind == ExternalKind::Func { function } else { global });
+    }
+    let nothing = stub.function_type(&nothing)?;
+    Some(stub.finish(&nothing, bound, start))
+}
+
+/// Returns the type of something in a module, whether it is imported or not.
+fn type_of(member: &Member<'_>, kind: ExternalKind, index: u32) -> Option<TypeRef> {
+    let module = &member.module;
+    let imported: Vec<TypeRef> = module
+        .imports
+        .iter()
+        .zip(&member.imports)
+        .map(|(import, what)| (import.ty, what))
+        .filter(|(ty, what)| {
+            let own = match ty {
+                TypeRef::Func(_) => ExternalKind::Func,
+                TypeRef::Table(_) => ExternalKind::Table,
+                TypeRef::Memory(_) => ExternalKind::Memory,
+                TypeRef::Global(_) => ExternalKind::Global,
+                _ => return false,
+            };
+            own == kind && matches!(what, Import::Outside | Import::Of { .. })
+        })
+        .map(|(ty, _)| ty)
+        .collect();
+    if let Some(ty) = at(&imported, index) {
+        return Some(*ty);
+    }
+    let index = index.checked_sub(u32::try_from(imported.len()).ok()?)?;
+    Some(match kind {
+        ExternalKind::Func => TypeRef::Func(*at(&module.functions, index)?),
+        ExternalKind::Table => TypeRef::Table(*at(&module.tables, index)?),
+        ExternalKind::Memory => TypeRef::Memory(*at(&module.memories, index)?),
+        ExternalKind::Global => TypeRef::Global(at(&module.globals, index)?.ty),
+        _ => return None,
+    })
+}
+
+#[derive(Default)]
+struct Stub {
+    types: Vec<Vec<u8>>,
+    imports: Vec<Vec<u8>>,
+    exports: Vec<Vec<u8>>,
+    /// How many of each are imported.
+    functions: u32,
+    tables: u32,
+    memories: u32,
+    globals: u32,
+}
+
+impl Stub {
+    /// Returns the description of a function of this type, as it follows an import's name.
+    fn function_type(&mut self, ty: &FuncType) -> Option<Vec<u8>> {
+        let encoded = encode::function_type(ty)?;
+        let number = self.types.iter().position(|other| *other == encoded).unwrap_or_else(|| {
+            self.types.push(encoded);
+            self.types.len() - 1
+        });
+        let mut out = Vec::new();
+        encode::indexed(&mut out, &[0], u32::try_from(number).ok()?);
+        Some(out)
+    }
+
+    fn import(&mut self, module: &str, name: &str, ty: &[u8]) {
+        let mut out = Vec::new();
+        encode::name(&mut out, module);
+        encode::name(&mut out, name);
+        out.extend_from_slice(ty);
+        self.imports.push(out);
+    }
+
+    fn export(&mut self, name: &str, kind: ExternalKind, index: u32) {
+        let mut out = Vec::new();
+        encode::name(&mut out, name);
+        encode::indexed(&mut out, &[kind_byte(kind)], index);
+        self.exports.push(out);
+    }
+
+    /// `nothing`: the description of a function without parameters and results.
+    fn finish(self, nothing: &[u8], bound: &Bound, start: Option<u32>) -> Vec<u8> {
+        let mut out = b"\0asm\x01\0\0\0".to_vec();
+        encode::items(&mut out, 1, &self.types);
+        encode::items(&mut out, 2, &self.imports);
+        // One function that is never called, and one global that is never read.
+        encode::items(&mut out, 3, &[nothing.get(1..).unwrap_or_default().to_vec()]);
+        encode::items(&mut out, 6, &[vec![0x7f, 0, 0x41, 0, 0x0b]]);
+        encode::items(&mut out, 7, &self.exports);
+        if let Some(start) = start {
+            let mut contents = Vec::new();
+            encode::leb128(&mut contents, start.into());
+            encode::section(&mut out, 8, &contents);
+        }
+        if !bound.functions.is_empty() {
+            let mut element = vec![0, 0x41];
+            encode::signed(&mut element, bound.first.into());
+            element.push(0x0b);
+            encode::leb128(&mut element, bound.functions.len() as u64);
+            (0..bound.functions.len() as u64).for_each(|index| encode::leb128(&mut element, index));
+            encode::items(&mut out, 9, &[element]);
+        }
+        encode::items(&mut out, 10, &[vec![3, 0, 0, 0x0b]]);
+        out
+    }
+}
