@@ -1,5 +1,5 @@
-//! Makes components out of core WebAssembly modules, with the adapter that wasmtime publishes for WASI preview 1. Bytes in, bytes
-//! out: it knows neither files nor hosts.
+//! Makes components out of core WebAssembly modules, with the adapter that wasmtime publishes for WASI preview 1, and links the modules
+//! within a component. Bytes in, bytes out: it knows neither files nor hosts.
 //!
 //! It reads the whole module, which may be hostile, and its work is bounded by nothing but the module's size. A server calls it in
 //! a process that it can end; an author's own command calls it as it is.

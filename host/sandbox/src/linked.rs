@@ -46,6 +46,8 @@ const DYNAMIC: &str = r#"(component
             (i32.add (i32.load (i32.const 200)))
             (i32.add (global.get $depth))
             (i32.mul (global.get $own)))
+        (func $referred (export "referred") (param i32) (result i32) (i32.const 5))
+        (func (export "refers") (table.set (i32.const 79) (ref.func $referred)))
         (export "again" (func $f3)))
     (core module $last
         (import "env" "memory" (memory 1))

@@ -262,6 +262,12 @@ fn audit(data: &[u8]) {
     assert_eq!(verifier.head(), head);
 }
 
+/// A valid component is valid when it is linked.
 fn component(data: &[u8]) {
-    let _ = wharf_sandbox::would_instantiate(data);
+    let valid = |component: &[u8]| wasmparser::Validator::new().validate_all(component).is_ok();
+    if wharf_sandbox::would_instantiate(data).is_ok()
+        && let Some(linked) = wharf_forge::linked(data)
+    {
+        assert!(!valid(data) || valid(&linked));
+    }
 }

@@ -1,5 +1,7 @@
 //! Translates code and constant expressions to other indices.
 
+use std::collections::BTreeSet;
+
 use wasmparser::{BlockType, ConstExpr, FunctionBody, HeapType, Operator, RefType};
 
 use super::{indices::Indices, names::at};
@@ -81,8 +83,14 @@ pub fn sized(body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Translates a function's body. `module`: the bytes of the module that it is from. `None`: it has an instruction that is not known here.
-pub fn body(module: &[u8], body: &FunctionBody<'_>, indices: &Indices) -> Option<Vec<u8>> {
+/// Translates a function's body. `module`: the bytes of the module that it is from. `referred`: gets the functions to which it makes
+/// references. `None`: it has an instruction that is not known here.
+pub fn body(
+    module: &[u8],
+    body: &FunctionBody<'_>,
+    indices: &Indices,
+    referred: &mut BTreeSet<u32>,
+) -> Option<Vec<u8>> {
     let bytes = |from: u64, to: u64| module.get(usize::try_from(from).ok()?..usize::try_from(to).ok()?);
     let mut locals = body.get_locals_reader().ok()?;
     let mut ignored = Vec::new();
@@ -98,6 +106,9 @@ pub fn body(module: &[u8], body: &FunctionBody<'_>, indices: &Indices) -> Option
         let (operator, begin) = operators.read_with_offset().ok()?;
         let end = operators.original_position();
         let first = *bytes(begin, end)?.first()?;
+        if let Operator::RefFunc { function_index } = operator {
+            referred.insert(*at(&indices.functions, function_index)?);
+        }
         let mut new = Vec::new();
         if !translated(first, &operator, indices, &mut new)? {
             continue;

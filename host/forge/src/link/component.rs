@@ -1,8 +1,8 @@
 //! Finds the modules to link in a component, and replaces them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use wasmparser::TypeRef;
+use wasmparser::{ExternalKind, TypeRef};
 
 use super::{
     level::{CoreInstance, Level},
@@ -83,7 +83,7 @@ fn instance(instance: &CoreInstance<'_>, linked: Option<u32>) -> Vec<u8> {
         }
         CoreInstance::Exports(exports) => {
             out.push(1);
-            let exports = exports.iter().map(|(name, kind, index)| {
+            let exports = exports.all.iter().map(|(name, kind, index)| {
                 let mut out = Vec::new();
                 encode::name(&mut out, name);
                 encode::indexed(&mut out, &[kind_byte(*kind)], *index);
@@ -128,21 +128,26 @@ impl Link {
 /// and those after it that import something of it or of each other.
 fn members<'a>(component: &'a [u8], level: &Level<'a>) -> Option<Vec<Member<'a>>> {
     let mut members: Vec<Member<'a>> = Vec::new();
+    let mut instances: HashMap<u32, usize> = HashMap::new();
+    for instance in &level.instances {
+        if let CoreInstance::Instantiate { module, .. } = instance {
+            *instances.entry(*module).or_default() += 1;
+        }
+    }
+    // The place of each member by its instance, and its exports.
+    let mut linked: HashMap<u32, (usize, Exports<'_>)> = HashMap::new();
     for (instance, what) in (0..).zip(&level.instances) {
         let CoreInstance::Instantiate { module: number, arguments } = what else { continue };
-        let instances = level
-            .instances
-            .iter()
-            .filter(|other| matches!(other, CoreInstance::Instantiate { module, .. } if module == number));
         let Some(Some(range)) = at(&level.modules, *number) else { continue };
-        let Some(module) = Module::read(component.get(range.clone())?) else { continue };
-        if instances.count() > 1 || arguments.iter().any(|(name, _)| *name == LINKED) {
+        if instances.get(number) != Some(&1) || arguments.iter().any(|(name, _)| *name == LINKED) {
             continue;
         }
+        let Some(module) = Module::read(component.get(range.clone())?) else { continue };
         if members.is_empty() {
             let has_both = module.memories.len() == 1 && !module.tables.is_empty();
             if has_both && module.imports_only_functions() && !exports_linked(&module) {
                 let imports = module.imports.iter().map(|_| Import::Outside).collect();
+                linked.insert(instance, (members.len(), exports(&module)));
                 members.push(Member { number: *number, instance, module, imports });
             }
             continue;
@@ -150,9 +155,9 @@ fn members<'a>(component: &'a [u8], level: &Level<'a>) -> Option<Vec<Member<'a>>
         let resolve = |import: &wasmparser::Import<'a>| {
             let argument = arguments.iter().find(|(name, _)| *name == import.module)?;
             let found = level.source(argument.1, import.name).and_then(|(source, name)| {
-                let (place, member) = members.iter().enumerate().find(|(_, member)| member.instance == source)?;
-                let export = member.module.exports.iter().find(|export| export.name == name)?;
-                Some(Import::Of { member: place, kind: export.kind, index: export.index })
+                let (member, exports) = linked.get(&source)?;
+                let (kind, index) = *exports.get(name)?;
+                Some(Import::Of { member: *member, kind, index })
             });
             match (found, import.ty) {
                 (Some(found), _) => Some(found),
@@ -162,10 +167,18 @@ fn members<'a>(component: &'a [u8], level: &Level<'a>) -> Option<Vec<Member<'a>>
         };
         let Some(imports) = module.imports.iter().map(resolve).collect::<Option<Vec<_>>>() else { continue };
         if module.memories.is_empty() && imports.iter().any(|import| matches!(import, Import::Of { .. })) {
+            linked.insert(instance, (members.len(), exports(&module)));
             members.push(Member { number: *number, instance, module, imports });
         }
     }
     Some(members)
+}
+
+/// The exports of a module by their names.
+type Exports<'a> = HashMap<&'a str, (ExternalKind, u32)>;
+
+fn exports<'a>(module: &Module<'a>) -> Exports<'a> {
+    module.exports.iter().map(|export| (export.name, (export.kind, export.index))).collect()
 }
 
 fn exports_linked(module: &Module<'_>) -> bool {

@@ -1,6 +1,9 @@
 //! Reads one component: what its core modules are instantiated with, and what of them is used.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::Range,
+};
 
 use wasmparser::{
     CanonicalFunction, CanonicalOption, ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind, Encoding,
@@ -32,7 +35,19 @@ pub struct Section {
 
 pub enum CoreInstance<'a> {
     Instantiate { module: u32, arguments: Vec<(&'a str, u32)> },
-    Exports(Vec<(&'a str, ExternalKind, u32)>),
+    Exports(Exports<'a>),
+}
+
+/// What a core instance consists of if no module is instantiated for it.
+pub struct Exports<'a> {
+    pub all: Vec<(&'a str, ExternalKind, u32)>,
+    by_name: HashMap<&'a str, (ExternalKind, u32)>,
+}
+
+impl<'a> Exports<'a> {
+    fn new(all: Vec<(&'a str, ExternalKind, u32)>) -> Self {
+        Self { by_name: all.iter().map(|(name, kind, index)| (*name, (*kind, *index))).collect(), all }
+    }
 }
 
 /// Where something comes from: from an export of a core instance, or from elsewhere.
@@ -92,9 +107,10 @@ impl<'a> Level<'a> {
                             let arguments = args.iter().map(|argument| (argument.name, argument.index)).collect();
                             CoreInstance::Instantiate { module, arguments }
                         }
-                        Instance::FromExports(exports) => CoreInstance::Exports(
-                            exports.iter().map(|export| (export.name, export.kind, export.index)).collect(),
-                        ),
+                        Instance::FromExports(exports) => {
+                            let all = exports.iter().map(|export| (export.name, export.kind, export.index));
+                            CoreInstance::Exports(Exports::new(all.collect()))
+                        }
                     });
                 }
             }
@@ -183,8 +199,8 @@ impl<'a> Level<'a> {
             match at(&self.instances, instance)? {
                 CoreInstance::Instantiate { .. } => return Some((instance, name)),
                 CoreInstance::Exports(exports) => {
-                    let (_, kind, index) = exports.iter().find(|(own, ..)| *own == name)?;
-                    let Origin::Export { instance: next, name: its } = self.origin(*kind, *index)? else { return None };
+                    let (kind, index) = *exports.by_name.get(name)?;
+                    let Origin::Export { instance: next, name: its } = self.origin(kind, index)? else { return None };
                     (instance, name) = (next, its);
                 }
             }
@@ -205,7 +221,7 @@ impl<'a> Level<'a> {
             for (name, argument) in arguments {
                 match at(&self.instances, *argument)? {
                     CoreInstance::Exports(exports) => {
-                        wanted.extend(exports.iter().map(|(_, kind, index)| (*kind, *index)));
+                        wanted.extend(exports.by_name.values());
                     }
                     CoreInstance::Instantiate { .. } if linked.contains(argument) => {
                         let module = Module::read(component.get(at(&self.modules, *module)?.clone()?)?)?;

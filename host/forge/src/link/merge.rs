@@ -1,6 +1,6 @@
 //! Makes one module of several.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use wasmparser::{DataKind, ElementItems, ElementKind, ExternalKind, FuncType, TypeRef};
 
@@ -9,6 +9,7 @@ use super::{
     indices::Indices,
     module::Module,
     names::{LINKED, at, exported, kind_byte, start_of},
+    types::Types,
 };
 use crate::encode;
 
@@ -43,24 +44,6 @@ pub struct Bound {
     pub first: u32,
     /// The index of each among the imports, and its type.
     pub functions: Vec<(usize, FuncType)>,
-}
-
-#[derive(Default)]
-struct Types {
-    numbers: HashMap<FuncType, u32>,
-    encoded: Vec<Vec<u8>>,
-}
-
-impl Types {
-    fn number(&mut self, ty: &FuncType) -> Option<u32> {
-        if let Some(number) = self.numbers.get(ty) {
-            return Some(*number);
-        }
-        let number = u32::try_from(self.encoded.len()).ok()?;
-        self.encoded.push(encode::function_type(ty)?);
-        self.numbers.insert(ty.clone(), number);
-        Some(number)
-    }
 }
 
 /// The parts of the module that is made.
@@ -137,6 +120,7 @@ pub fn merge(members: &[Member<'_>], used: &BTreeSet<(u32, &str)>) -> Option<Mer
     for (member, indices) in members.iter().zip(&all) {
         parts.fill(&member.module, indices)?;
     }
+    let mut referred = BTreeSet::new();
     // After the trampolines, whose functions come first.
     for (member, indices) in members.iter().zip(&all) {
         for ty in &member.module.functions {
@@ -145,9 +129,10 @@ pub fn merge(members: &[Member<'_>], used: &BTreeSet<(u32, &str)>) -> Option<Mer
             parts.functions.push(function);
         }
         for body in &member.module.bodies {
-            parts.bodies.push(code::body(member.module.bytes, body, indices)?);
+            parts.bodies.push(code::body(member.module.bytes, body, indices, &mut referred)?);
         }
     }
+    parts.declare(&referred);
     parts.export(first, others, &all, used)?;
     if table > 0 {
         let mut limits = vec![0x70, 1];
@@ -160,18 +145,23 @@ pub fn merge(members: &[Member<'_>], used: &BTreeSet<(u32, &str)>) -> Option<Mer
         Some(start) => Some(*at(&all.first()?.functions, start)?),
         None => None,
     };
-    let named = members.iter().zip(&all).flat_map(|(member, indices)| {
+    Some(Merged { module: parts.finish(start, &names(members, &all)), bound, table })
+}
+
+/// Returns the names of the functions that the members define.
+fn names<'a>(members: &[Member<'a>], all: &[Indices]) -> BTreeMap<u32, &'a str> {
+    let mut names = BTreeMap::new();
+    for (member, indices) in members.iter().zip(all) {
         let imported = member.module.imports.iter().filter(|import| matches!(import.ty, TypeRef::Func(_))).count();
-        let own = move |(index, _): &&(u32, &str)| usize::try_from(*index).is_ok_and(|index| index >= imported);
-        member
-            .module
-            .names
-            .iter()
-            .filter(own)
-            .filter_map(|(index, name)| Some((*at(&indices.functions, *index)?, *name)))
-    });
-    let names = named.collect();
-    Some(Merged { module: parts.finish(start, &names), bound, table })
+        for (index, name) in &member.module.names {
+            if usize::try_from(*index).is_ok_and(|index| index >= imported)
+                && let Some(index) = at(&indices.functions, *index)
+            {
+                names.insert(*index, *name);
+            }
+        }
+    }
+    names
 }
 
 fn export(name: &str, kind: ExternalKind, index: u32) -> Vec<u8> {
@@ -309,6 +299,19 @@ impl Parts {
         }
         out.extend(encode::list(&items));
         Some(out)
+    }
+
+    /// Declares functions to which code makes references. In their own modules, it may have sufficed that they are exported.
+    fn declare(&mut self, functions: &BTreeSet<u32>) {
+        let functions = functions.iter().map(|function| {
+            let mut out = Vec::new();
+            encode::leb128(&mut out, (*function).into());
+            out
+        });
+        let functions: Vec<_> = functions.collect();
+        if !functions.is_empty() {
+            self.elements.push([vec![3, 0], encode::list(&functions)].concat());
+        }
     }
 
     /// Exports what the first member exports, and what is used of the others.

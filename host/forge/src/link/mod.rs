@@ -19,5 +19,6 @@ mod merge;
 mod module;
 mod names;
 mod stub;
+mod types;
 
 pub use component::linked;

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use wasmparser::{ExternalKind, FuncType, TypeRef};
 
 use super::{
-    merge::{Bound, Import, Member},
+    merge::{Bound, Member},
+    module::Module,
     names::{LINKED, at, exported, kind_byte, start_of},
+    types::Types,
 };
 use crate::encode;
 
@@ -39,14 +41,14 @@ pub fn stub(member: &Member<'_>, bound: &Bound, table: u32, used: &BTreeSet<(u32
         }
         None => None,
     };
-    let mut missing = Vec::new();
+    let (exported_types, mut missing) = (Exported::of(module), Vec::new());
     for export in &module.exports {
         let is_used = used.contains(&(member.instance, export.name));
         if !is_used && matches!(export.kind, ExternalKind::Func | ExternalKind::Global) {
             missing.push(export);
             continue;
         }
-        let ty = match type_of(member, export.kind, export.index)? {
+        let ty = match exported_types.type_of(export.kind, export.index)? {
             TypeRef::Func(ty) => stub.function_type(module.type_of(ty)?)?,
             TypeRef::Table(ty) => [vec![1], encode::table_type(&ty)?].concat(),
             TypeRef::Memory(ty) => [vec![2], encode::memory_type(&ty)?].concat(),
@@ -73,42 +75,54 @@ pub fn stub(member: &Member<'_>, bound: &Bound, table: u32, used: &BTreeSet<(u32
     Some(stub.finish(&nothing, bound, start))
 }
 
-/// Returns the type of something in a module, whether it is imported or not.
-fn type_of(member: &Member<'_>, kind: ExternalKind, index: u32) -> Option<TypeRef> {
-    let module = &member.module;
-    let imported: Vec<TypeRef> = module
-        .imports
-        .iter()
-        .zip(&member.imports)
-        .map(|(import, what)| (import.ty, what))
-        .filter(|(ty, what)| {
-            let own = match ty {
-                TypeRef::Func(_) => ExternalKind::Func,
-                TypeRef::Table(_) => ExternalKind::Table,
-                TypeRef::Memory(_) => ExternalKind::Memory,
-                TypeRef::Global(_) => ExternalKind::Global,
-                _ => return false,
-            };
-            own == kind && matches!(what, Import::Outside | Import::Of { .. })
-        })
-        .map(|(ty, _)| ty)
-        .collect();
-    if let Some(ty) = at(&imported, index) {
-        return Some(*ty);
+/// The types of what a module exports: its imports of each kind come before what it defines.
+struct Exported<'a> {
+    module: &'a Module<'a>,
+    /// The functions, tables, memories and globals that it imports.
+    imports: [Vec<TypeRef>; 4],
+}
+
+impl<'a> Exported<'a> {
+    fn of(module: &'a Module<'a>) -> Self {
+        let mut imports: [Vec<TypeRef>; 4] = Default::default();
+        let [functions, tables, memories, globals] = &mut imports;
+        for import in &module.imports {
+            match import.ty {
+                TypeRef::Func(_) => functions.push(import.ty),
+                TypeRef::Table(_) => tables.push(import.ty),
+                TypeRef::Memory(_) => memories.push(import.ty),
+                TypeRef::Global(_) => globals.push(import.ty),
+                TypeRef::Tag(_) | TypeRef::FuncExact(_) => {}
+            }
+        }
+        Self { module, imports }
     }
-    let index = index.checked_sub(u32::try_from(imported.len()).ok()?)?;
-    Some(match kind {
-        ExternalKind::Func => TypeRef::Func(*at(&module.functions, index)?),
-        ExternalKind::Table => TypeRef::Table(*at(&module.tables, index)?),
-        ExternalKind::Memory => TypeRef::Memory(*at(&module.memories, index)?),
-        ExternalKind::Global => TypeRef::Global(at(&module.globals, index)?.ty),
-        _ => return None,
-    })
+
+    fn type_of(&self, kind: ExternalKind, index: u32) -> Option<TypeRef> {
+        let [functions, tables, memories, globals] = &self.imports;
+        let imported = match kind {
+            ExternalKind::Func => functions,
+            ExternalKind::Table => tables,
+            ExternalKind::Memory => memories,
+            ExternalKind::Global => globals,
+            _ => return None,
+        };
+        if let Some(ty) = at(imported, index) {
+            return Some(*ty);
+        }
+        let index = index.checked_sub(u32::try_from(imported.len()).ok()?)?;
+        Some(match kind {
+            ExternalKind::Func => TypeRef::Func(*at(&self.module.functions, index)?),
+            ExternalKind::Table => TypeRef::Table(*at(&self.module.tables, index)?),
+            ExternalKind::Memory => TypeRef::Memory(*at(&self.module.memories, index)?),
+            _ => TypeRef::Global(at(&self.module.globals, index)?.ty),
+        })
+    }
 }
 
 #[derive(Default)]
 struct Stub {
-    types: Vec<Vec<u8>>,
+    types: Types,
     imports: Vec<Vec<u8>>,
     exports: Vec<Vec<u8>>,
     /// How many of each are imported.
@@ -121,13 +135,8 @@ struct Stub {
 impl Stub {
     /// Returns the description of a function of this type, as it follows an import's name.
     fn function_type(&mut self, ty: &FuncType) -> Option<Vec<u8>> {
-        let encoded = encode::function_type(ty)?;
-        let number = self.types.iter().position(|other| *other == encoded).unwrap_or_else(|| {
-            self.types.push(encoded);
-            self.types.len() - 1
-        });
         let mut out = Vec::new();
-        encode::indexed(&mut out, &[0], u32::try_from(number).ok()?);
+        encode::indexed(&mut out, &[0], self.types.number(ty)?);
         Some(out)
     }
 
@@ -149,7 +158,7 @@ impl Stub {
     /// `nothing`: the description of a function without parameters and results.
     fn finish(self, nothing: &[u8], bound: &Bound, start: Option<u32>) -> Vec<u8> {
         let mut out = b"\0asm\x01\0\0\0".to_vec();
-        encode::items(&mut out, 1, &self.types);
+        encode::items(&mut out, 1, &self.types.encoded);
         encode::items(&mut out, 2, &self.imports);
         // One function that is never called, and one global that is never read.
         encode::items(&mut out, 3, &[nothing.get(1..).unwrap_or_default().to_vec()]);
