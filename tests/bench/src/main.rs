@@ -131,13 +131,17 @@ async fn run() -> Result<bool> {
 /// Compares the rows with their history, and adds them to it if they are to be recorded. Returns whether each has kept what it won.
 fn judged(file: &Path, record: bool, report: &report::Report) -> Result<bool> {
     let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-    let problems = history::check(&text, &report.rows)?;
+    let processor = history::processor();
+    let problems = history::check(&text, &processor, &report.rows)?;
     for problem in &problems {
         report::say(&format!("fallen: {problem}"));
     }
     if record {
         let head = std::process::Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output()?;
-        std::fs::write(file, history::with(&text, String::from_utf8_lossy(&head.stdout).trim(), &report.rows))?;
+        std::fs::write(
+            file,
+            history::with(&text, String::from_utf8_lossy(&head.stdout).trim(), &processor, &report.rows),
+        )?;
     }
     Ok(problems.is_empty())
 }

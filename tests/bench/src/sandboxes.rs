@@ -337,7 +337,7 @@ pub fn compare(built: &Built, effort: &Effort, report: &mut Report) -> Result<()
             figure: median(ratios.map(|(rust, quick)| quick[0].core_us / rust[0].core_us).collect()),
             unit: "×",
             wanted: Wanted::AtMost,
-            target: 10.0,
+            target: 8.0,
             detail: "by the time on a core".into(),
         });
     }
