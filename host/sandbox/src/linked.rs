@@ -129,6 +129,11 @@ fn what_is_unusual_keeps_its_modules() {
     for (what, from, to) in [
         ("a start function before the last module", "(global $own", "(start $f0) (global $own"),
         ("an exception", "(type $other (func))", "(type $other (func)) (tag (type $other))"),
+        (
+            "a memory that is too small",
+            "(import \"env\" \"memory\" (memory 1))",
+            "(import \"env\" \"memory\" (memory 2))",
+        ),
         ("a second memory", "(global $own", "(memory 1) (global $own"),
         ("a shared memory", "(memory (export \"memory\") 1)", "(memory (export \"memory\") 1 1 shared)"),
         (
