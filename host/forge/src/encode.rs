@@ -1,6 +1,9 @@
 //! Writes the parts that WebAssembly's binary format is made of.
 
-use wasmparser::{FuncType, GlobalType, MemoryType, RefType, TableType, ValType};
+use wasmparser::{ExternalKind, FuncType, GlobalType, MemoryType, RefType, TableType, ValType};
+
+/// How every module begins.
+pub const MODULE: &[u8; 8] = b"\0asm\x01\0\0\0";
 
 /// Appends a section to a module or a component.
 pub fn section(out: &mut Vec<u8>, id: u8, contents: &[u8]) {
@@ -58,6 +61,51 @@ pub fn name(out: &mut Vec<u8>, name: &str) {
 pub fn indexed(out: &mut Vec<u8>, first: &[u8], index: u32) {
     out.extend_from_slice(first);
     leb128(out, index.into());
+}
+
+/// Returns an index.
+pub fn index(index: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    leb128(&mut out, index.into());
+    out
+}
+
+/// Returns an import. `ty`: its kind and its type.
+pub fn import(module: &str, own: &str, ty: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    name(&mut out, module);
+    name(&mut out, own);
+    out.extend_from_slice(ty);
+    out
+}
+
+/// Returns an export, of a module or of a core instance.
+pub fn export(own: &str, kind: ExternalKind, index: u32) -> Vec<u8> {
+    let kind = match kind {
+        ExternalKind::Func | ExternalKind::FuncExact => 0,
+        ExternalKind::Table => 1,
+        ExternalKind::Memory => 2,
+        ExternalKind::Global => 3,
+        ExternalKind::Tag => 4,
+    };
+    let mut out = Vec::new();
+    name(&mut out, own);
+    indexed(&mut out, &[kind], index);
+    out
+}
+
+/// Appends the section with the start function, if there is one.
+pub fn start(out: &mut Vec<u8>, function: Option<u32>) {
+    if let Some(function) = function {
+        section(out, 8, &index(function));
+    }
+}
+
+/// Returns the type of a table of functions that has this size for good.
+pub fn function_table(size: u32) -> Vec<u8> {
+    let mut out = vec![0x70];
+    limits(&mut out, size.into(), Some(size.into()));
+    out
 }
 
 /// Appends a type of values. `None`: it refers to another type.

@@ -54,10 +54,10 @@ pub fn value(expression: &ConstExpr<'_>, indices: &Indices, values: &[Option<Val
             }
             Operator::RefFunc { function_index } => {
                 let mut out = Vec::new();
-                encode::indexed(&mut out, &[0xd2], *at(&indices.functions, function_index)?);
+                encode::indexed(&mut out, &[0xd2], indices.function(function_index)?);
                 Value::Other(out)
             }
-            Operator::GlobalGet { global_index } => at(values, *at(&indices.globals, global_index)?)?.clone()?,
+            Operator::GlobalGet { global_index } => at(values, indices.global(global_index)?)?.clone()?,
             operator @ (Operator::I32Add | Operator::I32Sub | Operator::I32Mul) => {
                 let (Some(Value::I32(right)), Some(Value::I32(left))) = (stack.pop(), stack.pop()) else { return None };
                 Value::I32(match operator {
@@ -107,7 +107,7 @@ pub fn body(
         let end = operators.original_position();
         let first = *bytes(begin, end)?.first()?;
         if let Operator::RefFunc { function_index } = operator {
-            referred.insert(*at(&indices.functions, function_index)?);
+            referred.insert(indices.function(function_index)?);
         }
         let mut new = Vec::new();
         if !translated(first, &operator, indices, &mut new)? {
@@ -123,9 +123,9 @@ pub fn body(
 
 /// Appends an instruction with its new indices, if it has any; otherwise returns false. `first`: its first byte.
 fn translated(first: u8, operator: &Operator<'_>, indices: &Indices, out: &mut Vec<u8>) -> Option<bool> {
-    let function = |index: u32| at(&indices.functions, index).copied();
-    let global = |index: u32| at(&indices.globals, index).copied();
-    let table = |index: u32| at(&indices.tables, index).copied();
+    let function = |index: u32| indices.function(index);
+    let global = |index: u32| indices.global(index);
+    let table = |index: u32| indices.table(index);
     let ty = |index: u32| at(&indices.types, index).copied();
     let mut indexed = |opcode: &[u8], new: &[u32]| {
         out.extend_from_slice(opcode);

@@ -8,7 +8,7 @@ use super::{
     level::{CoreInstance, Level},
     merge::{self, Import, Member},
     module::Module,
-    names::{LINKED, at, kind_byte},
+    names::{LINKED, at},
     stub,
 };
 use crate::encode;
@@ -84,12 +84,7 @@ fn instance(instance: &CoreInstance<'_>, linked: Option<u32>) -> Vec<u8> {
         }
         CoreInstance::Exports(exports) => {
             out.push(1);
-            let exports = exports.all.iter().map(|(name, kind, index)| {
-                let mut out = Vec::new();
-                encode::name(&mut out, name);
-                encode::indexed(&mut out, &[kind_byte(*kind)], *index);
-                out
-            });
+            let exports = exports.all.iter().map(|(name, kind, index)| encode::export(name, *kind, *index));
             out.extend(encode::list(&exports.collect::<Vec<_>>()));
         }
     }

@@ -2,39 +2,42 @@
 
 use wasmparser::ExternalKind;
 
-use super::names::at;
+use super::names::{at, space};
 
 /// The indices that a member's own indices become.
 #[derive(Default)]
 pub struct Indices {
     pub types: Vec<u32>,
-    pub functions: Vec<u32>,
-    pub tables: Vec<u32>,
-    pub memories: Vec<u32>,
-    pub globals: Vec<u32>,
+    /// Those of functions, tables, memories and globals.
+    spaces: [Vec<u32>; 4],
     pub elements: u32,
     pub data: u32,
 }
 
 impl Indices {
-    pub fn of(&mut self, kind: ExternalKind) -> Option<&mut Vec<u32>> {
-        Some(match kind {
-            ExternalKind::Func => &mut self.functions,
-            ExternalKind::Table => &mut self.tables,
-            ExternalKind::Memory => &mut self.memories,
-            ExternalKind::Global => &mut self.globals,
-            _ => return None,
-        })
+    pub fn new(elements: u32, data: u32) -> Self {
+        Self { elements, data, ..Self::default() }
     }
 
-    pub fn export(&self, kind: ExternalKind, index: u32) -> Option<u32> {
-        let space = match kind {
-            ExternalKind::Func => &self.functions,
-            ExternalKind::Table => &self.tables,
-            ExternalKind::Memory => &self.memories,
-            ExternalKind::Global => &self.globals,
-            _ => return None,
-        };
-        at(space, index).copied()
+    /// Adds what the next index of this kind becomes.
+    pub fn push(&mut self, kind: ExternalKind, index: u32) -> Option<()> {
+        self.spaces.get_mut(space(kind)?)?.push(index);
+        Some(())
+    }
+
+    pub fn get(&self, kind: ExternalKind, index: u32) -> Option<u32> {
+        at(self.spaces.get(space(kind)?)?, index).copied()
+    }
+
+    pub fn function(&self, index: u32) -> Option<u32> {
+        self.get(ExternalKind::Func, index)
+    }
+
+    pub fn table(&self, index: u32) -> Option<u32> {
+        self.get(ExternalKind::Table, index)
+    }
+
+    pub fn global(&self, index: u32) -> Option<u32> {
+        self.get(ExternalKind::Global, index)
     }
 }

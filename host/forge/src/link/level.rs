@@ -10,7 +10,10 @@ use wasmparser::{
     ExternalKind, Instance, Parser, Payload,
 };
 
-use super::{module::Module, names::at};
+use super::{
+    module::Module,
+    names::{at, space},
+};
 
 /// A component without those that are nested in it.
 #[derive(Default)]
@@ -55,16 +58,6 @@ impl<'a> Exports<'a> {
 enum Origin<'a> {
     Export { instance: u32, name: &'a str },
     Other,
-}
-
-fn space(kind: ExternalKind) -> Option<usize> {
-    match kind {
-        ExternalKind::Func => Some(0),
-        ExternalKind::Table => Some(1),
-        ExternalKind::Memory => Some(2),
-        ExternalKind::Global => Some(3),
-        _ => None,
-    }
 }
 
 fn range(range: Range<u64>) -> Option<Range<usize>> {

@@ -8,7 +8,7 @@ use super::{
     code,
     indices::Indices,
     module::Module,
-    names::{LINKED, at, exported, kind_byte, start_of},
+    names::{LINKED, at, exported, kind_of, start_of},
     types::Types,
 };
 use crate::encode;
@@ -76,37 +76,28 @@ pub fn merge(members: &[Member<'_>], used: &BTreeSet<(u32, &str)>) -> Option<Mer
     let mut next_function = next_bound.checked_add(table)?;
     let (mut elements, mut data) = (0_u32, 0_u32);
     for member in members {
-        let mut indices = Indices { elements, data, ..Indices::default() };
+        let mut indices = Indices::new(elements, data);
         elements = elements.checked_add(u32::try_from(member.module.elements.len()).ok()?)?;
         data = data.checked_add(u32::try_from(member.module.data.len()).ok()?)?;
         for ty in &member.module.types {
             indices.types.push(parts.types.number(ty)?);
         }
-        for (import, what) in member.module.imports.iter().zip(&member.imports) {
+        for (number, (import, what)) in (0..).zip(member.module.imports.iter().zip(&member.imports)) {
             match what {
                 // The first member's imports are the first functions.
-                Import::Outside if all.is_empty() => {
-                    indices.functions.push(u32::try_from(indices.functions.len()).ok()?)
-                }
+                Import::Outside if all.is_empty() => indices.push(ExternalKind::Func, number)?,
                 Import::Outside => {
-                    indices.functions.push(next_bound);
+                    indices.push(ExternalKind::Func, next_bound)?;
                     next_bound = next_bound.checked_add(1)?;
                 }
                 Import::Of { member, kind, index } => {
-                    let same = matches!(
-                        (import.ty, kind),
-                        (TypeRef::Func(_), ExternalKind::Func)
-                            | (TypeRef::Table(_), ExternalKind::Table)
-                            | (TypeRef::Memory(_), ExternalKind::Memory)
-                            | (TypeRef::Global(_), ExternalKind::Global)
-                    );
-                    let index = all.get(*member)?.export(*kind, *index).filter(|_| same)?;
-                    indices.of(*kind)?.push(index);
+                    let index = all.get(*member)?.get(*kind, *index).filter(|_| kind_of(import.ty) == Some(*kind))?;
+                    indices.push(*kind, index)?;
                 }
             }
         }
         for _ in &member.module.functions {
-            indices.functions.push(next_function);
+            indices.push(ExternalKind::Func, next_function)?;
             next_function = next_function.checked_add(1)?;
         }
         parts.define(&member.module, &mut indices)?;
@@ -124,9 +115,7 @@ pub fn merge(members: &[Member<'_>], used: &BTreeSet<(u32, &str)>) -> Option<Mer
     // After the trampolines, whose functions come first.
     for (member, indices) in members.iter().zip(&all) {
         for ty in &member.module.functions {
-            let mut function = Vec::new();
-            encode::leb128(&mut function, at(&indices.types, *ty).copied()?.into());
-            parts.functions.push(function);
+            parts.functions.push(encode::index(*at(&indices.types, *ty)?));
         }
         for body in &member.module.bodies {
             parts.bodies.push(code::body(member.module.bytes, body, indices, &mut referred)?);
@@ -135,14 +124,11 @@ pub fn merge(members: &[Member<'_>], used: &BTreeSet<(u32, &str)>) -> Option<Mer
     parts.declare(&referred);
     parts.export(first, others, &all, used)?;
     if table > 0 {
-        let mut limits = vec![0x70, 1];
-        encode::leb128(&mut limits, table.into());
-        encode::leb128(&mut limits, table.into());
-        parts.tables.push(limits);
-        parts.exports.push(export(LINKED, ExternalKind::Table, table_index));
+        parts.tables.push(encode::function_table(table));
+        parts.exports.push(encode::export(LINKED, ExternalKind::Table, table_index));
     }
     let start = match first.module.start {
-        Some(start) => Some(*at(&all.first()?.functions, start)?),
+        Some(start) => Some(all.first()?.function(start)?),
         None => None,
     };
     Some(Merged { module: parts.finish(start, &names(members, &all)), bound, table })
@@ -155,20 +141,13 @@ fn names<'a>(members: &[Member<'a>], all: &[Indices]) -> BTreeMap<u32, &'a str> 
         let imported = member.module.imports.iter().filter(|import| matches!(import.ty, TypeRef::Func(_))).count();
         for (index, name) in &member.module.names {
             if usize::try_from(*index).is_ok_and(|index| index >= imported)
-                && let Some(index) = at(&indices.functions, *index)
+                && let Some(index) = indices.function(*index)
             {
-                names.insert(*index, *name);
+                names.insert(index, *name);
             }
         }
     }
     names
-}
-
-fn export(name: &str, kind: ExternalKind, index: u32) -> Vec<u8> {
-    let mut out = Vec::new();
-    encode::name(&mut out, name);
-    encode::indexed(&mut out, &[kind_byte(kind)], index);
-    out
 }
 
 impl Parts {
@@ -177,11 +156,8 @@ impl Parts {
         let (first, others) = members.split_first()?;
         for import in &first.module.imports {
             let TypeRef::Func(ty) = import.ty else { return None };
-            let mut out = Vec::new();
-            encode::name(&mut out, import.module);
-            encode::name(&mut out, import.name);
-            encode::indexed(&mut out, &[0], self.types.number(first.module.type_of(ty)?)?);
-            self.imports.push(out);
+            let ty = self.types.description(first.module.type_of(ty)?)?;
+            self.imports.push(encode::import(import.module, import.name, &ty));
         }
         let (mut all, mut next) = (Vec::new(), 0_u32);
         for member in others {
@@ -201,18 +177,18 @@ impl Parts {
     /// Adds the tables, memories and globals that a member defines.
     fn define(&mut self, module: &Module<'_>, indices: &mut Indices) -> Option<()> {
         for table in &module.tables {
-            indices.tables.push(u32::try_from(self.tables.len()).ok()?);
+            indices.push(ExternalKind::Table, u32::try_from(self.tables.len()).ok()?)?;
             self.tables.push(encode::table_type(table)?);
         }
         for memory in &module.memories {
-            indices.memories.push(u32::try_from(self.memories.len()).ok()?);
+            indices.push(ExternalKind::Memory, u32::try_from(self.memories.len()).ok()?)?;
             self.memories.push(encode::memory_type(memory)?);
         }
         for global in &module.globals {
             let value = code::value(&global.init_expr, indices, &self.values)?;
             let mut out = encode::global_type(&global.ty)?;
             out.extend(value.expression());
-            indices.globals.push(u32::try_from(self.globals.len()).ok()?);
+            indices.push(ExternalKind::Global, u32::try_from(self.globals.len()).ok()?)?;
             self.globals.push(out);
             self.values.push((!global.ty.mutable).then_some(value));
         }
@@ -224,9 +200,7 @@ impl Parts {
         for bound in bound {
             for (place, (_, ty)) in (bound.first..).zip(&bound.functions) {
                 let number = self.types.number(ty)?;
-                let mut function = Vec::new();
-                encode::leb128(&mut function, number.into());
-                self.functions.push(function);
+                self.functions.push(encode::index(number));
                 let mut body = vec![0];
                 for parameter in 0..u32::try_from(ty.params().len()).ok()? {
                     encode::indexed(&mut body, &[0x20], parameter);
@@ -252,7 +226,7 @@ impl Parts {
             match &data.kind {
                 DataKind::Passive => out.push(1),
                 DataKind::Active { memory_index, offset_expr } => {
-                    if at(&indices.memories, *memory_index) != Some(&0) {
+                    if indices.get(ExternalKind::Memory, *memory_index) != Some(0) {
                         return None;
                     }
                     out.push(0);
@@ -268,11 +242,7 @@ impl Parts {
 
     fn element(&self, element: &wasmparser::Element<'_>, indices: &Indices) -> Option<Vec<u8>> {
         let value = |expression: &wasmparser::ConstExpr<'_>| code::value(expression, indices, &self.values);
-        let function = |function: u32| {
-            let mut out = Vec::new();
-            encode::leb128(&mut out, at(&indices.functions, function).copied()?.into());
-            Some(out)
-        };
+        let function = |function: u32| Some(encode::index(indices.function(function)?));
         let (ty, items) = match &element.items {
             ElementItems::Functions(functions) => {
                 let functions = functions.clone().into_iter().map(|one| function(one.ok()?));
@@ -289,7 +259,7 @@ impl Parts {
             ElementKind::Passive => out.push(1 | expressions),
             ElementKind::Declared => out.push(3 | expressions),
             ElementKind::Active { table_index, offset_expr } => {
-                encode::indexed(&mut out, &[2 | expressions], *at(&indices.tables, table_index.unwrap_or(0))?);
+                encode::indexed(&mut out, &[2 | expressions], indices.table(table_index.unwrap_or(0))?);
                 out.extend(value(offset_expr)?.expression());
             }
         }
@@ -303,12 +273,7 @@ impl Parts {
 
     /// Declares functions to which code makes references. In their own modules, it may have sufficed that they are exported.
     fn declare(&mut self, functions: &BTreeSet<u32>) {
-        let functions = functions.iter().map(|function| {
-            let mut out = Vec::new();
-            encode::leb128(&mut out, (*function).into());
-            out
-        });
-        let functions: Vec<_> = functions.collect();
+        let functions: Vec<_> = functions.iter().map(|function| encode::index(*function)).collect();
         if !functions.is_empty() {
             self.elements.push([vec![3, 0], encode::list(&functions)].concat());
         }
@@ -324,7 +289,7 @@ impl Parts {
     ) -> Option<()> {
         let (own, theirs) = all.split_first()?;
         for one in &first.module.exports {
-            self.exports.push(export(one.name, one.kind, own.export(one.kind, one.index)?));
+            self.exports.push(encode::export(one.name, one.kind, own.get(one.kind, one.index)?));
         }
         for (member, indices) in others.iter().zip(theirs) {
             for one in &member.module.exports {
@@ -333,12 +298,12 @@ impl Parts {
                 let is_real = used.contains(&(member.instance, one.name));
                 if is_real || matches!(one.kind, ExternalKind::Memory | ExternalKind::Table) {
                     let name = exported(member.instance, one.name);
-                    self.exports.push(export(&name, one.kind, indices.export(one.kind, one.index)?));
+                    self.exports.push(encode::export(&name, one.kind, indices.get(one.kind, one.index)?));
                 }
             }
             if let Some(start) = member.module.start {
-                let start = *at(&indices.functions, start)?;
-                self.exports.push(export(&start_of(member.instance), ExternalKind::Func, start));
+                let start = indices.function(start)?;
+                self.exports.push(encode::export(&start_of(member.instance), ExternalKind::Func, start));
             }
         }
         Some(())
@@ -346,7 +311,7 @@ impl Parts {
 
     /// `names`: those of the functions, for the stack of a trap.
     fn finish(self, start: Option<u32>, names: &BTreeMap<u32, &str>) -> Vec<u8> {
-        let mut out = b"\0asm\x01\0\0\0".to_vec();
+        let mut out = encode::MODULE.to_vec();
         for (id, parts) in [
             (1, &self.types.encoded),
             (2, &self.imports),
@@ -358,11 +323,7 @@ impl Parts {
         ] {
             encode::items(&mut out, id, parts);
         }
-        if let Some(start) = start {
-            let mut contents = Vec::new();
-            encode::leb128(&mut contents, start.into());
-            encode::section(&mut out, 8, &contents);
-        }
+        encode::start(&mut out, start);
         encode::items(&mut out, 9, &self.elements);
         let mut count = Vec::new();
         encode::leb128(&mut count, self.data.len() as u64);
@@ -372,8 +333,7 @@ impl Parts {
         let mut section = Vec::new();
         encode::name(&mut section, "name");
         let names = names.iter().map(|(index, name)| {
-            let mut out = Vec::new();
-            encode::leb128(&mut out, (*index).into());
+            let mut out = encode::index(*index);
             encode::name(&mut out, name);
             out
         });

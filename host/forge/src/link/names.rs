@@ -1,6 +1,6 @@
 //! The names and indices by which the parts of a linked component refer to each other.
 
-use wasmparser::ExternalKind;
+use wasmparser::{ExternalKind, TypeRef};
 
 /// The name of the argument with the linked module's instance, and of its table of functions from outside.
 pub const LINKED: &str = "wharf-linked";
@@ -20,13 +20,24 @@ pub fn start_of(instance: u32) -> String {
     format!("{LINKED}-start:{instance}")
 }
 
-/// Returns the byte that stands for a kind.
-pub fn kind_byte(kind: ExternalKind) -> u8 {
+/// Returns the place of a kind among functions, tables, memories and globals. `None`: it is another one.
+pub fn space(kind: ExternalKind) -> Option<usize> {
     match kind {
-        ExternalKind::Func | ExternalKind::FuncExact => 0,
-        ExternalKind::Table => 1,
-        ExternalKind::Memory => 2,
-        ExternalKind::Global => 3,
-        ExternalKind::Tag => 4,
+        ExternalKind::Func => Some(0),
+        ExternalKind::Table => Some(1),
+        ExternalKind::Memory => Some(2),
+        ExternalKind::Global => Some(3),
+        _ => None,
+    }
+}
+
+/// Returns the kind of an import. `None`: it is of another kind than these.
+pub fn kind_of(ty: TypeRef) -> Option<ExternalKind> {
+    match ty {
+        TypeRef::Func(_) => Some(ExternalKind::Func),
+        TypeRef::Table(_) => Some(ExternalKind::Table),
+        TypeRef::Memory(_) => Some(ExternalKind::Memory),
+        TypeRef::Global(_) => Some(ExternalKind::Global),
+        TypeRef::Tag(_) | TypeRef::FuncExact(_) => None,
     }
 }

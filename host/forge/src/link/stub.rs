@@ -7,7 +7,7 @@ use wasmparser::{ExternalKind, FuncType, TypeRef};
 use super::{
     merge::{Bound, Member},
     module::Module,
-    names::{LINKED, at, exported, kind_byte, start_of},
+    names::{LINKED, at, exported, kind_of, space, start_of},
     types::Types,
 };
 use crate::encode;
@@ -20,20 +20,17 @@ pub fn stub(member: &Member<'_>, bound: &Bound, table: u32, used: &BTreeSet<(u32
     let nothing = FuncType::new([], []);
     for (number, ty) in &bound.functions {
         let import = module.imports.get(*number)?;
-        let ty = stub.function_type(ty)?;
+        let ty = stub.types.description(ty)?;
         stub.import(import.module, import.name, &ty);
     }
     stub.functions = u32::try_from(bound.functions.len()).ok()?;
     if stub.functions > 0 {
-        let mut ty = vec![1, 0x70, 1];
-        encode::leb128(&mut ty, table.into());
-        encode::leb128(&mut ty, table.into());
-        stub.import(LINKED, LINKED, &ty);
+        stub.import(LINKED, LINKED, &[vec![1], encode::function_table(table)].concat());
         stub.tables = 1;
     }
     let start = match module.start {
         Some(_) => {
-            let ty = stub.function_type(&nothing)?;
+            let ty = stub.types.description(&nothing)?;
             stub.import(LINKED, &start_of(member.instance), &ty);
             let start = stub.functions;
             stub.functions += 1;
@@ -49,7 +46,7 @@ pub fn stub(member: &Member<'_>, bound: &Bound, table: u32, used: &BTreeSet<(u32
             continue;
         }
         let ty = match exported_types.type_of(export.kind, export.index)? {
-            TypeRef::Func(ty) => stub.function_type(module.type_of(ty)?)?,
+            TypeRef::Func(ty) => stub.types.description(module.type_of(ty)?)?,
             TypeRef::Table(ty) => [vec![1], encode::table_type(&ty)?].concat(),
             TypeRef::Memory(ty) => [vec![2], encode::memory_type(&ty)?].concat(),
             TypeRef::Global(ty) => [vec![3], encode::global_type(&ty)?].concat(),
@@ -71,7 +68,7 @@ pub fn stub(member: &Member<'_>, bound: &Bound, table: u32, used: &BTreeSet<(u32
     for export in missing {
         stub.export(export.name, export.kind, if export.kind == ExternalKind::Func { function } else { global });
     }
-    let nothing = stub.function_type(&nothing)?;
+    let nothing = stub.types.description(&nothing)?;
     Some(stub.finish(&nothing, bound, start))
 }
 
@@ -85,28 +82,16 @@ struct Exported<'a> {
 impl<'a> Exported<'a> {
     fn of(module: &'a Module<'a>) -> Self {
         let mut imports: [Vec<TypeRef>; 4] = Default::default();
-        let [functions, tables, memories, globals] = &mut imports;
         for import in &module.imports {
-            match import.ty {
-                TypeRef::Func(_) => functions.push(import.ty),
-                TypeRef::Table(_) => tables.push(import.ty),
-                TypeRef::Memory(_) => memories.push(import.ty),
-                TypeRef::Global(_) => globals.push(import.ty),
-                TypeRef::Tag(_) | TypeRef::FuncExact(_) => {}
+            if let Some(imports) = kind_of(import.ty).and_then(space).and_then(|space| imports.get_mut(space)) {
+                imports.push(import.ty);
             }
         }
         Self { module, imports }
     }
 
     fn type_of(&self, kind: ExternalKind, index: u32) -> Option<TypeRef> {
-        let [functions, tables, memories, globals] = &self.imports;
-        let imported = match kind {
-            ExternalKind::Func => functions,
-            ExternalKind::Table => tables,
-            ExternalKind::Memory => memories,
-            ExternalKind::Global => globals,
-            _ => return None,
-        };
+        let imported = self.imports.get(space(kind)?)?;
         if let Some(ty) = at(imported, index) {
             return Some(*ty);
         }
@@ -133,42 +118,24 @@ struct Stub {
 }
 
 impl Stub {
-    /// Returns the description of a function of this type, as it follows an import's name.
-    fn function_type(&mut self, ty: &FuncType) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
-        encode::indexed(&mut out, &[0], self.types.number(ty)?);
-        Some(out)
-    }
-
     fn import(&mut self, module: &str, name: &str, ty: &[u8]) {
-        let mut out = Vec::new();
-        encode::name(&mut out, module);
-        encode::name(&mut out, name);
-        out.extend_from_slice(ty);
-        self.imports.push(out);
+        self.imports.push(encode::import(module, name, ty));
     }
 
     fn export(&mut self, name: &str, kind: ExternalKind, index: u32) {
-        let mut out = Vec::new();
-        encode::name(&mut out, name);
-        encode::indexed(&mut out, &[kind_byte(kind)], index);
-        self.exports.push(out);
+        self.exports.push(encode::export(name, kind, index));
     }
 
     /// `nothing`: the description of a function without parameters and results.
     fn finish(self, nothing: &[u8], bound: &Bound, start: Option<u32>) -> Vec<u8> {
-        let mut out = b"\0asm\x01\0\0\0".to_vec();
+        let mut out = encode::MODULE.to_vec();
         encode::items(&mut out, 1, &self.types.encoded);
         encode::items(&mut out, 2, &self.imports);
         // One function that is never called, and one global that is never read.
         encode::items(&mut out, 3, &[nothing.get(1..).unwrap_or_default().to_vec()]);
         encode::items(&mut out, 6, &[vec![0x7f, 0, 0x41, 0, 0x0b]]);
         encode::items(&mut out, 7, &self.exports);
-        if let Some(start) = start {
-            let mut contents = Vec::new();
-            encode::leb128(&mut contents, start.into());
-            encode::section(&mut out, 8, &contents);
-        }
+        encode::start(&mut out, start);
         if !bound.functions.is_empty() {
             let mut element = vec![0, 0x41];
             encode::signed(&mut element, bound.first.into());

@@ -23,4 +23,9 @@ impl Types {
         self.numbers.insert(ty.clone(), number);
         Some(number)
     }
+
+    /// Returns the kind and the type of a function, as an import has them.
+    pub fn description(&mut self, ty: &FuncType) -> Option<Vec<u8>> {
+        Some([vec![0], encode::index(self.number(ty)?)].concat())
+    }
 }
