@@ -4,8 +4,8 @@
 //! `--brief` takes a minute and fails below wide margins; `--full` takes longer rounds and more of them; `--rival CMD` adds
 //! any other stdio server that has a tool `echo` with an argument `message`; `--before WHARF` compares nothing but another build of
 //! wharf with this one, whose plugins are in the folder of `--before-plugins`, and `--history FILE` fails if a row fell; `--sandboxes`
-//! measures nothing but fresh sandboxes in each language; `--train WHARF` measures nothing, but makes the calls from which the compiler
-//! learns what calls execute.
+//! measures nothing but fresh sandboxes in each language; `--cores` measures nothing but what a second core adds to each kind of request;
+//! `--train WHARF` measures nothing, but makes the calls from which the compiler learns what calls execute.
 
 #![expect(
     clippy::disallowed_methods,
@@ -21,6 +21,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 mod before;
+mod cores;
 mod egress;
 mod history;
 mod http2;
@@ -32,6 +33,11 @@ mod sandboxes;
 mod servers;
 mod train;
 mod whole;
+
+/// What runs in this process allocates as the binary does.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// How long and how often.
 pub struct Effort {
@@ -68,7 +74,7 @@ async fn run() -> Result<bool> {
     let mut out: Option<PathBuf> = None;
     let (mut before, mut before_plugins): (Option<PathBuf>, Option<PathBuf>) = (None, None);
     let (mut history, mut record): (Option<PathBuf>, bool) = (None, false);
-    let (mut sandboxes_alone, mut train): (bool, Option<PathBuf>) = (false, None);
+    let (mut sandboxes_alone, mut cores_alone, mut train): (bool, bool, Option<PathBuf>) = (false, false, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -84,11 +90,12 @@ async fn run() -> Result<bool> {
             "--history" => history = Some(arguments.next().context("--history needs a file")?.into()),
             "--record" => record = true,
             "--sandboxes" => sandboxes_alone = true,
+            "--cores" => cores_alone = true,
             "--train" => train = Some(arguments.next().context("--train needs a wharf")?.into()),
             "--out" => out = Some(arguments.next().context("--out needs a folder")?.into()),
             other => {
                 bail!(
-                    "unknown argument {other}; there are --brief, --full, --sandboxes, --rival CMD, --before WHARF, --before-plugins FOLDER, --history FILE, --record, --train WHARF, --out FOLDER"
+                    "unknown argument {other}; there are --brief, --full, --sandboxes, --cores, --rival CMD, --before WHARF, --before-plugins FOLDER, --history FILE, --record, --train WHARF, --out FOLDER"
                 )
             }
         }
@@ -110,6 +117,11 @@ async fn run() -> Result<bool> {
     }
     if sandboxes_alone {
         sandboxes::compare(&built, &effort, &mut report)?;
+        report.print();
+        return Ok(true);
+    }
+    if cores_alone {
+        cores::compare(&built, &effort, &mut report)?;
         report.print();
         return Ok(true);
     }

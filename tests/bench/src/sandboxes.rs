@@ -34,10 +34,10 @@ pub type Once = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<()>> + Send>>
 
 /// How often something was done on so many threads at once, and what the process had of the kernel meanwhile.
 #[derive(Clone, Copy, Default)]
-struct Rate {
-    per_second: f64,
+pub struct Rate {
+    pub per_second: f64,
     /// The time on a core that each took, in microseconds, which the machine's other work changes least.
-    core_us: f64,
+    pub core_us: f64,
     /// Page faults, each time.
     faults: f64,
     /// The kernel's part of the time on a core.
@@ -51,25 +51,32 @@ fn used() -> Result<[f64; 3]> {
     let (_, rest) = stat.rsplit_once(')').context("not a stat")?;
     let fields: Vec<f64> = rest.split_whitespace().skip(1).map(|field| field.parse().unwrap_or(f64::NAN)).collect();
     let field = |number: usize| fields.get(number).copied().context("not a stat");
-    let on_core = clock_gettime(ClockId::ProcessCPUTime);
-    Ok([field(6)?, on_core.tv_sec as f64 + on_core.tv_nsec as f64 / 1e9, field(11)? / 100.0])
+    Ok([field(6)?, on_core(), field(11)? / 100.0])
 }
 
-/// Runs one thing after another on so many threads, each with a task of its own.
-fn rate(threads: usize, duration: Duration, once: &Once) -> Result<Rate> {
+/// The seconds that this process has had on a core.
+pub fn on_core() -> f64 {
+    let on_core = clock_gettime(ClockId::ProcessCPUTime);
+    on_core.tv_sec as f64 + on_core.tv_nsec as f64 / 1e9
+}
+
+/// Does each of these again and again on so many threads, each in a task of its own.
+pub fn rate(threads: usize, duration: Duration, all: &[Once]) -> Result<Rate> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let count = Arc::new(AtomicU64::new(0));
     let before = used()?;
     let start = Instant::now();
     runtime.block_on(async {
         let mut tasks = Vec::new();
-        for _ in 0..threads {
+        for once in all {
             let (count, once) = (Arc::clone(&count), Arc::clone(once));
             tasks.push(tokio::spawn(async move {
+                let mut own = 0;
                 while start.elapsed() < duration {
                     once().await?;
-                    count.fetch_add(1, Ordering::Relaxed);
+                    own += 1;
                 }
+                count.fetch_add(own, Ordering::Relaxed);
                 Ok::<_, anyhow::Error>(())
             }));
         }
@@ -288,7 +295,7 @@ fn measure(sandbox: &Arc<Sandbox>, all: &[(&'static str, PathBuf, Work)], effort
         for ((ours, theirs), found) in sides.iter().zip(&mut found) {
             let mut rates = [Rate::default(); 4];
             for (rate, (threads, once)) in rates.iter_mut().zip([(1, ours), (2, ours), (1, theirs), (2, theirs)]) {
-                *rate = self::rate(threads, effort.round / 2, once)?;
+                *rate = self::rate(threads, effort.round / 2, &vec![Arc::clone(once); threads])?;
             }
             // The first round warms up.
             if round > 0 {
