@@ -63,7 +63,7 @@ cargo xtask service      tests the systemd unit and the container image; --unit,
 cargo xtask signatures   verifies signatures by sigstore's own library, with a second opinion; --record keeps them; needs npm and Python 3
 cargo xtask slots        checks that no data of one call reaches the next: [CALLS], --languages with guests of `cargo xtask languages`,
                          --swap with memory that is swapped out, which needs root
-cargo xtask bench        compares wharf with the official SDK without a sandbox and with bare servers; --brief, --full, --micro;
+cargo xtask bench        compares wharf with the official SDK without a sandbox and with bare servers; --brief, --full, --micro, --cores;
                          --fixed with the build of one fixed commit and the best so far, --record adds that to tests/bench/history.tsv
 cargo xtask fuzz         fuzzes the parsers of untrusted input: [TARGET] [SECONDS], by default a minute for all; needs a C++ compiler
 cargo xtask soak         runs all hostile clients and plugins at once, next to well-behaved clients: [SECONDS], by default a minute
