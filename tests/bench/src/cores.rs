@@ -4,10 +4,9 @@
 
 use std::{
     convert::Infallible, error::Error, io::Write, net::SocketAddr, os::unix::fs::OpenOptionsExt, path::Path, sync::Arc,
-    time::Duration,
 };
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use axum::{Json, Router, routing::post};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -20,14 +19,13 @@ use wharf::Wharf;
 
 use crate::{
     Effort,
-    report::{Report, Row, Wanted, median},
+    report::{Report, Row, Wanted},
     rows::{AUDITED, ECHO, Site, many, message},
-    sandboxes::{Once, Rate, on_core, rate},
-    servers::{Built, Era, LEGACY, MODERN, TOKEN, call, initialize, modern_meta},
+    sandboxes::{Once, Round, apart, gains, on_core, over, round},
+    servers::{Built, Era, LEGACY, MODERN, TOKEN, call, initialize, modern_meta, settled},
 };
 
-/// The clients on one thread, and all of them.
-const CLIENTS_PER_THREAD: usize = 8;
+/// The clients on two threads.
 const CLIENTS: u8 = 16;
 /// As [`crate::rows::KEPT`]; the token is in a file, because this process is not started with its variable.
 const KEPT: &str = "instances = 'reused'\n[http]\ntoken_secret = 'bench'\n[secrets.bench]\nfile = 'token'\n";
@@ -157,9 +155,6 @@ async fn served(site: &Site, cache: &Path, asked: Asked) -> Result<(Wharf, Vec<T
     let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(token);
     file?.write_all(TOKEN.as_bytes())?;
     let wharf = Wharf::builder().config_file(site.config()).cache_dir(cache).build().await?;
-    if let Asked::List = asked {
-        wharf.list_tools().await;
-    }
     let mut templates = Vec::new();
     for client in 0..CLIENTS {
         templates.push(template(&wharf, client, asked).await?);
@@ -171,43 +166,8 @@ async fn served(site: &Site, cache: &Path, asked: Asked) -> Result<(Wharf, Vec<T
     Ok((wharf, templates, least))
 }
 
-/// Waits until this process does nothing by itself any more, such as loading a thousand plugins.
-fn settle() -> Result<()> {
-    let mut before = on_core();
-    for _ in 0..300 {
-        std::thread::sleep(Duration::from_millis(200));
-        let now = on_core();
-        if now - before < 0.015 {
-            return Ok(());
-        }
-        before = now;
-    }
-    bail!("this process is busy without being asked for anything")
-}
-
-/// What each round measured: wharf on one thread and on two, the bare handler on one and on two.
-type Rounds = Vec<[Rate; 4]>;
-
-fn measure(ours: &[Once], theirs: &[Once], effort: &Effort) -> Result<Rounds> {
-    let mut rounds = Vec::new();
-    for round in 0..=effort.rounds {
-        let mut rates = [Rate::default(); 4];
-        for (rate, (threads, all)) in rates.iter_mut().zip([(1, ours), (2, ours), (1, theirs), (2, theirs)]) {
-            let clients = all.get(..threads * CLIENTS_PER_THREAD).context("too few clients")?;
-            *rate = self::rate(threads, effort.round / 2, clients)?;
-        }
-        // The first round warms up.
-        if round > 0 {
-            rounds.push(rates);
-        }
-    }
-    Ok(rounds)
-}
-
-fn report_row(report: &mut Report, name: &'static str, rounds: &Rounds) {
-    let of = |what: fn(&[Rate; 4]) -> f64| median(rounds.iter().map(what).collect());
-    let gains =
-        [of(|[one, two, ..]| two.per_second / one.per_second), of(|[.., one, two]| two.per_second / one.per_second)];
+fn report_row(report: &mut Report, name: &'static str, rounds: &[Round]) {
+    let gains = gains(rounds);
     report.row(Row {
         name: format!("second core, {name}: gain / the bare handler's").into(),
         figure: gains[0] / gains[1],
@@ -218,10 +178,10 @@ fn report_row(report: &mut Report, name: &'static str, rounds: &Rounds) {
             "{:.2} against {:.2} ×; {:.0} and {:.0} a second; {:.1} us on a core with one, {:.1} with two",
             gains[0],
             gains[1],
-            of(|rates| rates[0].per_second),
-            of(|rates| rates[1].per_second),
-            of(|rates| rates[0].core_us),
-            of(|rates| rates[1].core_us),
+            over(rounds, |rates| rates[0].per_second),
+            over(rounds, |rates| rates[1].per_second),
+            over(rounds, |rates| rates[0].core_us),
+            over(rounds, |rates| rates[1].core_us),
         ),
     });
 }
@@ -245,18 +205,16 @@ fn rows(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
         let ours: Vec<Once> = templates.into_iter().map(|template| once(&service, template, least)).collect();
         let handler = Router::new().route("/mcp", post(echo)).layer(axum::extract::DefaultBodyLimit::disable());
         let theirs = (0..CLIENTS).map(|client| Ok(once(&handler, Template::new(client, &[], &request)?, bytes)));
-        settle()?;
-        let rounds = measure(&ours, &theirs.collect::<Result<Vec<_>>>()?, effort)?;
-        report_row(report, name, &rounds);
+        let theirs = theirs.collect::<Result<Vec<_>>>()?;
+        own.block_on(settled(|| Ok(on_core())))?;
+        let rounds = (0..=effort.rounds).map(|_| round([&ours, &theirs], effort)).collect::<Result<Vec<_>>>()?;
+        let (_warm_up, rounds) = rounds.split_first().context("no rounds")?;
+        report_row(report, name, rounds);
     }
     Ok(())
 }
 
 /// Compares what a second core adds to wharf's requests and to those of a bare handler.
 pub fn compare(built: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
-    // The runtime that runs this may not run another.
-    std::thread::scope(|scope| {
-        let measuring = scope.spawn(|| rows(built, effort, report));
-        measuring.join().map_err(|_| anyhow!("a thread panicked"))?
-    })
+    apart(|| rows(built, effort, report))
 }

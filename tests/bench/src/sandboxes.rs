@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use rustix::time::{ClockId, clock_gettime};
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store,
@@ -95,6 +95,38 @@ pub fn rate(threads: usize, duration: Duration, all: &[Once]) -> Result<Rate> {
         faults: faults / count,
         kernel: kernel / on_core,
     })
+}
+
+/// What a round measured: wharf on one thread and on two, the other side on one and on two.
+pub type Round = [Rate; 4];
+
+/// Measures a round. `sides`: what wharf and the other side do on two threads; the first half of it is for one thread.
+pub fn round(sides: [&[Once]; 2], effort: &Effort) -> Result<Round> {
+    let mut rates = Round::default();
+    let [ours, theirs] = sides;
+    for (rate, (threads, all)) in rates.iter_mut().zip([(1, ours), (2, ours), (1, theirs), (2, theirs)]) {
+        let (all, _) = all.split_at(all.len() * threads / 2);
+        *rate = self::rate(threads, effort.round / 2, all)?;
+    }
+    Ok(rates)
+}
+
+/// The median of this over the rounds.
+pub fn over(rounds: &[Round], of: impl Fn(&Round) -> f64) -> f64 {
+    median(rounds.iter().map(of).collect())
+}
+
+/// What wharf gains by a second core, and what the other side gains.
+pub fn gains(rounds: &[Round]) -> [f64; 2] {
+    [
+        over(rounds, |[one, two, ..]| two.per_second / one.per_second),
+        over(rounds, |[.., one, two]| two.per_second / one.per_second),
+    ]
+}
+
+/// Does this on another thread. The thread of the caller runs a runtime, which may not run another.
+pub fn apart<T: Send>(what: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    std::thread::scope(|scope| scope.spawn(what).join().map_err(|_| anyhow!("a thread panicked"))?)
 }
 
 struct State {
@@ -190,19 +222,16 @@ fn bare(component: &[u8], work: &Work) -> wasmtime::Result<Once> {
                 other => Err(wasmtime::Error::msg(format!("not an answer: {other:?}"))),
             }
         };
-        Box::pin(async move { once.await.map_err(|error| anyhow::anyhow!("{error:?}")) })
+        Box::pin(async move { once.await.map_err(|error| anyhow!("{error:?}")) })
     }))
 }
 
 /// Compiles a component, on a thread with a runtime for that.
 pub fn load(sandbox: &Arc<Sandbox>, component: &Path) -> Result<Code> {
     let file = std::fs::File::open(component)?;
-    std::thread::scope(|scope| {
-        let loading = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            Ok(runtime.block_on(sandbox.load(file, || {}))?)
-        });
-        loading.join().map_err(|_| anyhow::anyhow!("loading panicked"))?
+    apart(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(runtime.block_on(sandbox.load(file, || {}))?)
     })
 }
 
@@ -244,25 +273,13 @@ fn sandboxed(sandbox: &Arc<Sandbox>, component: &Path, work: &Work) -> Result<On
 /// What was measured of one component.
 struct Found {
     language: &'static str,
-    /// wharf on one thread and on two, bare wasmtime on one and on two: each round's.
-    rounds: Vec<[Rate; 4]>,
+    rounds: Vec<Round>,
 }
 
 impl Found {
-    fn median(&self, of: impl Fn(&[Rate; 4]) -> f64) -> f64 {
-        median(self.rounds.iter().map(of).collect())
-    }
-
-    /// What wharf gains by a second core, and what bare wasmtime gains.
-    fn gains(&self) -> [f64; 2] {
-        [
-            self.median(|[one, two, ..]| two.per_second / one.per_second),
-            self.median(|[.., one, two]| two.per_second / one.per_second),
-        ]
-    }
-
     fn note(&self) -> String {
-        let of = |side: usize, what: fn(&Rate) -> f64| self.median(|round| round.get(side).map_or(f64::NAN, what));
+        let of =
+            |side: usize, what: fn(&Rate) -> f64| over(&self.rounds, |round| round.get(side).map_or(f64::NAN, what));
         format!(
             "{:<26} {:>5.0} us on a core (bare wasmtime {:.0}); a second on one core {:.0} ({:.0}), on two {:.0} ({:.0}); page faults a \
              call {:.0} ({:.0}), on two cores {:.0}; the kernel has {:.0} %, on two cores {:.0}",
@@ -287,16 +304,13 @@ fn measure(sandbox: &Arc<Sandbox>, all: &[(&'static str, PathBuf, Work)], effort
     let mut sides = Vec::new();
     let mut found = Vec::new();
     for (language, path, work) in all {
-        let bare = bare(&std::fs::read(path)?, work).map_err(|error| anyhow::anyhow!("{error:?}"))?;
-        sides.push((sandboxed(sandbox, path, work)?, bare));
+        let bare = bare(&std::fs::read(path)?, work).map_err(|error| anyhow!("{error:?}"))?;
+        sides.push([sandboxed(sandbox, path, work)?, bare].map(|once| [Arc::clone(&once), once]));
         found.push(Found { language, rounds: Vec::new() });
     }
     for round in 0..=effort.rounds {
-        for ((ours, theirs), found) in sides.iter().zip(&mut found) {
-            let mut rates = [Rate::default(); 4];
-            for (rate, (threads, once)) in rates.iter_mut().zip([(1, ours), (2, ours), (1, theirs), (2, theirs)]) {
-                *rate = self::rate(threads, effort.round / 2, &vec![Arc::clone(once); threads])?;
-            }
+        for ([ours, theirs], found) in sides.iter().zip(&mut found) {
+            let rates = self::round([ours, theirs], effort)?;
             // The first round warms up.
             if round > 0 {
                 found.rounds.push(rates);
@@ -316,16 +330,12 @@ pub fn compare(built: &Built, effort: &Effort, report: &mut Report) -> Result<()
         all.extend(built.examples.iter().map(|(language, path)| (*language, path.clone(), greet.clone())));
     }
     let sandbox = Sandbox::new(bench::sandbox_config())?;
-    // The runtime that runs this may not run another.
-    let found = std::thread::scope(|scope| {
-        let measuring = scope.spawn(|| measure(&sandbox, &all, effort));
-        measuring.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?
-    })?;
+    let found = apart(|| measure(&sandbox, &all, effort))?;
     for one in &found {
         report.note(one.note());
     }
     for one in &found {
-        let [gain, bare] = one.gains();
+        let [gain, bare] = gains(&one.rounds);
         report.row(Row {
             name: format!("second core, fresh, {}: gain / bare wasmtime's", one.language).into(),
             figure: gain / bare,

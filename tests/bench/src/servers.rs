@@ -98,6 +98,21 @@ pub fn show(connections: &mut [Connection], token: &str) -> Result<()> {
     Ok(())
 }
 
+/// Waits until a process does nothing by itself any more, such as looking through a thousand plugins a second time. `on_core`: the seconds
+/// that it has had on a core.
+pub async fn settled(on_core: impl Fn() -> Result<f64>) -> Result<()> {
+    let mut before = on_core()?;
+    for _ in 0..300 {
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        let now = on_core()?;
+        if now - before < 0.015 {
+            return Ok(());
+        }
+        before = now;
+    }
+    anyhow::bail!("the process is busy without being asked for anything")
+}
+
 impl Http {
     /// A program that prints its address.
     pub async fn plain(program: &Path, arguments: &[&str]) -> Result<Self> {
@@ -154,18 +169,9 @@ impl Http {
         Ok(())
     }
 
-    /// Waits until it does nothing by itself any more, such as looking through a thousand plugins a second time.
+    /// As [`settled`].
     pub async fn settled(&self) -> Result<()> {
-        let mut before = self.cpu_seconds()?;
-        for _ in 0..50 {
-            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-            let now = self.cpu_seconds()?;
-            if now - before < 0.015 {
-                return Ok(());
-            }
-            before = now;
-        }
-        anyhow::bail!("the server is busy without being asked for anything")
+        settled(|| self.cpu_seconds()).await
     }
 
     pub async fn connections(&self, era: Era, count: usize, tool: &str, arguments: &Value) -> Result<Vec<Connection>> {
