@@ -123,6 +123,9 @@ impl Wharf {
     ///
     /// If the extensions of a request have the [`SocketAddr`](std::net::SocketAddr) of its client, as such or as axum 0.8's `ConnectInfo`,
     /// each client address has its own share of memory; otherwise all clients have one share together.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime, on which it starts a task.
     pub fn http_service(&self, path: &str) -> HttpService {
         HttpService(routes::Routes::new(&self.inner.server, path).all)
     }

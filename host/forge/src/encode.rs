@@ -1,6 +1,6 @@
 //! Writes the parts that WebAssembly's binary format is made of.
 
-use wasmparser::{ExternalKind, FuncType, GlobalType, MemoryType, RefType, TableType, ValType};
+use wasmparser::{BinaryReader, ExternalKind, FuncType, GlobalType, MemoryType, RefType, TableType, ValType};
 
 /// How every module begins.
 pub const MODULE: &[u8; 8] = b"\0asm\x01\0\0\0";
@@ -25,6 +25,26 @@ pub fn list(items: &[Vec<u8>]) -> Vec<u8> {
     leb128(&mut contents, items.len() as u64);
     items.iter().for_each(|item| contents.extend_from_slice(item));
     contents
+}
+
+/// Returns a list with one more item. `None`: the bytes are not a list.
+pub fn longer(contents: &[u8], item: &[u8]) -> Option<Vec<u8>> {
+    let mut reader = BinaryReader::new(contents, 0);
+    let count = reader.read_var_u32().ok()?;
+    let items = contents.get(contents.len() - reader.bytes_remaining()..)?;
+    let mut longer = Vec::with_capacity(contents.len() + item.len() + 1);
+    leb128(&mut longer, u64::from(count) + 1);
+    longer.extend_from_slice(items);
+    longer.extend_from_slice(item);
+    Some(longer)
+}
+
+/// Returns a function's body with its size before it.
+pub fn sized(body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(body.len() + 5);
+    leb128(&mut out, body.len() as u64);
+    out.extend_from_slice(body);
+    out
 }
 
 /// Appends a number: seven bits in each byte, the lowest first, and the highest bit if more follow.

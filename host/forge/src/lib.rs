@@ -1,5 +1,5 @@
-//! Makes components out of core WebAssembly modules, with the adapter that wasmtime publishes for WASI preview 1, and links the modules
-//! within a component. Bytes in, bytes out: it knows neither files nor hosts.
+//! Makes components out of core WebAssembly modules, with the adapter that wasmtime publishes for WASI preview 1, and prepares components so
+//! that calls take less time. Bytes in, bytes out: it knows neither files nor hosts.
 //!
 //! It reads the whole module, which may be hostile, and its work is bounded by nothing but the module's size. A server calls it in
 //! a process that it can end; an author's own command calls it as it is.
@@ -12,12 +12,11 @@ mod room;
 
 use std::collections::BTreeSet;
 
-pub use link::linked;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW_1, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as COMMAND,
     WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER as REACTOR,
 };
-use wasmparser::{KnownCustom, Parser, Payload};
+use wasmparser::{Parser, Payload, Validator};
 use wit_component::ComponentEncoder;
 
 /// What the adapter imports for files, whatever the module does with them.
@@ -78,9 +77,6 @@ pub fn wrap(module: &[u8]) -> Result<Vec<u8>, ForgeError> {
     if !outline.start && !outline.typed {
         return Err(ForgeError::NothingToCall);
     }
-    let roomy = outline.go.then(|| room::with_room(module)).transpose();
-    let roomy = roomy.map_err(|error| ForgeError::Encoder(error.to_string()))?;
-    let module = roomy.as_deref().unwrap_or(module);
     let adapter = if outline.start { COMMAND } else { REACTOR };
     let mut encoder = ComponentEncoder::default();
     // The compiler checks the component anyway.
@@ -93,6 +89,28 @@ pub fn wrap(module: &[u8]) -> Result<Vec<u8>, ForgeError> {
     encoded.map_err(|error| ForgeError::Encoder(format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")))
 }
 
+/// A component that does the same as another one, in less time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prepared {
+    /// The component.
+    pub component: Vec<u8>,
+    /// How much more memory it starts with, in bytes.
+    pub room_bytes: u64,
+}
+
+/// Links the modules of a component that are linked dynamically, and gives its memory room to grow. `None`: neither is of use, or the
+/// component is not valid: the compiler then says why.
+pub fn prepared(component: &[u8]) -> Option<Prepared> {
+    // Code that refers to something that is not in its module could be valid once more is in it.
+    Validator::new().validate_all(component).ok()?;
+    let linked = link::linked(component);
+    match (room::with_room(linked.as_deref().unwrap_or(component)), linked) {
+        (Some((component, room_bytes)), _) => Some(Prepared { component, room_bytes }),
+        (None, Some(component)) => Some(Prepared { component, room_bytes: 0 }),
+        (None, None) => None,
+    }
+}
+
 /// What decides how a module is wrapped.
 #[derive(Default)]
 struct Outline {
@@ -100,8 +118,6 @@ struct Outline {
     start: bool,
     /// It holds a section that says which WIT it was made for.
     typed: bool,
-    /// Go's compiler made it.
-    go: bool,
     /// It imports from preview 1.
     preview_1: bool,
     /// It imports arguments or variables from there.
@@ -148,10 +164,6 @@ impl Outline {
                 }
                 Payload::CustomSection(section) => {
                     outline.typed |= section.name().starts_with("component-type");
-                    if let KnownCustom::Producers(producers) = section.as_known() {
-                        // A section that says nothing about how the module runs makes no module invalid.
-                        outline.go |= room::names_go(producers).unwrap_or(false);
-                    }
                 }
                 _ => {}
             }

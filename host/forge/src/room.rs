@@ -1,119 +1,317 @@
-//! Gives modules made by Go's compiler more initial memory.
+//! Gives the memory of a component room to grow.
 //!
-//! Go's linker gives a module one mebibyte besides its data, and the start of Go's runtime takes more, so every instance grows its memory a
-//! few times. Each of these steps changes the protection of pages, and so does resetting them after the call. Memory that an instance has
-//! from the beginning costs nothing until it is used.
+//! A memory that grows during a call costs a system call that changes the protection of pages, and one more when the memory is reset. Many
+//! allocators grow it for each kind of block that they need first, which can take as long as the rest of a small call. Memory that an
+//! instance has from the beginning costs nothing until it is used.
+//!
+//! An allocator takes no notice of a memory that is larger than its linker said. So the module gets more memory than it knows of: a global
+//! holds the size that it should see, and a function takes the place of `memory.grow`, which first uses up what is already there. The only
+//! difference that the module can see is that an access beyond its memory does not trap if it hits this room.
 
-use std::ops::Range;
+use wasmparser::{FunctionBody, Operator, Parser, Payload, TypeRef};
 
-use wasmparser::{BinaryReaderError, MemoryType, Parser, Payload, ProducersSectionReader};
+use crate::{encode, link::module::Module};
 
-use crate::encode;
-
-/// The pages of 64 KiB that are added: as many as Go's linker gives.
+/// The pages of 64 KiB that are added.
 const PAGES: u64 = 16;
+/// The size of a page.
+const PAGE_BYTES: u64 = 64 << 10;
 /// The most pages that a 32-bit memory can have.
 const MAX_PAGES: u64 = 65_536;
-/// The first bytes of every module, and the id of the section with its memories.
-const HEADER_BYTES: usize = 8;
-const MEMORY_SECTION: u8 = 5;
 
-/// Returns the module with more initial memory. A module with several memories, or an unusual one, stays as it is.
-pub fn with_room(module: &[u8]) -> Result<Vec<u8>, BinaryReaderError> {
-    let mut roomy = module.get(..HEADER_BYTES).unwrap_or_default().to_vec();
-    for payload in Parser::new(0).parse_all(module) {
-        let payload = payload?;
-        let Some((id, range)) = payload.as_section() else { continue };
-        let memories = match payload {
-            Payload::MemorySection(section) => section.into_iter().collect::<Result<Vec<_>, _>>()?,
-            _ => Vec::new(),
-        };
-        match memories.as_slice() {
-            [memory] if !memory.memory64 && !memory.shared && memory.page_size_log2.is_none() => {
-                encode::section(&mut roomy, MEMORY_SECTION, &with_more(memory));
-            }
-            _ => encode::section(&mut roomy, id, bytes(module, range)),
-        }
+/// The ids of sections.
+const CORE_MODULE: u8 = 1;
+const COMPONENT: u8 = 4;
+const TYPES: u8 = 1;
+const FUNCTIONS: u8 = 3;
+const MEMORIES: u8 = 5;
+const GLOBALS: u8 = 6;
+const CODE: u8 = 10;
+/// The sections of a module that come after its globals.
+const LATER: [u8; 6] = [7, 8, 9, 12, CODE, 11];
+/// How deep components may be nested.
+const MAX_NESTING: usize = 50;
+
+/// Returns the component with more initial memory, and how many bytes more that is. `None`: it would not gain by it, or it is not clear that
+/// it would do the same. The component has to be valid.
+pub fn with_room(component: &[u8]) -> Option<(Vec<u8>, u64)> {
+    if growing_modules(component)? != 1 {
+        return None;
     }
-    Ok(roomy)
+    let mut added = None;
+    let roomy = replaced(component, MAX_NESTING, &mut added)?;
+    added.map(|bytes| (roomy, bytes))
 }
 
-/// Returns the contents of a section with this memory, which gets more initial pages, up to its maximum.
-fn with_more(memory: &MemoryType) -> Vec<u8> {
-    let most = memory.maximum.unwrap_or(MAX_PAGES);
-    let initial = memory.initial.max((memory.initial + PAGES).min(most));
-    let mut contents = vec![1];
-    encode::limits(&mut contents, initial, memory.maximum);
-    contents
-}
-
-/// Returns the bytes at offsets that the parser has found in the module, so that they are in it.
-fn bytes(module: &[u8], range: Range<u64>) -> &[u8] {
-    let [begin, end] = [range.start, range.end].map(|offset| usize::try_from(offset).unwrap_or(usize::MAX));
-    module.get(begin..end).unwrap_or_default()
-}
-
-/// Whether a `producers` section says that the module was written in Go.
-pub fn names_go(producers: ProducersSectionReader<'_>) -> Result<bool, BinaryReaderError> {
-    for field in producers {
-        let field = field?;
-        if field.name == "language" {
-            for value in field.values {
-                if value?.name == "Go" {
-                    return Ok(true);
+/// Returns how many modules read or change the size of a memory. Two of them would have to agree about it.
+fn growing_modules(component: &[u8]) -> Option<usize> {
+    let (mut modules, mut found) = (0, None);
+    for payload in Parser::new(0).parse_all(component) {
+        match payload.ok()? {
+            Payload::Version { .. } => modules += 1,
+            Payload::CodeSectionEntry(body) if found != Some(modules) && uses_size(&body)? => {
+                if found.is_some() {
+                    return Some(2);
                 }
+                found = Some(modules);
             }
+            _ => {}
         }
     }
-    Ok(false)
+    Some(found.into_iter().count())
+}
+
+fn uses_size(body: &FunctionBody<'_>) -> Option<bool> {
+    let mut operators = body.get_operators_reader().ok()?;
+    while !operators.eof() {
+        if let Operator::MemoryGrow { .. } | Operator::MemorySize { .. } = operators.read().ok()? {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+/// Returns the component with the module that grows its memory replaced. `added`: gets the bytes that this module has more.
+fn replaced(component: &[u8], nesting: usize, added: &mut Option<u64>) -> Option<Vec<u8>> {
+    let mut out = component.get(..8)?.to_vec();
+    let mut depth = 0_usize;
+    for payload in Parser::new(0).parse_all(component) {
+        let payload = payload.ok()?;
+        if let (1, Some((id, range))) = (depth, payload.as_section()) {
+            let contents = component.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)?;
+            let new = match id {
+                CORE_MODULE => module(contents, added),
+                COMPONENT => replaced(contents, nesting.checked_sub(1)?, added),
+                _ => None,
+            };
+            encode::section(&mut out, id, new.as_deref().unwrap_or(contents));
+        }
+        match payload {
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+    }
+    Some(out)
+}
+
+/// Returns the module with more memory. `None`: it does not grow a memory of its own, or it has something that is not known here.
+fn module(bytes: &[u8], added: &mut Option<u64>) -> Option<Vec<u8>> {
+    let module = Module::read(bytes)?;
+    let [memory] = module.memories.as_slice() else { return None };
+    let imported = |is: fn(&TypeRef) -> bool| module.imports.iter().filter(|import| is(&import.ty)).count();
+    let initial = memory.initial.saturating_add(PAGES).min(memory.maximum.unwrap_or(MAX_PAGES)).min(MAX_PAGES);
+    let room = initial.checked_sub(memory.initial)?;
+    if imported(|ty| matches!(ty, TypeRef::Memory(_))) > 0 || room == 0 {
+        return None;
+    }
+    let functions = imported(|ty| matches!(ty, TypeRef::Func(_))) + module.functions.len();
+    let globals = imported(|ty| matches!(ty, TypeRef::Global(_))) + module.globals.len();
+    let new = New { grow: u32::try_from(functions).ok()?, size: u32::try_from(globals).ok()? };
+    let grown: Vec<_> = module.bodies.iter().map(|body| new.body(bytes, body)).collect::<Option<_>>()?;
+    if grown.iter().all(|(_, grows)| !grows) {
+        return None;
+    }
+    let mut bodies: Vec<_> = grown.into_iter().map(|(body, _)| body).collect();
+    bodies.push(encode::sized(&new.grow()));
+
+    let mut more_memory = vec![1];
+    encode::limits(&mut more_memory, initial, memory.maximum);
+    encode::memory_type(memory)?;
+    let ty = u32::try_from(module.types.len()).ok()?;
+    let global = new.global(i32::try_from(memory.initial).ok()?);
+    let mut out = encode::MODULE.to_vec();
+    let mut has_global = false;
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = payload.ok()?;
+        if let Payload::CustomSection(section) = &payload
+            && section.name().starts_with("metadata.code.")
+        {
+            // It refers to places in the code.
+            return None;
+        }
+        let Some((id, range)) = payload.as_section() else { continue };
+        let contents = bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)?;
+        if LATER.contains(&id) && !has_global {
+            encode::items(&mut out, GLOBALS, std::slice::from_ref(&global));
+            has_global = true;
+        }
+        match id {
+            TYPES => encode::section(&mut out, id, &encode::longer(contents, &[0x60, 1, 0x7f, 1, 0x7f])?),
+            FUNCTIONS => encode::section(&mut out, id, &encode::longer(contents, &encode::index(ty))?),
+            MEMORIES => encode::section(&mut out, id, &more_memory),
+            GLOBALS => {
+                encode::section(&mut out, id, &encode::longer(contents, &global)?);
+                has_global = true;
+            }
+            CODE => encode::items(&mut out, id, &bodies),
+            _ => encode::section(&mut out, id, contents),
+        }
+    }
+    *added = Some(room.checked_mul(PAGE_BYTES)?);
+    Some(out)
+}
+
+/// The indices of what a module gets besides its memory.
+struct New {
+    /// The function instead of `memory.grow`.
+    grow: u32,
+    /// The global with the size that the module sees, in pages.
+    size: u32,
+}
+
+impl New {
+    fn global(&self, initial: i32) -> Vec<u8> {
+        let mut out = vec![0x7f, 1, 0x41];
+        encode::signed(&mut out, initial.into());
+        out.push(0x0b);
+        out
+    }
+
+    /// Returns a function's body with its size before it, and whether it grows the memory.
+    fn body(&self, module: &[u8], body: &FunctionBody<'_>) -> Option<(Vec<u8>, bool)> {
+        let bytes = |from: u64, to: u64| module.get(usize::try_from(from).ok()?..usize::try_from(to).ok()?);
+        let mut operators = body.get_operators_reader().ok()?;
+        let range = body.range();
+        let mut out = Vec::new();
+        let (mut copied, mut grows) = (range.start, false);
+        while !operators.eof() {
+            let (operator, begin) = operators.read_with_offset().ok()?;
+            let (opcode, index) = match operator {
+                Operator::MemoryGrow { .. } => (0x10, self.grow),
+                Operator::MemorySize { .. } => (0x23, self.size),
+                _ => continue,
+            };
+            grows |= matches!(operator, Operator::MemoryGrow { .. });
+            out.extend_from_slice(bytes(copied, begin)?);
+            encode::indexed(&mut out, &[opcode], index);
+            copied = operators.original_position();
+        }
+        out.extend_from_slice(bytes(copied, range.end)?);
+        Some((encode::sized(&out), grows))
+    }
+
+    /// Returns the body of the function that grows the memory by its parameter, in pages, and returns the size before that, or -1.
+    fn grow(&self) -> Vec<u8> {
+        const LOCAL_GET_PAGES: [u8; 2] = [0x20, 0];
+        let mut get_size = Vec::new();
+        encode::indexed(&mut get_size, &[0x23], self.size);
+        let mut set_size = Vec::new();
+        encode::indexed(&mut set_size, &[0x24], self.size);
+        [
+            // One more local: the pages that are there already.
+            &[1, 1, 0x7f][..],
+            &LOCAL_GET_PAGES,
+            // memory.size
+            &[0x3f, 0],
+            &get_size,
+            // i32.sub, local.tee 1, i32.gt_u, if
+            &[0x6b, 0x22, 1, 0x4b, 0x04, 0x40],
+            &LOCAL_GET_PAGES,
+            // local.get 1, i32.sub, memory.grow, i32.const -1, i32.eq, if, i32.const -1, return, end, end
+            &[0x20, 1, 0x6b, 0x40, 0, 0x41, 0x7f, 0x46, 0x04, 0x40, 0x41, 0x7f, 0x0f, 0x0b, 0x0b],
+            // The size before, which stays on the stack.
+            &get_size,
+            &get_size,
+            &LOCAL_GET_PAGES,
+            // i32.add
+            &[0x6a],
+            &set_size,
+            &[0x0b],
+        ]
+        .concat()
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use wasmparser::Validator;
+
     use super::*;
 
-    fn initial(module: &[u8]) -> u64 {
-        let memories = Parser::new(0).parse_all(module).find_map(|payload| match payload.unwrap() {
-            Payload::MemorySection(section) => Some(section),
-            _ => None,
-        });
-        memories.unwrap().into_iter().next().unwrap().unwrap().initial
-    }
+    const GROWS: &str = r#"(func (export "grow") (param i32) (result i32) (memory.grow (local.get 0)))
+        (func (export "size") (result i32) (memory.size))"#;
 
-    /// Returns what is wrapped instead of this module, if it is another one.
-    fn roomy(module: &[u8]) -> Option<Vec<u8>> {
-        let roomy = crate::Outline::of(module).unwrap().go.then(|| with_room(module).unwrap());
-        roomy.filter(|roomy| roomy != module)
+    fn roomy(text: &str) -> Option<u64> {
+        let component = wat::parse_str(text).unwrap();
+        Validator::new().validate_all(&component).unwrap();
+        let (roomy, bytes) = with_room(&component)?;
+        Validator::new().validate_all(&roomy).unwrap();
+        Some(bytes / PAGE_BYTES)
     }
 
     #[test]
-    fn modules_of_go_begin_with_more_memory() {
-        let module = |memory: &str, producers: &str| {
-            let text = format!(r#"(module {memory} (data "x") (func (export "f") (nop)) {producers})"#);
-            wat::parse_str(text).unwrap()
-        };
-        let go = r#"(@producers (language "Go" "go1.27") (processed-by "Go cmd/compile" "go1.27"))"#;
-        for (memory, expected) in [("3", 19), ("3 8", 8), ("8 8", 8), ("3 1000", 19), ("200", 216), ("65536", 65_536)] {
-            let module = module(&format!("(memory {memory})"), go);
-            assert!(crate::Outline::of(&module).unwrap().go, "{memory}");
-            let roomy = with_room(&module).unwrap();
-            assert_eq!(initial(&roomy), expected, "{memory}");
-            let others = |module: &[u8]| {
-                let sections = Parser::new(0).parse_all(module).filter_map(|payload| payload.unwrap().as_section());
-                let others = sections.filter(|(id, _)| *id != MEMORY_SECTION);
-                others.map(|(id, range)| (id, bytes(module, range).to_vec())).collect::<Vec<_>>()
-            };
-            assert_eq!(others(&roomy), others(&module), "{memory}");
-        }
-        for (memory, producers) in [
-            ("(memory 3)", r#"(@producers (language "Rust" ""))"#),
-            ("(memory 3)", ""),
-            ("", go),
-            ("(memory i64 3)", go),
-            ("(memory 3 8 shared)", go),
-            ("(memory 3) (memory 3)", go),
+    fn a_module_that_grows_its_memory_gets_room() {
+        for (memory, expected) in [
+            ("3", Some(16)),
+            ("0", Some(16)),
+            ("3 8", Some(5)),
+            ("8 8", None),
+            ("3 1000", Some(16)),
+            ("65530", Some(6)),
+            ("65536", None),
+            ("i64 3", None),
         ] {
-            assert_eq!(roomy(&module(memory, producers)), None, "{memory} {producers}");
+            let code = if memory.starts_with("i64") { "(func (drop (memory.grow (i64.const 1))))" } else { GROWS };
+            let module = format!("(core module (memory {memory}) {code})");
+            assert_eq!(roomy(&format!("(component {module})")), expected, "{memory}");
+            assert_eq!(roomy(&format!("(component (component {module}) (core module))")), expected, "nested, {memory}");
         }
+    }
+
+    #[test]
+    fn what_is_unusual_stays_as_it_is() {
+        for (what, text) in [
+            ("nothing grows", r#"(core module (memory 1) (func (result i32) (i32.load (i32.const 0))))"#.to_owned()),
+            ("only the size is read", "(core module (memory 1) (func (result i32) (memory.size)))".to_owned()),
+            ("two modules grow", format!("(core module (memory 1) {GROWS}) (core module (memory 1) {GROWS})")),
+            (
+                "another one sees the size",
+                format!(
+                    r#"(core module (memory 1) {GROWS})
+                    (core module (import "a" "m" (memory 1)) (func (result i32) (memory.size)))"#
+                ),
+            ),
+            ("the memory is another's", format!(r#"(core module (import "a" "m" (memory 1)) {GROWS})"#)),
+            ("two memories", format!("(core module (memory 1) (memory 1) {GROWS})")),
+            ("shared", format!("(core module (memory 1 2 shared) {GROWS})")),
+            (
+                "hints for branches",
+                format!(r#"(core module (memory 1) {GROWS} (@custom "metadata.code.branch_hint" "\00"))"#),
+            ),
+        ] {
+            assert_eq!(roomy(&format!("(component {text})")), None, "{what}");
+        }
+        assert_eq!(with_room(b""), None);
+    }
+
+    #[test]
+    fn everything_else_of_the_module_stays() {
+        let text = r#"(component (core module
+            (type (func)) (import "a" "f" (func)) (import "a" "g" (global i32))
+            (memory (export "memory") 2) (global (mut i64) (i64.const 5)) (table 1 funcref)
+            (func $f (export "f") (param i32 i32) (local i64)
+                (block (br_if 0 (i32.eq (memory.size) (memory.grow (memory.size)))) (call 0)))
+            (elem (i32.const 0) $f) (data (i32.const 70000) "abc")
+            (@custom "name-of-it" "x")))"#;
+        let component = wat::parse_str(text).unwrap();
+        let (roomy, _) = with_room(&component).unwrap();
+        let sections = |component: &[u8]| {
+            let mut sections = Vec::new();
+            for payload in Parser::new(0).parse_all(component).map(Result::unwrap) {
+                if let Some((id, range)) = payload.as_section() {
+                    let [begin, end] = [range.start, range.end].map(|offset| usize::try_from(offset).unwrap());
+                    sections.push((id, component[begin..end].to_vec()));
+                }
+            }
+            // The first is the module.
+            sections.split_off(1)
+        };
+        for ((id, before), (same, after)) in sections(&component).iter().zip(&sections(&roomy)) {
+            assert_eq!(id, same);
+            let changes = [TYPES, FUNCTIONS, MEMORIES, GLOBALS, CODE].contains(id);
+            assert_eq!(before != after, changes, "section {id}");
+        }
+        assert_eq!(sections(&component).len(), sections(&roomy).len());
     }
 }

@@ -24,9 +24,9 @@ use crate::{compile::Artifact, hex::hex};
 const MAGIC: &[u8; 16] = b"wharf's artifact";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
 /// The suffix contains the number of the format, so that two versions of wharf that share a directory do not treat each other's files as
-/// damaged. The number must also be raised when core modules are wrapped or linked in another way, because the cache key does not
+/// damaged. The number must also be raised when components are wrapped or prepared in another way, because the cache key does not
 /// cover that.
-const SUFFIX: &str = ".6.artifact";
+const SUFFIX: &str = ".7.artifact";
 /// The size of the whole directory above which the oldest artifacts are removed.
 const MAX_BYTES: u64 = 2 << 30;
 
@@ -187,6 +187,7 @@ mod tests {
         let artifact = || Artifact {
             digest: [7; 32],
             instance_bytes: 5,
+            room_bytes: 6,
             wrapped: true,
             sections: Sections::default(),
             code: b"native code".to_vec(),

@@ -117,6 +117,8 @@ pub(crate) struct Artifact {
     pub(crate) digest: [u8; 32],
     /// The number of bytes that the host allocates for each instance in addition to its memory.
     pub(crate) instance_bytes: u64,
+    /// How many bytes of the memory that an instance starts with the component does not know of.
+    pub(crate) room_bytes: u64,
     /// Whether the file was a core module, which was wrapped into a component first.
     pub(crate) wrapped: bool,
     /// The sections in which the plugin describes itself.
@@ -128,19 +130,22 @@ impl Artifact {
     /// Returns the header that precedes the code, in the child's reply and in the cache.
     pub(crate) fn head(&self) -> Vec<u8> {
         let wrapped = [u8::from(self.wrapped)];
-        [&self.digest[..], &self.instance_bytes.to_le_bytes(), &wrapped, &self.sections.write()].concat()
+        let numbers = [self.instance_bytes, self.room_bytes].map(u64::to_le_bytes);
+        [&self.digest[..], numbers.as_flattened(), &wrapped, &self.sections.write()].concat()
     }
 
     /// Parses a header and the code after it. `None` if the header is malformed.
     pub(crate) fn read(mut bytes: Vec<u8>) -> Option<Self> {
         let (digest, rest) = bytes.split_first_chunk::<32>()?;
         let (instance_bytes, rest) = rest.split_first_chunk()?;
+        let (room_bytes, rest) = rest.split_first_chunk()?;
         let (wrapped, rest) = rest.split_first()?;
         let wrapped = *wrapped == 1;
         let (sections, length) = Sections::read(rest)?;
-        let (digest, instance_bytes) = (*digest, u64::from_le_bytes(*instance_bytes));
-        bytes.drain(..32 + 8 + 1 + length);
-        Some(Self { digest, instance_bytes, wrapped, sections, code: bytes })
+        let [instance_bytes, room_bytes] = [*instance_bytes, *room_bytes].map(u64::from_le_bytes);
+        let digest = *digest;
+        bytes.drain(..32 + 8 + 8 + 1 + length);
+        Some(Self { digest, instance_bytes, room_bytes, wrapped, sections, code: bytes })
     }
 }
 
@@ -409,7 +414,7 @@ fn end_with_parent() -> std::io::Result<()> {
 }
 
 /// Reads a component from standard input, checks what it would instantiate, and compiles it. A core module is wrapped into a component
-/// first, and modules that are linked dynamically are linked.
+/// first, and the component is prepared so that calls take less time.
 fn compile(engine: wasmtime::Result<Engine>) -> Result<Artifact, LoadError> {
     let unreadable = |error: std::io::Error| LoadError::Compile(format!("it cannot be read: {error}"));
     let mut bytes = Vec::new();
@@ -423,16 +428,16 @@ fn compile(engine: wasmtime::Result<Engine>) -> Result<Artifact, LoadError> {
     let (extent, sections) = look(&bytes)?;
     let failed = |error: wasmtime::Error| LoadError::Compile(one_line(&error));
     let engine = engine.map_err(failed)?;
-    // If what was linked is not valid or takes too much, the component is compiled as it is.
-    let linked = wharf_forge::linked(&bytes).and_then(|linked| {
-        let (extent, _) = look(&linked).ok()?;
-        Some((engine.precompile_component(&linked).ok()?, extent))
+    // If what was prepared is not valid or takes too much, the component is compiled as it is.
+    let prepared = wharf_forge::prepared(&bytes).and_then(|prepared| {
+        let (extent, _) = look(&prepared.component).ok()?;
+        Some((engine.precompile_component(&prepared.component).ok()?, extent, prepared.room_bytes))
     });
-    let (code, extent) = match linked {
-        Some(linked) => linked,
-        None => (engine.precompile_component(&bytes).map_err(failed)?, extent),
+    let (code, extent, room_bytes) = match prepared {
+        Some(prepared) => prepared,
+        None => (engine.precompile_component(&bytes).map_err(failed)?, extent, 0),
     };
-    Ok(Artifact { digest, instance_bytes: extent.data_bytes, wrapped, sections, code })
+    Ok(Artifact { digest, instance_bytes: extent.data_bytes, room_bytes, wrapped, sections, code })
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -5,8 +5,10 @@ use wasmtime::component::{Component, InstancePre};
 use crate::{
     adapter::Foreign,
     bindings::{completions, prompts, resources},
+    compile::Artifact,
     limits::{PAGE_BYTES, TABLE_ELEMENT_BYTES},
     load_error::LoadError,
+    scope::MemoryLimit,
     store::State,
     tools_export::ToolsExport,
 };
@@ -41,6 +43,8 @@ pub struct Linked {
     pub(crate) instance_bytes: usize,
     /// The number of bytes of memory and tables that each instance has at least when it starts.
     pub(crate) start_bytes: usize,
+    /// How many of them the component does not know of.
+    room_bytes: usize,
 }
 
 /// Returns the size of the largest memory and of the largest table that an instance starts with.
@@ -53,12 +57,8 @@ fn start_bytes(component: &Component) -> usize {
 }
 
 impl Linked {
-    pub(crate) fn new(
-        component: &Component,
-        pre: InstancePre<State>,
-        instance_bytes: usize,
-        docs: Option<&str>,
-    ) -> Result<Self, LoadError> {
+    pub(crate) fn new(component: &Component, pre: InstancePre<State>, artifact: &Artifact) -> Result<Self, LoadError> {
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let name = |interface: &str| format!("{PACKAGE}{interface}@{VERSION}0");
         let has = |interface: &str| component.get_export_index(None, name(interface)).is_some();
         let wrong = |interface: &str| LoadError::WrongType(format!("{PACKAGE}{interface}"));
@@ -81,13 +81,23 @@ impl Linked {
                 .map_err(|_| wrong("completions"))?,
             foreign: Foreign::default(),
             pre,
-            instance_bytes,
+            instance_bytes: bytes(artifact.instance_bytes),
             start_bytes: start_bytes(component),
+            room_bytes: bytes(artifact.room_bytes),
         };
         if linked.exports() == Exports::default() {
-            linked.foreign = Foreign::of(component, docs)?;
+            linked.foreign = Foreign::of(component, artifact.sections.docs.as_deref())?;
         }
         Ok(linked)
+    }
+
+    /// Returns how much memory an instance may use. A limit within which it could start without its room is raised by the room if it could
+    /// not start otherwise.
+    pub(crate) fn memory_bytes(&self, limit: MemoryLimit) -> usize {
+        let start = self.start_bytes.saturating_add(self.instance_bytes);
+        let limit = limit.bytes(self.start_bytes.saturating_sub(self.room_bytes));
+        let raised = limit.saturating_add(self.room_bytes);
+        if limit < start && start <= raised { raised } else { limit }
     }
 
     pub(crate) fn exports(&self) -> Exports {

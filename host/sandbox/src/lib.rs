@@ -37,8 +37,6 @@ mod in_place;
 mod instance;
 pub mod ledger;
 mod limits;
-#[cfg(test)]
-mod linked;
 mod linker;
 mod load;
 mod load_error;
@@ -53,6 +51,8 @@ mod outside;
 mod pagemap;
 mod parts;
 pub mod places;
+#[cfg(test)]
+mod prepared;
 mod retained;
 mod runtime;
 mod sandbox;

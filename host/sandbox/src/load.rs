@@ -191,8 +191,7 @@ impl Sandbox {
             return Err(LoadError::UnknownImport(unknown.clone()));
         }
         let pre = one.linker.instantiate_pre(component).map_err(|error| import_error(&error))?;
-        let instance_bytes = usize::try_from(artifact.instance_bytes).unwrap_or(usize::MAX);
-        let linked = Linked::new(component, pre, instance_bytes, artifact.sections.docs.as_deref())?;
+        let linked = Linked::new(component, pre, artifact)?;
         if linked.foreign.run.is_none() {
             adapter::served(linked.exports() != Exports::default(), &linked.foreign, &Adapter::default())?;
         }
@@ -259,7 +258,7 @@ impl LoadedPlugin {
         let admission = Places::new(&CALLS, spec.limits.concurrency.max(1));
         let turns = code.0.sandbox.runtime.turns();
         let running = AtomicUsize::new(0);
-        let memory_bytes = spec.limits.memory.bytes(code.0.linked.start_bytes);
+        let memory_bytes = code.0.linked.memory_bytes(spec.limits.memory);
         let learnt = Mutex::default();
         let inner =
             PluginInner { code, spec, memory_bytes, served, settings, number, admission, running, turns, learnt };

@@ -1,4 +1,4 @@
-//! Tests that components do the same when their modules are linked.
+//! Tests that components do the same when they are prepared.
 
 use wasmtime::{
     Engine, Store,
@@ -88,8 +88,8 @@ fn dynamic(functions: usize) -> String {
     DYNAMIC.replace("FUNCTIONS", &all).replace("ELEMENTS", &elements)
 }
 
-fn linked(text: &str) -> Option<Vec<u8>> {
-    wharf_forge::linked(&wat::parse_str(text).unwrap())
+fn prepared(component: &[u8]) -> Option<Vec<u8>> {
+    wharf_forge::prepared(component).map(|prepared| prepared.component)
 }
 
 /// Calls both exports of an instance a few times.
@@ -113,11 +113,11 @@ fn results(component: &[u8]) -> Vec<u32> {
 fn a_linked_component_does_the_same() {
     for text in [dynamic(70), format!("(component {})", dynamic(70).replace("(component", "(component $inner"))] {
         let component = wat::parse_str(&text).unwrap();
-        let linked = wharf_forge::linked(&component).unwrap();
+        let linked = prepared(&component).unwrap();
         wasmparser::Validator::new().validate_all(&linked).unwrap();
     }
     let component = wat::parse_str(dynamic(70)).unwrap();
-    let (before, after) = (results(&component), results(&wharf_forge::linked(&component).unwrap()));
+    let (before, after) = (results(&component), results(&prepared(&component).unwrap()));
     assert_eq!(before[0], (1 + 50 + 60_600 + 7 + 9 + 41) * 8 + 42);
     assert_eq!(before[7], 30_003);
     assert_eq!(before, after);
@@ -125,6 +125,7 @@ fn a_linked_component_does_the_same() {
 
 #[test]
 fn what_is_unusual_keeps_its_modules() {
+    let linked = |text: &str| prepared(&wat::parse_str(text).unwrap());
     assert!(linked(&dynamic(60)).is_none(), "too little to gain");
     for (what, from, to) in [
         ("a start function before the last module", "(global $own", "(start $f0) (global $own"),
@@ -146,6 +147,61 @@ fn what_is_unusual_keeps_its_modules() {
         assert_ne!(text, dynamic(70), "{what}");
         assert!(linked(&text).is_none(), "{what}");
     }
-    assert!(wharf_forge::linked(b"\0asm\x0d\0\x01\0\x01").is_none());
-    assert!(wharf_forge::linked(b"").is_none());
+    assert!(prepared(b"\0asm\x0d\0\x01\0\x01").is_none());
+    assert!(prepared(b"").is_none());
+}
+
+/// A memory of which every byte can be reached, with at most 40 pages.
+const GROWING: &str = r#"(component
+    (core module $m
+        (memory 1 40)
+        (func (export "grow") (param i32) (result i32) (memory.grow (local.get 0)))
+        (func (export "size") (param i32) (result i32) (i32.add (memory.size) (local.get 0)))
+        (func (export "add") (param $at i32) (result i32)
+            (i32.store8 (local.get $at) (i32.add (i32.load8_u (local.get $at)) (i32.const 1)))
+            (i32.load8_u (local.get $at))))
+    (core instance $m (instantiate $m))
+    (func (export "grow") (param "x" u32) (result u32) (canon lift (core func $m "grow")))
+    (func (export "size") (param "x" u32) (result u32) (canon lift (core func $m "size")))
+    (func (export "add") (param "x" u32) (result u32) (canon lift (core func $m "add"))))"#;
+
+#[test]
+fn a_memory_with_room_grows_as_without() {
+    let component = wat::parse_str(GROWING).unwrap();
+    let roomy = wharf_forge::prepared(&component).unwrap();
+    assert_eq!(roomy.room_bytes, 1 << 20);
+    let page = 64 << 10;
+    let none = u32::MAX;
+    for component in [component, roomy.component] {
+        let engine = Engine::default();
+        let component = Component::new(&engine, component).unwrap();
+        let mut store = Store::new(&engine, ());
+        let instance = Linker::new(&engine).instantiate(&mut store, &component).unwrap();
+        for (function, number, expected) in [
+            ("size", 0, 1),
+            ("grow", 0, 1),
+            ("add", page - 1, 1),
+            ("grow", 10, 1),
+            ("size", 0, 11),
+            ("add", 11 * page - 1, 1),
+            // All of the room, and four pages more.
+            ("grow", 10, 11),
+            ("size", 0, 21),
+            ("add", 21 * page - 1, 1),
+            ("add", 11 * page - 1, 2),
+            ("grow", 20, none),
+            ("grow", 1 << 31, none),
+            ("grow", none, none),
+            ("size", 0, 21),
+            ("grow", 19, 21),
+            ("grow", 1, none),
+            ("grow", 0, 40),
+            ("add", 40 * page - 1, 1),
+        ] {
+            let called = instance.get_typed_func::<(u32,), (u32,)>(&mut store, function).unwrap();
+            assert_eq!(called.call(&mut store, (number,)).unwrap(), (expected,), "{function} {number}");
+        }
+        let add = instance.get_typed_func::<(u32,), (u32,)>(&mut store, "add").unwrap();
+        assert!(add.call(&mut store, (40 * page,)).is_err(), "beyond its memory");
+    }
 }

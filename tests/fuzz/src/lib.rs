@@ -262,11 +262,11 @@ fn audit(data: &[u8]) {
     assert_eq!(verifier.head(), head);
 }
 
-/// What is linked was valid and is valid.
+/// What is prepared was valid and is valid.
 fn component(data: &[u8]) {
     if wharf_sandbox::would_instantiate(data).is_ok()
-        && let Some(linked) = wharf_forge::linked(data)
+        && let Some(prepared) = wharf_forge::prepared(data)
     {
-        assert!(wasmparser::Validator::new().validate_all(&linked).is_ok());
+        assert!(wasmparser::Validator::new().validate_all(&prepared.component).is_ok());
     }
 }

@@ -153,3 +153,23 @@ async fn inspect_check_and_call_know_it() {
     let checked = folder.run(&["check"], &[]).await;
     assert!(stdout(&checked).contains("is for components that were not made for wharf"), "{}", stdout(&checked));
 }
+
+/// A component whose memory has eight pages.
+const GROWS: &str = r#"(component
+    (core module $m (memory 8) (func (export "grow") (param i32) (result i32) (memory.grow (local.get 0))))
+    (core instance $m (instantiate $m))
+    (func (export "grow") (param "pages" u32) (result s32) (canon lift (core func $m "grow"))))"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_room_that_a_memory_gets_changes_its_limit_only_if_it_could_not_start() {
+    for (mib, pages, expected) in [(2, 23, 8), (2, 24, -1), (1, 7, 8), (1, 24, -1)] {
+        let folder = Folder::new();
+        let file = folder.write("grows.wasm", wat::parse_str(GROWS).unwrap());
+        folder.config(&format!(
+            "[plugins.grows]\npath = {file:?}\nprefix = \"\"\n[plugins.grows.limits]\nmemory_mib = {mib}\n"
+        ));
+        let mut pipe = pipe(&folder).await;
+        let grown = pipe.call("grow", json!({ "pages": pages })).await;
+        assert_eq!(grown["structuredContent"]["result"], json!(expected), "{mib} MiB, {pages} pages: {grown}");
+    }
+}

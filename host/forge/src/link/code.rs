@@ -75,14 +75,6 @@ pub fn value(expression: &ConstExpr<'_>, indices: &Indices, values: &[Option<Val
     value.filter(|_| stack.is_empty())
 }
 
-/// Returns a function's body with its size before it.
-pub fn sized(body: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(body.len() + 5);
-    encode::leb128(&mut out, body.len() as u64);
-    out.extend_from_slice(body);
-    out
-}
-
 /// Translates a function's body. `module`: the bytes of the module that it is from. `referred`: gets the functions to which it makes
 /// references. `None`: it has an instruction that is not known here.
 pub fn body(
@@ -118,7 +110,7 @@ pub fn body(
         copied = end;
     }
     out.extend_from_slice(bytes(copied, range.end)?);
-    Some(sized(&out))
+    Some(encode::sized(&out))
 }
 
 /// Appends an instruction with its new indices, if it has any; otherwise returns false. `first`: its first byte.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use wasmparser::{ExternalKind, TypeRef, Validator};
+use wasmparser::{ExternalKind, TypeRef};
 
 use super::{
     level::{CoreInstance, Level},
@@ -22,11 +22,10 @@ const MIN_ELEMENTS: usize = 64;
 /// How deep components may be nested.
 const MAX_NESTING: usize = 50;
 
-/// Returns a component that does the same and takes less time to instantiate. `None`: there is nothing to link, the component has something
-/// that is not known here, or it is not valid: the compiler then says why.
+/// Returns a component that does the same and takes less time to instantiate. `None`: there is nothing to link, or the component has
+/// something that is not known here. The component has to be valid.
 pub fn linked(component: &[u8]) -> Option<Vec<u8>> {
-    let linked = linked_within(component, MAX_NESTING)?;
-    Validator::new().validate_all(component).is_ok().then_some(linked)
+    linked_within(component, MAX_NESTING)
 }
 
 fn linked_within(component: &[u8], nesting: usize) -> Option<Vec<u8>> {

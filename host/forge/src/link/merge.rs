@@ -210,7 +210,7 @@ impl Parts {
                 encode::indexed(&mut body, &[0x11], number);
                 encode::leb128(&mut body, table.into());
                 body.push(0x0b);
-                self.bodies.push(code::sized(&body));
+                self.bodies.push(encode::sized(&body));
             }
         }
         Some(())

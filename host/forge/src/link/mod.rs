@@ -16,7 +16,7 @@ mod component;
 mod indices;
 mod level;
 mod merge;
-mod module;
+pub mod module;
 mod names;
 mod stub;
 mod types;
