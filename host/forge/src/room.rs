@@ -4,11 +4,11 @@
 //! allocators grow it for each kind of block that they need first, which can take as long as the rest of a small call. Memory that an
 //! instance has from the beginning costs nothing until it is used.
 //!
-//! An allocator takes no notice of a memory that is larger than its linker said. So the module gets more memory than it knows of: a global
-//! holds the size that it should see, and a function takes the place of `memory.grow`, which first uses up what is already there. The only
-//! difference that the module can see is that an access beyond its memory does not trap if it hits this room.
+//! A larger memory alone does not help, because an allocator uses the memory that the linker told it of and grows it for more. So the module
+//! gets more memory than it sees: a global holds the size that it sees, and a function takes the place of `memory.grow`, which first uses up
+//! what is already there. The only difference to the module is that an access beyond its memory does not trap if it is within this room.
 
-use wasmparser::{FunctionBody, Operator, Parser, Payload, TypeRef};
+use wasmparser::{FunctionBody, MemoryType, Operator, Parser, Payload, TypeRef};
 
 use crate::{encode, link::module::Module};
 
@@ -35,7 +35,7 @@ const MAX_NESTING: usize = 50;
 /// Returns the component with more initial memory, and how many bytes more that is. `None`: it would not gain by it, or it is not clear that
 /// it would do the same. The component has to be valid.
 pub fn with_room(component: &[u8]) -> Option<(Vec<u8>, u64)> {
-    if growing_modules(component)? != 1 {
+    if !one_uses_size(component)? {
         return None;
     }
     let mut added = None;
@@ -43,22 +43,22 @@ pub fn with_room(component: &[u8]) -> Option<(Vec<u8>, u64)> {
     added.map(|bytes| (roomy, bytes))
 }
 
-/// Returns how many modules read or change the size of a memory. Two of them would have to agree about it.
-fn growing_modules(component: &[u8]) -> Option<usize> {
+/// Whether exactly one module reads or changes the size of a memory. Several would have to agree about it.
+fn one_uses_size(component: &[u8]) -> Option<bool> {
     let (mut modules, mut found) = (0, None);
     for payload in Parser::new(0).parse_all(component) {
         match payload.ok()? {
             Payload::Version { .. } => modules += 1,
             Payload::CodeSectionEntry(body) if found != Some(modules) && uses_size(&body)? => {
                 if found.is_some() {
-                    return Some(2);
+                    return Some(false);
                 }
                 found = Some(modules);
             }
             _ => {}
         }
     }
-    Some(found.into_iter().count())
+    Some(found.is_some())
 }
 
 fn uses_size(body: &FunctionBody<'_>) -> Option<bool> {
@@ -105,7 +105,7 @@ fn module(bytes: &[u8], added: &mut Option<u64>) -> Option<Vec<u8>> {
     if imported(|ty| matches!(ty, TypeRef::Memory(_))) > 0 || room == 0 {
         return None;
     }
-    let functions = imported(|ty| matches!(ty, TypeRef::Func(_))) + module.functions.len();
+    let functions = imported(|ty| matches!(ty, TypeRef::Func(_) | TypeRef::FuncExact(_))) + module.functions.len();
     let globals = imported(|ty| matches!(ty, TypeRef::Global(_))) + module.globals.len();
     let new = New { grow: u32::try_from(functions).ok()?, size: u32::try_from(globals).ok()? };
     let grown: Vec<_> = module.bodies.iter().map(|body| new.body(bytes, body)).collect::<Option<_>>()?;
@@ -115,11 +115,9 @@ fn module(bytes: &[u8], added: &mut Option<u64>) -> Option<Vec<u8>> {
     let mut bodies: Vec<_> = grown.into_iter().map(|(body, _)| body).collect();
     bodies.push(encode::sized(&new.grow()));
 
-    let mut more_memory = vec![1];
-    encode::limits(&mut more_memory, initial, memory.maximum);
-    encode::memory_type(memory)?;
+    let more_memory = encode::list(&[encode::memory_type(&MemoryType { initial, ..*memory })?]);
     let ty = u32::try_from(module.types.len()).ok()?;
-    let global = new.global(i32::try_from(memory.initial).ok()?);
+    let global = global(i32::try_from(memory.initial).ok()?);
     let mut out = encode::MODULE.to_vec();
     let mut has_global = false;
     for payload in Parser::new(0).parse_all(bytes) {
@@ -152,6 +150,14 @@ fn module(bytes: &[u8], added: &mut Option<u64>) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// Returns a mutable global with this value.
+fn global(value: i32) -> Vec<u8> {
+    let mut out = vec![0x7f, 1, 0x41];
+    encode::signed(&mut out, value.into());
+    out.push(0x0b);
+    out
+}
+
 /// The indices of what a module gets besides its memory.
 struct New {
     /// The function instead of `memory.grow`.
@@ -161,13 +167,6 @@ struct New {
 }
 
 impl New {
-    fn global(&self, initial: i32) -> Vec<u8> {
-        let mut out = vec![0x7f, 1, 0x41];
-        encode::signed(&mut out, initial.into());
-        out.push(0x0b);
-        out
-    }
-
     /// Returns a function's body with its size before it, and whether it grows the memory.
     fn body(&self, module: &[u8], body: &FunctionBody<'_>) -> Option<(Vec<u8>, bool)> {
         let bytes = |from: u64, to: u64| module.get(usize::try_from(from).ok()?..usize::try_from(to).ok()?);
