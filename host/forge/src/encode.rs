@@ -5,6 +5,10 @@ use wasmparser::{BinaryReader, ExternalKind, FuncType, GlobalType, MemoryType, R
 /// How every module begins.
 pub const MODULE: &[u8; 8] = b"\0asm\x01\0\0\0";
 
+/// The ids of the sections of a component that hold a core module and a component.
+pub const CORE_MODULE: u8 = 1;
+pub const COMPONENT: u8 = 4;
+
 /// Appends a section to a module or a component.
 pub fn section(out: &mut Vec<u8>, id: u8, contents: &[u8]) {
     out.push(id);

@@ -10,7 +10,10 @@
 
 use wasmparser::{FunctionBody, MemoryType, Operator, Parser, Payload, TypeRef};
 
-use crate::{encode, link::module::Module};
+use crate::{
+    encode::{self, COMPONENT, CORE_MODULE},
+    link::{self, MAX_NESTING, Module},
+};
 
 /// The pages of 64 KiB that are added.
 const PAGES: u64 = 16;
@@ -19,9 +22,7 @@ const PAGE_BYTES: u64 = 64 << 10;
 /// The most pages that a 32-bit memory can have.
 const MAX_PAGES: u64 = 65_536;
 
-/// The ids of sections.
-const CORE_MODULE: u8 = 1;
-const COMPONENT: u8 = 4;
+/// The ids of a module's sections.
 const TYPES: u8 = 1;
 const FUNCTIONS: u8 = 3;
 const MEMORIES: u8 = 5;
@@ -29,8 +30,6 @@ const GLOBALS: u8 = 6;
 const CODE: u8 = 10;
 /// The sections of a module that come after its globals.
 const LATER: [u8; 6] = [7, 8, 9, 12, CODE, 11];
-/// How deep components may be nested.
-const MAX_NESTING: usize = 50;
 
 /// Returns the component with more initial memory, and how many bytes more that is. `None`: it would not gain by it, or it is not clear that
 /// it would do the same. The component has to be valid.
@@ -78,7 +77,7 @@ fn replaced(component: &[u8], nesting: usize, added: &mut Option<u64>) -> Option
     for payload in Parser::new(0).parse_all(component) {
         let payload = payload.ok()?;
         if let (1, Some((id, range))) = (depth, payload.as_section()) {
-            let contents = component.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)?;
+            let contents = component.get(link::range(range)?)?;
             let new = match id {
                 CORE_MODULE => module(contents, added),
                 COMPONENT => replaced(contents, nesting.checked_sub(1)?, added),
@@ -129,7 +128,7 @@ fn module(bytes: &[u8], added: &mut Option<u64>) -> Option<Vec<u8>> {
             return None;
         }
         let Some((id, range)) = payload.as_section() else { continue };
-        let contents = bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)?;
+        let contents = bytes.get(link::range(range)?)?;
         if LATER.contains(&id) && !has_global {
             encode::items(&mut out, GLOBALS, std::slice::from_ref(&global));
             has_global = true;
@@ -169,7 +168,7 @@ struct New {
 impl New {
     /// Returns a function's body with its size before it, and whether it grows the memory.
     fn body(&self, module: &[u8], body: &FunctionBody<'_>) -> Option<(Vec<u8>, bool)> {
-        let bytes = |from: u64, to: u64| module.get(usize::try_from(from).ok()?..usize::try_from(to).ok()?);
+        let bytes = |from: u64, to: u64| module.get(link::range(from..to)?);
         let mut operators = body.get_operators_reader().ok()?;
         let range = body.range();
         let mut out = Vec::new();
@@ -299,8 +298,7 @@ mod tests {
             let mut sections = Vec::new();
             for payload in Parser::new(0).parse_all(component).map(Result::unwrap) {
                 if let Some((id, range)) = payload.as_section() {
-                    let [begin, end] = [range.start, range.end].map(|offset| usize::try_from(offset).unwrap());
-                    sections.push((id, component[begin..end].to_vec()));
+                    sections.push((id, component[link::range(range).unwrap()].to_vec()));
                 }
             }
             // The first is the module.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use wasmparser::{BlockType, ConstExpr, FunctionBody, HeapType, Operator, RefType};
 
-use super::{indices::Indices, names::at};
+use super::{indices::Indices, level, names::at};
 use crate::encode;
 
 /// The value of a constant expression.
@@ -83,7 +83,7 @@ pub fn body(
     indices: &Indices,
     referred: &mut BTreeSet<u32>,
 ) -> Option<Vec<u8>> {
-    let bytes = |from: u64, to: u64| module.get(usize::try_from(from).ok()?..usize::try_from(to).ok()?);
+    let bytes = |from: u64, to: u64| module.get(level::range(from..to)?);
     let mut locals = body.get_locals_reader().ok()?;
     let mut ignored = Vec::new();
     for _ in 0..locals.get_count() {

@@ -11,16 +11,14 @@ use super::{
     names::{LINKED, at},
     stub,
 };
-use crate::encode;
+use crate::encode::{self, COMPONENT, CORE_MODULE};
 
-/// The ids of a component's sections.
-const CORE_MODULE: u8 = 1;
+/// The id of a component's section with core instances.
 const CORE_INSTANCE: u8 = 2;
-const COMPONENT: u8 = 4;
 /// The least number of references that are written into tables at each start for which linking is worth the work.
 const MIN_ELEMENTS: usize = 64;
 /// How deep components may be nested.
-const MAX_NESTING: usize = 50;
+pub const MAX_NESTING: usize = 50;
 
 /// Returns a component that does the same and takes less time to instantiate. `None`: there is nothing to link, or the component has
 /// something that is not known here. The component has to be valid.

@@ -60,7 +60,8 @@ enum Origin<'a> {
     Other,
 }
 
-fn range(range: Range<u64>) -> Option<Range<usize>> {
+/// Returns a range of the parser as one of bytes.
+pub fn range(range: Range<u64>) -> Option<Range<usize>> {
     Some(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
 }
 

@@ -16,9 +16,11 @@ mod component;
 mod indices;
 mod level;
 mod merge;
-pub mod module;
+mod module;
 mod names;
 mod stub;
 mod types;
 
-pub use component::linked;
+pub use component::{MAX_NESTING, linked};
+pub use level::range;
+pub use module::Module;
