@@ -1,6 +1,6 @@
 //! The answer to one request of the HTTP client: its head, and its JSON body or its single events.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, io};
 
 use serde_json::Value;
 use tokio::{
@@ -45,6 +45,8 @@ pub struct Exchange {
     /// The method of the request (empty if it has no method), and the revision of the answer.
     pub(crate) asked: Option<(String, String)>,
     ended: bool,
+    /// Why the connection could not be read or written any more, if there was an error.
+    failed: Option<io::Error>,
     recorder: Recorder,
     /// The last value of each that the stream has sent.
     pub last_event_id: Option<String>,
@@ -61,10 +63,17 @@ impl Exchange {
             partial: String::new(),
             asked: None,
             ended: false,
+            failed: None,
             recorder,
             last_event_id: None,
             retry: None,
         }
+    }
+
+    /// Writes the request. A server that has already refused it may have stopped reading.
+    pub(crate) async fn send(&mut self, bytes: &[u8]) {
+        let sent = timeout(PATIENCE, self.stream.write_all(bytes)).await.expect("wharf does not read");
+        self.failed = sent.err();
     }
 
     /// Reads more bytes. Returns false at the end of the connection.
@@ -72,7 +81,10 @@ impl Exchange {
         let mut bytes = [0; 16 * 1024];
         let read = timeout(PATIENCE, self.stream.read(&mut bytes)).await.expect("no bytes in time");
         // A connection that was reset has ended as well.
-        let read = read.unwrap_or(0);
+        let read = read.unwrap_or_else(|error| {
+            self.failed.get_or_insert(error);
+            0
+        });
         self.recorder.received(&bytes[..read]);
         self.buffer.extend_from_slice(&bytes[..read]);
         read > 0
@@ -111,7 +123,9 @@ impl Exchange {
     }
 
     fn head(&self) -> &Head {
-        self.head.as_ref().expect("wharf closed the connection without an answer")
+        self.head
+            .as_ref()
+            .unwrap_or_else(|| panic!("wharf closed the connection without an answer (error: {:?})", self.failed))
     }
 
     pub fn status(&self) -> u16 {

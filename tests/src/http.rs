@@ -16,7 +16,6 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::{
-    io::AsyncWriteExt,
     net::{TcpStream, UnixStream},
     process::{Child, Command},
     time::timeout,
@@ -128,12 +127,12 @@ impl Server {
 
     /// Sends raw bytes on a new connection.
     pub async fn connect(&self, bytes: &[u8]) -> Exchange {
-        let mut stream = self.open().await.unwrap();
+        let stream = self.open().await.unwrap();
         let recorder = self.transcript.connection();
         recorder.sent(bytes);
-        // A server that has already refused may have stopped reading.
-        let _ = timeout(PATIENCE, stream.write_all(bytes)).await.expect("wharf does not read");
-        Exchange::of(stream, recorder)
+        let mut exchange = Exchange::of(stream, recorder);
+        exchange.send(bytes).await;
+        exchange
     }
 
     /// Sends a request with exactly these headers, adding `Host` and the length of the body if they are missing.

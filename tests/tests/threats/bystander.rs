@@ -42,9 +42,11 @@ pub async fn during<T>(session: &mut Session<'_>, what: &str, attack: impl Futur
     let done = loop {
         let working = works(session, &mut latencies, what);
         tokio::select! {
+            // The client first: otherwise an attack that never waits would use up the budget of this task each time, and the client, once
+            // connected, would send its request only after hundreds of newer connections.
             biased;
-            done = &mut attack => break done,
             () = working => {}
+            done = &mut attack => break done,
         }
     };
     works(session, &mut latencies, what).await;
