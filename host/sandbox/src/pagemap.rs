@@ -15,18 +15,13 @@ use std::{
     slice::from_raw_parts,
 };
 
-use crate::idle::{IDLE, Reset};
+use crate::idle::{IDLE, Reset, Turns};
 
 thread_local! {
     /// The reset that this thread continues at an address, because there was no room for all regions that the last scan found.
     static UNFINISHED: Cell<Option<(u64, Reset)>> = const { Cell::new(None) };
-    /// How many resets this thread has begun since one that kept nothing.
-    static RESETS: Cell<u32> = const { Cell::new(0) };
+    static TURNS: Turns = const { Turns::new() };
 }
-
-/// One of so many resets keeps nothing. The kernel does not tell the pages that a call has written from those that earlier calls in the slot
-/// have, so each reset writes over all of them: without this, every small call would pay for the largest one before it.
-const FORGETFUL: u32 = 128;
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -69,16 +64,11 @@ impl Scan {
     fn reset(&self) -> Option<Reset> {
         match UNFINISHED.take() {
             Some((next, reset)) if next == self.start => Some(reset),
-            _ => IDLE.begin(self.start, self.end.saturating_sub(self.start) / PAGE_BYTES, self.max_pages),
+            _ => {
+                let pages = self.end.saturating_sub(self.start) / PAGE_BYTES;
+                IDLE.begin(self.start, pages, self.max_pages).map(|reset| TURNS.with(|turns| turns.next(reset)))
+            }
         }
-    }
-
-    /// Returns how many pages this scan may find. wasmtime gives back the memory behind them.
-    fn allowed(reset: &Reset) -> u64 {
-        let resets = RESETS.get() + 1;
-        RESETS.set(resets % FORGETFUL);
-        // 0 would mean any number.
-        if resets == FORGETFUL { 1 } else { reset.left().max(1) }
     }
 
     /// Ends the reset after a scan that found `regions`, unless wasmtime scans on. wasmtime gives back the memory behind the last scan.
@@ -115,7 +105,8 @@ unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -
         {
             scan.category_anyof_mask = PRESENT | SWAPPED;
             if let Some(reset) = scan.reset() {
-                scan.max_pages = Scan::allowed(&reset);
+                // wasmtime gives back the memory behind the pages that the scan finds. 0 would mean any number.
+                scan.max_pages = reset.left().max(1);
                 // SAFETY: the arguments are those of the caller but for the number of pages.
                 let found = unsafe { syscall(IOCTL, fd, request, argument) };
                 match usize::try_from(found) {
@@ -138,7 +129,6 @@ mod tests {
     use std::{fs::File, os::fd::AsRawFd};
 
     use super::*;
-    use crate::idle::{Idle, Keep};
 
     const PAGE: usize = 4096;
 
@@ -169,19 +159,6 @@ mod tests {
             page(*from)..page(*to)
         });
         Some(pages.collect())
-    }
-
-    #[test]
-    fn one_of_many_resets_keeps_nothing() {
-        let idle = Idle::default();
-        let keep = Keep::of(4, 64 << 20);
-        idle.allow(keep, 4);
-        let reset = idle.begin(1, 400, 4096).unwrap();
-        for _ in 0..3 {
-            let allowed: Vec<_> = (0..FORGETFUL).map(|_| Scan::allowed(&reset)).collect();
-            assert_eq!(allowed.iter().filter(|pages| **pages == 1).count(), 1);
-            assert_eq!(allowed.iter().filter(|pages| **pages == reset.left()).count(), 127);
-        }
     }
 
     #[test]

@@ -36,29 +36,36 @@ fn row(report: &mut Report, name: &'static str, [now, before]: &[Measured; 2]) {
 
 /// `other`: the other build.
 pub async fn compare(built: &Built, other: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
-    for (name, config, era, bytes) in [
-        ("HTTP modern, fresh", "", Era::Modern, 32),
-        ("HTTP legacy, fresh", "", Era::Legacy, 32),
-        ("HTTP modern, reused", KEPT, Era::Modern, 32),
-        ("64 KiB, HTTP modern, fresh", "", Era::Modern, 64 << 10),
-        ("1 MiB, HTTP modern, fresh", "", Era::Modern, 1 << 20),
-        ("HTTP modern, fresh, audited / without", AUDITED, Era::Modern, 32),
+    for (config, era, sizes) in [
+        ("", Era::Modern, &[("HTTP modern, fresh", 32)][..]),
+        ("", Era::Legacy, &[("HTTP legacy, fresh", 32)]),
+        (KEPT, Era::Modern, &[("HTTP modern, reused", 32)]),
+        ("", Era::Modern, &[("64 KiB, HTTP modern, fresh", 64 << 10)]),
+        // The same servers, so that the last row shows what large calls leave behind.
+        (
+            "",
+            Era::Modern,
+            &[("1 MiB, HTTP modern, fresh", 1 << 20), ("HTTP modern, fresh, after calls with 1 MiB", 32)],
+        ),
+        (AUDITED, Era::Modern, &[("HTTP modern, fresh, audited / without", 32)]),
     ] {
         // The fixed build has no audit log.
         let theirs = if config == AUDITED { "" } else { config };
         let sites = [Site::new(built, &format!("{ECHO}{config}"))?, Site::new(other, &format!("{ECHO}{theirs}"))?];
         let servers = [Http::wharf(built, &sites[0].config()).await?, Http::wharf(other, &sites[1].config()).await?];
-        let arguments = message(bytes);
-        let mut loads = [
-            servers[0].connections(era, 16, "echo", &arguments).await?,
-            servers[1].connections(era, 16, "echo", &arguments).await?,
-        ];
-        if config == KEPT {
-            loads.iter_mut().try_for_each(|load| show(load, TOKEN))?;
+        for (name, bytes) in sizes {
+            let arguments = message(*bytes);
+            let mut loads = [
+                servers[0].connections(era, 16, "echo", &arguments).await?,
+                servers[1].connections(era, 16, "echo", &arguments).await?,
+            ];
+            if config == KEPT {
+                loads.iter_mut().try_for_each(|load| show(load, TOKEN))?;
+            }
+            let [now, then] = &servers;
+            let [ours, theirs] = &mut loads;
+            row(report, name, &turns(effort, [now, then], [ours, theirs], *bytes).await?);
         }
-        let [now, then] = &servers;
-        let [ours, theirs] = &mut loads;
-        row(report, name, &turns(effort, [now, then], [ours, theirs], bytes).await?);
     }
     lists(built, other, effort, report).await?;
     stdio(built, other, effort, report).await
