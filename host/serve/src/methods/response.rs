@@ -89,6 +89,11 @@ impl ResponseText {
         }
     }
 
+    /// Whether it is a page of a list that is sent as a piece of its own.
+    pub fn is_long_list(&self) -> bool {
+        matches!(self, Self::Framed { end: End::Shared(page), .. } if page.end().len() >= MIN_FRAMED_BYTES)
+    }
+
     /// Whether all its bytes belong to this response alone.
     pub fn is_own(&self) -> bool {
         matches!(self, Self::Whole(_) | Self::Framed { end: End::Own(_), .. })
@@ -134,7 +139,10 @@ mod tests {
             assert!(matches!(framed(), ResponseText::Framed { .. }));
             assert_eq!(framed().into_string(), whole);
             assert_eq!(framed().into_pieces().concat(), whole.as_bytes());
+            assert_eq!(framed().is_long_list(), !framed().is_own());
         }
+        let short = SharedResult::new("{}".to_owned());
+        assert!(!ResponseText::with(&Id::number(7), Encoded::Shared(short)).is_long_list());
         let small = ResponseText::with(&Id::number(7), Encoded::Own("{}".into()));
         assert!(matches!(small, ResponseText::Whole(text) if text == result_text(&Id::number(7), "{}")));
     }
