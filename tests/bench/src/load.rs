@@ -50,12 +50,19 @@ impl Measured {
         sorted.get(at).map_or(f64::NAN, |micros| f64::from(*micros))
     }
 
-    pub fn add(&mut self, other: Self) {
+    /// Adds a round.
+    pub fn add(&mut self, mut round: Self) {
+        round.rounds_us = vec![round.core_seconds / round.calls.max(1) as f64 * 1e6];
+        self.merge(round);
+    }
+
+    /// Adds the rounds of another process.
+    pub fn merge(&mut self, other: Self) {
         self.calls += other.calls;
         self.seconds += other.seconds;
         self.latencies.extend(other.latencies);
         self.core_seconds += other.core_seconds;
-        self.rounds_us.push(other.core_seconds / other.calls.max(1) as f64 * 1e6);
+        self.rounds_us.extend(other.rounds_us);
     }
 }
 

@@ -40,6 +40,7 @@ mod whole;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// How long and how often.
+#[derive(Clone)]
 pub struct Effort {
     pub round: Duration,
     pub rounds: u32,
