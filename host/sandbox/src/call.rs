@@ -162,6 +162,7 @@ impl LoadedPlugin {
         };
         let _running = Running::new(&self.0.running);
         let _slot = self.slot(party).await;
+        let ticking = code.sandbox.ticks.begin();
         call.begin();
         let Sandbox { warm, memory, handles, .. } = &*code.sandbox;
         let key = client.zip(scope.reach()).map(|(client, reach)| Key { plugin: self.0.number, client, reach });
@@ -181,14 +182,14 @@ impl LoadedPlugin {
         let reused = kept.is_some();
         let mut instance = match kept {
             Some(mut instance) => {
-                instance.renew(|state| state.renew(share, call));
+                instance.renew(&ticking, |state| state.renew(share, call));
                 instance
             }
             None => {
                 let process = operation.process(&about)?;
                 let plugin = (&self.0.spec, self.0.memory_bytes, &self.0.settings);
                 let state = State::new(scope, plugin, &own_memory, process, share, call);
-                let store = Instance::store(&code.linked, &self.0.spec.limits, state)?;
+                let store = Instance::store(&code.linked, &self.0.spec.limits, state, &ticking)?;
                 Instance::start(&code.linked, store).await?
             }
         };

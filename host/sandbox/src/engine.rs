@@ -38,16 +38,27 @@ impl Linkable {
     }
 }
 
+/// How many ticks go on after the last guest has run, so that calls in quick succession do not wake the thread that counts.
+const TICKS_WITHOUT_GUEST: u32 = 200;
+/// How often that thread looks whether the engines are gone while no guest runs.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Advances the epoch of the engines at every tick until all of them are gone, without keeping them alive. Runs on a dedicated thread,
 /// because a timer of the async runtime would depend on the very workers that guests occupy.
 #[expect(clippy::disallowed_methods, reason = "its whole work is to wait for time to pass")]
 pub(crate) fn tick(engines: &[wasmtime::EngineWeak], ticks: &Ticks) {
-    let count = |engine: wasmtime::Engine| {
-        ticks.advance();
-        engine.increment_epoch();
-    };
-    while engines.iter().filter_map(wasmtime::EngineWeak::upgrade).map(count).count() > 0 {
+    let mut idle = 0;
+    loop {
+        if idle > TICKS_WITHOUT_GUEST && ticks.wait(LOOK_INTERVAL) {
+            idle = 0;
+        }
+        // Also after a wait: a guest that has just begun has not computed through a tick.
         std::thread::sleep(TICK_INTERVAL);
+        idle = if ticks.advance() { 0 } else { idle + 1 };
+        let count = |engine: wasmtime::Engine| engine.increment_epoch();
+        if engines.iter().filter_map(wasmtime::EngineWeak::upgrade).map(count).count() == 0 {
+            return;
+        }
     }
 }
 

@@ -28,6 +28,7 @@ use crate::{
         CallError, CallTool, Complete, GetPrompt, ListEntries, Listing, Outcome, PromptAnswer, ReadAnswer,
         ReadResource, ToolAnswer, call_error,
     },
+    runtime::Ticking,
     scope::{Limits, PluginSpec},
     store::State,
     tools_export::CallToolExport,
@@ -78,7 +79,12 @@ fn trap(error: wasmtime::Error) -> CallError {
 
 impl Instance {
     /// Makes the store of a new instance. This is not part of [`Instance::start`], so that its future does not contain the whole state.
-    pub(crate) fn store(linked: &Linked, limits: &Limits, mut state: State) -> Result<Store<State>, CallError> {
+    pub(crate) fn store(
+        linked: &Linked,
+        limits: &Limits,
+        mut state: State,
+        ticking: &Ticking<'_>,
+    ) -> Result<Store<State>, CallError> {
         // In one charge, since all calls share the account.
         let charged = state.budget.prepay(linked.instance_bytes.saturating_add(linked.start_bytes));
         if !(charged && state.budget.grow(linked.instance_bytes)) {
@@ -90,7 +96,7 @@ impl Instance {
         let mut store = Store::new(linked.pre.engine(), state);
         store.limiter(|state| &mut state.budget);
         store.set_hostcall_fuel(limits.output_bytes.saturating_add(TRANSFER_SLACK_BYTES));
-        store.set_epoch_deadline(1);
+        ticking.interrupt(&mut store);
         store.epoch_deadline_callback(|store| {
             store.data().call.tick();
             Ok(UpdateDeadline::Yield(1))
@@ -120,9 +126,9 @@ impl Instance {
     }
 
     /// Begins another call in it.
-    pub(crate) fn renew(&mut self, renew: impl FnOnce(&mut State)) {
+    pub(crate) fn renew(&mut self, ticking: &Ticking<'_>, renew: impl FnOnce(&mut State)) {
         renew(self.store.data_mut());
-        self.store.set_epoch_deadline(1);
+        ticking.interrupt(&mut self.store);
     }
 
     /// Ends the call. Returns how many bytes of memory the instance holds, or `None` if it cannot be used again, because it holds too much

@@ -19,9 +19,11 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::{Condvar, Mutex};
 use tokio::{runtime::Handle, sync::Semaphore, task::JoinError};
 use tokio_util::{sync::PollSemaphore, task::AbortOnDropHandle};
 use tracing::Instrument as _;
+use wasmtime::Store;
 
 /// The thread pool for guests that have computed through a tick.
 pub(crate) struct GuestRuntime {
@@ -82,14 +84,55 @@ impl Drop for GuestRuntime {
     }
 }
 
-/// Counts ticks.
+/// Counts ticks. They stop while no guest runs, so that the process does not wake up 200 times a second for nothing.
 #[derive(Default)]
-pub(crate) struct Ticks(AtomicU64);
+pub(crate) struct Ticks {
+    count: AtomicU64,
+    /// The number of calls that run guests.
+    running: AtomicUsize,
+    idle: Mutex<()>,
+    begun: Condvar,
+}
+
+/// Keeps the ticks coming until dropped.
+#[must_use = "ticks may stop when this is dropped"]
+pub(crate) struct Ticking<'a>(&'a Ticks);
+
+impl Ticking<'_> {
+    /// Makes the next tick interrupt the guest in this store. A store for which this was never done traps at once.
+    pub(crate) fn interrupt<T>(&self, store: &mut Store<T>) {
+        store.set_epoch_deadline(1);
+    }
+}
 
 impl Ticks {
-    /// Counts a tick. Called before the engines' epoch is advanced, so that no guest sees a tick that is not counted yet.
-    pub(crate) fn advance(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+    /// Begins to run a guest.
+    pub(crate) fn begin(&self) -> Ticking<'_> {
+        if self.running.fetch_add(1, Ordering::Relaxed) == 0 {
+            // Under the lock, so that the thread that waits has either seen the number or waits already.
+            let _idle = self.idle.lock();
+            self.begun.notify_one();
+        }
+        Ticking(self)
+    }
+
+    /// Counts a tick. Called before the engines' epoch is advanced, so that no guest sees a tick that is not counted yet. Returns whether a
+    /// guest runs.
+    pub(crate) fn advance(&self) -> bool {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.running.load(Ordering::Relaxed) > 0
+    }
+
+    /// Waits until a guest runs, or for at most `longest`. Returns whether one has begun.
+    pub(crate) fn wait(&self, longest: Duration) -> bool {
+        let mut idle = self.idle.lock();
+        self.running.load(Ordering::Relaxed) > 0 || !self.begun.wait_for(&mut idle, longest).timed_out()
+    }
+}
+
+impl Drop for Ticking<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -110,12 +153,12 @@ impl Pace {
 
     /// Notes that the call is resumed.
     fn resume(&self) {
-        self.resumed.store(self.ticks.0.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.resumed.store(self.ticks.count.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// Notes that the engine has reported a tick.
     pub(crate) fn tick(&self) {
-        if self.ticks.0.load(Ordering::Relaxed) > self.resumed.load(Ordering::Relaxed) {
+        if self.ticks.count.load(Ordering::Relaxed) > self.resumed.load(Ordering::Relaxed) {
             self.overran.store(true, Ordering::Relaxed);
         }
     }
@@ -275,6 +318,22 @@ mod tests {
         ticks.advance();
         pace.tick();
         assert!(pace.overran());
+    }
+
+    #[test]
+    fn ticks_wait_for_a_guest() {
+        let ticks = Ticks::default();
+        assert!(!ticks.advance() && !ticks.wait(Duration::from_millis(1)));
+        // Whichever comes first, the wait or the guest.
+        for _ in 0..100 {
+            std::thread::scope(|scope| {
+                let waits = scope.spawn(|| ticks.wait(Duration::from_secs(60)));
+                let guest = ticks.begin();
+                assert!(waits.join().unwrap() && ticks.advance());
+                drop(guest);
+            });
+        }
+        assert!(!ticks.advance() && !ticks.wait(Duration::from_millis(1)));
     }
 
     /// A call that yields once. If `computes`, it computes through a tick before that.
