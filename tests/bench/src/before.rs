@@ -10,8 +10,9 @@ use anyhow::{Result, anyhow};
 
 use crate::{
     Effort,
+    history::{Figure, History},
     load::{Connection, Measured},
-    report::{Report, Row, Wanted},
+    report::{Report, Row, Wanted, say},
     rows::{AUDITED, ECHO, KEPT, Site, many, message, turns, turns_on_pipes},
     servers::{Built, Era, Http, TOKEN, modern_list_post, pipe, show},
 };
@@ -19,6 +20,8 @@ use crate::{
 /// Each row takes this many processes of each build, one after the other. Which threads serve which connections differs between processes of
 /// one build, and with it the time on a core: a list took 45 to 63 us. The least of all rounds counts.
 const PROCESSES: u32 = 3;
+/// How often a row is measured that seems to have fallen: a bad moment of the machine may have lasted for all rounds of one build.
+const ATTEMPTS: u32 = 3;
 
 /// What came of this build and of the other one.
 type Both = [Measured; 2];
@@ -29,10 +32,15 @@ fn merge(all: &mut Both, more: Both) {
     }
 }
 
-fn row(report: &mut Report, name: &'static str, [now, before]: &[Measured; 2]) {
+fn figure([now, before]: &Both) -> Figure {
+    Figure { times: before.core_us() / now.core_us(), core_us: Some(now.core_us()) }
+}
+
+fn row(report: &mut Report, name: &'static str, both: &Both) {
+    let [now, before] = both;
     report.row(Row {
         name: name.into(),
-        figure: before.core_us() / now.core_us(),
+        figure: figure(both).times,
         unit: "×",
         wanted: Wanted::AtLeast,
         target: 1.0,
@@ -47,45 +55,78 @@ fn row(report: &mut Report, name: &'static str, [now, before]: &[Measured; 2]) {
     });
 }
 
-/// Rows that are measured with the same processes, by their names and the bytes that are echoed.
-type Sizes = &'static [(&'static str, usize)];
+/// What is measured with the same processes.
+enum Load {
+    /// Rows by their names and the bytes that are echoed.
+    Echoes(&'static str, Era, &'static [(&'static str, usize)]),
+    List(&'static str),
+    Stdio(&'static str),
+}
 
-/// `other`: the other build.
-pub async fn compare(built: &Built, other: &Built, effort: &Effort, report: &mut Report) -> Result<()> {
+const LOADS: [Load; 8] = [
+    Load::Echoes("", Era::Modern, &[("HTTP modern, fresh", 32)]),
+    Load::Echoes("", Era::Legacy, &[("HTTP legacy, fresh", 32)]),
+    Load::Echoes(KEPT, Era::Modern, &[("HTTP modern, reused", 32)]),
+    Load::Echoes("", Era::Modern, &[("64 KiB, HTTP modern, fresh", 64 << 10)]),
+    // The last row shows what large calls leave behind.
+    Load::Echoes(
+        "",
+        Era::Modern,
+        &[("1 MiB, HTTP modern, fresh", 1 << 20), ("HTTP modern, fresh, after calls with 1 MiB", 32)],
+    ),
+    Load::Echoes(AUDITED, Era::Modern, &[("HTTP modern, fresh, audited / without", 32)]),
+    Load::List("tools/list of 1000 tools"),
+    Load::Stdio("stdio, fresh"),
+];
+
+impl Load {
+    fn names(&self) -> Vec<&'static str> {
+        match self {
+            Self::Echoes(_, _, rows) => rows.iter().map(|(name, _)| *name).collect(),
+            Self::List(name) | Self::Stdio(name) => vec![*name],
+        }
+    }
+
+    /// Measures one process of each build, for each row.
+    async fn measure(&self, builds: [&Built; 2], effort: &Effort) -> Result<Vec<Both>> {
+        match self {
+            Self::Echoes(config, era, rows) => echoes(builds, effort, config, *era, rows).await,
+            Self::List(_) => Ok(vec![lists(builds, effort).await?]),
+            Self::Stdio(_) => Ok(vec![stdio(builds, effort).await?]),
+        }
+    }
+}
+
+/// Returns the figures by the names of their rows. `other`: the other build. Rows that fell below their history are measured again.
+pub async fn compare(
+    built: &Built,
+    other: &Built,
+    effort: &Effort,
+    history: Option<&History>,
+    report: &mut Report,
+) -> Result<Vec<(&'static str, Figure)>> {
     let effort = &Effort { rounds: effort.rounds.div_ceil(PROCESSES), ..effort.clone() };
-    let loads: [(&str, Era, Sizes); 6] = [
-        ("", Era::Modern, &[("HTTP modern, fresh", 32)]),
-        ("", Era::Legacy, &[("HTTP legacy, fresh", 32)]),
-        (KEPT, Era::Modern, &[("HTTP modern, reused", 32)]),
-        ("", Era::Modern, &[("64 KiB, HTTP modern, fresh", 64 << 10)]),
-        // The last row shows what large calls leave behind.
-        (
-            "",
-            Era::Modern,
-            &[("1 MiB, HTTP modern, fresh", 1 << 20), ("HTTP modern, fresh, after calls with 1 MiB", 32)],
-        ),
-        (AUDITED, Era::Modern, &[("HTTP modern, fresh, audited / without", 32)]),
-    ];
-    for (config, era, sizes) in loads {
-        let mut all = vec![Both::default(); sizes.len()];
-        for _ in 0..PROCESSES {
-            let measured = echoes([built, other], effort, config, era, sizes).await?;
-            all.iter_mut().zip(measured).for_each(|(all, more)| merge(all, more));
+    let mut figures = Vec::new();
+    for load in &LOADS {
+        let names = load.names();
+        let mut all = vec![Both::default(); names.len()];
+        for attempt in 1..=ATTEMPTS {
+            for _ in 0..PROCESSES {
+                let measured = load.measure([built, other], effort).await?;
+                all.iter_mut().zip(measured).for_each(|(all, more)| merge(all, more));
+            }
+            let fallen = names.iter().zip(&all).find_map(|(name, both)| history?.fallen(name, figure(both)));
+            match fallen {
+                Some(problem) if attempt < ATTEMPTS => say(&format!("measured again: {problem}")),
+                _ => break,
+            }
         }
-        for ((name, _), both) in sizes.iter().zip(&all) {
+        for (name, both) in names.into_iter().zip(&all) {
             row(report, name, both);
+            figures.push((name, figure(both)));
         }
     }
-    let (mut listed, mut piped) = (Both::default(), Both::default());
-    for _ in 0..PROCESSES {
-        merge(&mut listed, lists([built, other], effort).await?);
-    }
-    row(report, "tools/list of 1000 tools", &listed);
-    for _ in 0..PROCESSES {
-        merge(&mut piped, stdio([built, other], effort).await?);
-    }
-    row(report, "stdio, fresh", &piped);
-    Ok(())
+    Ok(figures)
 }
 
 async fn echoes(
@@ -93,14 +134,14 @@ async fn echoes(
     effort: &Effort,
     config: &str,
     era: Era,
-    sizes: Sizes,
+    rows: &[(&str, usize)],
 ) -> Result<Vec<Both>> {
     // The fixed build has no audit log.
     let theirs = if config == AUDITED { "" } else { config };
     let sites = [Site::new(built, &format!("{ECHO}{config}"))?, Site::new(other, &format!("{ECHO}{theirs}"))?];
     let [now, then] = [Http::wharf(built, &sites[0].config()).await?, Http::wharf(other, &sites[1].config()).await?];
-    let mut measured = Vec::with_capacity(sizes.len());
-    for (_, bytes) in sizes {
+    let mut measured = Vec::with_capacity(rows.len());
+    for (_, bytes) in rows {
         let arguments = message(*bytes);
         let mut ours = now.connections(era, 16, "echo", &arguments).await?;
         let mut theirs = then.connections(era, 16, "echo", &arguments).await?;

@@ -19,6 +19,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use history::History;
 
 mod before;
 mod cores;
@@ -106,16 +107,11 @@ async fn run() -> Result<bool> {
         train::train(&built, &wharf).await?;
         return Ok(true);
     }
-    let mut report = report::Report::default();
     if let Some(before) = before {
         let other = before::other(&built, &before, before_plugins.as_deref());
-        before::compare(&built, &other, &effort, &mut report).await?;
-        report.print();
-        return match history {
-            Some(file) => judged(&file, record, &report),
-            None => Ok(true),
-        };
+        return compare(&built, &other, &effort, history.as_deref(), record).await;
     }
+    let mut report = report::Report::default();
     if sandboxes_alone {
         sandboxes::compare(&built, &effort, &mut report)?;
         report.print();
@@ -141,20 +137,34 @@ async fn run() -> Result<bool> {
     Ok(!effort.brief || report.within_margins())
 }
 
-/// Compares the rows with their history, and adds them to it if they are to be recorded. Returns whether each has kept what it won.
-fn judged(file: &Path, record: bool, report: &report::Report) -> Result<bool> {
+/// Compares two builds and, if there is a history, their rows with it, and adds them to it if they are to be recorded. Returns whether each
+/// row has kept what it won.
+async fn compare(
+    built: &servers::Built,
+    other: &servers::Built,
+    effort: &Effort,
+    history: Option<&Path>,
+    record: bool,
+) -> Result<bool> {
+    let mut report = report::Report::default();
+    let Some(file) = history else {
+        before::compare(built, other, effort, None, &mut report).await?;
+        report.print();
+        return Ok(true);
+    };
     let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
     let processor = history::processor();
-    let problems = history::check(&text, &processor, &report.rows)?;
+    let history = History::read(&text, processor.clone()).with_context(|| file.display().to_string())?;
+    let figures = before::compare(built, other, effort, Some(&history), &mut report).await?;
+    report.print();
+    let problems: Vec<String> = figures.iter().filter_map(|(name, figure)| history.fallen(name, *figure)).collect();
     for problem in &problems {
         report::say(&format!("fallen: {problem}"));
     }
     if record {
         let head = std::process::Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output()?;
-        std::fs::write(
-            file,
-            history::with(&text, String::from_utf8_lossy(&head.stdout).trim(), &processor, &report.rows),
-        )?;
+        let commit = String::from_utf8_lossy(&head.stdout);
+        std::fs::write(file, history::with(&text, commit.trim(), &processor, &figures))?;
     }
     Ok(problems.is_empty())
 }
