@@ -81,7 +81,9 @@ fn below(root: &Path, folder: &Path, left_out: &[&str], paths: &mut Vec<String>,
     for name in names {
         let path = folder.join(&name);
         if root.join(&path).is_dir() {
-            if !left_out.contains(&name.as_str()) && !name.ends_with(".egg-info") {
+            // Only that of Python's tools: the SDK for TypeScript has sources in a folder of this name.
+            let built = name == "build" && root.join(folder).join("pyproject.toml").exists();
+            if !built && !left_out.contains(&name.as_str()) && !name.ends_with(".egg-info") {
                 below(root, &path, left_out, paths, contents)?;
             }
         } else if name != "package-lock.json" && !name.ends_with(".wasm") && !name.ends_with(".new") {

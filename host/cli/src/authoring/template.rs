@@ -247,7 +247,17 @@ mod tests {
     fn nothing_that_tools_leave_is_embedded() {
         let all = wharf_assets::templates().unwrap();
         for (path, _) in &all {
-            let left = ["node_modules", ".venv", "__pycache__", "/dist/", "/target/", ".wasm"];
+            let left = [
+                "node_modules",
+                ".venv",
+                "__pycache__",
+                "/dist/",
+                "/target/",
+                ".egg-info",
+                "/python/build/",
+                "/python-compat/build/",
+                ".wasm",
+            ];
             assert!(!left.iter().any(|name| path.contains(name)), "{path}");
         }
         let bytes: usize = all.iter().map(|(_, file)| file.len()).sum();
