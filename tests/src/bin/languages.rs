@@ -110,9 +110,8 @@ impl Running {
             }
             anyhow::Ok(())
         };
-        let there = timeout(PATIENCE, there).await;
-        let log = || format!("no tool {tool}; wharf says:\n{}", self.log.borrow().join("\n"));
-        there.with_context(log)?
+        let there = timeout(PATIENCE, there).await.map_err(anyhow::Error::from).flatten();
+        there.with_context(|| format!("no tool {tool}; wharf says:\n{}", self.log.borrow().join("\n")))
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> Result<Answer> {
