@@ -29,20 +29,31 @@ type Rows = BTreeMap<(String, String), Vec<Figure>>;
 
 /// What is recorded.
 pub struct History {
+    text: String,
     rows: Rows,
     processor: String,
 }
 
 impl History {
     /// Reads the text of a history, of which the figures of this processor count.
-    pub fn read(text: &str, processor: String) -> Result<Self> {
-        Ok(Self { rows: read(text)?, processor })
+    pub fn read(text: String, processor: String) -> Result<Self> {
+        Ok(Self { rows: read(&text)?, text, processor })
     }
 
     /// Returns what is wrong with a figure of a row.
     pub fn fallen(&self, name: &str, figure: Figure) -> Option<String> {
         let recorded = self.rows.get(&(self.processor.clone(), name.to_owned()))?;
         fallen(recorded, figure).map(|problem| format!("{name}: {problem} on {}", self.processor))
+    }
+
+    /// Returns the text of the history with these rows added.
+    pub fn with(&self, commit: &str, measured: &[(&str, Figure)]) -> String {
+        let (mut text, processor) = (self.text.clone(), &self.processor);
+        for (name, Figure { times, core_us }) in measured {
+            let core_us = core_us.map_or_else(|| NOT_RECORDED.to_owned(), |us| format!("{us:.1}"));
+            writeln!(text, "{commit}\t{processor}\t{name}\t{times:.3}\t{core_us}").ok();
+        }
+        text
     }
 }
 
@@ -92,16 +103,6 @@ fn fallen(recorded: &[Figure], now: Figure) -> Option<String> {
     })
 }
 
-/// Returns the history with these rows added.
-pub fn with(history: &str, commit: &str, processor: &str, measured: &[(&str, Figure)]) -> String {
-    let mut text = history.to_owned();
-    for (name, Figure { times, core_us }) in measured {
-        let core_us = core_us.map_or_else(|| NOT_RECORDED.to_owned(), |us| format!("{us:.1}"));
-        writeln!(text, "{commit}\t{processor}\t{name}\t{times:.3}\t{core_us}").ok();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,19 +140,17 @@ mod tests {
     #[test]
     fn what_is_added_is_read_again() {
         let best = Figure { times: 1.2, core_us: Some(10.0) };
-        let text = with("# comment\n", "a", "p", &[("one", best)]);
+        let history = |text: &str, processor: &str| History::read(text.into(), processor.into()).unwrap();
+        let text = history("# comment\n", "p").with("a", &[("one", best)]);
         assert_eq!(text, "# comment\na\tp\tone\t1.200\t10.0\n");
-        let history = History::read(&text, "p".into()).unwrap();
+        let (other, history) = (history(&text, "q"), history(&text, "p"));
         assert_eq!(history.fallen("one", best), None);
         let slower = Figure { times: 1.1, core_us: Some(11.0) };
         assert_eq!(
             history.fallen("one", slower).unwrap(),
             "one: 1.100 × the fixed build and 11.0 us; one of both must be within 0.97 of its best, 1.200 × and 10.0 us, on p"
         );
-        assert_eq!(
-            (history.fallen("other", slower), History::read(&text, "q".into()).unwrap().fallen("one", slower)),
-            (None, None)
-        );
+        assert_eq!((history.fallen("other", slower), other.fallen("one", slower)), (None, None));
     }
 
     #[test]

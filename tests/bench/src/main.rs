@@ -153,8 +153,7 @@ async fn compare(
         return Ok(true);
     };
     let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-    let processor = history::processor();
-    let history = History::read(&text, processor.clone()).with_context(|| file.display().to_string())?;
+    let history = History::read(text, history::processor()).with_context(|| file.display().to_string())?;
     let figures = before::compare(built, other, effort, Some(&history), &mut report).await?;
     report.print();
     let problems: Vec<String> = figures.iter().filter_map(|(name, figure)| history.fallen(name, *figure)).collect();
@@ -164,7 +163,7 @@ async fn compare(
     if record {
         let head = std::process::Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output()?;
         let commit = String::from_utf8_lossy(&head.stdout);
-        std::fs::write(file, history::with(&text, commit.trim(), &processor, &figures))?;
+        std::fs::write(file, history.with(commit.trim(), &figures))?;
     }
     Ok(problems.is_empty())
 }
