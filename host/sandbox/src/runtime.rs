@@ -99,7 +99,8 @@ pub(crate) struct Ticks {
 pub(crate) struct Ticking<'a>(&'a Ticks);
 
 impl Ticking<'_> {
-    /// Makes the next tick interrupt the guest in this store. A store for which this was never done traps at once.
+    /// Makes the next tick interrupt the guest in this store. Only this value can do that, because no deadline is reached while the ticks
+    /// have stopped.
     pub(crate) fn interrupt<T>(&self, store: &mut Store<T>) {
         store.set_epoch_deadline(1);
     }
