@@ -1,8 +1,4 @@
-//! Embeds files into the library, compressed with deflate: the plugins of this repository as built-ins, and the
-//! template folders for new plugins.
-//!
-//! The plugins are WebAssembly, which cargo does not build with the library: `cargo xtask build` builds them first and names their folder
-//! in `WHARF_BUILTINS`. Without that variable no plugin is built in.
+//! Embeds the template folders for new plugins, and the SDKs, compressed with deflate.
 
 #![expect(clippy::disallowed_methods, reason = "the files are read here")]
 
@@ -11,9 +7,6 @@ use std::{
     io::{Error, ErrorKind, Result},
     path::{Path, PathBuf},
 };
-
-/// The built-in plugins: those that need only what a command line can grant and a config can narrow.
-const BUILT_IN: [&str; 6] = ["fetch", "files", "git", "memory", "sequentialthinking", "time"];
 
 /// The languages that have a template, and those that have an SDK.
 const TEMPLATES: [&str; 6] = ["rust", "ts", "js", "python", "go", "c"];
@@ -24,37 +17,8 @@ const TESTS: [&str; 2] = ["test", "tests"];
 
 fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-env-changed=WHARF_BUILTINS");
     let to = PathBuf::from(env::var_os("OUT_DIR").ok_or_else(|| Error::from(ErrorKind::NotFound))?);
-    built_ins(&to)?;
-    if env::var_os("CARGO_FEATURE_TEMPLATES").is_some() {
-        templates(&to)?;
-    }
-    Ok(())
-}
-
-/// Writes the table of built-in plugins. Each plugin is compressed by itself, since a command needs only one of them.
-fn built_ins(to: &Path) -> Result<()> {
-    let mut all = String::from("[\n");
-    if let Some(from) = env::var_os("WHARF_BUILTINS").filter(|from| !from.is_empty()).map(PathBuf::from) {
-        let (there, missing): (Vec<_>, Vec<_>) =
-            BUILT_IN.into_iter().partition(|name| from.join(format!("{name}.wasm")).is_file());
-        if !missing.is_empty() {
-            // Some builds, such as the demo, leave plugins out on purpose. When a file is added to the folder,
-            // cargo runs this script again.
-            println!(
-                "cargo::warning=not built into the binary, because {} does not contain them: {}",
-                from.display(),
-                missing.join(", ")
-            );
-            println!("cargo::rerun-if-changed={}", from.display());
-        }
-        for name in there {
-            let component = read(&from.join(format!("{name}.wasm")))?;
-            all += &format!("    ({name:?}, {}),\n", deflated(to, name, &component)?);
-        }
-    }
-    fs::write(to.join("builtins.rs"), all + "]\n")
+    templates(&to)
 }
 
 /// Writes all files of the templates, concatenated because similar files compress well together, and a table of their paths and lengths.
@@ -67,7 +31,8 @@ fn templates(to: &Path) -> Result<()> {
     for language in SDKS {
         below(Path::new("../../sdk-guest"), Path::new(language), &left_out, &mut paths, &mut contents)?;
     }
-    let all = deflated(to, "templates", &contents)?;
+    fs::write(to.join("templates.deflated"), miniz_oxide::deflate::compress_to_vec(&contents, 9))?;
+    let all = "include_bytes!(concat!(env!(\"OUT_DIR\"), \"/templates.deflated\"))";
     fs::write(to.join("templates.rs"), format!("(&[\n{}], {all})\n", paths.concat()))
 }
 
@@ -99,10 +64,4 @@ fn below(root: &Path, folder: &Path, left_out: &[&str], paths: &mut Vec<String>,
 fn read(path: &Path) -> Result<Vec<u8>> {
     println!("cargo::rerun-if-changed={}", path.display());
     fs::read(path).map_err(|error| Error::new(error.kind(), format!("{}: {error}", path.display())))
-}
-
-/// Returns the expression that includes these bytes deflated: to a third of their size, and inflated again in a few milliseconds.
-fn deflated(to: &Path, name: &str, bytes: &[u8]) -> Result<String> {
-    fs::write(to.join(format!("{name}.deflated")), miniz_oxide::deflate::compress_to_vec(bytes, 9))?;
-    Ok(format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.deflated\")).as_slice()"))
 }

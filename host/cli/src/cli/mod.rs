@@ -3,7 +3,7 @@
 use std::{io::Write, process::ExitCode};
 
 use anyhow::Result;
-use clap::CommandFactory;
+use clap::{CommandFactory, FromArgMatches};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -40,13 +40,14 @@ mod manager;
 mod new;
 mod pack;
 mod packaged;
+mod program;
 mod serve;
 mod standard;
 mod suggest;
 mod supply;
 mod test_command;
 
-pub use self::arguments::Arguments;
+pub use self::{arguments::Arguments, program::Program};
 use self::{arguments::Command, load::Unread, manager::Passed};
 use wharf_base::{failed::is_failed, group};
 use wharf_config::config::reference::SourceReference;
@@ -67,8 +68,11 @@ fn raise_file_limit() {
         .ok();
 }
 
-/// Runs a command, and returns the exit code of the process.
-pub fn run(arguments: Arguments) -> ExitCode {
+/// Runs the command of the command line, and returns the exit code of the process.
+pub fn run(program: &Program) -> ExitCode {
+    program.provide();
+    let matches = Arguments::command().long_version(program::version()).get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let log = log::start(arguments.log.log_format, default_filter(&arguments.command));
     let passed = if matches!(arguments.command, Command::Serve(_)) { manager::passed() } else { Ok(Vec::new()) };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

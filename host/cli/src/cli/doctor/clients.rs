@@ -222,7 +222,8 @@ fn is_found(program: &str) -> bool {
 async fn other(command: &str) -> Option<String> {
     let asked = [command.to_owned(), "--version".to_owned()];
     let said = match program::run(&asked, b"", MAX_VERSION_BYTES, VERSION_TIMEOUT).await {
-        Ok(said) => said.trim().to_owned(),
+        // Further lines say what kind of build it is.
+        Ok(said) => said.trim().lines().next().unwrap_or_default().to_owned(),
         Err(error) => return Some(format!("`{command} --version` failed: {error:#}")),
     };
     let own = format!("wharf {}", env!("CARGO_PKG_VERSION"));

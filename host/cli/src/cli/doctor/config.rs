@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::finding::Finding;
-use crate::cli::lacks::lacking;
+use crate::cli::{lacks::lacking, program::version};
 use wharf_base::{guard, text};
 use wharf_config::config::{self, CommandLine, Config};
 use wharf_egress::secrets::SecretSource;
@@ -13,12 +13,12 @@ use wharf_egress::secrets::SecretSource;
 /// Checks that no other user may replace this binary.
 pub fn binary() -> Finding {
     let own = std::env::current_exe().ok();
-    let version = concat!("wharf ", env!("CARGO_PKG_VERSION"));
+    let version = version().replace('\n', "; ");
     let Some(own) = own else {
         return Finding::note("binary", "its path cannot be determined", "mount /proc");
     };
     match guard::check_trusted_file(&own, "binary") {
-        Ok(()) => Finding::fine("binary", format!("{} is {version}", text::path(&own))),
+        Ok(()) => Finding::fine("binary", format!("{} is wharf {version}", text::path(&own))),
         Err(error) => Finding::error("binary", &error),
     }
 }
