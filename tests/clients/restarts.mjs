@@ -2,7 +2,7 @@
 //
 //   node restarts.mjs --bin WHARF --plugins DIR [--only TEXT]
 //
-// One line per check; exit code 1 if any failed or did not run. matrix.mjs says what the other options of `cargo xtask clients` are,
+// One line per check; exit code 1 if any failed or did not run. matrix.mjs says what the other options of `cargo xtask check clients` are,
 // which are taken here too.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The checks of `cargo xtask service` on the image: built by the recipe from the folder $1, and run as the recipe says. Needs root, buildah,
+# The checks of `cargo xtask check service` on the image: built by the recipe from the folder $1, and run as the recipe says. Needs root, buildah,
 # podman and curl. A binary that is not static gets its libraries below it, in place of `scratch`.
 set -uo pipefail
 folder=$1 recipe=$2

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The checks of `cargo xtask service` on the unit. Runs as root where systemd is process 1 and nothing else lives, with /in read only and
+# The checks of `cargo xtask check service` on the unit. Runs as root where systemd is process 1 and nothing else lives, with /in read only and
 # /out for what is found. It installs wharf as docs/operations.md says.
 exec >/out/report 2>&1
 failed=0

@@ -153,13 +153,12 @@ fn again() -> Option<String> {
     if let Some(binary) = std::env::var_os("WHARF_BIN") {
         command += &format!("WHARF_BIN={} ", binary.display());
     }
-    command += "cargo test";
-    match deps.parent()?.file_name()?.to_str()? {
-        "debug" => {}
-        "release" => command += " --release",
-        profile => command += &format!(" --profile {profile}"),
+    // `cargo xtask try` finds the program by the test's path, and builds what has changed. Programs for use are built by hand.
+    let is_tree = deps.parent()?.ends_with("debug");
+    command += if is_tree { "cargo xtask try" } else { "cargo test --locked --release" };
+    if !is_tree {
+        command += &format!(" --test {target}");
     }
-    command += &format!(" --locked --test {target}");
     // The thread of a test has its name. With a single thread, tests run on the thread `main`.
     let thread = std::thread::current();
     let is_path = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_:".contains(&byte));

@@ -85,7 +85,7 @@ pub fn binary() -> PathBuf {
 /// A plugin of this repository, by its name without `.wasm`.
 pub fn plugin(name: &str) -> PathBuf {
     let path = target().join("plugins").join(format!("{name}.wasm"));
-    assert!(path.is_file(), "{} is missing: cargo xtask guests", path.display());
+    assert!(path.is_file(), "{} is missing: cargo xtask build plugins", path.display());
     path
 }
 

@@ -5,9 +5,11 @@ use std::{sync::LazyLock, time::Duration};
 /// The timeout of all waits in tests that are not about time.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The value of `WHARF_TEST_PATIENCE`, by which all bounds on time are multiplied; 1 by default.
+/// What all bounds on time are multiplied by: the value of `WHARF_TEST_PATIENCE`, else 1 for a wharf that `WHARF_BIN` names, as before a
+/// release, and more for the one that is built with the tests, which is not optimised.
 static FACTOR: LazyLock<u32> = LazyLock::new(|| match std::env::var("WHARF_TEST_PATIENCE") {
     Ok(text) => text.parse().ok().filter(|factor| *factor > 0).expect("WHARF_TEST_PATIENCE is a number from 1"),
+    Err(_) if cfg!(debug_assertions) && std::env::var_os("WHARF_BIN").is_none() => 2,
     Err(_) => 1,
 });
 
@@ -17,7 +19,7 @@ pub fn prompt() -> Duration {
     scaled(Duration::from_secs(5))
 }
 
-/// Returns a time that the speed of the machine matters for, multiplied by `WHARF_TEST_PATIENCE`.
+/// Returns a time that the speed of the machine matters for, as a bound for the wharf under test.
 pub fn scaled(time: Duration) -> Duration {
     time * *FACTOR
 }

@@ -51,7 +51,7 @@ impl Redis {
                 return redis;
             }
         }
-        panic!("redis-server does not start: run `cargo xtask replicas`, which gets it");
+        panic!("redis-server does not start: run `cargo xtask check replicas`, which gets it");
     }
 
     /// Starts the server again, empty.
@@ -70,7 +70,7 @@ impl Redis {
         command.current_dir(Path::new(&self.folder)).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = match command.spawn() {
             Ok(child) => child,
-            Err(error) => panic!("redis-server: {error}; run `cargo xtask replicas`, which gets it"),
+            Err(error) => panic!("redis-server: {error}; run `cargo xtask check replicas`, which gets it"),
         };
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let began = async {

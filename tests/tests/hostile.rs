@@ -111,7 +111,8 @@ async fn logged_again(pipe: &Pipe, text: &str, before: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_loud_but_harmless_passes_in_measure() {
-    let (_folder, mut pipe) = started(QUICK, json!({})).await;
+    // With the usual limit on time: a gigabyte takes seconds in a build that is not optimised.
+    let (_folder, mut pipe) = started("", json!({})).await;
     let token =
         |tool: &str, arguments: Value| json!({ "name": tool, "arguments": arguments, "_meta": { "progressToken": 7 } });
     for (tool, arguments) in [

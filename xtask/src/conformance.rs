@@ -13,7 +13,10 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{installed, prepare, say};
+use crate::{
+    installed, say,
+    tree::{built, prepare, wharf},
+};
 
 pub mod child;
 mod tally;
@@ -93,8 +96,8 @@ impl Place {
         Command::new(if installed.exists() { installed } else { "node".into() })
     }
 
-    fn built(&self, binary: &str) -> PathBuf {
-        self.root.join("target/release").join(binary)
+    fn program(&self, binary: &str) -> PathBuf {
+        if binary == "wharf" { wharf() } else { built(binary) }
     }
 
     pub fn config(&self) -> PathBuf {
@@ -104,7 +107,7 @@ impl Place {
 
 /// Runs the suite against one server in each of these ways, and returns the problems.
 pub fn suite(place: &Place, binary: &str, config: &Path, runs: &[Run]) -> Result<Vec<String>> {
-    let server = Server::start(&place.built(binary), config, &place.target)?;
+    let server = Server::start(&place.program(binary), config, &place.target)?;
     let baseline = place.target.join("expected-failures.yml");
     fs::write(&baseline, "server: []\n")?;
     let mut problems = Vec::new();
@@ -166,7 +169,7 @@ fn clients(place: &Place) -> Result<()> {
     let installed = place.target.join("node_modules/.bin");
     let path = env::join_paths([installed].into_iter().chain(env::split_paths(&path)))?;
     let mut command = place.node();
-    command.arg(&script).arg("--bin").arg(place.built("wharf")).arg("--config").arg(place.config());
+    command.arg(&script).arg("--bin").arg(place.program("wharf")).arg("--config").arg(place.config());
     command.current_dir(&place.root).env("PATH", path);
     let status = finish(&mut command, CLIENTS_TIMEOUT)?;
     ensure!(status.success(), "{status}");

@@ -1,4 +1,4 @@
-//! `cargo xtask deny`: checks wharf's dependencies with cargo-deny, by the rules in `deny.toml`.
+//! `cargo xtask check deny`: checks wharf's dependencies with cargo-deny, by the rules in `deny.toml`.
 
 use std::{path::Path, process::Command};
 

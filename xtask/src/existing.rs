@@ -1,4 +1,4 @@
-//! `cargo xtask existing`: runs existing MCP servers as plugins, with the real package managers and SDKs. First two small servers by
+//! `cargo xtask check existing`: runs existing MCP servers as plugins, with the real package managers and SDKs. First two small servers by
 //! `wharf call`, as a person would try them, then the pages of the documentation for them, then published servers by the scripts in `tests/existing`, which compare them with the same
 //! servers outside of wharf.
 
@@ -10,7 +10,10 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{installed, pages, prepare, run, run_in, say};
+use crate::{
+    installed, pages, run, run_in, say,
+    tree::{prepare, wharf},
+};
 
 /// The published servers for `--brief`.
 const BRIEF_NPM: [&str; 1] = ["@modelcontextprotocol/server-memory"];
@@ -18,7 +21,7 @@ const BRIEF_PYTHON: [&str; 1] = ["mcp-server-time"];
 
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     prepare(&[])?;
-    let wharf = root.join("target/release/wharf");
+    let wharf = wharf();
     let folder = root.join("tests/existing");
     for server in ["notes.py", "notes.ts"] {
         smoke(root, &wharf, &folder.join("smoke").join(server))?;

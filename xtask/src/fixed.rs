@@ -9,7 +9,10 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use crate::{TARGET, add_target, run, say};
+use crate::{
+    run, say,
+    tree::{TARGET, add_target},
+};
 
 const HISTORY: &str = "tests/bench/history.tsv";
 /// What the line of the history begins with that names the commit.
@@ -36,7 +39,7 @@ fn build(root: &Path) -> Result<(PathBuf, PathBuf)> {
     add_target(TARGET)?;
     say(&format!("building wharf at {commit} (as long as any release build)"));
     let cargo = || {
-        let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+        let mut cargo = crate::cargo();
         cargo.arg("build").arg("--locked").arg("--manifest-path").arg(source.join("Cargo.toml"));
         cargo.arg("--target-dir").arg(&target).env_remove("WHARF_BUILTINS");
         cargo

@@ -1,10 +1,10 @@
-//! `cargo xtask fuzz`: runs the code that parses untrusted input under libFuzzer, on stable Rust.
+//! `cargo xtask check fuzz`: runs the code that parses untrusted input under libFuzzer, on stable Rust.
 //!
 //! cargo calls this program as `RUSTC_WORKSPACE_WRAPPER` for the workspace's own crates, and the program adds the flags for coverage
 //! instrumentation. Dependencies are built without those flags. Fuzzing needs a C++ compiler.
 
 use std::{
-    env, fs,
+    fs,
     path::Path,
     process::{Command, ExitCode, Stdio},
     time::Duration,
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{
     conformance::child::finish,
-    say,
+    lint, say, tree,
     wrapper::{self, Call},
 };
 
@@ -60,12 +60,12 @@ pub fn run(root: &Path, rest: &[String]) -> Result<()> {
             Err(_) => (vec![one.clone()], DEFAULT_SECONDS),
         },
         [one, seconds] => (vec![one.clone()], seconds.parse().context("SECONDS has to be a number")?),
-        _ => bail!("usage: cargo xtask fuzz [TARGET] [SECONDS]"),
+        _ => bail!("usage: cargo xtask check fuzz [TARGET] [SECONDS]"),
     };
     if let Some(unknown) = wanted.iter().find(|name| !targets.contains(name)) {
         bail!("there is no target {unknown}; the targets are: {}", targets.join(", "));
     }
-    let program = build(root)?;
+    let program = build()?;
     let each = (seconds / wanted.len() as u64).max(1);
     let mut inputs = 0;
     for name in &wanted {
@@ -84,17 +84,17 @@ fn targets(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn build(root: &Path) -> Result<std::path::PathBuf> {
+fn build() -> Result<std::path::PathBuf> {
     say("building the fuzz targets (a few minutes the first time)");
-    let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-    cargo
-        // Without `--package`, cargo enables the same features as for the tests, and with the same flags it reuses the dependencies that
-        // were built for them.
-        .args(["build", "--locked", "--release", "--features", "fuzz/libfuzzer", "--bin", "fuzz"])
-        .args(crate::profile::arguments(root)?)
-        .args(crate::own_crates_at(1)?);
-    crate::run_in(root, wrapper::wrap(&mut cargo, WRAPPER)?).context("fuzzing needs a C++ compiler, such as g++")?;
-    Ok(root.join("target/release/fuzz"))
+    // The features are those of the tests, so what was built for them is used here.
+    let mut cargo = tree::command(["build", "--features", "fuzz/libfuzzer", "--bin", "fuzz"])?;
+    for name in tree::own_packages()? {
+        cargo.args(["--config", &format!("profile.dev.package.{name}.opt-level=1")]);
+    }
+    let program = lint::copy()?;
+    crate::run(wrapper::wrap(cargo.env_remove(lint::WRAPPER), &program, WRAPPER))
+        .context("fuzzing needs a C++ compiler, such as g++")?;
+    Ok(tree::built("fuzz"))
 }
 
 /// Runs one target, and returns the number of inputs it tried. Inputs that reach new code are stored in `target/fuzz`. Inputs that fail are

@@ -1,4 +1,4 @@
-//! `cargo xtask languages`: makes plugins in every SDK language, from an empty folder to a tool in a client, and runs the official suite
+//! `cargo xtask check languages`: makes plugins in every SDK language, from an empty folder to a tool in a client, and runs the official suite
 //! against a plugin in each of them.
 
 use std::{
@@ -11,18 +11,20 @@ use anyhow::{Context, Result, bail};
 
 use crate::{
     conformance::{Place, RUNS, suite},
-    installed, prepare, run, say,
+    installed, run, say,
+    tree::{built, prepare, wharf},
 };
 
-/// The languages with an SDK, except Rust, whose plugin `cargo xtask conformance` tests.
+/// The languages with an SDK, except Rust, whose plugin `cargo xtask check conformance` tests.
 const SDKS: [&str; 4] = ["ts", "python", "go", "c"];
 
 /// Makes a plugin in each language as an author would, and then runs the suite against it.
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     prepare(&["languages"])?;
     let path = tools(root)?;
-    let mut author = Command::new(root.join("target/release/languages"));
-    run(author.args(rest).env("PATH", path)).context("a plugin could not be built, or failed its tests")?;
+    let mut author = Command::new(built("languages"));
+    run(author.args(rest).env("PATH", path).env("WHARF_BIN", wharf()))
+        .context("a plugin could not be built, or failed its tests")?;
     let only = rest.iter().position(|argument| argument == "--only").and_then(|at| rest.get(at + 1));
     let place = Place::set_up(root)?;
     let mut problems = Vec::new();

@@ -1,32 +1,52 @@
-//! Compiles with clippy, and denies its warnings. `cargo clippy` only checks, so everything that the workspace depends on would be compiled
+//! Compiles the workspace's own crates with clippy. `cargo clippy` only checks, so everything that the workspace depends on would be compiled
 //! once more for it; here the linter makes the programs that are tested.
 
 use std::{
-    path::Path,
+    env, fs,
+    path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use crate::wrapper::{self, Call};
+use crate::{
+    root,
+    wrapper::{self, Call},
+};
 
 /// The environment variable that makes this program act as the wrapper of rustc.
-const WRAPPER: &str = "WHARF_LINT_WRAPPER";
+pub const WRAPPER: &str = "WHARF_LINT_WRAPPER";
 
 /// Lints and compiles if cargo started this program as the wrapper of rustc; otherwise returns `None`.
 pub fn compile_if_asked() -> Option<ExitCode> {
     let call = Call::of(WRAPPER)?;
-    // Next to rustc, as rustup installs it. It takes the arguments of rustc.
-    let mut command = Command::new(Path::new(&call.rustc).with_file_name("clippy-driver"));
+    // Next to rustc, as rustup installs it. It takes the arguments of rustc. Where it is not installed, rustc compiles alone: only
+    // `cargo xtask test` needs it, and says so.
+    let linter = linter(&call.rustc);
+    let mut command = if linter.is_file() { Command::new(linter) } else { Command::new("env") };
     command.arg(&call.rustc).args(&call.arguments);
-    // It is not for queries about the compiler itself, which name no crate.
-    if call.has("--crate-name") {
-        command.args(["--deny", "warnings"]);
-    }
     Some(wrapper::run(&mut command))
 }
 
-/// Runs cargo with the linter as the compiler of the workspace's own crates.
-pub fn cargo(arguments: &[&str]) -> Result<()> {
-    crate::run(wrapper::wrap(&mut crate::cargo_command(arguments)?, WRAPPER)?)
+fn linter(rustc: impl AsRef<Path>) -> PathBuf {
+    rustc.as_ref().with_file_name("clippy-driver")
+}
+
+/// Makes cargo use the linter as the compiler of the workspace's own crates.
+pub fn compile_with(cargo: &mut Command) -> Result<()> {
+    wrapper::wrap(cargo, &copy()?, WRAPPER);
+    Ok(())
+}
+
+/// Returns the path of a copy of this program. Cargo builds this program too, and would replace it while it runs.
+pub fn copy() -> Result<PathBuf> {
+    let (own, copy) = (env::current_exe()?, root().join("target/xtask/wrapper"));
+    let program = fs::read(&own).with_context(|| own.display().to_string())?;
+    if fs::read(&copy).ok().as_ref() != Some(&program) {
+        let (folder, partial) = (root().join("target/xtask"), copy.with_extension("partial"));
+        fs::create_dir_all(folder)?;
+        fs::copy(&own, &partial)?;
+        fs::rename(&partial, &copy)?;
+    }
+    Ok(copy)
 }

@@ -1,10 +1,10 @@
-//! `cargo xtask macos`: checks on any system that wharf compiles for macOS, by running clippy for its targets. Nothing is linked or run.
+//! `cargo xtask check macos`: checks on any system that wharf compiles for macOS, by running clippy for its targets. Nothing is linked or run.
 
 use std::path::Path;
 
 use anyhow::Result;
 
-use crate::{add_target, c, cargo_with, say};
+use crate::{c, run, say, tree::add_target};
 
 /// The targets by Rust's name and by Zig's.
 const TARGETS: [(&str, &str); 2] = [("aarch64-apple-darwin", "aarch64-macos"), ("x86_64-apple-darwin", "x86_64-macos")];
@@ -13,8 +13,7 @@ const TARGETS: [(&str, &str); 2] = [("aarch64-apple-darwin", "aarch64-macos"), (
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     let brief = rest.iter().any(|argument| argument == "--brief");
     let wanted = if brief { 1 } else { TARGETS.len() };
-    // The release profile is that of all other commands, so build scripts and macros are not compiled again.
-    let mut arguments = vec!["clippy", "--locked", "--release", "--package", "wharf"];
+    let mut arguments = vec!["clippy", "--locked", "--package", "wharf"];
     // Build scripts ask Xcode for the path of the SDK unless this variable is set. The C compiler needs no SDK, so any folder will do.
     let mut environment = vec![("SDKROOT".to_owned(), root.join("target/languages/c"))];
     for (target, zig_target) in TARGETS.into_iter().take(wanted) {
@@ -28,5 +27,6 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     } else {
         "checking wharf for macOS, on both processors"
     });
-    cargo_with(&arguments, &environment)
+    let mut cargo = crate::cargo();
+    run(cargo.args(&arguments).envs(environment))
 }

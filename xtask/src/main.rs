@@ -11,14 +11,15 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use cargo_metadata::MetadataCommand;
 
 mod adapted;
 mod c;
+mod checks;
 mod conformance;
 mod debian;
 mod deny;
 mod existing;
+mod figures;
 mod fixed;
 mod fuzz;
 mod installed;
@@ -29,57 +30,39 @@ mod others;
 mod package;
 mod packs;
 mod pages;
-mod profile;
+mod release;
 mod replicas;
 mod search;
 mod service;
 mod signatures;
 mod slots;
 mod toolchain;
+mod tree;
 mod wrapper;
 
 const USAGE: &str = "\
-cargo xtask build        builds the release binary at target/release/wharf and the plugins at target/plugins/; with `sqlite` also that
-                         one, which is partly in C and needs Python 3
-cargo xtask demo         demonstrates wharf with a real MCP client; --serve keeps the server running
-cargo xtask test         formats, lints, builds and runs all tests that need nothing but Rust, a Redis server and a registry (Debian's are
-                         unpacked if the machine has none)
-cargo xtask conformance  drives wharf with the official conformance suite and other clients; needs npm and Python 3
-cargo xtask dropin       compares the answers of the plugins with those of the reference servers that they replace; --timing; needs npm
-                         and Python 3
-cargo xtask adapted      serves third-party programs and components; --brief for one of each kind; needs Python 3
-cargo xtask existing     runs existing MCP servers in Python and TypeScript as plugins; --brief for a few; needs npm and Python 3
-cargo xtask clients      drives wharf with clients of many frameworks, and restarts it; --brief for a few; needs npm and
-                         Python 3
-cargo xtask agents       drives wharf with coding agents and a scripted model; --brief for two, --only NAME; needs npm
-cargo xtask languages    makes plugins in every SDK language as authors do, and tests them; --brief, --only LANG, --abilities; needs npm and
-                         Python 3
-cargo xtask login        logs in with official clients at an identity provider; --only TEXT; needs npm and Python 3
-cargo xtask search       evaluates the tool search on the tools of hundreds of other servers; needs npm and Python 3
-cargo xtask replicas     loads three replicas behind nginx and HAProxy while they and Redis are killed, with official clients and many people;
-                         --only load|clients|ratio|people; --brief: the load behind nginx, for a minute; needs Node.js, and Debian
-                         or its programs; without --brief also npm and Python 3
-cargo xtask service      tests the systemd unit and the container image; --unit, --image; needs root on Debian
-cargo xtask signatures   verifies signatures by sigstore's own library, with a second opinion; --record keeps them; needs npm and Python 3
-cargo xtask slots        checks that no data of one call reaches the next: [CALLS], --languages with guests of `cargo xtask languages`,
-                         --swap with memory that is swapped out, which needs root
-cargo xtask bench        compares wharf with the official SDK without a sandbox and with bare servers; --brief, --full, --micro, --cores;
-                         --fixed with the build of one fixed commit and the best so far, --record adds that to tests/bench/history.tsv
-cargo xtask fuzz         fuzzes the parsers of untrusted input: [TARGET] [SECONDS], by default a minute for all; needs a C++ compiler
-cargo xtask soak         runs all hostile clients and plugins at once, next to well-behaved clients: [SECONDS], by default a minute
-cargo xtask package      builds the binary that is packaged (see `shipped`) and packages it at target/dist/ (archive, npm, wheel, mcpb, deb);
-                         --binary FILE packages that one, --only KIND, --check installs and uses each; needs npm and Python 3
-cargo xtask packs        makes packages of plugins with `wharf pack`, installs and uses each; needs npm and Python 3
-cargo xtask profile      writes the profile by which release builds are optimised, at tests/bench/profiles/; takes as long as three builds
-cargo xtask shipped      builds the binary that is packaged, target/shipped/wharf, optimised by a profile that is made for it
-cargo xtask macos        checks that wharf compiles for macOS; --brief for one of two processors; needs Python 3
-cargo xtask deny         checks licences, bans and sources of all dependencies with cargo-deny, and advisories where they can be fetched
-cargo xtask contract     generates docs/contract.md from wit/
-cargo xtask tidy         checks project rules that the compiler does not check
-cargo xtask toolchain    prints the name of the Rust toolchain that these commands use, and installs it if the machine's is too old
-cargo xtask guests       builds only the plugins";
+cargo xtask demo       builds wharf and its plugins, and demonstrates them with an MCP client; --serve keeps the server running
+cargo xtask test       what a pull request has to pass: formatting, lints, and all tests that need only Rust, Redis and a registry (Debian's
+                       packages of the last two are unpacked if the machine has none)
+cargo xtask try NAME   builds what has changed, and runs the tests whose path contains NAME
+cargo xtask check NAME what tests wharf with other projects' programs, and more: below; --merge runs all that a change has to pass
+cargo xtask all        everything that a release has to pass (three hours)
+cargo xtask build      builds wharf for use, target/release/wharf, and the plugins at target/plugins/; with `plugins` only these, with
+                       `sqlite` also that one, which is partly in C and needs Python 3
+cargo xtask bench      compares wharf with the official SDK without a sandbox and with bare servers; --brief, --full, --micro, --cores;
+                       --fixed with the build of one fixed commit and the best so far, --record adds that to tests/bench/history.tsv;
+                       --profile writes the profile by which builds for use are optimised (as long as three builds);
+                       --builds measures demo, test and the checks before a merge from an empty folder, --record keeps that
+cargo xtask package    builds the binary that is packaged, and packages it at target/dist/ (archive, npm, wheel, mcpb, deb); --binary FILE
+                       packages that one, --only KIND, --check installs and uses each, --build-only; needs npm and Python 3
+cargo xtask generate   writes what is generated: docs/contract.md, docs/config.md, docs/wharf.schema.json, docs/limits.md, and the table in
+                       CONTRIBUTING.md
+cargo xtask toolchain  prints the name of the Rust toolchain that these commands use, and installs it if the machine's is too old
 
-const TARGET: &str = "wasm32-wasip2";
+demo, test, try and check share one build, at target/debug. It is for trying and for tests.
+
+Checks:
+";
 
 fn main() -> ExitCode {
     if let Some(ended) = fuzz::compile_if_asked().or_else(lint::compile_if_asked) {
@@ -101,37 +84,19 @@ fn main() -> ExitCode {
         None => ("help", [].as_slice()),
     };
     let done = match command {
-        "build" => build(rest),
-        "guests" => guests(),
-        "demo" => demo(rest),
-        "test" => test(),
-        "conformance" => conformance::check(&root()),
-        "dropin" => others::dropin(&root(), rest),
-        "adapted" => adapted::check(&root(), rest),
-        "existing" => existing::check(&root(), rest),
-        "clients" => others::clients(&root(), rest),
-        "agents" => others::agents(&root(), rest),
-        "languages" => languages::check(&root(), rest),
-        "login" => others::login(&root(), rest),
-        "search" => search::check(&root()),
-        "replicas" => replicas::check(&root(), rest),
-        "service" => service::check(&root(), rest),
-        "signatures" => signatures::check(&root(), rest),
-        "slots" => slots::check(&root(), rest),
+        "demo" => tree::demo(rest),
+        "test" => tree::test(),
+        "try" => tree::try_tests(rest),
+        "check" => checks::check(rest),
+        "all" => checks::all(),
+        "build" => release::build(&root(), rest),
         "bench" => bench(rest),
-        "fuzz" => fuzz::run(&root(), rest),
-        "soak" => soak(rest),
-        "packs" => packs::check(&root(), rest),
-        "profile" => profile::write(&root()),
-        "shipped" => profile::shipped(&root()),
-        "macos" => macos::check(&root(), rest),
+        "package" if rest == ["--build-only"] => release::shipped(&root()),
         "package" => package::run_command(&root(), rest),
-        "deny" => deny::check(&root(), true),
-        "contract" => tidy(&["contract"]),
-        "tidy" => tidy(&[]),
+        "generate" => generate(),
         "toolchain" => toolchain::print(),
         _ => {
-            say(USAGE);
+            say(&format!("{USAGE}{}", checks::list()));
             return if command == "help" { ExitCode::SUCCESS } else { ExitCode::from(2) };
         }
     };
@@ -155,37 +120,22 @@ fn root() -> PathBuf {
     manifest.parent().unwrap_or(manifest).to_path_buf()
 }
 
-/// Runs cargo.
-fn cargo(arguments: &[&str]) -> Result<()> {
-    cargo_with(arguments, &[])
-}
-
-/// Runs cargo with additional environment variables.
-fn cargo_with(arguments: &[&str], more: &[(String, PathBuf)]) -> Result<()> {
-    let more = more.iter().map(|(name, value)| (name, value));
-    run(cargo_command(arguments)?.envs(more))
-}
-
-/// Returns a command of cargo. `WHARF_BUILTINS` is set for every command, because cargo rebuilds the host whenever that variable changes.
-fn cargo_command(arguments: &[&str]) -> Result<Command> {
+/// Returns a command of cargo, without the variables that cargo has set for this program. Build scripts of some crates run again when those
+/// change, and so would be compiled again after each command that is typed without `cargo xtask`.
+fn cargo() -> Command {
     let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-    let (command, rest) = arguments.split_at(1);
-    cargo.args(command);
-    if rest.contains(&"--release") {
-        cargo.args(profile::arguments(&root())?);
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+            cargo.env_remove(name);
+        }
     }
-    cargo.args(rest).env("WHARF_BUILTINS", plugins());
-    Ok(cargo)
+    cargo
 }
 
 /// Runs the crate `tidy`. It is a program of its own, so that its parsers of Rust and WIT are compiled only when it is used.
 fn tidy(arguments: &[&str]) -> Result<()> {
-    cargo(&[&["run", "--quiet", "--locked", "--package", "tidy", "--"], arguments].concat())
-}
-
-/// Returns the folder that the repository's plugins are built into.
-fn plugins() -> PathBuf {
-    root().join("target/plugins")
+    tree::cargo(["build", "--quiet", "--bin", "tidy"])?;
+    run(Command::new(tree::built("tidy")).args(arguments))
 }
 
 fn run(command: &mut Command) -> Result<()> {
@@ -201,154 +151,38 @@ fn run_in(folder: &Path, command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-fn build(plugins: &[String]) -> Result<()> {
-    let plugins: Vec<&str> = plugins.iter().map(String::as_str).collect();
-    c::guests(&root(), &plugins)?;
-    prepare(&[])
+/// Writes what is generated from the code.
+fn generate() -> Result<()> {
+    checks::write_table(false)?;
+    tidy(&["contract"])?;
+    let mut tests = tree::command(["test", "--lib", "the_generated_files"])?;
+    run(tests.env("WRITE_SCHEMA", "1"))?;
+    let mut tests = tree::command(["test", "--lib", "the_table_of_limits"])?;
+    run(tests.env("WRITE_LIMITS", "1"))
 }
 
-/// The plugins that the demo uses. They are always built in a cargo command of their own: together with others, cargo would enable more
-/// features of shared dependencies, and compile them a second time.
-const DEMO_PLUGINS: [&str; 4] = ["echo", "files", "hello", "time"];
-
-/// Builds every plugin of the repository that needs no C compiler, as `target/plugins/<name>.wasm`.
-fn guests() -> Result<()> {
-    let (demo, others): (Vec<String>, Vec<String>) =
-        guest_packages(false)?.into_iter().partition(|name| DEMO_PLUGINS.contains(&name.as_str()));
-    build_guests(&demo, &[])?;
-    build_guests(&others, &[])
-}
-
-/// Builds plugins, with additional environment variables.
-fn build_guests(packages: &[String], more: &[(String, PathBuf)]) -> Result<()> {
-    add_target(TARGET)?;
-    say(&format!("building plugins for {TARGET}: {}", packages.join(", ")));
-    let mut arguments =
-        vec!["build", "--locked", "--profile", "guest", "--target", TARGET, "--target-dir", "target/guests"];
-    for package in packages {
-        arguments.extend(["--package", package]);
-    }
-    cargo_with(&arguments, more)?;
-    let from = root().join("target/guests").join(TARGET).join("guest");
-    let to = plugins();
-    std::fs::create_dir_all(&to)?;
-    for package in packages {
-        let file = from.join(format!("{}.wasm", package.replace('-', "_")));
-        let place = to.join(format!("{package}.wasm"));
-        // An unchanged file is not replaced, so that cargo does not rebuild what embeds it.
-        if std::fs::read(&place).ok() == Some(std::fs::read(&file).with_context(|| file.display().to_string())?) {
-            continue;
-        }
-        // The copy is made under another name and then renamed, because a running wharf may be watching the folder.
-        let partial = to.join(format!("{package}.partial"));
-        std::fs::copy(&file, &partial).with_context(|| format!("{} was not built", file.display()))?;
-        std::fs::rename(&partial, &place)?;
-    }
-    Ok(())
-}
-
-/// Returns the names of the plugins: the workspace members that are not default members. Plugins that are partly in C set
-/// `package.metadata.guest.compiler` in their manifest; `in_c` selects those or all others.
-fn guest_packages(in_c: bool) -> Result<Vec<String>> {
-    let metadata = MetadataCommand::new().current_dir(root()).no_deps().exec()?;
-    let native = metadata.workspace_default_members.clone();
-    let guests = metadata.workspace_packages().into_iter().filter(|package| !native.contains(&package.id));
-    let guests = guests.filter(|package| package.metadata.pointer("/guest/compiler").is_some() == in_c);
-    let mut guests: Vec<String> = guests.map(|package| package.name.to_string()).collect();
-    guests.sort();
-    Ok(guests)
-}
-
-/// Adds a target if rustc lacks it.
-fn add_target(target: &str) -> Result<()> {
-    if toolchain::libraries(target)?.join("lib").exists() {
-        return Ok(());
-    }
-    say(&format!("adding the target {target}"));
-    run(Command::new("rustup").args(["target", "add", target])).with_context(|| {
-        format!("the target {target} is missing; install it the way Rust was installed on this machine")
-    })
-}
-
-fn demo(rest: &[String]) -> Result<()> {
-    build_guests(&DEMO_PLUGINS.map(String::from), &[])?;
-    native(&["demo"])?;
-    let plugins = format!("--plugins={}", DEMO_PLUGINS.join(","));
-    run(Command::new(root().join("target/release/demo")).arg(plugins).args(rest))
-}
-
-fn soak(rest: &[String]) -> Result<()> {
-    prepare(&["soak"])?;
-    run(Command::new(root().join("target/release/soak")).args(rest))
+fn soak(_: &Path, rest: &[String]) -> Result<()> {
+    tree::prepare(&["soak"])?;
+    run(Command::new(tree::built("soak")).args(rest))
 }
 
 fn bench(rest: &[String]) -> Result<()> {
-    if rest.iter().any(|argument| argument == "--micro") {
-        guests()?;
-        return cargo(&["bench", "--locked", "--bench", "micro"]);
+    let root = root();
+    let has = |word: &str| rest.iter().any(|argument| argument == word);
+    if has("--profile") {
+        return release::write(&root);
     }
-    if rest.iter().any(|argument| argument == "--brief") {
-        // Without link-time optimisation, what the other side depends on is compiled for the tests already.
-        prepare(&["bench", "sdk_echo", "bare_echo"])?;
-    } else {
-        prepare(&["bench"])?;
-        cargo(&["build", "--locked", "--profile", "rival", "--package", "rivals", "--bins"])?;
+    if has("--builds") {
+        return figures::measure(&root, rest);
     }
-    if rest.iter().any(|argument| argument == "--fixed") {
-        return fixed::compare(&root(), rest);
+    if has("--micro") {
+        tree::guests()?;
+        return run(cargo().args(["bench", "--locked", "--bench", "micro"]));
     }
-    // Plugins in other languages are measured if `cargo xtask languages` has made them.
-    run(Command::new(root().join("target/release/bench")).args(rest))
-}
-
-/// Builds every plugin, wharf, and the other binaries in `more`.
-fn prepare(more: &[&str]) -> Result<()> {
-    guests()?;
-    native(more)
-}
-
-/// Builds wharf and the other binaries in `more`. They are chosen by `--bin` and not by `--package`: for one package alone, cargo would
-/// enable other features of shared dependencies, so that wasmtime would be compiled twice and the tested binary would differ from the
-/// shipped one.
-fn native(more: &[&str]) -> Result<()> {
-    say("building target/release/wharf (6 to 13 minutes the first time, on two cores; most of it is wasmtime)");
-    let mut arguments = vec!["build", "--locked", "--release", "--bin", "wharf"];
-    arguments.extend(more.iter().flat_map(|bin| ["--bin", bin]));
-    cargo(&arguments)?;
-    profile::check(&root(), &root().join("target/release/wharf"))
-}
-
-fn test() -> Result<()> {
-    cargo(&["fmt", "--all", "--check"]).context("run `cargo fmt --all`")?;
-    tidy(&[])?;
-    deny::check(&root(), false)?;
-    guests()?;
-    // Plugins are linted, and their unit tests run, natively and in the dev profile, where little has to be compiled. They need no sandbox.
-    let packages = [guest_packages(false)?, guest_packages(true)?].concat();
-    let packages: Vec<&str> = packages.iter().flat_map(|name| ["--package", name]).collect();
-    let sdk = ["test", "--locked", "--lib", "--bins", "--features", "wharf-sdk/http", "--package", "wharf-sdk"];
-    lint::cargo(&[sdk.as_slice(), &packages].concat())?;
-    // All tests are compiled by the linter, and so are the crates that they test. To optimise those takes longer than their tests run. What
-    // all depend on is that of the release build.
-    let hardly = own_crates_at(0)?;
-    let hardly: Vec<&str> = ["--locked", "--release"].into_iter().chain(hardly.iter().map(String::as_str)).collect();
-    lint::cargo(&[&["build", "--all-targets"], hardly.as_slice()].concat())?;
-    lint::cargo(&[&["test", "--lib", "--bins"], hardly.as_slice()].concat())?;
-    // The linter has written its own program to the place of wharf's.
-    native(&[])?;
-    debian::provide(&root(), "redis-server", "usr/bin/redis-server")?;
-    debian::provide(&root(), "docker-registry", "usr/bin/docker-registry")?;
-    lint::cargo(&[&["test", "--test", "*"], hardly.as_slice()].concat())?;
-    cargo(&["test", "--locked", "--release", "--doc"])
-}
-
-/// Returns arguments for cargo with which the workspace's crates are compiled at this level of optimisation, in parallel. What they depend on
-/// is compiled as always, so it is not compiled again.
-fn own_crates_at(level: u8) -> Result<Vec<String>> {
-    let metadata = MetadataCommand::new().current_dir(root()).no_deps().exec()?;
-    let settings = metadata.workspace_default_packages().into_iter().flat_map(|package| {
-        let of = format!("profile.release.package.{}", package.name);
-        [format!("{of}.opt-level={level}"), format!("{of}.codegen-units=64")]
-    });
-    Ok(settings.flat_map(|setting| ["--config".to_owned(), setting]).collect())
+    release::bench(&root, has("--brief"))?;
+    if has("--fixed") {
+        return fixed::compare(&root, rest);
+    }
+    // Plugins in other languages are measured if `cargo xtask check languages` has made them.
+    run(Command::new(root.join("target/release/bench")).args(rest))
 }

@@ -5,7 +5,10 @@ use std::{path::Path, process::Command};
 
 use anyhow::{Context, Result};
 
-use crate::{c, installed, prepare, run};
+use crate::{
+    c, installed, run,
+    tree::{plugins, prepare, wharf},
+};
 
 /// Sends the same requests to the reference servers and to the plugins, and compares the answers.
 pub fn dropin(root: &Path, rest: &[String]) -> Result<()> {
@@ -16,8 +19,8 @@ pub fn dropin(root: &Path, rest: &[String]) -> Result<()> {
     let python = installed::python(&source.join("requirements.txt"), &target.join("venv"))?;
     let older = installed::python(&source.join("requirements-1.txt"), &target.join("venv-1"))?;
     let mut command = Command::new("node");
-    command.arg(source.join("differential.mjs")).arg("--bin").arg(root.join("target/release/wharf"));
-    command.arg("--plugins").arg(root.join("target/plugins"));
+    command.arg(source.join("differential.mjs")).arg("--bin").arg(wharf());
+    command.arg("--plugins").arg(plugins());
     command.arg("--modules").arg(target.join("node_modules")).arg("--python").arg(python);
     command.arg("--python-1").arg(older).args(rest);
     run(&mut command).context("an answer differs, or there is no Node.js 20 or newer")
@@ -28,8 +31,8 @@ pub fn clients(root: &Path, rest: &[String]) -> Result<()> {
     prepare(&[])?;
     for script in ["matrix.mjs", "restarts.mjs"] {
         let mut command = Command::new("node");
-        command.arg(root.join("tests/clients").join(script)).arg("--bin").arg(root.join("target/release/wharf"));
-        command.arg("--plugins").arg(root.join("target/plugins")).args(rest);
+        command.arg(root.join("tests/clients").join(script)).arg("--bin").arg(wharf());
+        command.arg("--plugins").arg(plugins()).args(rest);
         run(&mut command).context("a client failed, or there is no Node.js 20 or newer, npm or Python 3")?;
     }
     Ok(())
@@ -39,13 +42,8 @@ pub fn clients(root: &Path, rest: &[String]) -> Result<()> {
 pub fn agents(root: &Path, rest: &[String]) -> Result<()> {
     prepare(&[])?;
     let mut command = Command::new("node");
-    command.arg(root.join("tests/agents/agents.mjs")).arg("--bin").arg(root.join("target/release/wharf"));
-    command
-        .arg("--plugins")
-        .arg(root.join("target/plugins"))
-        .arg("--target")
-        .arg(root.join("target/agents"))
-        .args(rest);
+    command.arg(root.join("tests/agents/agents.mjs")).arg("--bin").arg(wharf());
+    command.arg("--plugins").arg(plugins()).arg("--target").arg(root.join("target/agents")).args(rest);
     run(&mut command).context("an agent failed, or there is no Node.js 20 or newer, or npm")
 }
 
@@ -55,8 +53,8 @@ pub fn login(root: &Path, rest: &[String]) -> Result<()> {
     let (source, target) = (root.join("tests/login-dance"), root.join("target/login-dance"));
     installed::npm(&source, &target)?;
     let mut command = Command::new("node");
-    command.arg(source.join("dance.mjs")).arg("--bin").arg(root.join("target/release/wharf"));
-    command.arg("--plugins").arg(root.join("target/plugins")).arg("--modules").arg(target.join("node_modules"));
+    command.arg(source.join("dance.mjs")).arg("--bin").arg(wharf());
+    command.arg("--plugins").arg(plugins()).arg("--modules").arg(target.join("node_modules"));
     for (requirements, environment) in [("requirements.txt", "venv"), ("requirements-1.txt", "venv-1")] {
         let python = installed::python(&source.join(requirements), &target.join(environment))?;
         command.arg("--python").arg(python);

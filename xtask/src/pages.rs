@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{run, run_in, say};
+use crate::{run, run_in, say, tree::built};
 
 /// Each page, with the name under which the file that it shows is saved.
 const PAGES: [(&str, &str); 2] = [("from-fastmcp.md", "server.py"), ("from-mcpserver.md", "server.ts")];
@@ -74,7 +74,7 @@ fn execute_line(root: &Path, folder: &Path, line: &str, packages: &Packages) -> 
     // npm takes a package that is in no registry only by its path.
     let install = "npm install --save-dev wharf-sdk";
     let line = line.replace(install, &format!("npm install --save-dev {}", packages.sdk.display()));
-    let mut paths = vec![root.join("target/release")];
+    let mut paths = vec![built("")];
     paths.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
     let mut command = Command::new("bash");
     command.args(["-c", &line]).current_dir(folder).env("PATH", std::env::join_paths(paths)?);

@@ -1,11 +1,14 @@
-//! `cargo xtask replicas`: runs three replicas behind nginx and behind HAProxy, with Redis, all of Debian: under load while they are stopped,
+//! `cargo xtask check replicas`: runs three replicas behind nginx and behind HAProxy, with Redis, all of Debian: under load while they are stopped,
 //! killed and started again, with official clients, compared with replicas that share nothing, and with many people at once.
 
 use std::{path::Path, process::Command};
 
 use anyhow::{Result, bail, ensure};
 
-use crate::{debian, prepare, run_in, say};
+use crate::{
+    debian, run_in, say,
+    tree::{plugins, prepare, wharf},
+};
 
 /// The programs in tests/replicas, in the order in which they run.
 const PROGRAMS: [&str; 4] = ["load", "clients", "ratio", "people"];
@@ -43,11 +46,7 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
         for proxy in proxies {
             let mut command = Command::new("node");
             command.arg(root.join("tests/replicas").join(program).with_extension("mjs"));
-            command
-                .arg("--bin")
-                .arg(root.join("target/release/wharf"))
-                .arg("--plugins")
-                .arg(root.join("target/plugins"));
+            command.arg("--bin").arg(wharf()).arg("--plugins").arg(plugins());
             command.arg("--debian").arg(root.join("target/debian"));
             if let Some(proxy) = proxy {
                 command.args(["--proxy", proxy]);

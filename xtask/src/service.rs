@@ -1,15 +1,18 @@
-//! `cargo xtask service`: tests the systemd unit and the container image with their hardening. It needs root on Debian. The unit runs in a
+//! `cargo xtask check service`: tests the systemd unit and the container image with their hardening. It needs root on Debian. The unit runs in a
 //! separate Debian that systemd-nspawn boots. The checks themselves are in tests/service.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{prepare, run, say};
+use crate::{
+    run, say,
+    tree::{prepare, wharf},
+};
 
 /// The Debian release that the unit is tested on. Its systemd has to support `Type=notify-reload`.
 const SUITE: &str = "trixie";
@@ -30,20 +33,15 @@ ExecStart=/bin/bash /in/unit.sh
 TimeoutStartSec=300
 ";
 
-/// Runs both tests; with `--unit` or `--image`, only that one. If `WHARF_BIN` is set, that binary is used and none is built.
+/// Runs both tests; with `--unit` or `--image`, only that one.
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     let wants = |what: &str| rest.is_empty() || rest.iter().any(|argument| argument == what);
     for program in REQUIRED_PROGRAMS {
         let found = Command::new(program).arg("--help").output().is_ok();
         ensure!(found, "{program} is missing: apt-get install mmdebstrap systemd-container buildah podman crun curl");
     }
-    let binary = match env::var_os("WHARF_BIN") {
-        Some(binary) => PathBuf::from(binary),
-        None => {
-            prepare(&[])?;
-            root.join("target/release/wharf")
-        }
-    };
+    prepare(&[])?;
+    let binary = wharf();
     let folder = root.join("target/service");
     if wants("--unit") {
         unit(root, &folder, &binary)?;

@@ -1,4 +1,4 @@
-//! `cargo xtask signatures`: makes signatures with sigstore's own signing library and authorities that live as long as the command, runs the
+//! `cargo xtask check signatures`: makes signatures with sigstore's own signing library and authorities that live as long as the command, runs the
 //! tests of `host/trust` on them, and asks PyPI's sigstore for a second opinion. With `--record`, the tests' recorded signatures are
 //! replaced.
 
@@ -6,7 +6,7 @@ use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{cargo_with, installed, run, say};
+use crate::{installed, run, say, tree};
 
 pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     let record = match rest {
@@ -24,7 +24,7 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     let mut make = Command::new("node");
     make.arg(source.join("make.mjs")).arg("--modules").arg(target.join("node_modules")).arg("--to").arg(&made);
     run(&mut make).context("no signatures were made, or there is no Node.js 20 or newer")?;
-    cargo_with(&["test", "--locked", "-p", "wharf-trust"], &[("WHARF_SIGNATURES".to_owned(), made.clone())])?;
+    run(tree::command(["test", "--test", "signatures"])?.env("WHARF_SIGNATURES", &made))?;
     run(Command::new(python).arg(source.join("opinion.py")).arg(&made)).context("PyPI's sigstore disagrees")?;
     if record {
         say(&format!("recorded: {}", made.display()));

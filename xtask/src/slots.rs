@@ -1,4 +1,4 @@
-//! `cargo xtask slots`: checks that no data of one call reaches the next, however the call ends, also when memory is swapped out.
+//! `cargo xtask check slots`: checks that no data of one call reaches the next, however the call ends, also when memory is swapped out.
 
 use std::{
     fs,
@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use crate::{cargo, guests, run, say};
+use crate::{
+    run, say,
+    tree::{cargo, guests},
+};
 
 /// The size of the swap file in MiB. It is larger than the memory of all calls of the check together.
 const SWAP_MIB: u64 = 1024;
@@ -18,7 +21,7 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     let wants_swap = rest.iter().any(|argument| argument == "--swap");
     let _swap = if wants_swap { Swap::on(&root.join("target/swap"))? } else { None };
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
-    cargo(&[&["test", "--locked", "--release", "--test", "slots", "--"], rest.as_slice()].concat())
+    cargo(["test", "--test", "slots", "--"].into_iter().chain(rest))
 }
 
 /// A swap file that is in use until this is dropped.

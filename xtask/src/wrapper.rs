@@ -3,10 +3,9 @@
 use std::{
     env,
     ffi::OsString,
+    path::Path,
     process::{Command, ExitCode},
 };
-
-use anyhow::Result;
 
 use crate::say;
 
@@ -41,7 +40,7 @@ pub fn run(compiler: &mut Command) -> ExitCode {
     }
 }
 
-/// Makes cargo call this program, with this environment variable.
-pub fn wrap<'a>(cargo: &'a mut Command, variable: &str) -> Result<&'a mut Command> {
-    Ok(cargo.env("RUSTC_WORKSPACE_WRAPPER", env::current_exe()?).env(variable, "1"))
+/// Makes cargo call `program`, a copy of this one, with this environment variable.
+pub fn wrap<'a>(cargo: &'a mut Command, program: &Path, variable: &str) -> &'a mut Command {
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", program).env(variable, "1")
 }

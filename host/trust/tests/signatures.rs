@@ -1,5 +1,5 @@
 //! Tables of signatures: good ones, which count, and hostile ones, which do not, each with what an operator reads. The signatures are
-//! recorded in `tests/data`; with `WHARF_SIGNATURES=FOLDER`, those in that folder are used, which `cargo xtask signatures` makes.
+//! recorded in `tests/data`; with `WHARF_SIGNATURES=FOLDER`, those in that folder are used, which `cargo xtask check signatures` makes.
 
 #![expect(clippy::disallowed_methods, reason = "the tests read what is recorded")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]

@@ -70,7 +70,7 @@ struct Echo {
 impl Echo {
     fn new() -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plugins/echo.wasm");
-        let component = std::fs::File::open(path).expect("`cargo xtask guests` builds the plugin");
+        let component = std::fs::File::open(path).expect("`cargo xtask build plugins` builds the plugin");
         let sandbox = Sandbox::new(bench::sandbox_config()).expect("a sandbox");
         let limits = self::config("").limits.call;
         let spec = PluginSpec { id: "echo".into(), limits, config: "{}".into(), adapter: Arc::default() };

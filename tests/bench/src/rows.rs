@@ -329,7 +329,9 @@ async fn languages(built: &Built, effort: &Effort, report: &mut Report) -> Resul
         }
     }
     if built.examples.len() < 2 {
-        report.note("other languages: `cargo xtask languages` makes plugins in them; it needs npm and Python 3".into());
+        report.note(
+            "other languages: `cargo xtask check languages` makes plugins in them; it needs npm and Python 3".into(),
+        );
     }
     Ok(())
 }

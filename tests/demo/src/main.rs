@@ -73,24 +73,18 @@ fn step(text: &str) {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let (mut stay, mut plugins) = (false, Vec::new());
-    for argument in std::env::args().skip(1) {
-        match argument.strip_prefix("--plugins=") {
-            Some(names) => plugins = names.split(',').map(str::to_owned).collect(),
-            None if argument == "--serve" => stay = true,
-            None => bail!("there is no {argument}; there is --serve"),
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("no workspace")?.to_path_buf();
+    let (mut stay, mut binary) = (false, None);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--serve" => stay = true,
+            "--wharf" => binary = arguments.next().map(PathBuf::from),
+            _ => bail!("there is no {argument}; there are --serve and --wharf FILE"),
         }
     }
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("no workspace")?.to_path_buf();
-    let binary = workspace.join("target/release/wharf");
-    // Only what was built for this: others may lie there that a fresh checkout does not have.
-    let built = |name: &str| -> Result<PathBuf> {
-        ensure!(
-            plugins.iter().any(|known| known == name),
-            "{name} is not among the plugins that are built for the demo"
-        );
-        Ok(workspace.join("target/plugins").join(format!("{name}.wasm")))
-    };
+    let binary = binary.context("--wharf FILE is missing")?;
+    let built = |name: &str| workspace.join("target/plugins").join(format!("{name}.wasm"));
     let folder = tempfile::tempdir()?;
     let home = folder.path().canonicalize()?;
     let (project, other) = (home.join("project"), home.join("other"));
@@ -100,7 +94,7 @@ async fn main() -> Result<()> {
     std::fs::write(project.join("notes.txt"), "Ship the crane by Friday.\n")?;
     std::fs::write(other.join("diary.txt"), "Nobody opened this folder yet.\n")?;
     for (from, to) in [("hello", "greeter"), ("time", "time"), ("files", "files")] {
-        std::fs::copy(built(from)?, home.join(format!("plugins/{to}.wasm")))?;
+        std::fs::copy(built(from), home.join(format!("plugins/{to}.wasm")))?;
     }
     let config = home.join("wharf.toml");
     std::fs::write(
@@ -170,7 +164,7 @@ async fn main() -> Result<()> {
     ensure!(!read.is_error && read.text.contains("Nobody opened"));
 
     step("a plugin is replaced while the client is connected");
-    replace(&built("echo")?, &home.join("plugins/greeter.wasm"))?;
+    replace(&built("echo"), &home.join("plugins/greeter.wasm"))?;
     tokio::time::timeout(PATIENCE, changes.recv()).await.context("no list_changed arrived")?;
     let names = tools(&client).await?;
     say(&format!("list_changed arrived; the tools are now: {}", names.join(", ")));
@@ -200,7 +194,7 @@ async fn main() -> Result<()> {
     say(&format!("read {notes}: {}", read.text.trim()));
     ensure!(!read.is_error);
     let mut changes = new.listen(SubscriptionFilter::builder().tools_list_changed().build()).await?;
-    replace(&built("hello")?, &home.join("plugins/greeter.wasm"))?;
+    replace(&built("hello"), &home.join("plugins/greeter.wasm"))?;
     let told =
         tokio::time::timeout(PATIENCE, changes.next()).await.context("no list_changed on the subscription")??;
     ensure!(matches!(told, Some(ServerNotification::ToolListChangedNotification(_))));
@@ -214,7 +208,7 @@ async fn main() -> Result<()> {
     }
     finish(client).await?;
     say("\nAll of it held. To use wharf from an MCP client, paste this into its configuration:\n");
-    let plugin = built("files")?;
+    let plugin = built("files");
     say(&format!(
         "{{\n  \"mcpServers\": {{\n    \"wharf\": {{\n      \"command\": \"{}\",\n      \"args\": [\"run\", \"--allow\", \
          \"roots=read-write\", \"{}\"]\n    }}\n  }}\n}}",

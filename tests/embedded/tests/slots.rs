@@ -2,7 +2,7 @@
 //! way, and in between, a guest checks that all of its own fresh memory and table has its initial contents.
 //!
 //! `slots [CALLS] [--swap] [--languages]`. `--swap` swaps out the memory of running calls before they end, and needs a swap device (`cargo
-//! xtask slots --swap` creates one). `--languages` fails if the guests of `cargo xtask languages` are missing.
+//! xtask slots --swap` creates one). `--languages` fails if the guests of `cargo xtask check languages` are missing.
 //!
 //! It has no test harness, because `main` must be able to run as the compiler process of plugins.
 
@@ -197,7 +197,7 @@ async fn smearers(sandbox: &Arc<Sandbox>, code: &Code, languages: bool) -> Resul
         if component.is_file() {
             found.push((language, component, simple()));
         } else {
-            ensure!(!languages, "{} is missing: cargo xtask languages", component.display());
+            ensure!(!languages, "{} is missing: cargo xtask check languages", component.display());
         }
     }
     for (name, path, tools) in found {

@@ -1,4 +1,4 @@
-"""A server that takes what it can get: `cargo xtask existing` calls each of its tools, and looks at what it got."""
+"""A server that takes what it can get: `cargo xtask check existing` calls each of its tools, and looks at what it got."""
 
 import os
 import subprocess

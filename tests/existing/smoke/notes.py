@@ -1,4 +1,4 @@
-"""A server of the official SDK: `cargo xtask existing` runs it as it is."""
+"""A server of the official SDK: `cargo xtask check existing` runs it as it is."""
 
 from mcp.server.fastmcp import FastMCP
 

@@ -1,4 +1,4 @@
-//! One target under libFuzzer: `WHARF_FUZZ_TARGET` names it. `cargo xtask fuzz` builds and runs this.
+//! One target under libFuzzer: `WHARF_FUZZ_TARGET` names it. `cargo xtask check fuzz` builds and runs this.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! The catalog for clients that are better off with few tools, with the tools of two dozen servers of others: what a list of all
 //! costs a model and what three tools do, whether the right tool is found, and that a tool added a second ago is found and called.
 //!
-//! `cargo xtask search` installs the servers. Exits with 1 if too few tools are among the first three found.
+//! `cargo xtask check search` installs the servers. Exits with 1 if too few tools are among the first three found.
 
 #![expect(
     clippy::disallowed_methods,

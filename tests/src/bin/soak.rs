@@ -1,6 +1,6 @@
 //! Everything at once: hostile plugins, hostile clients, ten greedy clients at different addresses that each take as much as they can of
 //! one resource, reloads, changes of roots, revocations and clients that are killed; and with them, four clients that do ordinary work.
-//! `cargo xtask soak [SECONDS]`.
+//! `cargo xtask check soak [SECONDS]`.
 //!
 //! Fails if one of the four gets a wrong answer or no answer, if memory use exceeds its bound, if anything is left over afterwards, or if
 //! wharf does not exit cleanly.

@@ -1,4 +1,4 @@
-//! `wharf pack` and `wharf packaged`: what authors read, and what a packaged plugin may do. `cargo xtask packs` installs the packages.
+//! `wharf pack` and `wharf packaged`: what authors read, and what a packaged plugin may do. `cargo xtask check packs` installs the packages.
 
 use std::fs;
 

@@ -92,8 +92,8 @@ async fn a_call_that_waits_does_not_count_as_computing() {
         send(&mut pipe, json!({ "url": web.url("/soon") })).await.unwrap();
     }
     let waited = long(&pipe);
-    // A busy machine may preempt a call in the middle of its work.
-    assert!(waited < CALLS / 2, "{waited} of {CALLS}");
+    // If waiting counted, all would be long. A busy machine may preempt a call in the middle of its work, even most of them.
+    assert!(waited < CALLS * 9 / 10, "{waited} of {CALLS}");
     pipe.call("upload", json!({ "url": web.url("/upload"), "bytes": 20_000, "then": "spin" })).await;
     // A call that computes does move.
     pipe.wait_for_nth_log("has computed through a tick", waited + 1).await;

@@ -65,7 +65,7 @@ pub fn run_command(root: &Path, rest: &[String]) -> Result<()> {
     let binary = match binary {
         Some(binary) => binary.canonicalize().with_context(|| binary.display().to_string())?,
         None => {
-            crate::profile::shipped(root)?;
+            crate::release::shipped(root)?;
             root.join("target/shipped/wharf")
         }
     };

@@ -8,7 +8,7 @@ use wit_parser::{Docs, Function, Interface, Resolve, Type, TypeDef, TypeDefKind,
 
 const PLACE: &str = "docs/contract.md";
 const HEAD: &str = "\
-<!-- Made by `cargo xtask contract` from wit/. Change the comments there. -->
+<!-- Made by `cargo xtask generate` from wit/. Change the comments there. -->
 
 # The contract
 
@@ -52,7 +52,7 @@ pub fn write(root: &Path) -> Result<()> {
 /// Fails if docs/contract.md is not what the current WIT generates.
 pub fn check(root: &Path) -> Result<()> {
     let written = fs::read_to_string(root.join(PLACE)).with_context(|| PLACE)?;
-    ensure!(written == text(root)?, "{PLACE} is out of date with wit/; run `cargo xtask contract`");
+    ensure!(written == text(root)?, "{PLACE} is out of date with wit/; run `cargo xtask generate`");
     Ok(())
 }
 

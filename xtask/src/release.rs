@@ -16,7 +16,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{cargo, guests, native, plugins, run, say, toolchain};
+use crate::{
+    c, run, say, toolchain,
+    tree::{Steps, guests},
+};
 
 /// The only target with a profile.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -39,9 +42,59 @@ fn config(flag: &str, path: &Path, more: &[&str]) -> Result<String> {
     Ok(format!("target.{TARGET}.rustflags={flags:?}"))
 }
 
+/// Returns a command of cargo that builds with these settings (`release` or `shipped`), with the allocator for use.
+fn build_with(settings: &str, more: &[&str]) -> Command {
+    let mut cargo = crate::cargo();
+    cargo.args([
+        "build",
+        "--locked",
+        "--profile",
+        settings,
+        "--features",
+        "wharf/jemalloc,bench/jemalloc",
+        "--bin",
+        "wharf",
+    ]);
+    cargo.args(more.iter().flat_map(|program| ["--bin", program]));
+    cargo
+}
+
+/// Builds the plugins, also those that are partly in C and named in `rest`, and `target/release/wharf`, which contains six of them.
+pub fn build(root: &Path, rest: &[String]) -> Result<()> {
+    let mut steps = Steps::new(2);
+    steps.begin("building plugins (two minutes, the first time)");
+    if rest == ["plugins"] {
+        return guests();
+    }
+    let in_c: Vec<&str> = rest.iter().map(String::as_str).collect();
+    c::guests(root, &in_c)?;
+    guests()?;
+    steps.begin("building target/release/wharf (6 to 13 minutes the first time, on two cores; most of it is wasmtime)");
+    programs(root, &[])
+}
+
+/// Builds wharf and the other programs in `more` for use, or to be measured. They are chosen by `--bin` and not by `--package`: for one
+/// package alone, cargo would enable other features of shared dependencies, so that wasmtime would be compiled twice and the measured binary
+/// would differ from the one for use.
+pub fn programs(root: &Path, more: &[&str]) -> Result<()> {
+    run(build_with("release", more).args(arguments(root)?))?;
+    check(root, &root.join("target/release/wharf"))
+}
+
+/// Builds everything that `cargo xtask bench` runs, or with `brief` what a brief run does, in which the other side is built like wharf.
+pub fn bench(root: &Path, is_brief: bool) -> Result<()> {
+    guests()?;
+    if is_brief {
+        return programs(root, &["bench", "sdk_echo", "bare_echo"]);
+    }
+    programs(root, &["bench"])?;
+    let mut cargo = crate::cargo();
+    run(cargo.args(["build", "--locked", "--profile", "rival", "--package", "rivals", "--bins"]))
+}
+
 /// Returns the arguments that make cargo use the profile for a release build. They are empty if the repository has no profile for this
 /// compiler.
-pub fn arguments(root: &Path) -> Result<Vec<String>> {
+fn arguments(root: &Path) -> Result<Vec<String>> {
     let file = file(root)?;
     if !file.exists() {
         return Ok(Vec::new());
@@ -51,7 +104,7 @@ pub fn arguments(root: &Path) -> Result<Vec<String>> {
 
 /// Says so if the profile does not fit this binary. The names of functions contain a hash of their crate's version, features and
 /// dependencies, so that after a change of any of these the compiler finds nothing about the crate's functions in the profile.
-pub fn check(root: &Path, wharf: &Path) -> Result<()> {
+fn check(root: &Path, wharf: &Path) -> Result<()> {
     let file = file(root)?;
     if !file.exists() || cfg!(not(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))) {
         return Ok(());
@@ -61,7 +114,7 @@ pub fn check(root: &Path, wharf: &Path) -> Result<()> {
     if !Command::new("grep").args(["-qF", &format!("{hash}{CRATE}")]).arg(wharf).status()?.success() {
         say(
             "the profile does not fit this wharf, because the dependencies of its crates have changed since it was written: a small call \
-             takes a third longer; `cargo xtask profile` (22 minutes on two cores) writes it again",
+             takes a third longer; `cargo xtask bench --profile` (22 minutes on two cores) writes it again",
         );
     }
     Ok(())
@@ -99,16 +152,12 @@ fn named_by_contents(root: &Path, file: &Path) -> Result<PathBuf> {
 fn count(root: &Path, settings: &str, profile: &Path) -> Result<()> {
     let tool = profdata()?;
     guests()?;
-    native(&["bench", "sdk_echo", "bare_echo"])?;
+    programs(root, &["bench", "sdk_echo", "bare_echo"])?;
     let (counts, target) = (root.join("target/counts"), root.join("target/counting"));
     say("building a wharf that counts what it executes (as long as any first build)");
-    let mut counting = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-    counting.args(["build", "--locked", "--bin", "wharf", "--profile", settings]).arg("--target-dir").arg(&target);
-    counting
-        .arg("--config")
-        .arg(config("profile-generate", &counts, &["--cfg=wharf_counts"])?)
-        .env("WHARF_BUILTINS", plugins());
-    run(&mut counting)?;
+    let mut counting = build_with(settings, &[]);
+    counting.arg("--target-dir").arg(&target);
+    run(counting.arg("--config").arg(config("profile-generate", &counts, &["--cfg=wharf_counts"])?))?;
     // Build scripts and macros have counted too, and what they execute is not what calls execute.
     if counts.exists() {
         fs::remove_dir_all(&counts)?;
@@ -136,20 +185,12 @@ pub fn shipped(root: &Path) -> Result<()> {
     if env::consts::ARCH == "x86_64" && cfg!(target_os = "linux") {
         count(root, "shipped", &profile)?;
         say("building target/shipped/wharf (10 to 25 minutes on two cores; most of that is one long step)");
-        return cargo(&[
-            "build",
-            "--locked",
-            "--profile",
-            "shipped",
-            "--bin",
-            "wharf",
-            "--config",
-            &config("profile-use", &profile, &[NO_WARNINGS])?,
-        ]);
+        let used = config("profile-use", &profile, &[NO_WARNINGS])?;
+        return run(build_with("shipped", &[]).arg("--config").arg(used));
     }
     guests()?;
     say("building target/shipped/wharf (8 to 11 minutes on two cores; the last five are one long step)");
-    cargo(&["build", "--locked", "--profile", "shipped", "--bin", "wharf"])
+    run(&mut build_with("shipped", &[]))
 }
 
 /// Returns the path of `llvm-profdata`, which is a component of rustup.
