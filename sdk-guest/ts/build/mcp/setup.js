@@ -17,7 +17,8 @@ const TOOLS = Object.entries(sdk.peerDependencies).filter(([name]) => name !== "
 const OVERRIDES = { "@bytecodealliance/preview2-shim": "0.25.0" };
 
 // No package's install script is run: it would be a program of a stranger on this machine, and nothing of what it makes can be in a plugin.
-const NPM = ["--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
+// What npm takes from git it prepares by programs of the repository, whatever it is told about scripts.
+const NPM = ["--no-audit", "--no-fund", "--ignore-scripts", "--allow-git=none", "--loglevel=error"];
 
 /** Installs the packages with npm, and keeps package.json and package-lock.json. */
 export async function setup({ entry, project = process.cwd(), say = (text) => console.error(text) }) {
@@ -29,7 +30,9 @@ export async function setup({ entry, project = process.cwd(), say = (text) => co
   const npm = npmName(entry);
   if (npm && (npm.version || !dependencies[npm.name]))
     after.dependencies[npm.name] = npm.version ?? before.dependencies?.[npm.name] ?? "latest";
-  const same = JSON.stringify(after) === JSON.stringify(before) && existsSync(join(project, "package-lock.json"));
+  const lock = join(project, "package-lock.json");
+  fromRegistries(after, existsSync(lock) ? JSON.parse(readFileSync(lock, "utf8")) : {});
+  const same = JSON.stringify(after) === JSON.stringify(before) && existsSync(lock);
   if (!same) writeFileSync(file, `${JSON.stringify(after, null, 2)}\n`);
   say(
     same
@@ -38,6 +41,24 @@ export async function setup({ entry, project = process.cwd(), say = (text) => co
   );
   await run(same ? "ci" : "install", project);
   say("the packages are installed");
+}
+
+/** Refuses packages that are not from a registry or this machine, as far as package.json and package-lock.json name them. */
+export function fromRegistries({ dependencies, devDependencies, optionalDependencies, overrides }, lock = {}) {
+  const isKnown = (version) => !/[:/]/.test(version) || /^(npm:|file:|workspace:|\.{0,2}\/|~\/)/.test(version);
+  const look = (packages) => {
+    for (const [name, version] of Object.entries(packages ?? {})) {
+      if (version && typeof version === "object") look(version);
+      else if (typeof version === "string" && !isKnown(version))
+        throw new Problem(
+          `the package ${name} is to come from ${version}, but packages come from a registry or from this machine: what is in git is ` +
+            "prepared by programs of its own; name a version, or a folder as file:PATH",
+        );
+    }
+  };
+  for (const [name, { resolved = "" }] of Object.entries(lock.packages ?? {}))
+    if (/^git[+:]/.test(resolved)) look({ [name]: resolved });
+  for (const packages of [dependencies, devDependencies, optionalDependencies, overrides]) look(packages);
 }
 
 /** Returns the server's packages and their versions, as its package.json or its own imports name them. */

@@ -87,7 +87,7 @@ fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
         Language::Node => (
             format!("npx --no-install wharf-sdk build --mcp {server}"),
             format!(
-                "npm install --ignore-scripts --no-audit --no-fund --loglevel=error && npx --no-install wharf-sdk setup --mcp \
+                "npm install --ignore-scripts --allow-git=none --no-audit --no-fund --loglevel=error && npx --no-install wharf-sdk setup --mcp \
                  {server} && touch {READY}"
             ),
             vec![
