@@ -277,4 +277,13 @@ mod tests {
         assert!(!place.path().join("x").exists());
         make(&place.path().join("x"), "go", Language::C).unwrap();
     }
+
+    #[test]
+    fn what_a_release_runs_of_others_is_pinned_and_can_sign_nothing() {
+        assert!(!RELEASE.contains("/latest/"));
+        let (_, registry) = RELEASE.split_once("\n  registry:\n").unwrap();
+        let rights: Vec<&str> = registry.lines().filter(|line| line.contains(": write")).map(str::trim).collect();
+        assert_eq!(rights, ["id-token: write # to log in at the registry"]);
+        assert!(registry.contains("sha256sum --check --strict") && registry.contains("MCP_PUBLISHER_SHA256: \"\""));
+    }
 }
