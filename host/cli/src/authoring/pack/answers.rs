@@ -4,7 +4,8 @@
 use anyhow::{Context, Result, bail, ensure};
 use toml::{Table, Value};
 
-use wharf_base::text::{clip, short_digest};
+use sha2::{Digest, Sha256};
+use wharf_base::text::{clip, hex};
 use wharf_config::access::{
     capability::Access,
     wants::want::{Setting, SettingKind, Want, WantedGrant, Wants},
@@ -178,8 +179,11 @@ fn allow_variable(id: &str, what: &WantedGrant) -> Option<String> {
         WantedGrant::Ask(ability) => format!("ask {ability}"),
         WantedGrant::Http(http) => {
             let place = http.url.split_once("://").map_or(http.url.as_str(), |(_, place)| place);
-            let digest = short_digest(&what.value(None));
-            format!("{} {}", place.trim_end_matches('/'), digest.get(..6).unwrap_or_default())
+            // Names of hosts have both, and `api.acme.dev` and `api-acme.dev` belong to different people.
+            let place = place.trim_end_matches('/').replace('-', "__");
+            // Somebody else can choose what they want until a shorter digest is that of this want.
+            let digest = hex(Sha256::digest(what.value(None)).get(..16).unwrap_or_default());
+            format!("{place} {digest}")
         }
     };
     Some(variable(&[id, "allow", &about]))
@@ -299,5 +303,7 @@ mod tests {
         assert_eq!(read, variable(r#"{ url = "https://api.acme.dev/", why = "Reads." }"#));
         assert_ne!(read, variable(r#"{ url = "https://api.acme.dev/", methods = ["GET", "POST"] }"#));
         assert_ne!(read, variable(r#""http://api.acme.dev/""#));
+        assert_eq!(read.strip_prefix("N_ALLOW_API_ACME_DEV_").map(str::len), Some(32));
+        assert!(variable(r#""https://api-acme.dev/""#).starts_with("N_ALLOW_API__ACME_DEV_"));
     }
 }
