@@ -3,7 +3,7 @@
 //!
 //! There are few of these requests, so each uses a new connection.
 
-use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{fmt, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, anyhow};
 use bytes::{Bytes, BytesMut};
@@ -51,6 +51,18 @@ pub enum Destinations {
 
 /// The longest time without a byte of a response's body.
 const STALL: Duration = Duration::from_secs(30);
+
+/// The error of a response that broke off. The same request may be answered the next time.
+#[derive(Debug)]
+pub struct BrokeOff(String);
+
+impl fmt::Display for BrokeOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BrokeOff {}
 
 /// Sends requests. Clones share the loaded certificates.
 #[derive(Clone)]
@@ -169,7 +181,11 @@ async fn exchange(
     builder.max_buf_size(BUFFER_BYTES).max_headers(MAX_HEADER_LINES);
     let (mut sender, connection) = builder.handshake(stream).await?;
     let exchange = async {
-        let (parts, body) = deadline.limit(sender.send_request(request)).await??.into_parts();
+        let (parts, body) = deadline
+            .limit(sender.send_request(request))
+            .await?
+            .map_err(|error| BrokeOff(error.to_string()))?
+            .into_parts();
         let body = deadline.limit(read(Limited::new(body, body_bytes), progress)).await.flatten();
         let body = body.with_context(|| format!("the response broke off or has more than {body_bytes} bytes"));
         Ok(Response::from_parts(parts, body))
@@ -189,12 +205,20 @@ async fn read(body: Limited<Incoming>, progress: &(dyn Fn(usize) + Sync)) -> Res
     while let Some(frame) =
         timeout(STALL, body.frame()).await.map_err(|_| anyhow!("nothing of it came for {} s", STALL.as_secs()))?
     {
-        if let Ok(data) = frame.map_err(|error| anyhow!("{error}"))?.into_data() {
+        if let Ok(data) = frame.map_err(unread)?.into_data() {
             read.extend_from_slice(&data);
             progress(read.len());
         }
     }
     Ok(read.freeze())
+}
+
+/// The error of a body. Only one that is too long is not worth another try.
+fn unread(error: Box<dyn std::error::Error + Send + Sync>) -> anyhow::Error {
+    match error.downcast::<hyper::Error>() {
+        Ok(error) => BrokeOff(error.to_string()).into(),
+        Err(other) => anyhow!("{other}"),
+    }
 }
 
 /// The end of the time for a request.

@@ -1,22 +1,25 @@
 //! Requests to registries and web servers. Redirects are followed within limits: never from TLS to plain text, never from a public server to
-//! a private address, and never with the login of another host.
+//! a private address, and never with the login of another host or with what was sent to one. A server that is busy is asked again.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER},
 };
 use wharf_base::text::escaped;
 use wharf_egress::{
-    outgoing::{Destinations, Outgoing, OutgoingLimits},
+    outgoing::{BrokeOff, Destinations, Outgoing, OutgoingLimits},
     target::Target,
 };
 
 /// How many redirects are followed in a row.
 const MAX_REDIRECTS: usize = 5;
+/// How long to wait before a request is sent again, unless the server says how long, and the longest wait.
+const WAITS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+const MAX_WAIT: Duration = Duration::from_secs(30);
 /// The time for a short answer, such as a manifest.
 pub const SHORT: Duration = Duration::from_secs(30);
 /// The time for a component.
@@ -82,8 +85,43 @@ impl Answer {
     }
 }
 
-/// Sends a request and follows redirects of it. `reach`: where the host of the URL may lead to.
+/// Sends a request and follows redirects of it. `reach`: where the host of the URL may lead to. A server that is busy, or that breaks off, is
+/// asked again.
 pub async fn ask(
+    outgoing: &Outgoing,
+    asked: Asked<'_>,
+    reach: Destinations,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<Answer> {
+    let mut waits = WAITS.into_iter();
+    loop {
+        let answer = follow(outgoing, asked.clone(), reach, progress).await;
+        let Some(wait) = waits.next().and_then(|own| wait(&asked.method, &answer, own)) else { return answer };
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Returns how long to wait before a request is sent again. None: it is not, because the answer is final, or comes too late.
+fn wait(method: &Method, answer: &Result<Answer>, own: Duration) -> Option<Duration> {
+    let is_harmless = matches!(*method, Method::GET | Method::HEAD);
+    let broke_off = |error: &anyhow::Error| error.downcast_ref::<BrokeOff>().is_some();
+    let answer = match answer {
+        Err(error) => return (is_harmless && broke_off(error)).then_some(own),
+        Ok(answer) => answer,
+    };
+    match answer.status {
+        // Nothing was done, so whatever was asked may be asked again.
+        StatusCode::TOO_MANY_REQUESTS => {}
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT if is_harmless => {}
+        _ => return (is_harmless && answer.body.as_ref().is_err_and(broke_off)).then_some(own),
+    }
+    let Some(wanted) = answer.header(RETRY_AFTER) else { return Some(own) };
+    let until = || httpdate::parse_http_date(wanted).ok()?.duration_since(SystemTime::now()).ok();
+    let wanted = wanted.trim().parse().ok().map(Duration::from_secs).or_else(until).unwrap_or(own);
+    (wanted <= MAX_WAIT).then_some(wanted)
+}
+
+async fn follow(
     outgoing: &Outgoing,
     asked: Asked<'_>,
     reach: Destinations,
@@ -110,11 +148,18 @@ pub async fn ask(
             let (parts, body) = answer.into_parts();
             return Ok(Answer { status: parts.status, headers: parts.headers, body });
         };
-        if self::host(&next)? != host {
-            authorization = None;
-        }
         if answer.status() == StatusCode::SEE_OTHER {
             (method, body) = (Method::GET, Bytes::new());
+        }
+        if self::host(&next)? != host {
+            authorization = None;
+            // It may have a token in it.
+            ensure!(
+                body.is_empty(),
+                "{} redirects what is sent to it to another host, {}, which is not followed",
+                escaped(&host),
+                escaped(&self::host(&next)?)
+            );
         }
         (url, is_first) = (next, false);
     }
@@ -157,6 +202,35 @@ fn host(url: &Uri) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_busy_server_is_asked_again_when_it_says() {
+        let own = Duration::from_secs(1);
+        let answered = |status: u16, after: Option<&str>, body: Result<Bytes>| {
+            let mut headers = HeaderMap::new();
+            headers.extend(after.map(|after| (RETRY_AFTER, after.parse().unwrap())));
+            Ok(Answer { status: status.try_into().unwrap(), headers, body })
+        };
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        for (method, status, after, expected) in [
+            (Method::GET, 429, Some("7"), seconds(7)),
+            (Method::POST, 429, Some("0"), seconds(0)),
+            (Method::GET, 503, None, Some(own)),
+            (Method::HEAD, 502, Some("soon"), Some(own)),
+            (Method::GET, 504, None, Some(own)),
+            // Nobody waits for an hour.
+            (Method::GET, 429, Some("3600"), None),
+            (Method::GET, 429, Some("Thu, 01 Jan 2099 00:00:00 GMT"), None),
+            (Method::PUT, 503, None, None),
+            (Method::GET, 500, None, None),
+            (Method::GET, 200, Some("1"), None),
+        ] {
+            let waits = wait(&method, &answered(status, after, Ok(Bytes::new())), own);
+            assert_eq!(waits, expected, "{method} {status} {after:?}");
+        }
+        let long = answered(200, None, Err(anyhow::anyhow!("too long")));
+        assert_eq!(wait(&Method::GET, &long, own), None);
+    }
 
     #[test]
     fn locations_are_joined_and_downgrades_refused() {
