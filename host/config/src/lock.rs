@@ -58,7 +58,10 @@ pub struct Source {
 /// One version of a component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Release {
-    /// The tag in the registry, if it has one.
+    /// The name that its signer gave it, if it has one. Another version has to have the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The version that its signer gave it; without one, the tag in the registry, which nobody vouches for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The digest of the component, which is what is loaded.
@@ -103,6 +106,12 @@ mod digest {
             super::deserialize(deserializer).map(Some)
         }
     }
+}
+
+/// Whether two texts are the same version: tags may begin with `v`, and have `_` for `+`, which no tag can have.
+pub fn same_version(one: &str, other: &str) -> bool {
+    let plain = |text: &str| text.strip_prefix('v').unwrap_or(text).replace('_', "+");
+    plain(one) == plain(other)
 }
 
 impl Source {
@@ -252,6 +261,7 @@ mod tests {
     #[test]
     fn versions_are_written_and_can_be_gone_back_to() {
         let release = |byte: u8, version: &str| Release {
+            name: (byte > 2).then(|| "a".to_owned()),
             version: Some(version.to_owned()),
             digest: [byte; 32].into(),
             size: 5,

@@ -9,9 +9,18 @@ pub enum Challenge {
     Bearer { realm: String, service: Option<String>, scope: Option<String> },
 }
 
-/// Reads the value of the header. None: it asks for nothing that is understood.
-pub fn parse(value: &str) -> Option<Challenge> {
-    let (scheme, rest) = value.trim().split_once(' ').unwrap_or((value.trim(), ""));
+/// Reads the values of the header, each of which may have several challenges. A token is preferred: it may be had without a password, and a
+/// password goes to the server for tokens alone. None: it asks for nothing that is understood.
+pub fn choose<'a>(values: impl Iterator<Item = &'a str>) -> Option<Challenge> {
+    let all: Vec<Challenge> = values.flat_map(|value| split(value).into_iter().filter_map(understood)).collect();
+    let (tokens, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| *one != Challenge::Basic);
+    tokens.into_iter().chain(others).next()
+}
+
+/// A challenge as it is written: its scheme, and its parameters.
+type Written<'a> = (&'a str, Vec<(String, String)>);
+
+fn understood((scheme, parameters): Written<'_>) -> Option<Challenge> {
     if scheme.eq_ignore_ascii_case("basic") {
         return Some(Challenge::Basic);
     }
@@ -19,8 +28,8 @@ pub fn parse(value: &str) -> Option<Challenge> {
         return None;
     }
     let (mut realm, mut service, mut scope) = (None, None, None);
-    for (name, value) in parameters(rest)? {
-        match name.to_ascii_lowercase().as_str() {
+    for (name, value) in parameters {
+        match name.as_str() {
             "realm" => realm = Some(value),
             "service" => service = Some(value),
             "scope" => scope = Some(value),
@@ -30,41 +39,52 @@ pub fn parse(value: &str) -> Option<Challenge> {
     Some(Challenge::Bearer { realm: realm?, service, scope })
 }
 
-/// Splits `a="b", c=d` into names and values. None: it is malformed.
-fn parameters(mut text: &str) -> Option<Vec<(String, String)>> {
-    let mut all = Vec::new();
+/// Splits `Basic realm="a", Bearer realm="b", service=c` into challenges. A word that no `=` follows begins one. What follows something
+/// malformed is not read, and neither is the challenge that has it.
+fn split(mut text: &str) -> Vec<Written<'_>> {
+    let mut all: Vec<Written<'_>> = Vec::new();
     loop {
-        text = text.trim_start_matches([' ', ',']);
+        text = text.trim_start_matches([' ', '\t', ',']);
         if text.is_empty() {
-            return Some(all);
+            return all;
         }
-        let (name, rest) = text.split_once('=')?;
-        let (value, rest) = match rest.strip_prefix('"') {
-            Some(quoted) => {
-                let (mut value, mut escaped, mut end) = (String::new(), false, None);
-                for (at, character) in quoted.char_indices() {
-                    match character {
-                        '\\' if !escaped => escaped = true,
-                        '"' if !escaped => {
-                            end = Some(at);
-                            break;
-                        }
-                        other => {
-                            value.push(other);
-                            escaped = false;
-                        }
-                    }
-                }
-                (value, quoted.get(end? + 1..)?)
-            }
-            None => {
-                let end = rest.find([',', ' ']).unwrap_or(rest.len());
-                (rest.get(..end)?.to_owned(), rest.get(end..)?)
-            }
+        let (word, rest) = text.split_at(text.find([' ', '\t', ',', '=']).unwrap_or(text.len()));
+        let Some(rest) = rest.trim_start().strip_prefix('=') else {
+            all.push((word, Vec::new()));
+            text = rest;
+            continue;
         };
-        all.push((name.trim().to_owned(), value));
-        text = rest;
+        match (value(rest.trim_start()), all.last_mut()) {
+            (Some((value, rest)), Some((_, parameters))) => {
+                parameters.push((word.to_ascii_lowercase(), value));
+                text = rest;
+            }
+            _ => {
+                all.pop();
+                return all;
+            }
+        }
     }
+}
+
+/// Reads a value, which may be in quotes, and returns it with what follows. None: the end of the quotes is missing.
+fn value(text: &str) -> Option<(String, &str)> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let (value, rest) = text.split_at(text.find([',', ' ', '\t']).unwrap_or(text.len()));
+        return Some((value.to_owned(), rest));
+    };
+    let (mut value, mut escaped) = (String::new(), false);
+    for (at, character) in quoted.char_indices() {
+        match character {
+            '\\' if !escaped => escaped = true,
+            '"' if !escaped => return Some((value, quoted.get(at + 1..)?)),
+            other => {
+                value.push(other);
+                escaped = false;
+            }
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -93,8 +113,21 @@ mod tests {
             ("Bearer realm=\"x", None),
             ("Negotiate", None),
             ("", None),
+            (", ,", None),
+            ("realm=\"x\"", None),
+            // Several in one header.
+            (
+                "Basic realm=\"x, Bearer\", Bearer realm=\"https://a.example/t\",service=\"s\"",
+                bearer("https://a.example/t", Some("s"), None),
+            ),
+            ("Bearer realm = \"a\" , Basic realm=x", bearer("a", None, None)),
+            ("Negotiate abc==, Basic", Some(Challenge::Basic)),
+            ("Basic, Bearer service=\"x\"", Some(Challenge::Basic)),
+            ("Basic realm=\"x\", Bearer realm=\"x", Some(Challenge::Basic)),
         ] {
-            assert_eq!(parse(text), expected, "{text}");
+            assert_eq!(choose([text].into_iter()), expected, "{text}");
         }
+        let both = ["Basic realm=\"x\"", "Bearer realm=\"a\""].into_iter();
+        assert_eq!(choose(both), bearer("a", None, None));
     }
 }

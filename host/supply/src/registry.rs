@@ -20,7 +20,7 @@ use wharf_sandbox::Digest;
 use super::{
     challenge::{self, Challenge},
     login::{self, Credentials, DOCKER_HUB},
-    manifest::{Descriptor, INDEX, Index, MANIFEST, MAX_MANIFEST_BYTES, digest},
+    manifest::{Descriptor, INDEX, MANIFEST, MAX_MANIFEST_BYTES, digest},
     version,
     web::{self, Answer, Asked, LONG, ask},
 };
@@ -32,8 +32,6 @@ const MAX_PAGES: usize = 20;
 const PAGE_TAGS: usize = 1000;
 const MAX_LIST_BYTES: usize = 4 << 20;
 const MAX_TOKEN_BYTES: usize = 64 << 10;
-/// How many artifacts that refer to another one are looked at.
-const MAX_REFERRERS: usize = 32;
 
 /// A repository.
 pub struct Repository<'a> {
@@ -101,7 +99,8 @@ impl<'a> Repository<'a> {
         if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
-        let challenge = answer.header(WWW_AUTHENTICATE).and_then(challenge::parse);
+        let values = answer.headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+        let challenge = challenge::choose(values);
         let challenge =
             challenge.with_context(|| format!("{}: 401, and it does not say how to log in", self.registry))?;
         let value = self.log_in(challenge).await?;
@@ -250,22 +249,23 @@ impl<'a> Repository<'a> {
         Ok((chosen.to_owned(), Some(chosen.to_owned())))
     }
 
-    /// Returns the artifacts that refer to a manifest, such as signatures.
+    /// Returns the artifacts that refer to a manifest, such as signatures. A registry that does not know the question, and what stands before
+    /// one that does, answer anything: then a tag has the list, if anything has.
     pub async fn referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>> {
+        const WHAT: &str = "the list of signatures";
         let asked = Asked::get(self.url(&format!("referrers/sha256:{subject}"))?, MAX_MANIFEST_BYTES).accept(INDEX);
-        let answer = self.ask(asked, &|_| {}).await?;
-        let bytes = match answer.status {
-            // A registry that does not know the question has a tag instead.
-            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::BAD_REQUEST => {
-                match self.manifest(&fallback_tag(subject), INDEX).await? {
-                    Some((bytes, _)) => bytes,
-                    None => return Ok(Vec::new()),
-                }
-            }
-            _ => answer.body("the list of signatures")?,
+        let why = match self.ask(asked, &|_| {}).await {
+            Ok(answer) if UNKNOWN.contains(&answer.status) => None,
+            answer => match answer.and_then(|answer| answer.body(WHAT)).and_then(|bytes| listed(&bytes)) {
+                Ok(listed) => return Ok(listed),
+                Err(why) => Some(why),
+            },
         };
-        let index: Index = serde_json::from_slice(&bytes).context("the list of signatures is malformed")?;
-        Ok(index.manifests.into_iter().take(MAX_REFERRERS).collect())
+        match (self.manifest(&fallback_tag(subject), INDEX).await, why) {
+            (Ok(Some((bytes, _))), _) => listed(&bytes),
+            (Ok(None), None) => Ok(Vec::new()),
+            (Err(error), None) | (_, Some(error)) => Err(error),
+        }
     }
 
     /// The manifest of an artifact that refers to another one.
@@ -273,6 +273,19 @@ impl<'a> Repository<'a> {
         descriptor.sha256()?;
         Ok(self.manifest(&descriptor.digest, MANIFEST).await?.map(|(bytes, _)| bytes))
     }
+}
+
+/// What registries answer that do not know what refers to a manifest.
+const UNKNOWN: [StatusCode; 3] = [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED, StatusCode::BAD_REQUEST];
+
+/// Reads a list of artifacts. Anybody may have added to it, so what is malformed in it is left out.
+fn listed(bytes: &[u8]) -> Result<Vec<Descriptor>> {
+    #[derive(Deserialize)]
+    struct Listed {
+        manifests: Vec<serde_json::Value>,
+    }
+    let listed: Listed = serde_json::from_slice(bytes).context("the list of signatures is malformed")?;
+    Ok(listed.manifests.into_iter().filter_map(|one| serde_json::from_value(one).ok()).collect())
 }
 
 /// The tag under which registries without the API have the artifacts that refer to a manifest.
@@ -289,6 +302,16 @@ fn following(link: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_malformed_in_a_list_is_left_out() {
+        let list = |text: &str| listed(text.as_bytes()).map(|all| all.len());
+        let one = format!(r#"{{"mediaType":"{MANIFEST}","digest":"sha256:00","size":2}}"#);
+        assert_eq!(list(&format!(r#"{{"manifests":[1,{one},{{"digest":"x"}},{{"size":-1}}]}}"#)).unwrap(), 1);
+        for wrong in ["<html>", "{}", r#"{"manifests":null}"#] {
+            assert!(list(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn the_next_page_is_found() {

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, path::Path, time::SystemTime};
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use http::{StatusCode, Uri};
-use serde::{Deserialize, Serialize};
 use wharf_base::text;
 use wharf_config::config::{
     Config,
@@ -14,19 +13,16 @@ use wharf_config::config::{
 };
 use wharf_egress::outgoing::Outgoing;
 use wharf_sandbox::{Digest, MAX_COMPONENT_BYTES};
+use wharf_trust::Trusted;
 
 use super::{
     manifest::{CREATED, MANIFEST, Manifest, digest},
     registry::Repository,
+    signatures::attached,
+    trust::{MAX_SIGNATURE_BYTES, SignatureFile, as_text},
     version,
     web::{Asked, LONG, ask},
 };
-
-/// The beginning of the media types of sigstore bundles.
-pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
-/// The largest signature, and the most signatures of an artifact that are read.
-const MAX_SIGNATURE_BYTES: u64 = 1 << 20;
-const MAX_SIGNATURES: usize = 16;
 
 /// Fetches components as the config says.
 pub struct Supply<'a> {
@@ -67,15 +63,6 @@ pub struct Fetched {
     pub version: Option<String>,
     pub signatures: Vec<SignatureFile>,
     pub created: Option<SystemTime>,
-}
-
-/// A signature as it was published; nothing of it is checked yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SignatureFile {
-    /// A bundle of sigstore, which is JSON.
-    Bundle(String),
-    Minisign(String),
 }
 
 /// What is told while a component is fetched: how many bytes of how many are there.
@@ -145,8 +132,9 @@ impl Candidate<'_> {
         }
     }
 
-    /// Fetches the component and its signatures.
-    pub async fn fetch(self, supply: &Supply<'_>, progress: Progress<'_>) -> Result<Fetched> {
+    /// Fetches the component, and the signatures that may be by one of `trusted`. If nobody is trusted by a signature, none is looked for, so
+    /// that a registry that has no answer to the question is no obstacle.
+    pub async fn fetch(self, supply: &Supply<'_>, trusted: &[Trusted], progress: Progress<'_>) -> Result<Fetched> {
         let Self { reference, version, created, from } = self;
         let what = reference.to_string();
         match from {
@@ -155,7 +143,7 @@ impl Candidate<'_> {
                 let layer = manifest.component()?;
                 let size = layer.size;
                 let component = repository.blob(layer, &|read| progress(read, Some(size))).await.context(what)?;
-                let signatures = signatures(&repository, &of_manifest).await?;
+                let signatures = attached(&repository, &of_manifest, (&component, &bytes), trusted).await?;
                 let digest = digest(&component);
                 Ok(Fetched { component, digest, manifest: Some((bytes, of_manifest)), version, signatures, created })
             }
@@ -168,7 +156,7 @@ impl Candidate<'_> {
                     answer.header(http::header::LAST_MODIFIED).and_then(|at| httpdate::parse_http_date(at).ok());
                 let component = answer.body(&what)?;
                 let mut signatures = Vec::new();
-                for (ending, kind) in SIGNATURE_FILES {
+                for (ending, kind) in SIGNATURE_FILES.into_iter().filter(|_| !trusted.is_empty()) {
                     let Ok(url) = with_ending(&url, ending) else { continue };
                     let asked = Asked::get(url, MAX_SIGNATURE_BYTES as usize);
                     let answer = ask(&supply.outgoing, asked, reach, &|_| {}).await?;
@@ -184,7 +172,7 @@ impl Candidate<'_> {
                 let component = read(path, MAX_COMPONENT_BYTES as u64)?
                     .with_context(|| format!("{}: there is no such file", text::path(path)))?;
                 let mut signatures = Vec::new();
-                for (ending, kind) in SIGNATURE_FILES {
+                for (ending, kind) in SIGNATURE_FILES.into_iter().filter(|_| !trusted.is_empty()) {
                     let mut name = path.clone().into_os_string();
                     name.push(ending);
                     let file = read(Path::new(&name), MAX_SIGNATURE_BYTES)?;
@@ -201,10 +189,6 @@ type Kind = fn(String) -> SignatureFile;
 /// The names of the files with signatures, next to that of a component.
 const SIGNATURE_FILES: [(&str, Kind); 2] =
     [(".sigstore.json", SignatureFile::Bundle), (".minisig", SignatureFile::Minisign)];
-
-fn as_text(bytes: &[u8]) -> Option<String> {
-    std::str::from_utf8(bytes).ok().map(str::to_owned)
-}
 
 fn with_ending(url: &Uri, ending: &str) -> Result<Uri> {
     let text = url.to_string();
@@ -224,25 +208,6 @@ fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     ensure!(about.is_file(), "{}: not a file", text::path(path));
     ensure!(about.len() <= most, "{}: it has {} bytes, more than {most}", text::path(path), about.len());
     Ok(Some(std::fs::read(path).with_context(|| format!("{}: cannot be read", text::path(path)))?))
-}
-
-/// Fetches the sigstore bundles that refer to a manifest. What is not a bundle, or too large, is not a signature.
-async fn signatures(repository: &Repository<'_>, subject: &Digest) -> Result<Vec<SignatureFile>> {
-    let mut signatures = Vec::new();
-    for referrer in repository.referrers(subject).await? {
-        let declared = referrer.artifact_type.as_deref();
-        if declared.is_some_and(|kind| !kind.starts_with(BUNDLE)) || signatures.len() == MAX_SIGNATURES {
-            continue;
-        }
-        let Some(bytes) = repository.referrer(&referrer).await? else { continue };
-        let Ok(manifest) = Manifest::parse(&bytes) else { continue };
-        let bundles = manifest.layers.iter().filter(|layer| layer.media_type.starts_with(BUNDLE));
-        for layer in bundles.filter(|layer| layer.size <= MAX_SIGNATURE_BYTES) {
-            let bundle = repository.blob(layer, &|_| {}).await?;
-            signatures.extend(as_text(&bundle).map(SignatureFile::Bundle));
-        }
-    }
-    Ok(signatures)
 }
 
 /// What the publisher says about a component in the registry, apart from when it was made.

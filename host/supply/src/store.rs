@@ -19,19 +19,18 @@ use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use wharf_base::{guard, text};
-use wharf_config::config::{parse_hex32, sources::in_store};
+use wharf_config::config::{
+    parse_hex32,
+    sources::{MAX_RECORD_BYTES, Verdict, in_store},
+};
 use wharf_sandbox::{Digest, MAX_COMPONENT_BYTES};
 
-use super::{
-    manifest::digest,
-    release::{Fetched, SignatureFile},
-};
+use super::{manifest::digest, release::Fetched, trust::SignatureFile};
 
 /// The beginning of names of files that are being written.
 const UNFINISHED: &str = ".fetching-";
 /// After this time, a file that is being written was left by a process that is gone.
 const ABANDONED: Duration = Duration::from_hours(24);
-const MAX_RECORD_BYTES: u64 = 64 << 20;
 
 pub struct Store {
     folder: PathBuf,
@@ -47,6 +46,9 @@ pub struct Record {
     #[serde(default, with = "optional_bytes")]
     pub manifest: Option<Vec<u8>>,
     pub signatures: Vec<SignatureFile>,
+    /// Whose signatures count by which rules. Those of an earlier record of the same component are kept: they are about the same bytes.
+    #[serde(default)]
+    pub verdicts: Vec<Verdict>,
 }
 
 impl Store {
@@ -93,19 +95,36 @@ impl Store {
         serde_json::from_slice(&bytes).with_context(|| format!("{}: malformed; `wharf sync` fetches it again", name()))
     }
 
-    /// Stores a component, whose digest was checked. An altered file of its name is replaced.
-    pub fn put(&self, source: &str, fetched: &Fetched) -> Result<()> {
+    /// Stores a component, whose digest was checked, with the verdicts about its signatures. An altered file of its name is replaced.
+    pub fn put(&self, source: &str, fetched: &Fetched, verdicts: Vec<Verdict>) -> Result<()> {
         let cannot = || format!("the store {} cannot be written", text::path(&self.folder));
         fs::DirBuilder::new().recursive(true).mode(0o755).create(&self.folder).with_context(cannot)?;
-        let record = Record {
+        let mut record = Record {
             source: source.to_owned(),
             version: fetched.version.clone(),
             manifest: fetched.manifest.as_ref().map(|(bytes, _)| bytes.to_vec()),
             signatures: fetched.signatures.clone(),
+            verdicts,
         };
+        if self.path(&fetched.digest).try_exists()?
+            && let Ok(before) = self.record(&fetched.digest)
+        {
+            add(&mut record.verdicts, before.verdicts);
+        }
         let path = self.path(&fetched.digest);
         self.write(&path.with_extension("json"), &serde_json::to_vec(&record)?).with_context(cannot)?;
         self.write(&path, &fetched.component).with_context(cannot)
+    }
+
+    /// Adds verdicts to the record of a component.
+    pub fn vouch(&self, digest: &Digest, verdicts: Vec<Verdict>) -> Result<()> {
+        let mut record = self.record(digest)?;
+        if add(&mut record.verdicts, verdicts) {
+            let cannot = || format!("the store {} cannot be written", text::path(&self.folder));
+            let path = self.path(digest).with_extension("json");
+            self.write(&path, &serde_json::to_vec(&record)?).with_context(cannot)?;
+        }
+        Ok(())
     }
 
     fn write(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
@@ -160,6 +179,17 @@ impl Store {
     }
 }
 
+/// Adds the verdicts that are missing. Returns whether any was.
+fn add(to: &mut Vec<Verdict>, verdicts: Vec<Verdict>) -> bool {
+    let before = to.len();
+    for one in verdicts {
+        if !to.contains(&one) {
+            to.push(one);
+        }
+    }
+    to.len() > before
+}
+
 /// The error for a component that is not the one of its name.
 #[derive(Debug)]
 struct Altered(String);
@@ -210,8 +240,11 @@ mod tests {
         let (one, other) = (fetched(b"one"), fetched(b"other"));
         assert!(!store.has(&one.digest).unwrap());
         assert_eq!(store.prune(&HashSet::new()).unwrap(), []);
-        store.put("file:/a", &one).unwrap();
-        store.put("file:/b", &other).unwrap();
+        let verdict = |signer: &str| Verdict { rule: "key".into(), signer: signer.into(), name: None, version: None };
+        store.put("file:/a", &one, vec![verdict("ann")]).unwrap();
+        store.put("file:/b", &other, Vec::new()).unwrap();
+        store.vouch(&other.digest, vec![verdict("bob")]).unwrap();
+        assert_eq!(store.record(&other.digest).unwrap().verdicts, [verdict("bob")]);
         assert_eq!(store.read(&one.digest).unwrap(), b"one");
         let record = store.record(&one.digest).unwrap();
         assert_eq!((record.source.as_str(), record.manifest.as_deref()), ("file:/a", Some(&b"{}"[..])));
@@ -221,8 +254,9 @@ mod tests {
         assert!(!store.has(&one.digest).unwrap());
         let error = store.read(&one.digest).unwrap_err().to_string();
         assert!(error.contains("it was changed"), "{error}");
-        store.put("file:/a", &one).unwrap();
+        store.put("file:/a", &one, vec![verdict("cay")]).unwrap();
         assert!(store.has(&one.digest).unwrap());
+        assert_eq!(store.record(&one.digest).unwrap().verdicts, [verdict("cay"), verdict("ann")]);
 
         fs::write(store.folder().join("mine.txt"), b"").unwrap();
         fs::write(store.folder().join(".fetching-x"), b"").unwrap();

@@ -8,18 +8,27 @@
 use std::{path::Path, time::SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
 use wharf_base::{guard, text};
-use wharf_config::config::sources::SignerRule;
+use wharf_config::config::sources::{MAX_KEY_BYTES, SignerRule, Verdict};
 use wharf_sandbox::Digest;
-use wharf_trust::{Artifact, MinisignKey, PublicKey, Root, Signature, SignerIdentity, Trusted, Verified, verify};
-
-use super::{
-    manifest::{Manifest, digest},
-    release::SignatureFile,
+use wharf_trust::{
+    Artifact, Covers, MinisignKey, PublicKey, Root, Signature, Signed as By, SignerIdentity, Trusted, Verified, verify,
 };
 
-/// The largest file of a key or a trusted root.
-const MAX_BYTES: u64 = 1 << 20;
+use super::manifest::{Manifest, TITLE, VERSION, digest};
+
+/// The largest signature.
+pub const MAX_SIGNATURE_BYTES: u64 = 1 << 20;
+
+/// A signature as it was published; nothing of it is checked yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SignatureFile {
+    /// A bundle of sigstore, which is JSON.
+    Bundle(String),
+    Minisign(String),
+}
 
 /// What is checked: a component, with what was published with it.
 pub struct Signed<'a> {
@@ -31,6 +40,34 @@ pub struct Signed<'a> {
 /// Reads the keys that signers are known by.
 pub fn trusted(rules: &[SignerRule]) -> Result<Vec<Trusted>> {
     rules.iter().map(one).collect()
+}
+
+/// What a signer vouches for besides the bytes of a component: what the manifest says about it, if the manifest was signed. A tag is never
+/// part of it, because whoever may write to a registry chooses the tags.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said {
+    pub name: Option<String>,
+    pub version: Option<String>,
+}
+
+/// Returns what a signature of a component vouches for.
+pub fn said(signed: &Signed<'_>, by: &By) -> Result<Said> {
+    let Some(manifest) = signed.manifest.filter(|_| by.covers == Covers::Manifest) else { return Ok(Said::default()) };
+    let mut annotations = Manifest::parse(manifest)?.annotations;
+    Ok(Said { name: annotations.remove(TITLE), version: annotations.remove(VERSION) })
+}
+
+/// Returns by which of the rules which signatures of a component count, for its record in the store.
+pub fn verdicts(signed: &Signed<'_>, rules: &[SignerRule]) -> Result<Vec<Verdict>> {
+    let mut verdicts = Vec::new();
+    for rule in rules {
+        let Ok(verified) = check(signed, &[one(rule)?]) else { continue };
+        for by in verified.all() {
+            let Said { name, version } = said(signed, by)?;
+            verdicts.push(Verdict { rule: rule.mark()?, signer: by.signer.to_string(), name, version });
+        }
+    }
+    Ok(verdicts)
 }
 
 fn one(rule: &SignerRule) -> Result<Trusted> {
@@ -51,7 +88,7 @@ fn one(rule: &SignerRule) -> Result<Trusted> {
 
 fn read(path: &Path, what: &str) -> Result<String> {
     guard::check_trusted_file(path, what)?;
-    ensure!(std::fs::metadata(path)?.len() <= MAX_BYTES, "{}: too large for a {what}", text::path(path));
+    ensure!(std::fs::metadata(path)?.len() <= MAX_KEY_BYTES, "{}: too large for a {what}", text::path(path));
     std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", text::path(path)))
 }
 
@@ -73,6 +110,11 @@ pub fn check(signed: &Signed<'_>, trusted: &[Trusted]) -> Result<Verified> {
         .collect();
     let artifact = Artifact { component: signed.component, manifest: signed.manifest };
     Ok(verify(&artifact, &signatures, trusted, SystemTime::now())?)
+}
+
+/// The text of a file that may be a signature.
+pub fn as_text(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
 /// Whether a digest is the one that the config vouches for. The error says what to write.

@@ -23,10 +23,20 @@ pub struct Artifact<'a> {
 }
 
 impl<'a> Artifact<'a> {
-    /// The bytes that a signature may be for.
-    pub(crate) fn candidates(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        [Some(self.component), self.manifest].into_iter().flatten()
+    /// The bytes that a signature may be for. The manifest comes first, because who signs it vouches for more.
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = (Covers, &'a [u8])> + use<'a> {
+        let manifest = self.manifest.map(|bytes| (Covers::Manifest, bytes));
+        manifest.into_iter().chain([(Covers::Component, self.component)])
     }
+}
+
+/// Which bytes a signature is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Covers {
+    /// Those of the manifest: the component, and all that the manifest says about it, such as its version.
+    Manifest,
+    /// Those of the component alone. Nobody vouches for what the manifest says.
+    Component,
 }
 
 /// A signature that came with a component, as its bytes.
@@ -82,6 +92,8 @@ impl fmt::Display for Signer {
 pub struct Signed {
     /// Who made it.
     pub signer: Signer,
+    /// What it is for.
+    pub covers: Covers,
     /// When, if a transparency log or a timestamp authority of the operator's proved it: the earliest of the times. Signatures by a key
     /// say nothing about it.
     pub at: Option<SystemTime>,

@@ -83,22 +83,21 @@ fn by_key(artifact: &Artifact<'_>, content: &SignatureContent, trusted: &[Truste
             _ => None,
         })
     };
-    let by = |(place, key): (usize, &PublicKey)| Ok((place, Signed { signer: key.signer(), at: None }));
+    let by = |(place, key): (usize, &PublicKey), covers| (place, Signed { signer: key.signer(), covers, at: None });
     match content {
         SignatureContent::MessageSignature(message) => {
-            let made =
-                |(_, key): &(usize, &PublicKey)| artifact.candidates().any(|bytes| key.made(bytes, &message.signature));
-            keys().find(made).map_or(Err(Reason::OtherKey), by)
+            let made = |one: (usize, &PublicKey)| {
+                let found = artifact.candidates().find(|(_, bytes)| one.1.made(bytes, &message.signature));
+                found.map(|(covers, _)| by(one, covers))
+            };
+            keys().find_map(made).ok_or(Reason::OtherKey)
         }
         SignatureContent::DsseEnvelope(envelope) => {
             let signed = envelope.pae();
             let key = keys().find(|(_, key)| key.made(&signed, &envelope.signature.sig)).ok_or(Reason::OtherKey)?;
             let statement = statement(envelope)?;
-            if artifact.candidates().any(|bytes| statement.matches_sha256(&sha256(bytes))) {
-                by(key)
-            } else {
-                Err(Reason::OtherArtifact)
-            }
+            let named = artifact.candidates().find(|(_, bytes)| statement.matches_sha256(&sha256(bytes)));
+            named.map(|(covers, _)| by(key, covers)).ok_or(Reason::OtherArtifact)
         }
         _ => Err(Reason::Unreadable("it is of an unknown form".to_owned())),
     }
@@ -146,15 +145,15 @@ fn by_root<'a>(
 ) -> Result<(usize, Signed), Reason> {
     let policy = root.policy();
     let mut outcome = Err(Reason::OtherArtifact);
-    for bytes in artifact.candidates() {
+    for (covers, bytes) in artifact.candidates() {
         match root.verifier().verify(bytes, bundle, &policy) {
-            Ok(result) => outcome = Ok(result),
+            Ok(result) => outcome = Ok((covers, result)),
             Err(Error::ArtifactMismatch(_)) => continue,
             Err(error) => outcome = Err(reason(error)),
         }
         break;
     }
-    let result = outcome?;
+    let (covers, result) = outcome?;
     // All of these follow from the policy; without one of them, nothing below would be worth anything.
     let (true, Some(subject), Some(issuer)) = (result.certificate_verified(), result.identity(), result.issuer())
     else {
@@ -166,7 +165,7 @@ fn by_root<'a>(
     }
     let signer = identity::signer(subject, issuer);
     match identities.find(|(_, identity)| identity.matches(subject, issuer)) {
-        Some((place, _)) => Ok((place, Signed { signer, at: times.into_iter().min() })),
+        Some((place, _)) => Ok((place, Signed { signer, covers, at: times.into_iter().min() })),
         None => Err(Reason::OtherSigner(signer)),
     }
 }

@@ -160,6 +160,20 @@ impl SignerIdentity {
     }
 }
 
+impl SignerIdentity {
+    /// Whether it trusts the signer with this text, as far as the text says: a tag is not part of it.
+    pub(crate) fn could_be(&self, text: &str) -> bool {
+        let Some((subject, issuer)) = text.rsplit_once(", issuer ") else { return false };
+        let is_same = |own: &SubjectAltName| signer(own, &self.issuer).as_str() == text;
+        match &self.subject {
+            Subject::Email(own) => is_same(&SubjectAltName::Email(own.clone())),
+            Subject::Uri(own) => is_same(&SubjectAltName::Uri(own.clone())),
+            Subject::Domain(_) => self.matches(&SubjectAltName::Email(subject.to_owned()), issuer),
+            Subject::UriPrefix(_) => self.matches(&SubjectAltName::Uri(subject.to_owned()), issuer),
+        }
+    }
+}
+
 impl fmt::Display for SignerIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, issuer {}", self.subject, self.issuer)
@@ -225,6 +239,29 @@ mod tests {
         }
         let identity = SignerIdentity::new("me@example.com", ISSUER, Root::public().unwrap()).unwrap();
         assert!(!identity.matches(&email("me@example.com"), "https://login.example"));
+    }
+
+    #[test]
+    fn the_text_of_a_signer_is_compared_with_a_pattern() {
+        let tags = format!("{RELEASE}@refs/tags/*, issuer {ISSUER}");
+        let branch = format!("{RELEASE}@refs/heads/main, issuer {ISSUER}");
+        let mail = format!("me@example.com, issuer {ISSUER}");
+        for (pattern, text, expected) in [
+            (&*format!("{RELEASE}@refs/tags/*"), &tags, true),
+            (&format!("{RELEASE}@refs/tags/v1"), &tags, true),
+            (&format!("{RELEASE}@refs/tags/*"), &branch, false),
+            (&format!("{RELEASE}@refs/heads/main"), &branch, true),
+            ("https://github.com/acme/*", &branch, true),
+            ("https://github.com/eve/*", &branch, false),
+            ("me@example.com", &mail, true),
+            ("*@example.com", &mail, true),
+            ("you@example.com", &mail, false),
+            ("me@example.com", &"me@example.com, issuer https://login.example".to_owned(), false),
+            ("me@example.com", &"key sha256:00".to_owned(), false),
+        ] {
+            let identity = SignerIdentity::new(pattern, ISSUER, Root::public().unwrap()).unwrap();
+            assert_eq!(identity.could_be(text), expected, "{pattern} and {text}");
+        }
     }
 
     #[test]

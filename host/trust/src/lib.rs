@@ -21,7 +21,7 @@ mod trusted;
 
 use std::time::SystemTime;
 
-pub use artifact::{Artifact, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Signature, Signed, Signer};
+pub use artifact::{Artifact, Covers, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Signature, Signed, Signer};
 pub use identity::{SignerIdentity, UnusableIdentity};
 pub use key::{MinisignKey, PublicKey, UnusableKey};
 pub use refused::{Reason, Refused};
@@ -88,7 +88,7 @@ pub fn verify(
             Err(reason) => reasons.push((index, reason)),
         }
     }
-    found.sort_by(|(one, a), (other, b)| (one, &a.signer, &a.at).cmp(&(other, &b.signer, &b.at)));
+    found.sort_by(|(one, a), (other, b)| (one, &a.signer, a.covers, &a.at).cmp(&(other, &b.signer, b.covers, &b.at)));
     found.dedup_by(|(_, later), (_, earlier)| later.signer == earlier.signer);
     let mut found = found.into_iter().map(|(_, signed)| signed);
     match found.next() {

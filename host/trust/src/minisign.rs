@@ -16,9 +16,9 @@ pub fn verify(artifact: &Artifact<'_>, bytes: &[u8], trusted: &[Trusted]) -> Res
     let mut reason = Reason::OtherKey;
     for (place, one) in trusted.iter().enumerate() {
         let Trusted::Minisign(key) = one else { continue };
-        for bytes in artifact.candidates() {
+        for (covers, bytes) in artifact.candidates() {
             match key.key.verify(bytes, &signature, false) {
-                Ok(()) => return Ok((place, Signed { signer: key.signer(), at: None })),
+                Ok(()) => return Ok((place, Signed { signer: key.signer(), covers, at: None })),
                 Err(Error::UnexpectedKeyId) => {}
                 Err(Error::UnexpectedAlgorithm) => {
                     reason = Reason::Unreadable("it is in minisign's legacy form; sign again without `-l`".to_owned());

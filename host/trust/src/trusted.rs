@@ -18,6 +18,17 @@ pub enum Trusted {
     Identity(SignerIdentity),
 }
 
+impl Trusted {
+    /// Whether a signer that this trusts can have this text. It proves nothing: it tells a text that was kept from one that does not fit.
+    pub fn could_be(&self, signer: &str) -> bool {
+        match self {
+            Self::Key(key) => key.signer().as_str() == signer,
+            Self::Minisign(key) => key.signer().as_str() == signer,
+            Self::Identity(identity) => identity.could_be(signer),
+        }
+    }
+}
+
 impl fmt::Display for Trusted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

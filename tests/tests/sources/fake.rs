@@ -1,7 +1,7 @@
 //! A registry that a test controls: it stores what is pushed, and fails as the test wants.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     net::SocketAddr,
     sync::Arc,
 };
@@ -38,6 +38,14 @@ pub enum Fault {
     /// Blobs are somewhere else.
     Redirect(String),
     Status(u16),
+    /// The list of what refers to a manifest is this.
+    Referrers(u16, &'static str),
+    /// The first request of each path gets this status, and may be sent again at once.
+    Busy(u16),
+    /// The first answer with a blob breaks off.
+    CutOnce,
+    /// The server for tokens is somewhere else.
+    TokenElsewhere(String),
 }
 
 /// How clients log in.
@@ -47,6 +55,8 @@ pub enum Login {
     Basic(&'static str, &'static str),
     /// With a token, which the registry gives to this user.
     Token(&'static str, &'static str),
+    /// With a password, or with a token, which anybody gets.
+    Either,
 }
 
 #[derive(Default)]
@@ -56,6 +66,8 @@ struct Stored {
     blobs: HashMap<String, Bytes>,
     /// Requests, as `GET path`, and the authorization that came with each.
     seen: Vec<(String, Option<String>)>,
+    /// The paths that were asked for since the registry began to fail.
+    tried: HashSet<String>,
 }
 
 struct Shared {
@@ -112,6 +124,7 @@ impl Fake {
 
     pub fn fails(&self, fault: impl Into<Option<Fault>>) {
         *self.shared.fault.lock() = fault.into();
+        self.shared.stored.lock().tried.clear();
     }
 
     pub fn wants(&self, login: Login) {
@@ -147,6 +160,20 @@ impl Fake {
             stored.manifests.insert((repository.to_owned(), name.to_owned()), (media_type.to_owned(), bytes.clone()));
         }
         digest
+    }
+
+    /// Gives what a tag stands for another tag, with what refers to it, as whoever may write to the registry can.
+    pub fn retag(&self, (repository, tag): (&str, &str), (to, as_tag): (&str, &str)) {
+        let mut stored = self.shared.stored.lock();
+        let manifest = stored.manifests[&(repository.to_owned(), tag.to_owned())].clone();
+        let subject = sha256(&manifest.1);
+        let own = stored.manifests.iter().filter(|((of, _), _)| of == repository);
+        let refers: Vec<_> = own
+            .filter(|(_, (_, bytes))| String::from_utf8_lossy(bytes).contains(&subject))
+            .map(|((_, name), stored)| (name.clone(), stored.clone()))
+            .collect();
+        let names = [(as_tag.to_owned(), manifest.clone()), (subject, manifest)];
+        stored.manifests.extend(names.into_iter().chain(refers).map(|(name, one)| ((to.to_owned(), name), one)));
     }
 
     pub fn put_blob(&self, bytes: &[u8]) -> String {
@@ -194,6 +221,10 @@ fn refused(shared: &Shared, headers: &HeaderMap) -> Option<Response> {
             "Bearer short-lived".to_owned(),
             format!("Bearer realm=\"http://localhost:{}/token\",service=\"fake\"", shared.address.port()),
         ),
+        Login::Either => {
+            let bearer = format!("Bearer realm=\"http://{}/token\",service=\"fake\"", shared.address);
+            ("Bearer short-lived".to_owned(), format!("Basic realm=\"fake\", {bearer}"))
+        }
     };
     (given != Some(&wanted)).then(|| {
         Response::builder().status(401).header(header::WWW_AUTHENTICATE, challenge).body(Body::empty()).unwrap()
@@ -210,8 +241,22 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         shared.holds.notify_one();
         std::future::pending::<()>().await;
     }
+    let is_first = shared.stored.lock().tried.insert(path.clone());
+    match &*shared.fault.lock() {
+        Some(Fault::Busy(status)) if is_first => {
+            return Response::builder().status(*status).header(header::RETRY_AFTER, "0").body(Body::empty()).unwrap();
+        }
+        Some(Fault::TokenElsewhere(to)) if path == "/token" => {
+            return Response::builder().status(307).header(header::LOCATION, to).body(Body::empty()).unwrap();
+        }
+        _ => {}
+    }
     if path == "/token" {
-        let Login::Token(user, password) = *shared.login.lock() else { return plain(404, "") };
+        let (user, password) = match *shared.login.lock() {
+            Login::Token(user, password) => (user, password),
+            Login::Either => return plain(200, json!({ "token": "short-lived" }).to_string()),
+            Login::Open | Login::Basic(..) => return plain(404, ""),
+        };
         let wanted = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
         return match authorization.as_deref() == Some(wanted.as_str()) {
             true => plain(200, json!({ "token": "short-lived" }).to_string()),
@@ -295,12 +340,16 @@ fn uploads(shared: &Shared, method: &Method, repository: &str, query: &str, _: &
 }
 
 fn blobs(shared: &Shared, method: &Method, _: &str, name: &str, _: &HeaderMap, _: Bytes) -> Response {
-    let stored = shared.stored.lock();
+    let mut stored = shared.stored.lock();
     let Some(bytes) = stored.blobs.get(name).cloned() else { return plain(404, "") };
     if *method == Method::HEAD {
         return plain(200, "");
     }
-    match &*shared.fault.lock() {
+    let mut fault = shared.fault.lock().clone();
+    if fault == Some(Fault::CutOnce) {
+        fault = stored.tried.insert(format!("once {name}")).then_some(Fault::CutBlob);
+    }
+    match &fault {
         Some(Fault::OtherBlob) => plain(200, vec![b'x'; bytes.len()]),
         Some(fault @ (Fault::CutBlob | Fault::HalfBlob)) => {
             let (half, is_cut) = (bytes.slice(..bytes.len() / 2), *fault == Fault::CutBlob);
@@ -327,6 +376,9 @@ fn blobs(shared: &Shared, method: &Method, _: &str, name: &str, _: &HeaderMap, _
 fn referrers(shared: &Shared, _: &Method, repository: &str, name: &str, _: &HeaderMap, _: Bytes) -> Response {
     if !*shared.lists_referrers.lock() {
         return plain(404, "");
+    }
+    if let Some(Fault::Referrers(status, body)) = *shared.fault.lock() {
+        return plain(status, body);
     }
     let stored = shared.stored.lock();
     let refers = stored.manifests.iter().filter(|((of, by), _)| of == repository && by.starts_with("sha256:"));

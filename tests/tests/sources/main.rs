@@ -11,9 +11,11 @@
 
 mod debian;
 mod fake;
+mod habits;
 mod hostile;
 mod lifecycle;
 mod logins;
+mod older;
 mod signed;
 
 use std::path::PathBuf;
@@ -59,6 +61,22 @@ pub async fn publish(folder: &Folder, registry: &Fake, plugin: &str, name: &str,
     let mut arguments = vec!["publish", &source, component.to_str().unwrap()];
     arguments.extend(key.iter().flat_map(|key| ["--key", key]));
     done(folder, &arguments).await
+}
+
+/// A component that tells models the same as the others of its plugin, and has other bytes.
+pub fn variant(folder: &Folder, number: u8) -> String {
+    let name = format!("made/variant-{number}.wasm");
+    let mut bytes = std::fs::read(folder.plugin_as("version-a", &name)).unwrap();
+    // A section that nobody reads.
+    bytes.extend([0, 3, 1, b'x', number]);
+    folder.write(&name, bytes);
+    name
+}
+
+/// Publishes a component that is signed by acme.
+pub async fn publish_variant(folder: &Folder, registry: &Fake, number: u8, name: &str) -> String {
+    let component = variant(folder, number);
+    done(folder, &["publish", &registry.source(name), &component, "--key", "acme.pem"]).await
 }
 
 /// The names of the files in the store.

@@ -9,13 +9,13 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use bytes::Bytes;
 use sha2::Sha256;
 use wharf_sandbox::Digest;
 
 use super::sources::PublishedPlugin;
-use wharf_base::{paths::Stamp, text};
+use wharf_base::paths::Stamp;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PluginSource {
@@ -116,19 +116,13 @@ impl PluginSource {
         }
     }
 
-    /// Finds the component. Fails if `wharf.lock` has no version of the plugin.
+    /// Finds the component. Fails if `wharf.lock` has no version of the plugin, or one that is not trusted.
     pub fn locate(&self) -> Result<Located<'_>> {
         Ok(match self {
             Self::File(path) => Located::File { path: path.clone(), digest: None },
             Self::Bytes(component) => Located::Bytes(component),
             Self::Published(published) => {
                 let (digest, path) = published.locked()?;
-                ensure!(
-                    path.try_exists()?,
-                    "{} is locked with the digest sha256:{digest}, which is not in the store {}; run `wharf sync`",
-                    published.id,
-                    text::path(&published.store)
-                );
                 Located::File { path, digest: Some(digest) }
             }
         })

@@ -2,12 +2,15 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use http::Uri;
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
 use wharf_sandbox::Digest;
 
 use super::{
@@ -17,9 +20,9 @@ use super::{
 };
 use crate::{
     access::capability::Absolute,
-    lock::{FILE_NAME, Lock, Source},
+    lock::{FILE_NAME, Lock, Release, Source, same_version},
 };
-use wharf_base::text;
+use wharf_base::{guard, text};
 use wharf_egress::{
     secrets::{SecretSource, SecretSources},
     target::Target,
@@ -27,6 +30,9 @@ use wharf_egress::{
 
 /// The longest `min_age`.
 const MAX_AGE: Duration = Duration::from_hours(24 * 365);
+/// The largest file of a key or a trusted root, and the largest record of a component in the store.
+pub const MAX_KEY_BYTES: u64 = 1 << 20;
+pub const MAX_RECORD_BYTES: u64 = 64 << 20;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SourceRules {
@@ -81,6 +87,56 @@ impl SignerRule {
             ),
         })
     }
+
+    /// The text by which the store knows the rule. It has the contents of the rule's files, so another key at the same path is another rule.
+    pub fn mark(&self) -> Result<String> {
+        #[expect(clippy::disallowed_methods, reason = "a file of the operator, whose permissions are checked")]
+        let contents = |path: &Path, what| -> Result<Digest> {
+            guard::check_trusted_file(path, what)?;
+            ensure!(fs::metadata(path)?.len() <= MAX_KEY_BYTES, "{}: too large for a {what}", text::path(path));
+            let bytes = fs::read(path).with_context(|| format!("{}: cannot be read", text::path(path)))?;
+            Ok(<[u8; 32]>::from(<Sha256 as sha2::Digest>::digest(bytes)).into())
+        };
+        Ok(match self {
+            Self::Key(path) => format!("key file {}", contents(path, "key")?),
+            Self::Minisign(key) => format!("minisign {key}"),
+            Self::Identity { identity, issuer, trusted_root: None } => format!("identity {identity}, issuer {issuer}"),
+            Self::Identity { identity, issuer, trusted_root: Some(path) } => {
+                format!("identity {identity}, issuer {issuer}, root {}", contents(path, "trusted root")?)
+            }
+        })
+    }
+}
+
+/// That a signature of a component counts. The store has those of each component, so that a wharf that serves can tell whether the component
+/// is trusted for the plugin that is to be loaded from it, without a network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The rule by which it counts, as [`SignerRule::mark`] gives it.
+    pub rule: String,
+    pub signer: String,
+    /// The name and the version that the signer vouches for, if the signed manifest has them.
+    #[serde(default)]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub version: Option<String>,
+}
+
+impl Verdict {
+    /// Whether a version in the lock file is the one that was signed.
+    fn is_for(&self, release: &Release) -> bool {
+        let locked = release.version.as_deref();
+        release.signer.as_ref() == Some(&self.signer)
+            && (release.name.is_none() || release.name == self.name)
+            && self.version.as_deref().is_none_or(|signed| locked.is_some_and(|locked| same_version(locked, signed)))
+    }
+}
+
+/// The part of a record in the store that says whose signatures count.
+#[derive(Deserialize)]
+struct Verdicts {
+    #[serde(default)]
+    verdicts: Vec<Verdict>,
 }
 
 impl SourceRules {
@@ -164,8 +220,10 @@ fn is_host(text: &str) -> bool {
 pub struct PublishedPlugin {
     pub id: String,
     pub reference: SourceReference,
-    /// Who has to have signed it, in place of `signers` in `[sources]`.
-    pub signer: Option<SignerRule>,
+    /// Who has to have signed it: `signer` in its table, or else `signers` in `[sources]`.
+    pub signers: Vec<SignerRule>,
+    /// Whether the config vouches for one digest, so that nobody has to have signed it.
+    pub is_vouched: bool,
     pub lock: PathBuf,
     pub store: PathBuf,
 }
@@ -182,13 +240,15 @@ impl PublishedPlugin {
         sources.check_allowed(&reference).context("`source`")?;
         let signer =
             raw.signer.clone().map(|raw| SignerRule::resolve(raw, absolute)).transpose().context("`signer`")?;
+        let signers = signer.map_or_else(|| sources.signers.clone(), |signer| vec![signer]);
+        let is_vouched = raw.sha256.is_some();
         ensure!(
-            signer.is_some() || !sources.signers.is_empty() || raw.sha256.is_some(),
+            !signers.is_empty() || is_vouched,
             "`source` needs somebody to trust: write `signer` here or `signers` in [sources], or `sha256` for one version that you vouch \
              for; `wharf add {reference}` asks"
         );
         let store = sources.store.clone().context("there is no home directory; write `store` in [sources]")?;
-        Ok(Self { id: id.to_owned(), reference, signer, lock: absolute(FILE_NAME)?, store })
+        Ok(Self { id: id.to_owned(), reference, signers, is_vouched, lock: absolute(FILE_NAME)?, store })
     }
 
     /// Returns the version that a lock file has of the plugin. It has to have come from where the config says.
@@ -206,10 +266,42 @@ impl PublishedPlugin {
         Ok(entry)
     }
 
-    /// Returns the digest that the lock file has for the plugin, and the file of the component in the store.
+    /// Returns the digest that the lock file has for the plugin, and the file of the component in the store. A component that is there because
+    /// another plugin has it is not trusted for this one.
     pub fn locked(&self) -> Result<(Digest, PathBuf)> {
-        let digest = self.version_in(&Lock::read(&self.lock)?)?.release.digest;
-        Ok((digest, in_store(&self.store, &digest)))
+        let lock = Lock::read(&self.lock)?;
+        let release = &self.version_in(&lock)?.release;
+        let (id, path) = (&self.id, in_store(&self.store, &release.digest));
+        ensure!(
+            path.try_exists()?,
+            "{id} is locked with the digest sha256:{}, which is not in the store {}; run `wharf sync`",
+            release.digest,
+            text::path(&self.store)
+        );
+        ensure!(
+            self.is_vouched || self.is_trusted(release, &path.with_extension("json"))?,
+            "{id} is locked with the digest sha256:{}, as signed by {}, and the store {} does not say that this signature counts for {id}; \
+             run `wharf sync`, which checks it",
+            release.digest,
+            release.signer.as_deref().map_or_else(|| "nobody".to_owned(), text::escaped),
+            text::path(&self.store)
+        );
+        Ok((release.digest, path))
+    }
+
+    /// Whether the record of a component says that a rule of the config trusts the locked version.
+    #[expect(clippy::disallowed_methods, reason = "a file of the operator's store, whose permissions are checked")]
+    fn is_trusted(&self, release: &Release, record: &Path) -> Result<bool> {
+        if !record.try_exists()? {
+            return Ok(false);
+        }
+        guard::check_trusted_file(record, "record")?;
+        ensure!(fs::metadata(record)?.len() <= MAX_RECORD_BYTES, "{}: too large", text::path(record));
+        let bytes = fs::read(record).with_context(|| format!("{}: cannot be read", text::path(record)))?;
+        let of_store: Verdicts = serde_json::from_slice(&bytes)
+            .with_context(|| format!("{}: malformed; `wharf sync` fetches it again", text::path(record)))?;
+        let rules = self.signers.iter().map(SignerRule::mark).collect::<Result<Vec<_>>>().context("`signer`")?;
+        Ok(of_store.verdicts.iter().any(|one| rules.contains(&one.rule) && one.is_for(release)))
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use wharf_base::{
     failed::{OrFailed, failed},
-    text::{self, escaped},
+    text::{self, clip, escaped},
 };
 use wharf_config::{
     access::wants::{parse, want::Wants},
@@ -15,7 +15,7 @@ use wharf_config::{
 use wharf_sandbox::{Digest, Outside};
 use wharf_supply::Supply;
 
-use super::{Policy, describe, fetch, look_at, release, store};
+use super::{Policy, describe, fetch, look_at, release, signed, store};
 use crate::cli::{
     accept::lines as lines_of,
     answers,
@@ -47,14 +47,14 @@ pub async fn run(command: Add) -> Result<ExitCode> {
     let mut person = Person::here();
     let supply = Supply::new(&before);
     let candidate = Box::pin(supply.find(&reference)).await.or_failed()?;
-    let fetched = fetch(&supply, candidate, &reference.to_string()).await?;
-
     let signers = match &own {
         Some(own) => vec![own.rule()?],
         None => before.sources.signers.clone(),
     };
-    let mut vouched = digest;
-    if vouched.is_none() && signers.is_empty() {
+    let mut policy = Policy { signers, vouched: digest.as_ref() };
+    let fetched = fetch(&supply, candidate, &reference.to_string(), &policy).await?;
+
+    if policy.vouched.is_none() && policy.signers.is_empty() {
         let Some(person) = &mut person else {
             bail!(
                 "nobody is trusted to sign {reference}, and this is not a terminal; name the signer with --signer, or the component with \
@@ -69,10 +69,11 @@ pub async fn run(command: Add) -> Result<ExitCode> {
         if !person.agrees("Do you vouch for this component yourself, until you trust another one?")? {
             return Err(failed(anyhow!("it is not trusted, so nothing was written")));
         }
-        vouched = Some(fetched.digest);
+        policy.vouched = Some(&fetched.digest);
     }
-    let policy = Policy { signers, vouched: vouched.as_ref() };
-    let signer = policy.check(&fetched, None).with_context(|| format!("{reference} is not trusted")).or_failed()?;
+    let vouched = policy.vouched.copied();
+    let trust = policy.check(&signed(&fetched), &fetched.digest, fetched.version.as_deref(), None);
+    let trust = trust.with_context(|| format!("{reference} is not trusted")).or_failed()?;
 
     let outside = Outside::of(&fetched.component).with_context(|| reference.to_string()).or_failed()?;
 
@@ -85,14 +86,15 @@ pub async fn run(command: Add) -> Result<ExitCode> {
     }
     let config = file.edited_config().context("nothing was written")?;
     let store = store(&config)?;
-    store.put(&reference.to_string(), &fetched).or_failed()?;
+    store.put(&reference.to_string(), &fetched, trust.verdicts.clone()).or_failed()?;
     let seen = look_at(config, &id, store.path(&fetched.digest)).await?;
     let wants = outside.sections.wants.as_deref().map(parse::json).transpose().context("the section wharf:wants")?;
     let says_wants = wants.is_some();
     let wants = wants.unwrap_or_default();
-    let entry = release(&fetched, signer);
+    let entry = release(&fetched, &trust);
 
     let mut lines = vec![format!("{id}: {reference}"), describe(&entry)];
+    lines.extend(entry.name.as_deref().map(|name| format!("its signer calls it {}", clip(&escaped(name)))));
     lines.extend(seen.serving.iter().flat_map(offers));
     if !says_wants {
         lines.push("it does not say which grants it wants".to_owned());

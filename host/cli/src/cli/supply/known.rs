@@ -8,12 +8,12 @@ use wharf_base::{
     text::{self, escaped},
 };
 use wharf_config::{
-    config::{Config, PluginConfig, reference::SourceReference, sources::PublishedPlugin},
-    lock::{Lock, Source},
+    config::{Config, reference::SourceReference, sources::PublishedPlugin},
+    lock::{Lock, Release},
 };
-use wharf_supply::{Supply, parse_version, trust::Signed};
+use wharf_supply::{Supply, parse_version, trust::trusted};
 
-use super::{Policy, describe, open, published, store, update::compared};
+use super::{check_stored, describe, open, published, store, update::compared};
 use crate::cli::{file::File, load::print, lock_file::LockFile};
 
 /// Runs `wharf outdated`: asks the sources which versions they have, and changes nothing.
@@ -70,7 +70,11 @@ pub fn verify(config: Option<&Path>) -> Result<ExitCode> {
     let lock = LockFile::open(&file.path)?;
     let mut problems = 0;
     for (plugin, of) in published(&config, &[])? {
-        match of.version_in(&lock.lock).and_then(|entry| stored(&config, plugin, of, entry)) {
+        let checked = of.version_in(&lock.lock).and_then(|entry| {
+            let trust = check_stored(&store(&config)?, plugin, of, &entry.release);
+            trust.map(|_| ())
+        });
+        match checked {
             Ok(()) => print(&format!("{}: {}", plugin.id, describe(&of.version_in(&lock.lock)?.release)))?,
             Err(error) => {
                 problems += 1;
@@ -82,26 +86,16 @@ pub fn verify(config: Option<&Path>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks one stored component.
-fn stored(config: &Config, plugin: &PluginConfig, of: &PublishedPlugin, entry: &Source) -> Result<()> {
-    let (store, release) = (store(config)?, &entry.release);
-    let component = store.read(&release.digest).context("`wharf sync` fetches it")?;
-    ensure!(
-        component.len() as u64 == release.size,
-        "it has {} bytes, and {} are locked",
-        component.len(),
-        release.size
-    );
-    let record = store.record(&release.digest)?;
-    let signed = Signed { component: &component, manifest: record.manifest.as_deref(), signatures: &record.signatures };
-    let signer = Policy::of(plugin, of, config).check_signed(&signed, &release.digest, release.signer.as_deref())?;
-    ensure!(
-        plugin.sha256.is_some() || signer == release.signer,
-        "it is signed by {}, and the lock file says {}",
-        signer.as_deref().unwrap_or("nobody"),
-        release.signer.as_deref().unwrap_or("nobody")
-    );
-    Ok(())
+/// What is wrong with the signer of a locked version, if anything: the text is compared with the rules, and no signature is looked at.
+fn misfit(of: &PublishedPlugin, release: &Release) -> Result<Option<String>> {
+    let Some(signer) = &release.signer else {
+        return Ok(Some("the config wants a signature, and the lock file names no signer".to_owned()));
+    };
+    let trusted = trusted(&of.signers).context("its signer was not compared with the config")?;
+    Ok((!trusted.iter().any(|one| one.could_be(signer))).then(|| {
+        let rules: Vec<String> = trusted.iter().map(ToString::to_string).collect();
+        format!("it is locked as signed by {}, and the config trusts {} only", escaped(signer), rules.join(" or "))
+    }))
 }
 
 /// Runs `wharf lock --check`: whether the lock file fits the config, and what it means. It needs no network and no secrets. `since`: an
@@ -123,8 +117,10 @@ pub fn check(since: Option<&Path>, config: Option<&Path>) -> Result<ExitCode> {
                 if plugin.sha256.is_some_and(|vouched| vouched != release.digest) {
                     problems.push(format!("{id}: the config vouches for another digest than the locked one"));
                 }
-                if plugin.sha256.is_none() && release.signer.is_none() {
-                    problems.push(format!("{id}: the config wants a signature, and {path} names no signer"));
+                match (!of.is_vouched).then(|| misfit(of, release)).transpose() {
+                    Ok(problem) => problems.extend(problem.flatten().map(|problem| format!("{id}: {problem}"))),
+                    // The key may be on the server only.
+                    Err(error) => print(&format!("{id}: {error:#}"))?,
                 }
                 if lock.lock.accepted(id).is_none() {
                     problems.push(format!("{id}: {path} accepts nothing of what it tells models"));

@@ -13,15 +13,15 @@ use wharf_base::{failed::OrFailed, text::escaped};
 use wharf_config::{
     config::{
         Config, PluginConfig, PluginSource,
-        sources::{PublishedPlugin, SignerRule},
+        sources::{PublishedPlugin, SignerRule, Verdict},
     },
-    lock::Release,
+    lock::{Release, same_version},
 };
 use wharf_sandbox::Digest;
 use wharf_supply::{
-    Candidate, Fetched, Supply,
+    Candidate, Fetched, Supply, parse_version,
     store::Store,
-    trust::{Signed, check, check_vouched, trusted},
+    trust::{Said, Signed, check, check_vouched, said, trusted, verdicts},
 };
 
 use super::{
@@ -70,43 +70,111 @@ pub struct Policy<'a> {
     pub vouched: Option<&'a Digest>,
 }
 
-impl<'a> Policy<'a> {
-    pub fn of(plugin: &'a PluginConfig, published: &PublishedPlugin, config: &Config) -> Self {
-        let signers = match &published.signer {
-            Some(signer) => vec![signer.clone()],
-            None => config.sources.signers.clone(),
-        };
-        Self { signers, vouched: plugin.sha256.as_ref() }
-    }
+/// A component that is trusted: who vouches for it, and for what of it.
+#[derive(Debug, Default)]
+pub struct Trust {
+    /// `None` if the config vouches for the digest.
+    pub signer: Option<String>,
+    /// The name and the version that its signer vouches for.
+    pub said: Said,
+    /// By which rules it is trusted, for the store.
+    pub verdicts: Vec<Verdict>,
+}
 
-    /// Checks a component. Returns who signed it; `None` if the config vouches for it. `before`: the signer of the version before, who is
-    /// preferred if several signed.
-    pub fn check(&self, fetched: &Fetched, before: Option<&str>) -> Result<Option<String>> {
-        let manifest = fetched.manifest.as_ref().map(|(bytes, _)| &bytes[..]);
-        let signed = Signed { component: &fetched.component, manifest, signatures: &fetched.signatures };
-        self.check_signed(&signed, &fetched.digest, before)
+/// What was published with a component, as signatures are checked with it.
+pub fn signed(fetched: &Fetched) -> Signed<'_> {
+    let manifest = fetched.manifest.as_ref().map(|(bytes, _)| &bytes[..]);
+    Signed { component: &fetched.component, manifest, signatures: &fetched.signatures }
+}
+
+impl<'a> Policy<'a> {
+    pub fn of(plugin: &'a PluginConfig, published: &PublishedPlugin) -> Self {
+        Self { signers: published.signers.clone(), vouched: plugin.sha256.as_ref() }
     }
 
     /// Returns when a component was signed, if a log or an authority proved it.
     pub fn signed_at(&self, fetched: &Fetched) -> Option<SystemTime> {
-        let manifest = fetched.manifest.as_ref().map(|(bytes, _)| &bytes[..]);
-        let signed = Signed { component: &fetched.component, manifest, signatures: &fetched.signatures };
-        check(&signed, &trusted(&self.signers).ok()?).ok()?.first().at
+        check(&signed(fetched), &trusted(&self.signers).ok()?).ok()?.first().at
     }
 
-    pub fn check_signed(&self, signed: &Signed<'_>, digest: &Digest, before: Option<&str>) -> Result<Option<String>> {
+    /// Checks a component. `version`: what it was found as, a tag or what the lock file says, which has to be the version that was signed.
+    /// `before`: the version before of the same plugin, whose name has to be the same, and whose signer is preferred if several signed.
+    pub fn check(
+        &self,
+        signed: &Signed<'_>,
+        digest: &Digest,
+        version: Option<&str>,
+        before: Option<&Release>,
+    ) -> Result<Trust> {
         if let Some(vouched) = self.vouched {
             check_vouched(digest, vouched)?;
-            return Ok(None);
+            return Ok(Trust::default());
         }
         let verified = check(signed, &trusted(&self.signers)?)?;
-        let known = before.and_then(|before| verified.by(before));
-        Ok(Some(known.unwrap_or(verified.first()).signer.to_string()))
+        let known = before.and_then(|before| before.signer.as_deref()).and_then(|signer| verified.by(signer));
+        let by = known.unwrap_or(verified.first());
+        let said = said(signed, by)?;
+        if let (Some(found), Some(is)) = (version.filter(|one| parse_version(one).is_some()), &said.version) {
+            ensure!(
+                same_version(found, is),
+                "what is there as version {} was signed as version {}; whoever may write to the place has given it another number, \
+                 perhaps to bring back an old fault, so it is not taken",
+                escaped(found),
+                escaped(is)
+            );
+        }
+        if let Some(name) = before.and_then(|before| before.name.as_ref()) {
+            ensure!(
+                said.name.as_ref() == Some(name),
+                "its signer calls it {}, and the locked one is {}, so it is another plugin, which is not taken; if you want it, remove the \
+                 plugin with `wharf remove` and add it again",
+                said.name.as_deref().map_or_else(|| "nothing".to_owned(), escaped),
+                escaped(name)
+            );
+        }
+        Ok(Trust { signer: Some(by.signer.to_string()), said, verdicts: verdicts(signed, &self.signers)? })
     }
 }
 
+/// Checks that a component is the locked version of a plugin.
+pub fn check_locked(
+    plugin: &PluginConfig,
+    of: &PublishedPlugin,
+    signed: &Signed<'_>,
+    digest: &Digest,
+    locked: &Release,
+) -> Result<Trust> {
+    let policy = Policy::of(plugin, of);
+    let trust = policy.check(signed, digest, locked.version.as_deref(), Some(locked))?;
+    let named = |signer: &Option<String>| signer.as_deref().map_or_else(|| "nobody".to_owned(), escaped);
+    ensure!(
+        policy.vouched.is_some() || trust.signer == locked.signer,
+        "it is signed by {}, and the lock file says {}; if you trust the former, run `wharf update {} --accept-signer`",
+        named(&trust.signer),
+        named(&locked.signer),
+        plugin.id
+    );
+    Ok(trust)
+}
+
+/// Checks one stored component by the rules of a plugin, without a network.
+pub fn check_stored(store: &Store, plugin: &PluginConfig, of: &PublishedPlugin, release: &Release) -> Result<Trust> {
+    let component = store.read(&release.digest).context("`wharf sync` fetches it")?;
+    ensure!(
+        component.len() as u64 == release.size,
+        "it has {} bytes, and {} are locked",
+        component.len(),
+        release.size
+    );
+    let record = store.record(&release.digest)?;
+    let signed = Signed { component: &component, manifest: record.manifest.as_deref(), signatures: &record.signatures };
+    check_locked(plugin, of, &signed, &release.digest, release)
+}
+
 /// Fetches a component, and prints progress to stderr if that takes long.
-pub async fn fetch(supply: &Supply<'_>, candidate: Candidate<'_>, what: &str) -> Result<Fetched> {
+pub async fn fetch(supply: &Supply<'_>, candidate: Candidate<'_>, what: &str, policy: &Policy<'_>) -> Result<Fetched> {
+    // Where the config vouches for a digest, nobody's signature is looked at.
+    let trusted = if policy.vouched.is_some() { Vec::new() } else { trusted(&policy.signers)? };
     let last = Mutex::new(Instant::now());
     let progress = |read: usize, of: Option<u64>| {
         let Ok(mut last) = last.lock() else { return };
@@ -121,7 +189,10 @@ pub async fn fetch(supply: &Supply<'_>, candidate: Candidate<'_>, what: &str) ->
     if std::io::stderr().is_terminal() {
         writeln!(std::io::stderr(), "fetching {what}").ok();
     }
-    Box::pin(candidate.fetch(supply, &progress)).await.with_context(|| format!("{what} was not fetched")).or_failed()
+    Box::pin(candidate.fetch(supply, &trusted, &progress))
+        .await
+        .with_context(|| format!("{what} was not fetched"))
+        .or_failed()
 }
 
 /// Loads a stored component with the config of a plugin, only to look at it.
@@ -134,13 +205,14 @@ pub async fn look_at(mut config: Config, id: &str, path: PathBuf) -> Result<Look
 }
 
 /// The entry in the lock file for a fetched component.
-pub fn release(fetched: &Fetched, signer: Option<String>) -> Release {
+pub fn release(fetched: &Fetched, trust: &Trust) -> Release {
     Release {
-        version: fetched.version.clone(),
+        name: trust.said.name.clone(),
+        version: trust.said.version.clone().or_else(|| fetched.version.clone()),
         digest: fetched.digest,
         size: fetched.component.len() as u64,
         manifest: fetched.manifest.as_ref().map(|(_, digest)| *digest),
-        signer,
+        signer: trust.signer.clone(),
     }
 }
 

@@ -9,13 +9,16 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use wharf_base::{failed::OrFailed, guard, text};
-use wharf_config::config::{
-    self, CommandLine,
-    reference::{OciVersion, SourceReference},
+use wharf_config::{
+    config::{
+        self, CommandLine,
+        reference::{OciReference, OciVersion, SourceReference},
+    },
+    lock::same_version,
 };
 use wharf_sandbox::Outside;
 use wharf_supply::{
-    Supply,
+    Supply, TITLE, VERSION, parse_version,
     push::{Publication, attach, publish},
 };
 use wharf_trust::SigningKey;
@@ -49,7 +52,14 @@ pub async fn run(command: Publish) -> Result<ExitCode> {
         matches!(oci.version, OciVersion::Tag(_)),
         "oci://{oci} names no version; add one, such as oci://{oci}:1.4.2, or write `version` into [package] of plugin.toml"
     );
+    let tag = names(&mut says, &oci);
     says.extend(annotations.iter().map(|pair| annotation(pair)).collect::<Result<BTreeMap<_, _>>>()?);
+    if let Some(tag) = tag {
+        ensure!(
+            says.get(VERSION).is_some_and(|says| same_version(says, &tag)),
+            "the annotation {VERSION} is not the version {tag} that is published; leave it out"
+        );
+    }
 
     let config = config::load(config::find(config.config.as_deref())?.as_deref(), &CommandLine::default())?;
     let supply = Supply::new(&config);
@@ -73,6 +83,16 @@ pub async fn run(command: Publish) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes what a signature is to vouch for besides the component: its name, and its version, which is the tag if that is a version. An update
+/// takes no other. Returns that version.
+fn names(says: &mut BTreeMap<String, String>, oci: &OciReference) -> Option<String> {
+    says.entry(TITLE.to_owned()).or_insert_with(|| oci.repository.clone());
+    let OciVersion::Tag(tag) = &oci.version else { return None };
+    let version = parse_version(tag)?.to_string();
+    says.insert(VERSION.to_owned(), version.clone());
+    Some(version)
 }
 
 /// A component, and what its project or itself says about it.

@@ -9,7 +9,7 @@ use wharf_base::{
 use wharf_config::config::{self, CommandLine, reference::SourceReference};
 use wharf_supply::{Supply, annotations};
 
-use super::{Policy, fetch};
+use super::{Policy, fetch, signed};
 
 /// A fetched component, in a folder that is removed when this is dropped.
 pub struct Seen {
@@ -33,15 +33,15 @@ pub async fn bring(source: &str) -> Result<Seen> {
     let config = config::load(config::find(None)?.as_deref(), &CommandLine::default())?;
     let supply = Supply::new(&config);
     let candidate = Box::pin(supply.find(&reference)).await.or_failed()?;
-    let fetched = fetch(&supply, candidate, &reference.to_string()).await?;
+    let policy = Policy { signers: config.sources.signers.clone(), vouched: None };
+    let fetched = fetch(&supply, candidate, &reference.to_string(), &policy).await?;
     let mut lines = vec![format!("source {reference}")];
     lines.extend(fetched.version.as_deref().map(|version| format!("version {}", escaped(version))));
     lines.extend(fetched.manifest.as_ref().map(|(_, digest)| format!("manifest sha256:{digest}")));
-    let policy = Policy { signers: config.sources.signers.clone(), vouched: None };
-    lines.push(match policy.check(&fetched, None) {
-        Ok(signer) => {
+    lines.push(match policy.check(&signed(&fetched), &fetched.digest, fetched.version.as_deref(), None) {
+        Ok(trust) => {
             let at = policy.signed_at(&fetched).map(|at| format!(", {}", humantime::format_rfc3339_seconds(at)));
-            format!("signed by {}{}", signer.as_deref().map_or_else(String::new, escaped), at.unwrap_or_default())
+            format!("signed by {}{}", trust.signer.as_deref().map_or_else(String::new, escaped), at.unwrap_or_default())
         }
         Err(error) => format!("not signed by anybody in `signers` of [sources]: {error:#}"),
     });

@@ -11,7 +11,7 @@ use wharf_config::{
 };
 use wharf_supply::Supply;
 
-use super::{Policy, fetch, open, published, store};
+use super::{Policy, check_locked, check_stored, fetch, open, published, signed, store};
 use crate::cli::{load::print, lock_file::LockFile};
 
 pub async fn run(config: Option<&Path>) -> Result<ExitCode> {
@@ -38,25 +38,38 @@ pub async fn run(config: Option<&Path>) -> Result<ExitCode> {
 
 /// Returns whether the component had to be fetched.
 async fn one(config: &Config, lock: &LockFile, plugin: &PluginConfig, of: &PublishedPlugin) -> Result<bool> {
-    let release = &of.version_in(&lock.lock)?.release;
-    if store(config)?.has(&release.digest)? {
-        return Ok(false);
+    bring(config, plugin, of, &of.version_in(&lock.lock)?.release).await
+}
+
+/// Brings a locked version into the store, trusted for this plugin. What is there for another plugin counts only if the rules of this one
+/// trust it. Returns whether it had to be fetched.
+pub async fn bring(config: &Config, plugin: &PluginConfig, of: &PublishedPlugin, release: &Release) -> Result<bool> {
+    let store = store(config)?;
+    if !store.has(&release.digest)? {
+        fetch_locked(config, plugin, of, release).await?;
+        return Ok(true);
     }
-    fetch_locked(config, plugin, of, release).await?;
-    Ok(true)
+    match check_stored(&store, plugin, of, release) {
+        Ok(trust) => {
+            store.vouch(&release.digest, trust.verdicts)?;
+            Ok(false)
+        }
+        Err(why) => {
+            let fetched = fetch_locked(config, plugin, of, release).await;
+            fetched.with_context(|| {
+                format!("the store has sha256:{}, which is not trusted for {}: {why:#}", release.digest, plugin.id)
+            })?;
+            Ok(true)
+        }
+    }
 }
 
 /// Fetches exactly the locked component, and checks who signed it.
-pub async fn fetch_locked(
-    config: &Config,
-    plugin: &PluginConfig,
-    of: &PublishedPlugin,
-    release: &Release,
-) -> Result<()> {
+async fn fetch_locked(config: &Config, plugin: &PluginConfig, of: &PublishedPlugin, release: &Release) -> Result<()> {
     let supply = Supply::new(config);
     let what = of.reference.to_string();
     let candidate = Box::pin(supply.find_locked(&of.reference, release.manifest)).await?;
-    let mut fetched = fetch(&supply, candidate, &what).await?;
+    let mut fetched = fetch(&supply, candidate, &what, &Policy::of(plugin, of)).await?;
     ensure!(
         fetched.digest == release.digest,
         "{what} has the component sha256:{} now, and sha256:{} is locked; it was published again, so the locked one cannot be fetched any \
@@ -66,14 +79,7 @@ pub async fn fetch_locked(
         plugin.id
     );
     fetched.version.clone_from(&release.version);
-    let signer = Policy::of(plugin, of, config).check(&fetched, release.signer.as_deref());
-    let signer = signer.with_context(|| format!("{what} is not trusted"))?;
-    ensure!(
-        signer == release.signer || plugin.sha256.is_some(),
-        "{what} is signed by {}, and the lock file says {}; run `wharf update {} --accept-signer`",
-        signer.as_deref().unwrap_or("nobody"),
-        release.signer.as_deref().unwrap_or("nobody"),
-        plugin.id
-    );
-    store(config)?.put(&what, &fetched)
+    let trust = check_locked(plugin, of, &signed(&fetched), &fetched.digest, release);
+    let trust = trust.with_context(|| format!("{what} is not trusted"))?;
+    store(config)?.put(&what, &fetched, trust.verdicts)
 }

@@ -19,11 +19,11 @@ use wharf_config::{
         reference::{OciReference, OciVersion, SourceReference, check_tag},
         sources::PublishedPlugin,
     },
-    lock::{Lock, Release, Source, Surface},
+    lock::{Lock, Release, Source, Surface, same_version},
 };
-use wharf_supply::{Candidate, Fetched, Supply, parse_version};
+use wharf_supply::{Fetched, Supply, parse_version};
 
-use super::{Policy, add::vouched, describe, fetch, look_at, open, published, release, store};
+use super::{Policy, Trust, add::vouched, describe, fetch, look_at, open, published, release, signed, store};
 use crate::cli::{
     accept::lines as lines_of, answers, arguments::Update, ask::Person, file::File, load::print, lock_file::LockFile,
 };
@@ -92,35 +92,70 @@ impl Updating<'_> {
             return self.say(&format!("{id}: up to date: {}", describe(&before.release)));
         }
         let current = before.as_ref().map(|before| &before.release);
-        self.check_higher(&candidate, current)?;
-        let fetched = fetch(&supply, candidate, &reference.to_string()).await?;
+        self.check_higher(candidate.version.as_deref(), current)?;
+        let mut policy = Policy::of(plugin, published);
+        let fetched = fetch(&supply, candidate, &reference.to_string(), &policy).await?;
         if let Some(before) = current.filter(|_| is_same_place)
             && before.digest == fetched.digest
         {
             return self.say(&format!("{id}: up to date: {}", describe(before)));
         }
-        let known = current.and_then(|release| release.signer.as_deref());
-        let mut policy = Policy::of(plugin, published, self.config);
         let mut new_digest = None;
         if policy.vouched.is_some_and(|vouched| *vouched != fetched.digest) {
             new_digest = self.vouch(id, &fetched)?;
             let Some(digest) = &new_digest else { return Ok(()) };
             policy.vouched = Some(digest);
         }
-        let signer = policy.check(&fetched, known)?;
-        if let (Some(known), Some(signer)) = (known, &signer)
-            && known != signer
+        // Only a plugin from another place, whatever its version there, may have another name.
+        let place = |source: &str| SourceReference::parse(source, &|path| Ok(path.into())).ok().map(|one| one.place());
+        let is_same_plugin = before.as_ref().is_some_and(|before| place(&before.source) == Some(reference.place()));
+        let known = current.cloned().map(|known| Release { name: known.name.filter(|_| is_same_plugin), ..known });
+        let trust = policy.check(&signed(&fetched), &fetched.digest, fetched.version.as_deref(), known.as_ref())?;
+        if let (Some(known), Some(signer)) = (known.and_then(|known| known.signer), &trust.signer)
+            && known != *signer
             && !self.accept_signer
         {
             bail!(
                 "the new version is signed by {}, the locked one by {}; the locked one stays; if you trust the new signer, run `wharf \
                  update {id} --accept-signer`",
                 escaped(signer),
-                escaped(known)
+                escaped(&known)
             );
         }
+        let entry = release(&fetched, &trust);
+        let doubts = match before.as_ref().filter(|_| policy.vouched.is_none()) {
+            Some(before) => {
+                self.check_higher(entry.version.as_deref(), current)?;
+                self.doubts(&entry, &trust, before, is_same_plugin)
+            }
+            // Nothing is locked that could be older, or the config vouches for this one.
+            None => Vec::new(),
+        };
         self.check_age(&fetched, plugin, published)?;
-        self.take(id, &reference, &fetched, signer, before.as_ref(), new_digest).await
+        self.take(id, &reference, &fetched, trust, before.as_ref(), (new_digest, doubts)).await
+    }
+
+    /// Why a component may be an old one although its signature counts. Then a person has to agree, whatever it tells models.
+    fn doubts(&self, entry: &Release, trust: &Trust, before: &Source, is_same_plugin: bool) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let signed = trust.said.version.as_deref().and_then(parse_version);
+        let is_known = signed.is_some() && before.release.version.as_deref().and_then(parse_version).is_some();
+        if !is_known && is_same_plugin && self.to.is_none() {
+            doubts.push("nothing that is signed says that it is newer than the locked one".to_owned());
+        }
+        if let Some(last) = before.previous.iter().find(|last| last.digest == entry.digest && !self.names(entry)) {
+            doubts.push(format!(
+                "it was locked before, as {}, and another version has replaced it since; `wharf rollback` goes back",
+                last.version.as_deref().map_or_else(|| "a version without a number".to_owned(), escaped)
+            ));
+        }
+        doubts
+    }
+
+    /// Whether `--to` names this very version.
+    fn names(&self, entry: &Release) -> bool {
+        let is = entry.version.as_deref();
+        self.to.as_deref().is_some_and(|to| is.is_some_and(|is| same_version(to, is)))
     }
 
     /// The reference of a plugin, with the version that was asked for.
@@ -135,18 +170,16 @@ impl Updating<'_> {
         }
     }
 
-    /// A lower version is never an update: somebody who can write to a registry could bring back an old fault with it.
-    fn check_higher(&self, candidate: &Candidate<'_>, before: Option<&Release>) -> Result<()> {
-        let version = |version: Option<&String>| version.and_then(|version| parse_version(version));
-        let (Some(new), Some(old)) =
-            (version(candidate.version.as_ref()), version(before.and_then(|one| one.version.as_ref())))
-        else {
-            return Ok(());
-        };
+    /// A lower version is never an update: somebody who can write to a registry could bring back an old fault with it. So this is asked of
+    /// the tag, before anything is fetched, and of the version that was signed.
+    fn check_higher(&self, version: Option<&str>, before: Option<&Release>) -> Result<()> {
+        let old = before.and_then(|one| one.version.as_deref()).and_then(parse_version);
+        let (Some(new), Some(old)) = (version.and_then(parse_version), old) else { return Ok(()) };
+        let is_named = self.to.as_deref().and_then(parse_version).is_some_and(|to| to == new);
         ensure!(
-            self.to.is_some() || new >= old,
-            "the highest version is {new}, and {old} is locked; the locked one stays; to go back, run `wharf rollback` or name the \
-             version with --to"
+            is_named || new >= old,
+            "the version is {new}, and {old} is locked; the locked one stays; to go back, run `wharf rollback` or name the version with \
+             --to {new}"
         );
         ensure!(
             new != old || self.digest.is_some(),
@@ -163,7 +196,7 @@ impl Updating<'_> {
             return Ok(());
         }
         // A time that a log or an authority proved counts more than what the publisher says.
-        let proven = Policy::of(plugin, published, self.config).signed_at(fetched);
+        let proven = Policy::of(plugin, published).signed_at(fetched);
         let at = proven.or(fetched.created).context(
             "when the new version was made is not known, and `min_age` in [sources] asks for it; name the version with --to if you want it",
         )?;
@@ -205,30 +238,34 @@ impl Updating<'_> {
         id: &str,
         reference: &SourceReference,
         fetched: &Fetched,
-        signer: Option<String>,
+        trust: Trust,
         before: Option<&Source>,
-        new_digest: Option<wharf_sandbox::Digest>,
+        (new_digest, mut doubts): (Option<wharf_sandbox::Digest>, Vec<String>),
     ) -> Result<()> {
         let store = store(self.config)?;
-        store.put(&reference.to_string(), fetched)?;
+        let entry = release(fetched, &trust);
+        store.put(&reference.to_string(), fetched, trust.verdicts)?;
         let seen = Box::pin(look_at(self.config.clone(), id, store.path(&fetched.digest))).await?;
-        let entry = release(fetched, signer);
         let accepted = self.lock.lock.accepted(id).cloned();
-        let shown = shown(id, before, &entry, accepted.as_ref(), &seen.surface);
-        let says_the_same = accepted.as_ref() == Some(&seen.surface);
+        let mut shown = shown(id, before, &entry, accepted.as_ref(), &seen.surface);
+        shown.extend(doubts.iter().map(|doubt| format!("{id}: {doubt}")));
+        if accepted.as_ref() != Some(&seen.surface) {
+            doubts.push("it tells models or wants something else".to_owned());
+        }
         if self.only_print {
             for line in &shown {
                 self.say(line)?;
             }
-        } else if says_the_same {
+        } else if doubts.is_empty() {
             shown.iter().try_for_each(|line| print(line))?;
         } else {
             let Some(mut person) = Person::here() else {
                 shown.iter().try_for_each(|line| print(line))?;
                 self.held = true;
                 return print(&format!(
-                    "{id}: it tells models or wants something else, so the locked version stays; run `wharf update {id}` at a terminal, or \
-                     merge the output of `wharf update {id} --print` as {}",
+                    "{id}: {}, so the locked version stays; run `wharf update {id}` at a terminal, or merge the output of `wharf update {id} \
+                     --print` as {}",
+                    doubts.join("; "),
                     text::path(&self.lock.path)
                 ));
             };
@@ -303,9 +340,7 @@ pub async fn rollback(id: &str, config: Option<&Path>) -> Result<ExitCode> {
         last.digest
     );
     let store = store(&config)?;
-    if !store.has(&last.digest)? {
-        Box::pin(super::sync::fetch_locked(&config, plugin, of, &last)).await?;
-    }
+    Box::pin(super::sync::bring(&config, plugin, of, &last)).await?;
     let seen = Box::pin(look_at(config.clone(), id, store.path(&last.digest))).await?;
     let accepted = lock.lock.accepted(id).cloned();
     shown(id, Some(&entry), &last, accepted.as_ref(), &seen.surface).iter().try_for_each(|line| print(line))?;
