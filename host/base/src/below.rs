@@ -72,13 +72,19 @@ impl Below {
 
     /// Reads a text of at most `most` bytes. None: nothing is there.
     pub fn read(&self, path: &Path, most: u64) -> Result<Option<String>> {
+        let Some(bytes) = self.bytes(path, most)? else { return Ok(None) };
+        Ok(Some(String::from_utf8(bytes).with_context(|| text::path(&self.shown(path)))?))
+    }
+
+    /// Reads a file of at most `most` bytes. None: nothing is there.
+    pub fn bytes(&self, path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
         let Some((folder, name)) = self.parent(path)? else { return Ok(None) };
         let Some(file) = folder.file(name)? else { return Ok(None) };
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         let shown = || text::path(&self.shown(path));
-        file.take(most + 1).read_to_string(&mut text).with_context(shown)?;
-        ensure!(text.len() as u64 <= most, "{}: it is larger than {most} bytes", shown());
-        Ok(Some(text))
+        file.take(most.saturating_add(1)).read_to_end(&mut bytes).with_context(shown)?;
+        ensure!(bytes.len() as u64 <= most, "{}: it is larger than {most} bytes", shown());
+        Ok(Some(bytes))
     }
 
     /// Writes a file atomically, and creates the folders above it. A link in its place is replaced.

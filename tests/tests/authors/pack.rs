@@ -110,3 +110,41 @@ async fn answers_that_are_missing_or_wrong_end_the_server_with_their_variable() 
         assert!(folder::stderr(&ended).contains(expected), "{expected}: {}", folder::stderr(&ended));
     }
 }
+
+/// A project may be a clone of somebody else's, and what is packed is published.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_link_leads_out_of_a_project() {
+    use std::os::unix::fs::symlink;
+    let pack = async |folder: &Folder| folder.run(&["pack", "--depend", "--to", "npm", "p"], &[]).await;
+    for link in ["p/LICENSE", "p/dist/reach.wasm", "p/dist"] {
+        let folder = project(PACKAGE).await;
+        folder.write("secret.txt", "precious");
+        fs::create_dir_all(folder.join("outside")).unwrap();
+        match link {
+            "p/dist" => {
+                fs::rename(folder.join("p/dist/reach.wasm"), folder.join("outside/reach.wasm")).unwrap();
+                fs::remove_dir(folder.join("p/dist")).unwrap();
+                symlink("../outside", folder.join(link)).unwrap();
+            }
+            "p/dist/reach.wasm" => {
+                fs::rename(folder.join(link), folder.join("outside/reach.wasm")).unwrap();
+                symlink("../../outside/reach.wasm", folder.join(link)).unwrap();
+            }
+            _ => symlink("../secret.txt", folder.join(link)).unwrap(),
+        }
+        let packed = pack(&folder).await;
+        let said = folder::stderr(&packed);
+        assert!(!packed.status.success() && said.contains("is a link, and links are not followed"), "{link}: {said}");
+        assert!(!folder.join("p/dist/packages").exists(), "{link}");
+    }
+    // A link in the place of what is written is replaced, and what it leads to stays.
+    let registry = "registry = 'io.github.acme/reach'\nrepository = 'https://github.com/acme/reach'\n";
+    let folder = project(&format!("{PACKAGE}{registry}")).await;
+    folder.write(".bashrc", "mine");
+    fs::create_dir_all(folder.join("p/dist/packages")).unwrap();
+    symlink("../../../.bashrc", folder.join("p/dist/packages/server.json")).unwrap();
+    let packed = pack(&folder).await;
+    assert!(packed.status.success(), "{}", folder::stderr(&packed));
+    assert_eq!(fs::read_to_string(folder.join(".bashrc")).unwrap(), "mine");
+    assert!(fs::read_to_string(folder.join("p/dist/packages/server.json")).unwrap().contains("io.github.acme/reach"));
+}

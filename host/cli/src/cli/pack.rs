@@ -1,12 +1,12 @@
 //! `wharf pack`: makes packages that carry wharf and the plugin in a folder.
 
-#![expect(clippy::disallowed_methods, reason = "reads the author's folder and this binary, and writes the packages")]
+#![expect(clippy::disallowed_methods, reason = "reads this binary, and makes the folder for the packages")]
 
 use std::{
     collections::BTreeMap,
     fs,
-    io::{ErrorKind, Write},
-    path::Path,
+    io::Write,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -17,7 +17,6 @@ use super::{
     add::wants,
     arguments::{Pack, PackageKind},
     check::all_or_nothing,
-    file::{SHARED_MODE, component, replace},
     load::print,
 };
 use crate::authoring::{
@@ -31,11 +30,14 @@ use crate::authoring::{
     },
     project::{PLUGIN_TOML, Project},
 };
-use wharf_base::{failed::OrFailed, text};
+use wharf_base::{below::Below, failed::OrFailed, text};
 use wharf_config::access::grants::could_use;
+use wharf_sandbox::{MAX_COMPONENT_BYTES, Outside};
 
 /// The largest licence that is packed, in bytes.
 const MAX_LICENSE_BYTES: u64 = 1 << 20;
+/// The largest bundle whose digest is written into `server.json`.
+const MAX_BUNDLE_BYTES: u64 = 1 << 30;
 
 pub(super) fn run(command: &Pack) -> Result<ExitCode> {
     let project = Project::open(&command.folder)?;
@@ -47,14 +49,14 @@ pub(super) fn run(command: &Pack) -> Result<ExitCode> {
         )
     })?;
     let artifact = &project.build.artifact;
-    let (bytes, outside) = match fs::exists(artifact) {
-        Ok(true) => component(artifact)?,
-        _ => anyhow::bail!(
-            "{} does not exist yet; build the plugin first: wharf build {}",
-            text::path(artifact),
-            text::path(&command.folder)
-        ),
-    };
+    // A project may be a clone of somebody else's, so what is packed is below its folder, and no link leads out of it.
+    let folder = Below::open(&project.folder)?;
+    let made = folder.bytes(artifact.strip_prefix(&project.folder)?, MAX_COMPONENT_BYTES as u64)?;
+    let bytes = made.with_context(|| {
+        let (artifact, folder) = (text::path(artifact), text::path(&command.folder));
+        format!("{artifact} does not exist yet; build the plugin first: wharf build {folder}")
+    })?;
+    let outside = Outside::of(&bytes).with_context(|| text::path(artifact))?;
     let said = wants(&outside)?;
     let could = could_use(&outside.imports);
     if said.is_none() && !could.is_empty() {
@@ -85,7 +87,7 @@ pub(super) fn run(command: &Pack) -> Result<ExitCode> {
     };
     let binary = if command.depend && !kinds.contains(&PackageKind::Mcpb) { None } else { Some(this_binary()?) };
     let wharf = binary.as_ref().map(|(binary, machine)| (binary.as_slice(), machine));
-    let license = license(&project.folder)?;
+    let license = folder.read(Path::new("LICENSE"), MAX_LICENSE_BYTES)?;
     let contents = |wharf| Contents {
         package,
         id: &project.name,
@@ -95,8 +97,13 @@ pub(super) fn run(command: &Pack) -> Result<ExitCode> {
         wharf,
         license: license.as_deref(),
     };
-    let out = command.out.clone().unwrap_or_else(|| project.folder.join("dist/packages"));
-    fs::create_dir_all(&out).with_context(|| text::path(&out)).or_failed()?;
+    let (out, within) = match &command.out {
+        Some(out) => {
+            fs::create_dir_all(out).with_context(|| text::path(out)).or_failed()?;
+            (Below::open(out)?, PathBuf::new())
+        }
+        None => (folder, PathBuf::from("dist/packages")),
+    };
     let carried = wharf.filter(|_| !command.depend);
     let mut published = Vec::new();
     for kind in kinds {
@@ -106,21 +113,21 @@ pub(super) fn run(command: &Pack) -> Result<ExitCode> {
             PackageKind::Npm => npm::make(&contents(carried))?,
             PackageKind::Wheel => wheel::make(&contents(carried))?,
         };
-        let path = out.join(&file);
-        replace(&path, &made, SHARED_MODE)?;
-        print(&format!("{:>6.1} MB  {}", made.len() as f64 / 1e6, text::path(&path)))?;
+        let path = within.join(&file);
+        out.replace(&path, &made)?;
+        print(&format!("{:>6.1} MB  {}", made.len() as f64 / 1e6, text::path(&out.shown(&path))))?;
         match kind {
             PackageKind::Mcpb => {}
             PackageKind::Npm => published.push(Published::Npm),
             PackageKind::Wheel => published.push(Published::Pypi),
         }
     }
-    published.extend(bundles(&out, &project.name, package)?);
+    published.extend(bundles(&out, &within, &project.name, package)?);
     match registry::make(&contents(carried), &published) {
         Ok(server) => {
-            let path = out.join("server.json");
-            replace(&path, (serde_json::to_string_pretty(&server)? + "\n").as_bytes(), SHARED_MODE)?;
-            print(&format!("           {}", text::path(&path)))?;
+            let path = within.join("server.json");
+            out.replace(&path, (serde_json::to_string_pretty(&server)? + "\n").as_bytes())?;
+            print(&format!("           {}", text::path(&out.shown(&path))))?;
         }
         Err(why) => say(&format!("no server.json: {why}")),
     }
@@ -148,35 +155,21 @@ fn this_binary() -> Result<(Vec<u8>, Machine)> {
     Ok((binary, machine))
 }
 
-fn license(folder: &Path) -> Result<Option<String>> {
-    let path = folder.join("LICENSE");
-    match fs::metadata(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        about => {
-            let about = about.with_context(|| text::path(&path))?;
-            ensure!(
-                about.is_file() && about.len() <= MAX_LICENSE_BYTES,
-                "{}: not a text of at most 1 MiB",
-                text::path(&path)
-            );
-            Ok(Some(fs::read_to_string(&path).with_context(|| text::path(&path))?))
-        }
-    }
-}
-
 /// The bundles of this version in a folder, which may be of several platforms.
-fn bundles(out: &Path, id: &str, package: &Package) -> Result<Vec<Published>> {
+fn bundles(out: &Below, within: &Path, id: &str, package: &Package) -> Result<Vec<Published>> {
     let around = mcpb::file_name(id, &package.version, "\0");
     let (before, after) = around.split_once('\0').unwrap_or_default();
     let mut found = Vec::new();
-    for entry in fs::read_dir(out).with_context(|| text::path(out))? {
-        let path = entry?.path();
-        let Some(file) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        if file.starts_with(before) && file.ends_with(after) {
-            let bytes = fs::read(&path).with_context(|| text::path(&path))?;
+    let inner = if within.as_os_str().is_empty() { None } else { out.folder(within)? };
+    let out = inner.as_ref().unwrap_or(out);
+    for path in out.names()? {
+        let Some(file) = path.to_str() else { continue };
+        if file.starts_with(before)
+            && file.ends_with(after)
+            && let Some(bytes) = out.bytes(&path, MAX_BUNDLE_BYTES)?
+        {
             found.push((file.to_owned(), text::hex(&Sha256::digest(bytes))));
         }
     }
-    found.sort();
     Ok(found.into_iter().map(|(file, sha256)| Published::Mcpb { file, sha256 }).collect())
 }

@@ -19,10 +19,12 @@ use crate::authoring::{
     project::Project,
     template::{GITIGNORE, check_free, check_name, write},
 };
-use wharf_base::{failed::OrFailed, text};
+use wharf_base::{below::Below, failed::OrFailed, text};
 
 /// The folder of a project into which the server is copied.
 const COPY: &str = "server";
+/// The largest file that is copied.
+const MAX_FILE_BYTES: u64 = 32 << 20;
 
 /// What a project is made from.
 #[derive(Debug)]
@@ -81,11 +83,9 @@ pub fn make(origin: &Origin, folder: &Path, name: &str) -> Result<Project> {
         Origin::Package(language, package) => (*language, package.clone(), vec!["package.json".to_owned()]),
         Origin::Files(server) => {
             let inputs = Inputs::of(server)?;
-            for file in &inputs.files {
-                let path = server.root.join(file);
-                let contents = fs::read(&path).with_context(|| text::path(&path)).or_failed()?;
-                write(&folder.join(COPY).join(file), &contents)?;
-            }
+            let read = |file: &PathBuf| Ok((folder.join(COPY).join(file), inside(&server.root, file)?));
+            let copies = inputs.files.iter().map(read).collect::<Result<Vec<_>>>()?;
+            copies.iter().try_for_each(|(path, contents)| write(path, contents))?;
             let entry = server.entry.strip_prefix(&server.root).unwrap_or(&server.entry);
             let entry = Path::new(COPY).join(entry);
             let entry = entry.to_str().with_context(|| format!("{}: the path is not UTF-8", text::path(&entry)))?;
@@ -94,6 +94,19 @@ pub fn make(origin: &Origin, folder: &Path, name: &str) -> Result<Project> {
     };
     write(&folder.join(".gitignore"), GITIGNORE.as_bytes())?;
     project::make(folder, &Recipe { id: name, language, server: &server, watch: &watch })
+}
+
+/// Reads a file of a server. A link may lead to another file of the server, and not out of its folder: a stranger's link could lead to a
+/// person's key, which would then be in the plugin.
+fn inside(root: &Path, file: &Path) -> Result<Vec<u8>> {
+    let path = root.join(file);
+    let real = fs::canonicalize(&path).with_context(|| text::path(&path)).or_failed()?;
+    let within = real.strip_prefix(root).ok().with_context(|| {
+        let (path, real, root) = (text::path(&path), text::path(&real), text::path(root));
+        format!("{path} is a link to {real}, which is not below {root}; put the file in its place if it belongs to the server")
+    })?;
+    let contents = Below::open(root)?.bytes(within, MAX_FILE_BYTES)?;
+    contents.with_context(|| format!("{}: it is gone", text::path(&path))).or_failed()
 }
 
 /// Finds the file of the server in a folder: where its manifest says, else where most servers have it.
@@ -181,5 +194,19 @@ mod tests {
         for from in ["npm:", "npm:a b", "pypi:-e", "npm:$(x)"] {
             Origin::parse(from).unwrap_err();
         }
+    }
+
+    #[test]
+    fn no_link_of_a_server_leads_out_of_its_folder() {
+        use std::os::unix::fs::symlink;
+        let place = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(place.path()).unwrap().join("clone");
+        write(&root.join("docs/data.json"), b"{}").unwrap();
+        write(&root.with_file_name("private.json"), b"precious").unwrap();
+        symlink("docs/data.json", root.join("data.json")).unwrap();
+        symlink("../private.json", root.join("notes.json")).unwrap();
+        assert_eq!(inside(&root, Path::new("data.json")).unwrap(), b"{}");
+        let error = inside(&root, Path::new("notes.json")).unwrap_err().to_string();
+        assert!(error.contains("which is not below") && !error.contains("precious"), "{error}");
     }
 }
