@@ -16,7 +16,7 @@ pub const WASM_CONFIG: &str = "application/vnd.wasm.config.v0+json";
 /// The media type that was used before that convention.
 const OLD_WASM: &str = "application/vnd.wasm.content.layer.v1+wasm";
 pub const CREATED: &str = "org.opencontainers.image.created";
-/// The version and the name of what is published, which whoever signs the manifest vouches for.
+/// The version and the name of what is published, which the signer of the manifest vouches for.
 pub const VERSION: &str = "org.opencontainers.image.version";
 pub const TITLE: &str = "org.opencontainers.image.title";
 

@@ -133,7 +133,7 @@ impl Candidate<'_> {
     }
 
     /// Fetches the component, and the signatures that may be by one of `trusted`. If nobody is trusted by a signature, none is looked for, so
-    /// that a registry that has no answer to the question is no obstacle.
+    /// that a registry without an answer to the question does not matter.
     pub async fn fetch(self, supply: &Supply<'_>, trusted: &[Trusted], progress: Progress<'_>) -> Result<Fetched> {
         let Self { reference, version, created, from } = self;
         let what = reference.to_string();

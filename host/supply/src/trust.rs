@@ -43,18 +43,20 @@ pub fn trusted(rules: &[SignerRule]) -> Result<Vec<Trusted>> {
 }
 
 /// What a signer vouches for besides the bytes of a component: what the manifest says about it, if the manifest was signed. A tag is never
-/// part of it, because whoever may write to a registry chooses the tags.
+/// part of it, because those who may write to a registry choose the tags.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct SignedAbout {
     pub name: Option<String>,
     pub version: Option<String>,
 }
 
 /// Returns what a signature of a component vouches for.
-pub fn said(signed: &Signed<'_>, by: &By) -> Result<Said> {
-    let Some(manifest) = signed.manifest.filter(|_| by.covers == Covers::Manifest) else { return Ok(Said::default()) };
+pub fn said(signed: &Signed<'_>, by: &By) -> Result<SignedAbout> {
+    let Some(manifest) = signed.manifest.filter(|_| by.covers == Covers::Manifest) else {
+        return Ok(SignedAbout::default());
+    };
     let mut annotations = Manifest::parse(manifest)?.annotations;
-    Ok(Said { name: annotations.remove(TITLE), version: annotations.remove(VERSION) })
+    Ok(SignedAbout { name: annotations.remove(TITLE), version: annotations.remove(VERSION) })
 }
 
 /// Returns by which of the rules which signatures of a component count, for its record in the store.
@@ -63,7 +65,7 @@ pub fn verdicts(signed: &Signed<'_>, rules: &[SignerRule]) -> Result<Vec<Verdict
     for rule in rules {
         let Ok(verified) = check(signed, &[one(rule)?]) else { continue };
         for by in verified.all() {
-            let Said { name, version } = said(signed, by)?;
+            let SignedAbout { name, version } = said(signed, by)?;
             verdicts.push(Verdict { rule: rule.mark()?, signer: by.signer.to_string(), name, version });
         }
     }

@@ -162,7 +162,7 @@ impl Fake {
         digest
     }
 
-    /// Gives what a tag stands for another tag, with what refers to it, as whoever may write to the registry can.
+    /// Gives what a tag stands for another tag, with what refers to it, as somebody who may write to the registry can.
     pub fn retag(&self, (repository, tag): (&str, &str), (to, as_tag): (&str, &str)) {
         let mut stored = self.shared.stored.lock();
         let manifest = stored.manifests[&(repository.to_owned(), tag.to_owned())].clone();

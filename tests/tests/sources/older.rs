@@ -1,4 +1,4 @@
-//! What whoever may write to a registry, or to the lock file, cannot do with components that are signed: bring back an old one, exchange one
+//! What somebody who may write to a registry, or to the lock file, cannot do with components that are signed: bring back an old one, exchange one
 //! plugin for another, or have a component trusted that is in the store for another plugin.
 
 use e2e::json;

@@ -21,7 +21,7 @@ use wharf_sandbox::Digest;
 use wharf_supply::{
     Candidate, Fetched, Supply, parse_version,
     store::Store,
-    trust::{Said, Signed, check, check_vouched, said, trusted, verdicts},
+    trust::{Signed, SignedAbout, check, check_vouched, said, trusted, verdicts},
 };
 
 use super::{
@@ -76,7 +76,7 @@ pub struct Trust {
     /// `None` if the config vouches for the digest.
     pub signer: Option<String>,
     /// The name and the version that its signer vouches for.
-    pub said: Said,
+    pub said: SignedAbout,
     /// By which rules it is trusted, for the store.
     pub verdicts: Vec<Verdict>,
 }
@@ -117,7 +117,7 @@ impl<'a> Policy<'a> {
         if let (Some(found), Some(is)) = (version.filter(|one| parse_version(one).is_some()), &said.version) {
             ensure!(
                 same_version(found, is),
-                "what is there as version {} was signed as version {}; whoever may write to the place has given it another number, \
+                "what is there as version {} was signed as version {}; somebody who may write to the place has given it another number, \
                  perhaps to bring back an old fault, so it is not taken",
                 escaped(found),
                 escaped(is)
