@@ -36,11 +36,6 @@ const INTENDED = [
     applies: ({ url }) => url.endsWith('/deep'),
   },
   {
-    id: 'answers that are compressed without being asked for',
-    reason: 'the request says that it takes none',
-    applies: ({ url }) => url.endsWith('/zipped'),
-  },
-  {
     id: 'answers of more than 3 MiB',
     reason: 'what is made of them would not fit into the memory of a call',
     applies: ({ url }) => url.endsWith('/huge'),

@@ -5,9 +5,11 @@
 
 use std::{
     borrow::Cow,
+    io::Read,
     time::{Duration, Instant},
 };
 
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use percent_encoding::{AsciiSet, percent_encode};
 use url::Url;
 use wharf_sdk::{
@@ -55,7 +57,8 @@ enum Stopped {
     Http(http::Error),
     /// The `robots.txt` of a site forbids the request, or could not be fetched.
     Robots(Error),
-    Redirect(String),
+    /// Its redirect leads nowhere, or its body cannot be read.
+    Answer(String),
 }
 
 impl<'a, S: Send> Visit<'a, S> {
@@ -71,20 +74,13 @@ impl<'a, S: Send> Visit<'a, S> {
         let response = match self.follow(url, CALL_TIMEOUT, MAX_PAGE_BYTES, obeys) {
             Ok(response) => response,
             Err(Stopped::Http(error)) => return Err(Error::failed(format!("Failed to fetch {shown}: {error}"))),
-            Err(Stopped::Redirect(problem)) => {
+            Err(Stopped::Answer(problem)) => {
                 return Err(Error::failed(format!("Failed to fetch {shown}: {problem}")));
             }
             Err(Stopped::Robots(error)) => return Err(error),
         };
         if response.status >= 400 {
             return Err(Error::failed(format!("Failed to fetch {shown} - status code {}", response.status)));
-        }
-        if let Some(coding) =
-            header(&response, "content-encoding").filter(|coding| !coding.eq_ignore_ascii_case("identity"))
-        {
-            let problem =
-                format!("its site sends it compressed ({coding}), although the request accepts no compression.");
-            return Err(Error::failed(format!("Failed to fetch {shown}: {problem}")));
         }
         Ok(response)
     }
@@ -102,7 +98,7 @@ impl<'a, S: Send> Visit<'a, S> {
             Err(Stopped::Http(error)) => {
                 return Err(Error::failed(format!("Failed to fetch robots.txt {place}: {error}")));
             }
-            Err(Stopped::Redirect(problem)) => {
+            Err(Stopped::Answer(problem)) => {
                 return Err(Error::failed(format!("Failed to fetch robots.txt {place}: {problem}")));
             }
             Err(Stopped::Robots(error)) => return Err(error),
@@ -150,11 +146,48 @@ impl<'a, S: Send> Visit<'a, S> {
             let response = self.send.send(&request).map_err(Stopped::Http)?;
             match next(&url, &response)? {
                 Some(next) => url = next,
-                None => return Ok(response),
+                None => return plain(response, max_body).map_err(Stopped::Answer),
             }
         }
-        Err(Stopped::Redirect(format!("it redirects more than {MAX_HOPS} times.")))
+        Err(Stopped::Answer(format!("it redirects more than {MAX_HOPS} times.")))
     }
+}
+
+/// Returns a response with its body as it was before its site compressed it. No request asks for compression, but sites answer with what they
+/// keep compressed. The body must not be larger than `most` afterwards. That of an error is not read.
+fn plain(response: Response, most: usize) -> Result<Response, String> {
+    let coding = header(&response, "content-encoding").map(|coding| coding.trim().to_ascii_lowercase());
+    let coding = coding.filter(|coding| !matches!(&**coding, "" | "identity"));
+    let Some(coding) = coding.filter(|_| response.status < 400 && !response.body.is_empty()) else {
+        return Ok(response);
+    };
+    let compressed = response.body.as_slice();
+    let mut body = Vec::new();
+    let limit = most as u64 + 1;
+    let read = match &*coding {
+        "gzip" | "x-gzip" => MultiGzDecoder::new(compressed).take(limit).read_to_end(&mut body),
+        "deflate" if is_zlib(compressed) => ZlibDecoder::new(compressed).take(limit).read_to_end(&mut body),
+        // Some sites leave out the header of zlib, which browsers tolerate.
+        "deflate" => DeflateDecoder::new(compressed).take(limit).read_to_end(&mut body),
+        _ => {
+            return Err(format!(
+                "its site sends it compressed ({coding}), although the request accepts no compression; gzip and deflate can be read."
+            ));
+        }
+    };
+    read.map_err(|error| {
+        format!("its site says that it is compressed ({coding}), but it cannot be decompressed: {error}.")
+    })?;
+    match body.len() > most {
+        true => Err(format!("it has more than {most} bytes when it is decompressed.")),
+        false => Ok(Response { body, ..response }),
+    }
+}
+
+/// Whether data begins with the header of zlib.
+fn is_zlib(data: &[u8]) -> bool {
+    data.first_chunk()
+        .is_some_and(|[method, check]| method & 0x0f == 8 && u16::from_be_bytes([*method, *check]) % 31 == 0)
 }
 
 /// Returns the URL that a response redirects to.
@@ -165,7 +198,7 @@ fn next(url: &Url, response: &Response) -> Result<Option<Url>, Stopped> {
     };
     let Some(location) = location else { return Ok(None) };
     let location = written(location);
-    let bad = || Stopped::Redirect(format!("it redirects to {location:?}, which is not a URL that can be fetched."));
+    let bad = || Stopped::Answer(format!("it redirects to {location:?}, which is not a URL that can be fetched."));
     let mut next = url.join(&location).map_err(|_| bad())?;
     if !matches!(next.scheme(), "http" | "https") {
         return Err(bad());
@@ -216,6 +249,9 @@ mod tests {
     /// The URL, whether `robots.txt` is obeyed, the expected requests, and the text or a part of the error.
     type Case = (&'static str, bool, &'static [&'static str], Result<&'static str, &'static str>);
 
+    /// The status, the coding, the body as it comes, and the one that is read or a part of the error.
+    type Body<'a> = (u16, &'static str, &'a [u8], Result<&'static [u8], &'static str>);
+
     fn answer(status: u16, header: &str, value: impl AsRef<[u8]>, body: &str) -> Answer {
         Ok(Response { status, headers: vec![(header.to_owned(), value.as_ref().to_vec())], body: body.into() })
     }
@@ -245,7 +281,7 @@ mod tests {
             "http://open.test/to-nothing" => to("http://"),
             "http://open.test/nowhere" => answer(302, "content-type", "text/plain", "led nowhere"),
             "http://open.test/gone" => answer(410, "content-type", "text/plain", ""),
-            "http://open.test/zipped" => answer(200, "content-encoding", "gzip", ""),
+            "http://open.test/zipped" => answer(200, "content-encoding", "zstd", "x"),
             "http://open.test/late" => Err(http::Error::TimedOut { host: host(url), limit: CALL_TIMEOUT }),
             url if url.ends_with("/robots.txt") => answer(404, "content-type", "text/plain", ""),
             _ => page(),
@@ -335,7 +371,7 @@ mod tests {
                 &["open.test/gone"],
                 Err("Failed to fetch http://open.test/gone - status code 410"),
             ),
-            ("http://open.test/zipped", false, &["open.test/zipped"], Err("sends it compressed (gzip)")),
+            ("http://open.test/zipped", false, &["open.test/zipped"], Err("sends it compressed (zstd)")),
             ("http://open.test/late", false, &["open.test/late"], Err("did not answer in full within 25 seconds")),
         ];
         for (url, obeys, expected, outcome) in table {
@@ -345,6 +381,47 @@ mod tests {
                 (Ok(text), Ok(expected)) => assert_eq!(text, expected, "{url}"),
                 (Err(problem), Err(part)) => assert!(problem.contains(part), "{url}: {problem}"),
                 (answer, _) => panic!("{url}: {answer:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_site_keeps_compressed_is_read() {
+        use flate2::{Compression, read};
+        let made = |mut encoder: Box<dyn Read>| {
+            let mut bytes = Vec::new();
+            encoder.read_to_end(&mut bytes).unwrap();
+            bytes
+        };
+        let fast = Compression::fast();
+        let gzip = |text: &'static [u8]| made(Box::new(read::GzEncoder::new(text, fast)));
+        let parts = [gzip(b"pa"), gzip(b"ge")].concat();
+        let (zlib, raw) = (
+            made(Box::new(read::ZlibEncoder::new(&b"page"[..], fast))),
+            made(Box::new(read::DeflateEncoder::new(&b"page"[..], fast))),
+        );
+        let bomb = gzip(&[0; 5000]);
+        let table: [Body<'_>; 12] = [
+            (200, "gzip", &gzip(b"page"), Ok(b"page")),
+            (200, " X-GZip", &parts, Ok(b"page")),
+            (200, "deflate", &zlib, Ok(b"page")),
+            (200, "deflate", &raw, Ok(b"page")),
+            (200, "identity", b"page", Ok(b"page")),
+            (200, "", b"page", Ok(b"page")),
+            (204, "gzip", b"", Ok(b"")),
+            (404, "gzip", b"not found", Ok(b"not found")),
+            (200, "gzip", b"page", Err("cannot be decompressed")),
+            (200, "gzip", parts.get(..parts.len() - 1).unwrap(), Err("cannot be decompressed")),
+            (200, "gzip", &bomb, Err("more than 4096 bytes when it is decompressed")),
+            (200, "br", b"page", Err("gzip and deflate can be read")),
+        ];
+        for (status, coding, body, expected) in table {
+            let headers = vec![("content-encoding".to_owned(), coding.into())];
+            let read = plain(Response { status, headers, body: body.to_vec() }, 4096);
+            match (read.as_ref().map(|response| &*response.body), expected) {
+                (Ok(body), Ok(expected)) => assert_eq!(body, expected, "{coding}"),
+                (Err(problem), Err(part)) => assert!(problem.contains(part), "{coding}: {problem}"),
+                (read, _) => panic!("{coding}: {read:?}"),
             }
         }
     }
