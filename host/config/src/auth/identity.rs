@@ -16,7 +16,7 @@ pub struct Identity {
     pub scopes: HashSet<String>,
     /// The scopes that the token itself names.
     pub own_scopes: BTreeSet<String>,
-    /// The claims that are strings or lists of strings, each as a list.
+    /// The claims as texts, each as a list.
     pub claims: BTreeMap<String, Vec<String>>,
     /// The profiles that the token is valid for. Empty: the whole server.
     pub profiles: Vec<String>,

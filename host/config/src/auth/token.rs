@@ -21,8 +21,9 @@ const LEEWAY: Duration = Duration::from_secs(30);
 /// The longest subject, and the most scopes that are read.
 const MAX_SUBJECT_BYTES: usize = 512;
 const MAX_SCOPES: usize = 256;
-/// The most bytes of other claims that are retained while a token is cached.
+/// The most bytes of other claims that are retained while a token is cached, and how deep objects in them are read.
 const MAX_CLAIM_BYTES: usize = 8 << 10;
+const MAX_CLAIM_DEPTH: usize = 4;
 
 /// The reason for refusing a token for another resource, or for a profile that does not exist.
 pub const ANOTHER_AUDIENCE: &str = "it is for another audience";
@@ -120,24 +121,53 @@ impl Claims {
         }
     }
 
-    /// Returns the claims that roles can match: short strings, and lists of strings.
+    /// Returns the claims that roles can match: strings, numbers, booleans, lists of these, and those in objects, whose names are joined by
+    /// dots.
     fn texts(&self) -> BTreeMap<String, Vec<String>> {
         let mut left = MAX_CLAIM_BYTES;
         let mut texts = BTreeMap::new();
-        for (name, value) in &self.0 {
-            let all: Vec<String> = match value {
-                Value::String(text) => vec![text.clone()],
-                Value::Array(all) => all.iter().filter_map(|one| one.as_str().map(ToOwned::to_owned)).collect(),
-                _ => continue,
-            };
-            let bytes = name.len() + all.iter().map(String::len).sum::<usize>();
-            // A claim that exceeds the remaining space is dropped; no role could match one that long.
-            if let Some(rest) = left.checked_sub(bytes) {
-                left = rest;
-                texts.insert(name.clone(), all);
+        // A claim comes before those in objects, so that nothing in an object takes its name.
+        let mut level: Vec<(String, &Value)> = self.0.iter().map(|(name, value)| (name.clone(), value)).collect();
+        for _ in 0..MAX_CLAIM_DEPTH {
+            let mut below = Vec::new();
+            for (name, value) in level {
+                let all: Vec<String> = match value {
+                    Value::Array(all) => all.iter().filter_map(scalar).collect(),
+                    Value::Object(object) => {
+                        below.extend(object.iter().map(|(key, value)| (format!("{name}.{key}"), value)));
+                        continue;
+                    }
+                    one => scalar(one).into_iter().collect(),
+                };
+                let bytes = name.len() + all.iter().map(String::len).sum::<usize>();
+                // A claim that exceeds the remaining space is dropped; no role could match one that long.
+                if let Some(rest) = left.checked_sub(bytes)
+                    && !texts.contains_key(&name)
+                {
+                    left = rest;
+                    texts.insert(name, all);
+                }
             }
+            level = below;
         }
         texts
+    }
+
+    /// Returns the values that say whom the token is for. Amazon Cognito's access tokens have no audience; they name the client, which only
+    /// counts if the operator has written it as an audience.
+    fn audience(&self, issuer: &Issuer) -> Result<Vec<&str>, &'static str> {
+        match self.0.get("aud") {
+            Some(Value::String(one)) => Ok(vec![one]),
+            Some(Value::Array(all)) => {
+                all.iter().map(Value::as_str).collect::<Option<_>>().ok_or("its audience is malformed")
+            }
+            Some(_) => Err("its audience is malformed"),
+            None => match self.text("client_id").filter(|_| self.text("token_use") == Some("access")) {
+                Some(client) if issuer.audience.iter().any(|accepted| accepted == client) => Ok(vec![client]),
+                Some(_) => Err("it has no audience, and the client for which it was issued is not named in `audience`"),
+                None => Err("it has no audience"),
+            },
+        }
     }
 
     /// Returns the identity of the token, if it is an access token for this server and currently valid. `typ` is the type in its header, in
@@ -156,14 +186,7 @@ impl Claims {
         {
             return Err("it is not an access token");
         }
-        let audience: Vec<&str> = match self.0.get("aud") {
-            Some(Value::String(one)) => vec![one],
-            Some(Value::Array(all)) if all.iter().all(Value::is_string) => {
-                all.iter().filter_map(Value::as_str).collect()
-            }
-            Some(_) => return Err("its audience is malformed"),
-            None => return Err("it has no audience"),
-        };
+        let audience = self.audience(issuer)?;
         let is_ours = |one: &&str| issuer.resource.iter().chain(&issuer.audience).any(|accepted| accepted == one);
         // A profile is the same resource at a URL below it. Profiles may change while the token is valid, so whether a profile exists is
         // checked for each request.
@@ -206,6 +229,16 @@ impl Claims {
         let expires = if expires > now { expires } else { expires + LEEWAY };
         let principal = Principal::User(Arc::new(user));
         Ok(Identity { scopes, claims: self.texts(), profiles, expires: Some(expires), ..Identity::of(principal) })
+    }
+}
+
+/// Returns a string, number or boolean as text.
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(is) => Some(is.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
 
@@ -303,6 +336,61 @@ pub mod tests {
             let problem = judge(claims.clone(), typ).expect_err(&claims.to_string());
             assert!(problem.contains(expected), "{claims}: {problem}");
         }
+    }
+
+    #[test]
+    fn a_token_without_audience_is_for_a_client_that_the_operator_names() {
+        let at = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let judge = |more: Value, issuer: &Issuer| {
+            let (Value::Object(mut claims), Value::Object(more)) = (good(1_700_000_000), more) else {
+                panic!("no object")
+            };
+            claims.remove("aud");
+            claims.extend(more);
+            Claims(claims).judge(issuer, None, at).map(|identity| identity.is_for(|_| false))
+        };
+        let issuer = Issuer { audience: vec!["cli-1".into()], ..issuer() };
+        assert_eq!(judge(json!({ "client_id": "cli-1", "token_use": "access" }), &issuer), Ok(true));
+        let resource = issuer.resource.first().unwrap();
+        for (more, part) in [
+            (json!({ "client_id": "cli-2", "token_use": "access" }), "is not named in `audience`"),
+            (json!({ "client_id": resource, "token_use": "access" }), "is not named in `audience`"),
+            (json!({ "client_id": "cli-1", "token_use": "id" }), "it has no audience"),
+            (json!({ "client_id": "cli-1" }), "it has no audience"),
+            (json!({ "aud": "other", "client_id": "cli-1", "token_use": "access" }), ANOTHER_AUDIENCE),
+        ] {
+            let problem = judge(more.clone(), &issuer).expect_err(&more.to_string());
+            assert!(problem.contains(part), "{more}: {problem}");
+        }
+    }
+
+    #[test]
+    fn roles_see_claims_of_every_kind() {
+        let Value::Object(claims) = json!({
+            "text": "a", "true": true, "level": 5, "half": 0.5, "nothing": null, "mixed": ["a", 7, false, null, ["b"], {}],
+            "realm_access": { "roles": ["admin"], "of": { "app": { "roles": ["user"], "deeper": { "x": 1 } } } },
+            "a.b": "first", "a": { "b": "second" },
+        }) else {
+            panic!("no object")
+        };
+        let texts = Claims(claims).texts();
+        for (name, expected) in [
+            ("text", &["a"][..]),
+            ("true", &["true"]),
+            ("level", &["5"]),
+            ("half", &["0.5"]),
+            ("nothing", &[]),
+            ("mixed", &["a", "7", "false"]),
+            ("realm_access.roles", &["admin"]),
+            ("realm_access.of.app.roles", &["user"]),
+            ("realm_access.of.app.deeper.x", &[]),
+            ("a.b", &["first"]),
+        ] {
+            assert_eq!(texts.get(name).map(Vec::as_slice).unwrap_or_default(), expected, "{name}");
+        }
+        let large = json!({ "large": { "a": "x".repeat(MAX_CLAIM_BYTES), "b": "small" } });
+        let texts = Claims(large.as_object().unwrap().clone()).texts();
+        assert_eq!(texts.keys().collect::<Vec<_>>(), ["large.b"]);
     }
 
     #[test]

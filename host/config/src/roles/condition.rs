@@ -23,8 +23,8 @@ pub struct Condition {
     pub uid: Option<u32>,
 }
 
-/// The claims in which providers name the client, the standard one first.
-const CLIENT_CLAIMS: [&str; 2] = ["client_id", "azp"];
+/// The claims in which providers name the client, the standard one first. The last two are those of Okta and of older tokens of Entra.
+const CLIENT_CLAIMS: [&str; 4] = ["client_id", "azp", "cid", "appid"];
 
 /// Describes the condition for the operator.
 impl fmt::Display for Condition {
@@ -64,7 +64,7 @@ impl Condition {
             && of_user(subject, user.map(|user| &user.subject))
             && claims.iter().all(|(name, text)| identity.claim(name).contains(text))
             && client.as_ref().is_none_or(|client| {
-                // If a token has both claims, the first one counts.
+                // If a token has several of the claims, the first one counts.
                 let named = CLIENT_CLAIMS.iter().map(|name| identity.claim(name)).find(|named| !named.is_empty());
                 named.is_some_and(|named| named.first() == Some(client))
             })

@@ -34,7 +34,8 @@ pub struct Issuer {
     ///
     /// Default: `["RS256", "ES256", "EdDSA"]`
     pub algorithms: Option<Vec<String>>,
-    /// Values that are accepted in the claim `aud`, in addition to `public_url`.
+    /// Values that are accepted in the claim `aud`, in addition to `public_url`. Of Amazon Cognito, whose access tokens have no `aud`: the ids
+    /// of clients.
     ///
     /// Default: `[]`
     #[serde(default)]
@@ -120,11 +121,11 @@ pub struct Condition {
     pub issuer: Option<String>,
     /// The claim `sub`; needs `issuer`.
     pub subject: Option<String>,
-    /// Claims and their values.
+    /// Claims and their values. Numbers and booleans are written as text; the names of claims in an object are joined by dots.
     ///
     /// Default: `{}`
     pub claim: BTreeMap<String, String>,
-    /// The claim `client_id` or `azp`.
+    /// The claim `client_id`, `azp`, `cid` or `appid`, the first that the token has.
     pub client: Option<String>,
     /// The id of an API key.
     pub key: Option<String>,
