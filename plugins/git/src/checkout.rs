@@ -11,7 +11,7 @@ use std::{
 use gix::{
     Repository,
     bstr::{BStr, BString, ByteSlice},
-    index::entry::{Stage, Stat},
+    index::entry::{Flags, Stage, Stat},
     objs::Kind,
 };
 use wharf_sdk::{Error, Result};
@@ -67,6 +67,11 @@ pub fn checkout(place: &Place, name: &str, author: &Author) -> Result<String> {
         if index.get(path) == Some(file) {
             continue;
         }
+        if is_away(&locked.index, path.as_bstr(), &writer.work) {
+            locked.remove(path.as_bstr());
+            locked.put_away(path.as_bstr(), file);
+            continue;
+        }
         writer.write(path.as_bstr(), file, old.get(path), &mut note)?;
         locked.remove(path.as_bstr());
         let stat = if file.mode == MODULE { Stat::default() } else { stat(&writer.work, path.as_bstr()) };
@@ -89,6 +94,13 @@ pub fn checkout(place: &Place, name: &str, author: &Author) -> Result<String> {
     };
     note.push_str(&unrun::hooks(repo, unrun::OF_CHECKOUT));
     Ok(format!("{text}{note}"))
+}
+
+/// Whether a sparse checkout leaves a file out of the work tree.
+fn is_away(index: &gix::index::State, path: &BStr, work: &Work<'_>) -> bool {
+    let entry = index.entry_by_path(path);
+    let left_out = entry.is_some_and(|entry| entry.flags.contains(Flags::SKIP_WORKTREE));
+    left_out && path.to_str().is_ok_and(|name| matches!(work.look(name), Ok(None)))
 }
 
 /// Fails if a file that the switch would change has local changes, or if an untracked file is in the place of a new one.

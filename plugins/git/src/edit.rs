@@ -1,6 +1,6 @@
 //! The operations that change the index and the history: add, reset, commit, and new branches.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use gix::{
     ObjectId, Repository,
@@ -37,12 +37,7 @@ pub struct Locked {
 impl Locked {
     pub fn take(repo: &Repository) -> Result<Self> {
         let lock = Lock::take(&repo.index_path())?;
-        let index = match fs::metadata(repo.index_path()) {
-            Ok(_) => repo.open_index()?,
-            Err(_) => gix::index::File::from_state(gix::index::State::new(repo.object_hash()), repo.index_path()),
-        };
-        side::check_index(&index)?;
-        Ok(Self { lock, index })
+        Ok(Self { index: side::index(repo)?, lock })
     }
 
     /// Sorts the entries and replaces the old index by this one.
@@ -65,6 +60,12 @@ impl Locked {
     pub fn put(&mut self, path: &BStr, file: &File, stat: Stat) {
         let mode = Mode::from_bits_truncate(file.mode);
         self.index.dangerously_push_entry(stat, file.id, Flags::empty(), mode, path);
+    }
+
+    /// Puts a file that is not in the work tree, because the checkout is sparse.
+    pub fn put_away(&mut self, path: &BStr, file: &File) {
+        let mode = Mode::from_bits_truncate(file.mode);
+        self.index.dangerously_push_entry(Stat::default(), file.id, side::AWAY, mode, path);
     }
 }
 
@@ -99,6 +100,9 @@ pub fn add(place: &Place, files: &[String]) -> Result<String> {
         let is_repository = path.ends_with(b"/");
         let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
         let entry = locked.index.entry_by_path_and_stage(path, Stage::Unconflicted).cloned();
+        if entry.as_ref().is_some_and(|entry| entry.flags.contains(Flags::ASSUME_VALID)) {
+            continue;
+        }
         let file = match work.file(path, entry.as_ref(), &locked.index)? {
             Found::File(file) => Some(file),
             Found::Missing if is_repository => {
@@ -233,11 +237,18 @@ pub fn reset(repo: &Repository) -> Result<&'static str> {
     let mut locked = Locked::take(repo)?;
     let side = side::of_tree(repo, Some(tree))?;
     let before = side::of_index(&locked.index);
+    let away: BTreeSet<BString> = {
+        let entries = locked.index.entries().iter().filter(|entry| entry.flags.contains(Flags::SKIP_WORKTREE));
+        entries.map(|entry| entry.path(&locked.index).to_owned()).collect()
+    };
     locked.index.remove_entries(|_, path, entry| {
         entry.stage() != Stage::Unconflicted || before.get(path) != side.get(path) || side::is_intended(entry)
     });
     for (path, file) in side.iter().filter(|(path, file)| before.get(*path) != Some(*file)) {
-        locked.put(path.as_bstr(), file, Stat::default());
+        match away.contains(path) {
+            true => locked.put_away(path.as_bstr(), file),
+            false => locked.put(path.as_bstr(), file, Stat::default()),
+        }
     }
     locked.write()?;
     Ok("All staged changes reset")

@@ -1,12 +1,14 @@
 //! One side of a comparison: all files of a tree or of the index. Those of the work tree are in `work`.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{collections::BTreeMap, fs, rc::Rc};
 
 use gix::{
     ObjectId, Repository,
     bstr::{BStr, BString, ByteSlice},
-    index::entry::{Flags, Stage},
-    worktree::Index,
+    index::{
+        File as Index, State,
+        entry::{Flags, Mode, Stage, Stat},
+    },
 };
 use wharf_sdk::{Error, Result};
 
@@ -102,31 +104,47 @@ pub fn head(repo: &Repository) -> Result<Option<ObjectId>> {
     Ok(repo.head()?.id().map(|id| id.detach()))
 }
 
-/// Returns the index; it is empty before the first file is added.
-pub fn index(repo: &Repository) -> Result<Index> {
-    let index = repo.index_or_empty()?;
-    check_index(&index)?;
-    Ok(index)
-}
+/// The flags of a file that a sparse checkout leaves out of the work tree.
+pub const AWAY: Flags = Flags::SKIP_WORKTREE.union(Flags::EXTENDED);
 
-/// Fails for a sparse index, which has folders in the place of their files.
-pub fn check_index(index: &gix::index::State) -> Result<()> {
-    match index.is_sparse() {
-        true => Err(Error::failed(
-            "the index is sparse, which this server does not support; run git sparse-checkout disable",
-        )),
-        false => Ok(()),
+/// Returns the index, with an entry for each file; it is empty before the first file is added.
+pub fn index(repo: &Repository) -> Result<Index> {
+    let index = match fs::metadata(repo.index_path()) {
+        Ok(_) => repo.open_index()?,
+        Err(_) => Index::from_state(State::new(repo.object_hash()), repo.index_path()),
+    };
+    if !index.is_sparse() {
+        return Ok(index);
     }
+    // A sparse index has folders in the place of the files that are not checked out. Git reads it as if the files were there, too, and
+    // makes a sparse one again of the index that is written here.
+    let mut whole = State::new(index.object_hash());
+    whole.set_timestamp(index.timestamp());
+    for entry in index.entries() {
+        let path = entry.path(&index);
+        if !entry.mode.is_sparse() {
+            whole.dangerously_push_entry(entry.stat, entry.id, entry.flags, entry.mode, path);
+            continue;
+        }
+        let mut below = Side::new();
+        walk(repo, entry.id, &path.to_owned(), &mut below)?;
+        for (path, file) in below {
+            let mode = Mode::from_bits_truncate(file.mode);
+            whole.dangerously_push_entry(Stat::default(), file.id, AWAY, mode, path.as_bstr());
+        }
+    }
+    whole.sort_entries();
+    Ok(Index::from_state(whole, repo.index_path()))
 }
 
 /// Returns all files of the index that are not in conflict. Those that are only intended to be added are not in it yet.
-pub fn of_index(index: &gix::index::State) -> Side {
+pub fn of_index(index: &State) -> Side {
     let entries = index.entries().iter().filter(|entry| entry.stage() == Stage::Unconflicted && !is_intended(entry));
     entries.map(|entry| (entry.path(index).to_owned(), File::stored(entry.mode.bits(), entry.id))).collect()
 }
 
 /// Returns the side of the index that the work tree is compared with. An intended file that does not exist counts as deleted.
-pub fn of_index_beside(index: &gix::index::State, work: &Side) -> Side {
+pub fn of_index_beside(index: &State, work: &Side) -> Side {
     let mut side = of_index(index);
     for entry in index.entries().iter().filter(|entry| is_intended(entry)) {
         let path = entry.path(index);

@@ -6,7 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gix::{ObjectId, Repository, index::entry::Flags};
+use gix::{
+    ObjectId, Repository,
+    bstr::ByteSlice,
+    index::{Entry, entry::Flags},
+};
 use wharf_sdk::{Error, Result};
 
 use crate::{patch::short, side};
@@ -141,7 +145,11 @@ impl State {
         }
         let all = index.entries().len();
         if repo.config_snapshot().boolean("core.sparseCheckout").unwrap_or(false) && all > 0 {
-            let skipped = index.entries().iter().filter(|entry| entry.flags.contains(Flags::SKIP_WORKTREE)).count();
+            let work = repo.workdir().unwrap_or(Path::new(""));
+            let is_there =
+                |entry: &Entry| work.join(entry.path(index).to_str_lossy().as_ref()).symlink_metadata().is_ok();
+            let left_out = index.entries().iter().filter(|entry| entry.flags.contains(Flags::SKIP_WORKTREE));
+            let skipped = left_out.filter(|entry| !is_there(entry)).count();
             let present = 100 - skipped.saturating_mul(100) / all;
             text.push_str(&format!("You are in a sparse checkout with {present}% of tracked files present.\n\n"));
         }

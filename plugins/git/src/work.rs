@@ -101,7 +101,7 @@ pub fn of_work(work: &mut Work<'_>, index: &gix::index::State, unknown: &mut Unk
             continue;
         }
         let path = entry.path(index);
-        if entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID) {
+        if entry.flags.contains(Flags::ASSUME_VALID) {
             side.insert(path.to_owned(), File::stored(entry.mode.bits(), entry.id));
             continue;
         }
@@ -165,7 +165,13 @@ impl<'a> Work<'a> {
         };
         let data = match self.look(name) {
             Ok(Some(data)) => data,
-            Ok(None) => return Ok(Found::Missing),
+            // What a sparse checkout leaves out is not deleted. If it is there nevertheless, it is a file like any other, as in git.
+            Ok(None) => {
+                return Ok(match entry.filter(|entry| entry.flags.contains(Flags::SKIP_WORKTREE)) {
+                    Some(entry) => Found::File(File::stored(entry.mode.bits(), entry.id)),
+                    None => Found::Missing,
+                });
+            }
             Err(why) => return Ok(Found::Unknown(why)),
         };
         if data.is_dir() {

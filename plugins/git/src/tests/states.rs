@@ -133,9 +133,50 @@ fn a_sparse_checkout_is_told() {
     repo.commit("d");
     repo.git(&["sparse-checkout", "set", "--no-cone", "d"]);
     same(&repo, "You are in a sparse checkout with ");
-    repo.git(&["sparse-checkout", "set", "--cone", "--sparse-index", "d"]);
-    repo.write("d/2", "2\n");
-    contains(&failure(side::index(&repo.place().repo)), "the index is sparse");
+}
+
+#[test]
+fn what_a_sparse_checkout_leaves_out_is_not_deleted() {
+    for index in ["--no-sparse-index", "--sparse-index"] {
+        let home = Home::new();
+        let repo = history(&home);
+        for name in ["d/1", "e/1", "e/in/1"] {
+            repo.write(name, "1\n");
+        }
+        repo.commit("folders");
+        repo.git(&["checkout", "-q", "-b", "other"]);
+        for name in ["d/1", "e/1", "f2"] {
+            repo.write(name, "other\n");
+        }
+        repo.commit("other");
+        repo.git(&["checkout", "-q", "topic"]);
+        repo.git(&["sparse-checkout", "set", "--cone", index, "d"]);
+        let left_out = || repo.git(&["ls-files", "-t", "e"]);
+        let expected = "S e/1\nS e/in/1";
+        assert_eq!(left_out(), expected);
+        repo.same_status();
+        repo.write("d/2", "2\n");
+        repo.add(&["."]).unwrap();
+        assert_eq!(repo.git(&["status", "--porcelain"]), "A  d/2");
+        repo.same_status();
+        contains(&repo.add(&["e/1"]).unwrap(), "No changes were staged");
+        repo.committed("d/2").unwrap();
+        assert_eq!(repo.git(&["diff", "--name-status", "HEAD~1"]), "A\td/2");
+        // They stay out of the work tree when another commit has others.
+        repo.git(&["reset", "-q", "--soft", "other"]);
+        crate::edit::reset(&repo.place().repo).unwrap();
+        assert_eq!(left_out(), expected);
+        repo.git(&["checkout", "-q", "-f", "topic"]);
+        repo.checkout("other").unwrap();
+        assert_eq!(left_out(), expected);
+        repo.same_status();
+        assert!(!repo.at.join("e").exists());
+        // One that is there nevertheless counts.
+        repo.write("e/1", "mine\n");
+        repo.same_status();
+        contains(&repo.status(), "modified:   e/1");
+        contains(&failure(repo.checkout("main")), "e/1");
+    }
 }
 
 #[test]
