@@ -92,7 +92,7 @@ pub fn add(place: &Place, files: &[String]) -> Result<String> {
     let mut locked = Locked::take(repo)?;
     let mut work = Work::new(repo, &place.open, 0)?;
     let mut unknown = Unknown::default();
-    let new = untracked(repo, &locked.index, EmissionMode::Matching, &mut unknown)?;
+    let new = untracked(repo, &place.open, &locked.index, EmissionMode::Matching, &mut unknown)?;
     let wanted = wanted(place, &locked.index, &new, files, &mut unknown)?;
     let (mut changed, mut embedded) = (false, Vec::new());
     for path in &wanted {
@@ -279,7 +279,8 @@ pub fn commit(repo: &Repository, message: &str, author: &Author) -> Result<Strin
         .map(Ok)
         .chain(merging.iter().flat_map(|text| text.split_whitespace()).map(|id| Ok(ObjectId::from_hex(id.as_bytes())?)))
         .collect::<Result<_>>()?;
-    let signature = signature(author)?;
+    let signature = signature(author)
+        .map_err(|error| Error::failed(format!("{}{}", crate::open::words(error), unrun::includes(repo))))?;
     let mut buffer = gix::date::parse::TimeBuf::default();
     let by = signature.to_ref(&mut buffer);
     let tree = tree(repo, &side)?;
@@ -304,7 +305,7 @@ pub fn commit(repo: &Repository, message: &str, author: &Author) -> Result<Strin
             fs::remove_file(repo.git_dir().join(name)).ok();
         }
     }
-    let note = [unrun::hooks(repo, unrun::OF_COMMIT).as_str(), unrun::signing(repo), unrun::includes(repo)].concat();
+    let note = [unrun::hooks(repo, unrun::OF_COMMIT).as_str(), unrun::signing(repo), &unrun::includes(repo)].concat();
     Ok(format!("Changes committed successfully with hash {id}{note}"))
 }
 

@@ -1,5 +1,6 @@
 //! Who commits are by: the operator's settings, the person's environment, the repository's own config, the person's git config, in this
-//! order. wharf reads what is the person's and passes it as the setting `person`; the conditions in it are evaluated here, for the repository.
+//! order; and what the person's own ignore file says. wharf reads what is the person's and passes it as the setting `person`; the conditions
+//! in it are evaluated here, for the repository.
 
 use gix::{
     Repository,
@@ -25,6 +26,16 @@ struct Person {
     environment: Entry,
     /// Of several that hold, the last one counts.
     entries: Vec<Entry>,
+    /// The contents of ignore files. Of several that hold, the last one counts.
+    ignored: Vec<Patterns>,
+}
+
+#[derive(Deserialize)]
+#[serde(crate = "serde")]
+struct Patterns {
+    patterns: String,
+    #[serde(default)]
+    when: Vec<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -38,14 +49,26 @@ struct Entry {
 
 /// Returns the author of commits to a repository, with a name and an address as far as they are known, from the plugin's config as JSON.
 pub fn author(repo: &Repository, config: &str) -> Result<Author> {
-    let config: Config = wharf_sdk::serde_json::from_str(config)
-        .map_err(|error| Error::failed(format!("the config of the plugin git is wrong: {error}")))?;
-    Ok(config.author(repo))
+    Ok(parsed(config)?.author(repo))
+}
+
+/// Returns the contents of the person's own ignore file, which counts for a repository whose config names no other.
+pub fn ignored(repo: &Repository, config: &str) -> Result<Option<String>> {
+    if repo.config_snapshot().string("core.excludesFile").is_some() {
+        return Ok(None);
+    }
+    let held = |when: &[String]| when.iter().all(|condition| holds(repo, condition));
+    Ok(parsed(config)?.person.ignored.into_iter().rfind(|file| held(&file.when)).map(|file| file.patterns))
+}
+
+fn parsed(config: &str) -> Result<Config> {
+    wharf_sdk::serde_json::from_str(config)
+        .map_err(|error| Error::failed(format!("the config of the plugin git is wrong: {error}")))
 }
 
 impl Config {
     fn author(self, repo: &Repository) -> Author {
-        let Self { name, email, person: Person { environment, entries } } = self;
+        let Self { name, email, person: Person { environment, entries, ignored: _ } } = self;
         let own = repo.config_snapshot();
         let of_repository = |key: &str| own.string(key).map(|value| value.to_string());
         let held: Vec<Entry> =

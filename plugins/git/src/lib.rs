@@ -15,6 +15,7 @@ mod decode;
 mod edit;
 mod history;
 mod identity;
+mod ignored;
 mod module;
 mod names;
 mod open;
@@ -111,7 +112,7 @@ struct Branches {
 }
 
 fn place(path: &str) -> Result<Place> {
-    open::place(path, host::directories())
+    open::place(path, open::Open { folders: host::directories(), config: host::config() })
 }
 
 /// Returns a patch with a title line before it, without the end of the last line. Files in conflict are only named, and so are those that

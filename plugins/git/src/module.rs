@@ -7,10 +7,11 @@ use gix::{
     bstr::{BStr, BString, ByteSlice},
     dir::walk::EmissionMode,
 };
-use wharf_sdk::{Directory, Error, Result};
+use wharf_sdk::{Error, Result};
 
 use crate::{
-    changes, open,
+    changes,
+    open::{self, Open},
     side::{self, File, MODULE},
     untracked::untracked,
     work::{Unknown, Work, of_work},
@@ -31,13 +32,13 @@ pub struct Dirty {
 /// The places of repositories, and which of their changes are to be ignored.
 pub struct Modules<'a> {
     repo: &'a Repository,
-    open: &'a [Directory],
+    open: &'a Open,
     depth: usize,
     settings: Option<gix::submodule::File>,
 }
 
 impl<'a> Modules<'a> {
-    pub fn new(repo: &'a Repository, open: &'a [Directory], depth: usize) -> Result<Self> {
+    pub fn new(repo: &'a Repository, open: &'a Open, depth: usize) -> Result<Self> {
         Ok(Self { repo, open, depth, settings: repo.open_modules_file()? })
     }
 
@@ -54,7 +55,7 @@ impl<'a> Modules<'a> {
         let name = path.to_str().map_err(|_| Error::failed("its name is not UTF-8"))?;
         let place = self.repo.workdir().ok_or_else(|| Error::failed("there is no work tree"))?.join(name);
         match fs::symlink_metadata(place.join(".git")) {
-            Ok(_) => Ok(Some(open::at(&place, self.open)?)),
+            Ok(_) => Ok(Some(open::at(&place, &self.open.folders)?)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::failed(format!("its .git cannot be looked at: {error}"))),
         }
@@ -85,7 +86,7 @@ impl<'a> Modules<'a> {
         let staged = side::of_index(&index);
         let mut dirty = Dirty {
             content: staged != side::of_head(repo)? || !crate::status::conflicts(&index).is_empty(),
-            untracked: !untracked(repo, &index, EmissionMode::CollapseDirectory, &mut unknown)?.is_empty(),
+            untracked: !untracked(repo, self.open, &index, EmissionMode::CollapseDirectory, &mut unknown)?.is_empty(),
         };
         for change in changes::plain(&side::of_index_beside(&index, &work), &work) {
             dirty.untracked |= change.new.as_ref().is_some_and(|(_, file)| file.dirty.untracked);

@@ -11,15 +11,29 @@ use gix::{
 };
 use wharf_sdk::{Directory, Error, Result};
 
-use crate::state;
+use crate::{ignored::Ignored, state};
+
+/// What is open to this server, and its settings.
+pub struct Open {
+    /// The folders in which all parts of a repository have to be.
+    pub folders: Vec<Directory>,
+    /// The config of the plugin, as JSON.
+    pub config: String,
+}
+
+impl Open {
+    /// Returns what the person's own ignore file says for a repository.
+    pub fn ignored(&self, repo: &Repository) -> Result<Ignored> {
+        Ignored::new(repo, crate::identity::ignored(repo, &self.config)?)
+    }
+}
 
 /// A repository, and the folder of it that was named.
 pub struct Place {
     pub repo: Repository,
     /// The path of the folder in the work tree, with a slash at its end. It is empty for the top.
     pub folder: BString,
-    /// The folders in which all parts of a repository have to be.
-    pub open: Vec<Directory>,
+    pub open: Open,
 }
 
 impl Place {
@@ -31,13 +45,13 @@ impl Place {
 }
 
 /// Opens the repository that a folder belongs to. As in git, the folder may be below the top of the work tree.
-pub fn place(path: &str, open: Vec<Directory>) -> Result<Place> {
-    let named = inside(path, &open)?;
+pub fn place(path: &str, open: Open) -> Result<Place> {
+    let named = inside(path, &open.folders)?;
     if !named.is_dir() {
         return Err(Error::failed(format!("{}: there is no such directory", named.display())));
     }
-    let top = top(&named, &open)?;
-    let repo = at(&top, &open)?;
+    let top = top(&named, &open.folders)?;
+    let repo = at(&top, &open.folders)?;
     let work = repo.workdir().unwrap_or(&top);
     let folder = match below(work, &named) {
         // The folder .git is part of no work tree; git would refuse it, and other programs take it for the repository.
@@ -73,9 +87,15 @@ pub fn at(path: &Path, open: &[Directory]) -> Result<Repository> {
     {
         held("the repository itself", &path.join(at.trim()), open)?;
     }
-    // The environment and files of other users are ignored, and so are values that name programs.
-    let options =
-        gix::open::Options::isolated().with(gix::sec::Trust::Reduced).bail_if_untrusted(false).strict_config(false);
+    // The environment and files of other users are ignored, and so are values that name programs. What the config of the repository includes
+    // is a part of it, if it is in an open folder: the sandbox shows no other.
+    let mut permissions = gix::open::Permissions::isolated();
+    permissions.config.includes = true;
+    let options = gix::open::Options::isolated()
+        .permissions(permissions)
+        .with(gix::sec::Trust::Reduced)
+        .bail_if_untrusted(false)
+        .strict_config(false);
     let mut repo = gix::open_opts(path, options)
         .map_err(|error| Error::failed(format!("{} cannot be opened: {}", path.display(), reasons(&error))))?;
     held("the repository itself", repo.common_dir(), open)?;

@@ -33,7 +33,7 @@ pub fn text(place: &Place) -> Result<String> {
     let staged: Vec<Change> = changes::between(repo, &kept, &index_side)?.into_iter().filter(fine).collect();
     let [before, work] = compared([side::of_index_beside(&index, &work), work], &unknown);
     let unstaged: Vec<Change> = changes::plain(&before, &work).into_iter().filter(fine).collect();
-    let untracked = untracked(repo, &index, EmissionMode::CollapseDirectory, &mut unknown)?;
+    let untracked = untracked(repo, &place.open, &index, EmissionMode::CollapseDirectory, &mut unknown)?;
 
     let state = State::of(repo)?;
     let mut text = String::new();

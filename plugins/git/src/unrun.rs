@@ -66,16 +66,31 @@ pub fn signing(repo: &Repository) -> &'static str {
     }
 }
 
-/// Says that other files belong to the config, in a line that begins with a line break. They could name hooks, or ask for signatures.
-pub fn includes(repo: &Repository) -> &'static str {
+/// Names the files that belong to the config and cannot be read here, in a line that begins with a line break. They could name an author or
+/// hooks, or ask for signatures.
+pub fn includes(repo: &Repository) -> String {
     let config = repo.config_snapshot();
-    let has =
-        |name: &str| config.plumbing().sections_by_name(name).is_some_and(|mut sections| sections.next().is_some());
-    match has("include") || has("includeIf") {
-        true => {
-            "\nFiles that the repository's config includes were not read; what they say about hooks and signatures was not followed"
+    let mut missed = Vec::new();
+    for section in ["include", "includeIf"].iter().flat_map(|name| config.plumbing().sections_by_name(name)).flatten() {
+        let condition = section.header().subsection_name().unwrap_or_default();
+        for path in section.values("path") {
+            let written = path.to_str_lossy().into_owned();
+            let from = section.meta().path.as_deref().and_then(Path::parent).unwrap_or(repo.git_dir());
+            let file = from.join(&written);
+            // The home directory is not known here.
+            let is_known = !written.starts_with('~') && !condition.contains_str("~");
+            let is_here = file.is_file() || file.starts_with(repo.common_dir()) || is_inside(repo, Some(&file));
+            if !(is_known && is_here) {
+                missed.push(written);
+            }
         }
-        false => "",
+    }
+    match missed.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nFiles that the repository's config includes could not be read, and what they say was not followed: {}",
+            missed.join(", ")
+        ),
     }
 }
 

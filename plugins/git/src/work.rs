@@ -16,10 +16,11 @@ use gix::{
     index::entry::{Flags, Stage},
     objs::Kind,
 };
-use wharf_sdk::{Directory, Error, Result};
+use wharf_sdk::{Error, Result};
 
 use crate::{
     module::{Modules, is_repository},
+    open::Open,
     side::{FILE, File, LINK, MODULE, Side, shown},
 };
 
@@ -137,8 +138,8 @@ pub struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// `open` are the folders in which submodules may be, and `depth` is the number of repositories around this one.
-    pub fn new(repo: &'a Repository, open: &'a [Directory], depth: usize) -> Result<Self> {
+    /// `open` has the folders in which submodules may be, and `depth` is the number of repositories around this one.
+    pub fn new(repo: &'a Repository, open: &'a Open, depth: usize) -> Result<Self> {
         let root = repo.workdir().ok_or_else(|| Error::failed("there is no work tree"))?;
         let source = gix::worktree::stack::state::attributes::Source::WorktreeThenIdMapping;
         let attributes = repo.attributes_only(&*repo.index_or_empty()?, source)?;

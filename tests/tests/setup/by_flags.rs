@@ -112,6 +112,25 @@ async fn a_commit_has_the_name_of_the_person() {
     assert!(unknown.contains("its log says why") && !unknown.contains(".gitconfig"), "{unknown}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_person_ignores_everywhere_is_not_staged() {
+    let folder = Folder::new();
+    for (config, ignored) in [("", "config/git/ignore"), ("[core]\n\texcludesFile = ~/ignored\n", "home/ignored")] {
+        folder.write("home/.gitconfig", format!("[user]\n\tname = Ann\n\temail = ann@example.org\n{config}"));
+        folder.write(ignored, ".env\n");
+        let at = repository(&folder, ignored.rsplit('/').next().unwrap(), "");
+        std::fs::write(folder.join(&at).join(".env"), "SECRET=1\n").unwrap();
+        let mut pipe = started(&folder, &["--builtin", "git", &at], &[]).await;
+        said(&pipe.call("git_add", json!({ "repo_path": at, "files": ["."] })).await);
+        let status = pipe.call("git_status", json!({ "repo_path": at })).await;
+        assert!(said(&status).contains("new file:   a.txt") && !said(&status).contains(".env"), "{status}");
+        let named = pipe.call("git_add", json!({ "repo_path": at, "files": [".env"] })).await;
+        assert!(is_error(&named) && text(&named).contains("are ignored"), "{named}");
+        pipe.close().await;
+        std::fs::remove_file(folder.join(ignored)).unwrap();
+    }
+}
+
 fn entity(name: &str) -> Value {
     json!({ "entities": [{ "name": name, "entityType": "person", "observations": ["tall"] }] })
 }

@@ -1,4 +1,5 @@
-//! The person's name and address for commits: the variables that git reads, and `user` and `author` in the person's own git config.
+//! The person's name and address for commits: the variables that git reads, and `user` and `author` in the person's own git config. And the
+//! person's own ignore file, without which `git_add` would take what git leaves alone: no plugin can read it.
 //!
 //! git evaluates the conditions of `includeIf` for each repository, so they are passed on with what they include.
 
@@ -17,12 +18,21 @@ const MAX_DEPTH: usize = 10;
 const MAX_FILES: usize = 64;
 /// The most entries that are passed on.
 const MAX_ENTRIES: usize = 256;
+/// The most bytes of an ignore file.
+const MAX_PATTERN_BYTES: u64 = 64 << 10;
 
 /// A name, an address, or both, and the conditions under which they hold. Of several, the last one holds.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Entry {
     name: Option<String>,
     email: Option<String>,
+    when: Vec<String>,
+}
+
+/// The content of an ignore file, and the conditions under which it holds. Of several, the last one holds.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Patterns {
+    patterns: String,
     when: Vec<String>,
 }
 
@@ -33,6 +43,8 @@ pub struct Identity {
     environment: Entry,
     /// What the person's config says. It counts after the config of a repository.
     entries: Vec<Entry>,
+    /// What git is to ignore in every repository.
+    ignored: Vec<Patterns>,
     /// The first file that could not be read, and why.
     problem: Option<String>,
 }
@@ -57,6 +69,10 @@ impl Identity {
         let environment =
             Entry { name: variable("GIT_AUTHOR_NAME"), email: variable("GIT_AUTHOR_EMAIL"), when: vec![] };
         let mut reader = Reader { home, ..Reader::default() };
+        // The file that counts if no config names another.
+        if let Some(base) = base_dirs("XDG_CONFIG_HOME", ".config").next() {
+            reader.ignore(&base.join("git/ignore"), &[]);
+        }
         // The last resort of git for an address.
         reader.users.extend(variable("EMAIL").map(|email| Entry { email: Some(email), ..Entry::default() }));
         for file in files {
@@ -67,7 +83,7 @@ impl Identity {
 
     /// Writes it as settings of the plugin `git`.
     pub fn write(self, settings: &mut toml::Table) {
-        let Self { environment, entries, problem } = self;
+        let Self { environment, entries, ignored, problem } = self;
         // The plugin is not told: a config may include a file that a plugin can write, which would then learn which files exist.
         if let Some(problem) = problem {
             tracing::warn!("this user's git config was not read completely: {problem}");
@@ -76,6 +92,10 @@ impl Identity {
         let mut person = toml::Table::new();
         person.insert("environment".into(), environment.table());
         person.insert("entries".into(), entries.into());
+        if !ignored.is_empty() {
+            let ignored: Vec<toml::Value> = ignored.into_iter().map(Patterns::table).collect();
+            person.insert("ignored".into(), ignored.into());
+        }
         settings.insert("person".into(), person.into());
     }
 }
@@ -93,6 +113,18 @@ impl Entry {
     }
 }
 
+impl Patterns {
+    fn table(self) -> toml::Value {
+        let Self { patterns, when } = self;
+        let mut table = toml::Table::new();
+        table.insert("patterns".into(), patterns.into());
+        if !when.is_empty() {
+            table.insert("when".into(), when.into());
+        }
+        table.into()
+    }
+}
+
 /// Reads configs, one after the other.
 #[derive(Default)]
 struct Reader {
@@ -100,6 +132,7 @@ struct Reader {
     users: Vec<Entry>,
     /// The entries of `[author]`, which count before those of `[user]`.
     authors: Vec<Entry>,
+    ignored: Vec<Patterns>,
     problem: Option<String>,
     /// How many files were read.
     files: usize,
@@ -109,7 +142,7 @@ impl Reader {
     /// Reads a file that holds under these conditions. A file that does not exist says nothing, as in git.
     fn read(&mut self, path: &Path, when: &[String], depth: usize) {
         self.files += 1;
-        let text = match contents(path) {
+        let text = match contents(path, MAX_FILE_BYTES) {
             Ok(Some(text)) => text,
             Ok(None) => return,
             Err(problem) => return self.fail(path, &problem),
@@ -125,6 +158,12 @@ impl Reader {
                 ("user", None, "email") => self.users.push(entry(None, Some(value))),
                 ("author", None, "name") => self.authors.push(entry(Some(value), None)),
                 ("author", None, "email") => self.authors.push(entry(None, Some(value))),
+                ("core", None, "excludesfile") => match self.expanded(&value) {
+                    Some(file) => self.ignore(&file, when),
+                    // An empty value means no file. A relative path would mean another file in each repository.
+                    None if value.is_empty() || value.starts_with('/') => self.ignore(Path::new(&value), when),
+                    None => self.fail(path, "core.excludesFile is not an absolute path"),
+                },
                 ("include", None, "path") => self.include(path, &value, when, depth),
                 ("includeif", Some(condition), "path") => {
                     let condition = self.condition(path, condition);
@@ -132,6 +171,27 @@ impl Reader {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Reads an ignore file. One that does not exist says nothing, and counts in place of those before it.
+    fn ignore(&mut self, path: &Path, when: &[String]) {
+        self.files += 1;
+        if self.files > MAX_FILES {
+            return self.fail(path, "there are too many ignore files");
+        }
+        match contents(path, MAX_PATTERN_BYTES) {
+            Ok(text) => {
+                // What holds without a condition takes the place of all before it.
+                if when.is_empty() {
+                    self.ignored.clear();
+                }
+                let patterns = text.unwrap_or_default();
+                if !(patterns.is_empty() && self.ignored.is_empty()) {
+                    self.ignored.push(Patterns { patterns, when: when.to_vec() });
+                }
+            }
+            Err(problem) => self.fail(path, &problem),
         }
     }
 
@@ -172,15 +232,15 @@ impl Reader {
     }
 
     fn identity(self, environment: Entry) -> Identity {
-        let Self { home: _, users, authors, problem, files: _ } = self;
+        let Self { home: _, users, authors, ignored, problem, files: _ } = self;
         let mut entries = [users, authors].concat();
         entries.truncate(MAX_ENTRIES);
-        Identity { environment, entries, problem }
+        Identity { environment, entries, ignored, problem }
     }
 }
 
 /// Returns the text of a file, or `None` if the file does not exist.
-fn contents(path: &Path) -> Result<Option<String>, String> {
+fn contents(path: &Path, most: u64) -> Result<Option<String>, String> {
     let file = match open_regular(path) {
         Ok(Some(file)) => file,
         // /dev/null is what people write for no file.
@@ -189,9 +249,9 @@ fn contents(path: &Path) -> Result<Option<String>, String> {
         Err(error) => return Err(format!("it cannot be read: {error}")),
     };
     let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| format!("it cannot be read: {error}"))?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(format!("it has more than {} KiB", MAX_FILE_BYTES >> 10));
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| format!("it cannot be read: {error}"))?;
+    if bytes.len() as u64 > most {
+        return Err(format!("it has more than {} KiB", most >> 10));
     }
     String::from_utf8(bytes).map(Some).map_err(|_| "it is not UTF-8".to_owned())
 }
@@ -219,6 +279,41 @@ mod tests {
     fn entry(name: Option<&str>, email: Option<&str>, when: &[&str]) -> Entry {
         let owned = |text: &str| text.to_owned();
         Entry { name: name.map(owned), email: email.map(owned), when: when.iter().map(|text| owned(text)).collect() }
+    }
+
+    fn patterns(text: &str, when: &[&str]) -> Patterns {
+        Patterns { patterns: text.to_owned(), when: when.iter().map(|text| (*text).to_owned()).collect() }
+    }
+
+    #[test]
+    fn the_last_ignore_file_counts() {
+        let ignored = |config: &str| {
+            let held = tempfile::tempdir().unwrap();
+            let absolute = config.replace("HOME", &held.path().display().to_string());
+            let files = [
+                ("one", "*.one\n"),
+                ("two", "*.two\n"),
+                ("more", "[core]\nexcludesFile = ~/two"),
+                (".gitconfig", &absolute),
+            ];
+            let identity = read(held.path(), &files);
+            (identity.ignored, identity.problem.map(|problem| problem.rsplit(": ").next().unwrap().to_owned()))
+        };
+        let (one, two) = (|| patterns("*.one\n", &[]), |when: &[&str]| patterns("*.two\n", when));
+        let onbranch = "[includeIf \"onbranch:x\"]\npath = more\n";
+        for (config, expected) in [
+            ("", vec![]),
+            ("[core]\nexcludesfile = ~/one\n", vec![one()]),
+            ("[core]\nexcludesFile = HOME/one\n[include]\npath = more\n", vec![two(&[])]),
+            (&format!("[core]\nexcludesFile = ~/one\n{onbranch}"), vec![one(), two(&["onbranch:x"])]),
+            (&format!("{onbranch}[core]\nexcludesFile = ~/one\n"), vec![one()]),
+            (&format!("[core]\nexcludesFile = ~/one\nexcludesFile = \n{onbranch}"), vec![two(&["onbranch:x"])]),
+            ("[core]\nexcludesFile = ~/one\nexcludesFile = ~/gone\n", vec![]),
+        ] {
+            assert_eq!(ignored(config), (expected, None), "{config}");
+        }
+        let relative = Some("core.excludesFile is not an absolute path".to_owned());
+        assert_eq!(ignored("[core]\nexcludesFile = one\n"), (vec![], relative));
     }
 
     #[test]
@@ -280,11 +375,13 @@ mod tests {
         let identity = Identity {
             environment: entry(Some("Ann"), None, &[]),
             entries: vec![entry(None, Some("a@example.org"), &["onbranch:main"])],
+            ignored: vec![patterns(".env\n", &["onbranch:main"])],
             problem: None,
         };
         let mut settings = toml::Table::new();
         identity.write(&mut settings);
-        let expected = "[person]\nenvironment = { name = 'Ann' }\nentries = [{ email = 'a@example.org', when = ['onbranch:main'] }]";
+        let expected = "[person]\nenvironment = { name = 'Ann' }\nentries = [{ email = 'a@example.org', when = ['onbranch:main'] }]\n\
+                        ignored = [{ patterns = \"\"\"\n.env\n\"\"\", when = ['onbranch:main'] }]";
         assert_eq!(settings, toml::from_str(expected).unwrap());
     }
 }

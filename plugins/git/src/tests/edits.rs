@@ -52,12 +52,33 @@ fn a_commit_that_should_be_signed_says_that_it_is_not() {
     repo.git(&["add", "a.txt"]);
     contains(&repo.committed("two").unwrap(), "\nThe commit is not signed: commit.gpgSign is set");
     repo.git(&["config", "commit.gpgSign", "false"]);
-    repo.git(&["config", "include.path", "../shared"]);
+    // What cannot be read could say so, too.
+    repo.git(&["config", "include.path", "~/shared"]);
+    repo.git(&["config", "--add", "include.path", "nothing"]);
     repo.write("a.txt", "three\n");
-    repo.git(&["add", "a.txt"]);
+    repo.add(&["a.txt"]).unwrap();
     let said = repo.committed("three").unwrap();
-    contains(&said, "\nFiles that the repository's config includes were not read");
+    assert!(said.ends_with("could not be read, and what they say was not followed: ~/shared"), "{said}");
     assert!(!said.contains("not signed"), "{said}");
+}
+
+#[test]
+fn what_the_config_of_a_repository_includes_is_a_part_of_it() {
+    let home = Home::new();
+    let repo = home.repository("r", &[]);
+    repo.write(".git/shared", "[user]\nname = Cat\nemail = cat@example.org\n[commit]\ngpgSign = true\n");
+    for key in ["user.name", "user.email"] {
+        repo.git(&["config", "--unset", key]);
+    }
+    repo.write("a.txt", "two\n");
+    repo.add(&["a.txt"]).unwrap();
+    repo.git(&["config", "includeIf.gitdir:~/work/.path", "shared"]);
+    let refused = failure(repo.committed("two"));
+    contains(&refused, "no author is configured");
+    contains(&refused, "\nFiles that the repository's config includes could not be read");
+    repo.git(&["config", "include.path", "shared"]);
+    contains(&repo.committed("two").unwrap(), "\nThe commit is not signed: commit.gpgSign is set");
+    assert_eq!(repo.git(&["log", "-1", "--format=%an %ae"]), "Cat cat@example.org");
 }
 
 #[test]
@@ -133,6 +154,54 @@ fn an_ignored_file_and_a_missing_one_are_not_added() {
     contains(&failure(repo.add(&["x.log"])), "The following paths are ignored by one of your .gitignore files:\nx.log");
     contains(&failure(repo.add(&["nothing"])), "pathspec 'nothing' did not match any files");
     contains(&failure(repo.add(&["../x"])), "Path '../x' is outside the repository");
+}
+
+#[test]
+fn what_the_person_ignores_everywhere_is_not_added() {
+    let home = Home::new();
+    let repo = home.repository("r", &[]);
+    let ignored = home.0.join("ignored");
+    let patterns = ".env\nbuild/\n*.tmp\n!kept.tmp\n/only\n";
+    fs::write(&ignored, patterns).unwrap();
+    repo.write(".gitignore", "!back.tmp\n");
+    repo.write("tracked/build/x", "x\n");
+    repo.commit("tracked");
+    for name in [
+        "a/.env",
+        "b/.env",
+        "b/new",
+        "build/y",
+        "tracked/build/new",
+        "back.tmp",
+        "kept.tmp",
+        "c/x.tmp",
+        "only",
+        "d/only",
+    ] {
+        repo.write(name, "new\n");
+    }
+    let person = |entries: &str| format!(r#"{{"person": {{"ignored": [{entries}]}}}}"#);
+    let file = format!(r#"{{"patterns": {patterns:?}}}"#);
+    let place = |config: &str| repo.open_with(config).unwrap();
+    let setting = format!("core.excludesFile={}", ignored.display());
+    let said = status::text(&place(&person(&file))).unwrap();
+    assert_eq!(said.trim_end(), repo.git(&["-c", &setting, "status"]));
+    // Another condition, and a repository that names a file of its own.
+    let unheld = format!(r#"{file}, {{"patterns": "", "when": ["onbranch:main"]}}"#);
+    contains(&status::text(&place(&person(&unheld))).unwrap(), "\ta/\n");
+    let add = |files: &[&str]| {
+        edit::add(&place(&person(&file)), &files.iter().map(|file| (*file).to_owned()).collect::<Vec<_>>())
+    };
+    contains(&failure(add(&["a/.env"])), "The following paths are ignored by one of your .gitignore files:\na/.env");
+    add(&["."]).unwrap();
+    let staged = repo.git(&["diff", "--cached", "--name-only"]);
+    repo.git(&["reset", "-q"]);
+    repo.git(&["-c", &setting, "add", "."]);
+    assert_eq!(staged, repo.git(&["diff", "--cached", "--name-only"]));
+    assert_eq!(staged, "b/new\nback.tmp\nd/only\nkept.tmp");
+    repo.git(&["reset", "-q"]);
+    repo.git(&["config", "core.excludesFile", ""]);
+    contains(&status::text(&place(&person(&file))).unwrap(), "\ta/\n");
 }
 
 #[test]

@@ -118,8 +118,12 @@ impl Repo {
     }
 
     fn open(&self) -> Result<Place> {
-        let open = Directory { path: self.open.to_str().unwrap().to_owned(), writable: true };
-        open::place(self.at.to_str().unwrap(), vec![open])
+        self.open_with("{}")
+    }
+
+    fn open_with(&self, config: &str) -> Result<Place> {
+        let folder = Directory { path: self.open.to_str().unwrap().to_owned(), writable: true };
+        open::place(self.at.to_str().unwrap(), open::Open { folders: vec![folder], config: config.to_owned() })
     }
 
     fn place(&self) -> Place {
