@@ -149,9 +149,14 @@ impl State {
             let is_there =
                 |entry: &Entry| work.join(entry.path(index).to_str_lossy().as_ref()).symlink_metadata().is_ok();
             let left_out = index.entries().iter().filter(|entry| entry.flags.contains(Flags::SKIP_WORKTREE));
-            let skipped = left_out.filter(|entry| !is_there(entry)).count();
+            let (there, away): (Vec<&Entry>, Vec<&Entry>) = left_out.partition(|entry| is_there(entry));
+            let skipped = away.len();
             let present = 100 - skipped.saturating_mul(100) / all;
-            text.push_str(&format!("You are in a sparse checkout with {present}% of tracked files present.\n\n"));
+            // Git does not count the files behind the folders of a sparse index.
+            text.push_str(&match there.is_empty() && repo.config_snapshot().boolean("index.sparse").unwrap_or(false) {
+                true => "You are in a sparse checkout.\n\n".to_owned(),
+                false => format!("You are in a sparse checkout with {present}% of tracked files present.\n\n"),
+            });
         }
         Ok(text)
     }
