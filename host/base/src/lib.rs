@@ -3,6 +3,7 @@
 #![deny(clippy::large_futures)]
 #![forbid(unsafe_code)]
 
+mod access_list;
 pub mod appended;
 pub mod below;
 pub mod caller_id;

@@ -102,6 +102,8 @@ pub fn run(program: &Program) -> ExitCode {
 async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCode> {
     // With a handler for SIGXFSZ, a write beyond the file size limit fails instead of killing the process.
     let _signal = signal(SignalKind::from_raw(SIGXFSZ));
+    // A program that ignores SIGCHLD passes that on to what it starts; how a child has ended would then be lost, such as the compiler.
+    let _children = signal(SignalKind::child());
     raise_file_limit();
     match command {
         Command::Run(run) => serve::run(&run).await.map(|()| ExitCode::SUCCESS),

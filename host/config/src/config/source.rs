@@ -149,13 +149,21 @@ impl Located<'_> {
         match self {
             Self::File { path, .. } => File::open(path),
             Self::Bytes(component) => {
-                let mut file = tempfile::tempfile()?;
+                let mut file = in_memory()?;
                 file.write_all(&component.bytes)?;
                 file.rewind()?;
                 Ok(file)
             }
         }
     }
+}
+
+/// Returns an empty file without a name. On Linux it is in memory, since a container may have no file system that can be written.
+fn in_memory() -> io::Result<File> {
+    #[cfg(target_os = "linux")]
+    return Ok(rustix::fs::memfd_create("component", rustix::fs::MemfdFlags::CLOEXEC)?.into());
+    #[cfg(not(target_os = "linux"))]
+    tempfile::tempfile()
 }
 
 impl fmt::Display for PluginSource {
