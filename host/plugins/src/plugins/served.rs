@@ -134,12 +134,16 @@ impl Served {
     }
 
     /// Returns the instructions for models about the plugin's tools: those in the config or, without these, the plugin's own. Instructions
-    /// of an MCP server over HTTP that are too long are left out.
+    /// of an MCP server over HTTP that are too long are left out. What a plugin says is one paragraph in one line, since the next could
+    /// begin with the id of another plugin, or speak as the operator.
     pub fn instructions(&self) -> Option<String> {
         let told = || self.offer.listing.instructions.as_deref().filter(|text| text.len() <= MAX_PARAGRAPH_BYTES);
         let own = || self.plugin.code().sections().instructions.as_deref().or_else(told);
-        let text = self.config.instructions.as_deref().or_else(own)?;
-        Some(clean(text).trim().to_owned()).filter(|text| !text.is_empty())
+        let text = match &self.config.instructions {
+            Some(operators) => clean(operators).trim().to_owned(),
+            None => clean(own()?).split_whitespace().collect::<Vec<_>>().join(" "),
+        };
+        Some(text).filter(|text| !text.is_empty())
     }
 }
 
