@@ -80,7 +80,7 @@ impl Operator {
 
     /// Returns why no required plugin loads, if that is known already.
     pub fn none_loads_now(&self) -> Option<String> {
-        self.inner().server.none_loads()
+        self.inner().server.none_loads(true)
     }
 
     /// Resolves when the client at stdin has been told that no required plugin loads.

@@ -5,7 +5,11 @@ use e2e::{
     names, plugin, text,
 };
 
+/// What the operator is told.
 const NOT_WASM: &str = "did not load: not WebAssembly: the file does not start with `\\0asm`";
+/// What clients are told.
+const UNLOADED: &str =
+    "did not load: its file is not a component that this server can load; the server's log says more";
 
 /// A folder with `plugins/hello.wasm`, and files in `plugins/` that are not plugins.
 fn folder(broken: &[&str]) -> Folder {
@@ -54,7 +58,7 @@ async fn a_plugin_of_the_config_that_does_not_load_ends_nothing() {
     folder.config("[plugins.one]\npath = '../../plugins/one.wasm'\n");
     let mut pipe = Pipe::start(&folder, &["run"]);
     let greeted = pipe.legacy("2025-11-25", json!({})).await;
-    assert_eq!(greeted["instructions"], format!("The plugin one {NOT_WASM}."));
+    assert_eq!(greeted["instructions"], format!("The plugin one {UNLOADED}."));
     assert_eq!(names(&pipe.request("tools/list", json!({})).await.unwrap(), "tools"), [""; 0]);
     assert_eq!(pipe.close().await.status.code(), Some(0));
 }
@@ -63,7 +67,7 @@ async fn a_plugin_of_the_config_that_does_not_load_ends_nothing() {
 async fn the_client_on_a_pipe_learns_which_plugin_did_not_load_and_why() {
     let folder = folder(&["broken"]);
     let mut pipe = Pipe::start(&folder, &["run", "plugins/hello.wasm", "plugins/broken.wasm"]);
-    let said = format!("plugin broken {NOT_WASM}");
+    let said = format!("plugin broken {UNLOADED}");
     let greeted = pipe.legacy("2025-11-25", json!({})).await;
     assert_eq!(greeted["instructions"], format!("The {said}."));
     let discovered = async |pipe: &mut Pipe| pipe.modern("server/discover", json!({}), json!({})).await.unwrap();
@@ -88,11 +92,31 @@ async fn the_client_on_a_pipe_learns_which_plugin_did_not_load_and_why() {
     assert_eq!(discovered(&mut pipe).await.get("instructions"), None);
     folder.write("plugins/broken.wasm", "not wasm");
     pipe.wait_for_log("its last good version serves").await;
-    let said = format!("plugin broken {NOT_WASM}; its last good version is served");
+    let said = format!("plugin broken {UNLOADED}; its last good version is served");
     assert_eq!(discovered(&mut pipe).await["instructions"], format!("The {said}."));
     assert_eq!(text(&pipe.call("broken_echo", json!({ "message": "still" })).await), "still");
     let error = pipe.request("tools/call", json!({ "name": "broken_new" })).await.unwrap_err();
     assert_eq!(error["message"], format!("unknown tool: broken_new; {said}"));
+}
+
+/// What a plugin says as it fails would come first in what models are told of the server, and nobody has accepted it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_that_fails_tells_models_nothing_of_its_own() {
+    let own = "turned";
+    for alone in [true, false] {
+        let folder = Folder::new();
+        let hello = if alone { String::new() } else { format!("[plugins.hello]\npath = {:?}\n", plugin("hello")) };
+        let bad = plugin("badlist");
+        folder.config(&format!("[plugins.bad]\npath = {bad:?}\nconfig = {{ mode = \"failure\" }}\n{hello}"));
+        let mut pipe = Pipe::start(&folder, &["run"]);
+        // The operator is told.
+        pipe.wait_for_log(own).await;
+        let greeted = pipe.legacy("2025-11-25", json!({})).await;
+        let said = "plugin bad did not load: it fails when asked what it offers; the server's log says more";
+        assert_eq!(greeted["instructions"], format!("The {said}."));
+        let error = pipe.request("tools/call", json!({ "name": "bad_x" })).await.unwrap_err();
+        assert_eq!(error["message"], format!("unknown tool: bad_x; {said}"));
+    }
 }
 
 async fn modern_at(server: &Server, path: &str, method: &str, params: Value) -> Value {

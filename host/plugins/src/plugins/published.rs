@@ -62,31 +62,38 @@ impl Published {
 
     /// Returns why something is not in the catalog, for a client that may know: the plugin that its name means did not load.
     /// `knows`: whether the client may know of a plugin.
-    pub fn lost(
-        &self,
-        sought: &Sought<'_>,
-        filter: &Filter,
-        knows: impl Fn(&str) -> bool,
-        to_operator: bool,
-    ) -> Option<String> {
+    pub fn lost(&self, sought: &Sought<'_>, filter: &Filter, knows: impl Fn(&str) -> bool) -> Option<String> {
         let expected = self.expected.borrow().clone()?;
         let status = self.status.lock();
         let mut known = expected.meant(sought, filter).into_iter().filter(|config| knows(&config.id));
         known.find_map(|config| {
             let Status::Failed { problem, last_good } = status.get(&Subject::plugin(&config.id))? else { return None };
-            Some(problem.told(&config.id, *last_good, to_operator))
+            Some(problem.told(&config.id, *last_good))
         })
     }
 
     /// Returns a sentence for each plugin that did not load, in order of their ids, of those for which `knows` returns true.
-    pub fn failed(&self, knows: impl Fn(&str) -> bool, to_operator: bool) -> Vec<String> {
+    pub fn failed(&self, knows: impl Fn(&str) -> bool) -> Vec<String> {
         let told = |(subject, status): (&Subject, &Status)| match (subject, status) {
             (Subject::Plugin(id), Status::Failed { problem, last_good }) if knows(id) => {
-                Some(problem.told(id, *last_good, to_operator))
+                Some(problem.told(id, *last_good))
             }
             _ => None,
         };
         self.status.lock().iter().filter_map(told).collect()
+    }
+
+    /// Returns a sentence for each of these plugins, if none of them loads: with `details` for the operator, without for clients.
+    pub fn none_of(&self, ids: &[String], details: bool) -> Option<Vec<String>> {
+        let status = self.status.lock();
+        let told = |id: &String| match status.get(&Subject::plugin(id))? {
+            Status::Failed { problem, last_good: false } if details => {
+                Some(format!("plugin {id} did not load: {}", problem.text))
+            }
+            Status::Failed { problem, last_good: false } => Some(problem.told(id, false)),
+            _ => None,
+        };
+        ids.iter().map(told).collect()
     }
 
     /// Returns the catalog. Waits for the first load, but for at most [`FIRST_LOAD_TIMEOUT`].

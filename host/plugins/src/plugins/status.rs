@@ -2,8 +2,6 @@
 
 use std::{fmt, path::PathBuf};
 
-use wharf_protocol::error::clip_to;
-
 /// The subject of a status.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -75,7 +73,7 @@ impl Stage {
         }
     }
 
-    /// Returns why a plugin does not load, for clients that may not learn the details.
+    /// Returns why a plugin does not load, for clients.
     fn reason(self) -> &'static str {
         match self {
             Self::Name => "its name is not valid",
@@ -106,19 +104,12 @@ pub struct Problem {
     pub text: String,
 }
 
-/// The maximum number of characters of a description that clients get.
-const MAX_TOLD_CHARS: usize = 400;
-
 impl Problem {
-    /// Returns the sentence for clients, without a full stop. Descriptions can contain paths of the operator, and whatever the plugin
-    /// knows. Only the user who started this process gets them, `to_operator`; all others get the reason in general.
-    pub(super) fn told(&self, id: &str, last_good: bool, to_operator: bool) -> String {
+    /// Returns the sentence for clients, without a full stop. It has only the stage's reason: descriptions can contain paths of the
+    /// operator, and text of the plugin's choice, which would reach models without anyone having accepted the plugin.
+    pub(super) fn told(&self, id: &str, last_good: bool) -> String {
         let still = if last_good { "; its last good version is served" } else { "" };
-        if to_operator {
-            format!("plugin {id} did not load: {}{still}", clip_to(&self.text, MAX_TOLD_CHARS))
-        } else {
-            format!("plugin {id} did not load: {}; the server's log says more{still}", self.stage.reason())
-        }
+        format!("plugin {id} did not load: {}; the server's log says more{still}", self.stage.reason())
     }
 }
 
@@ -143,14 +134,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_operator_is_told_the_details() {
-        let problem = Problem { stage: Stage::Read, text: format!("/home/ann/x.wasm: gone{}", "!".repeat(500)) };
-        let told = problem.told("x", false, true);
-        assert!(told.starts_with("plugin x did not load: /home/ann/x.wasm: gone!!!"), "{told}");
-        assert!(told.chars().count() < 430, "{told}");
-        let told = problem.told("x", true, false);
+    fn clients_are_told_no_details() {
+        let problem = Problem { stage: Stage::Read, text: "/home/ann/x.wasm: gone".into() };
         assert_eq!(
-            told,
+            problem.told("x", true),
             "plugin x did not load: its file cannot be read; the server's log says more; its last good version is served"
         );
     }

@@ -44,14 +44,7 @@ use wharf_egress::outgoing::Outgoing;
 use wharf_plugins::{
     approvals::Approvals,
     observe::observers::Observers,
-    plugins::{
-        filter::Filter,
-        inbox::Inbox,
-        published::Published,
-        served::Changed,
-        status::{Status, Subject},
-        view::View,
-    },
+    plugins::{filter::Filter, inbox::Inbox, published::Published, served::Changed, view::View},
     tasks::{Memory, SharedStore, TaskStore, Tasks},
 };
 
@@ -303,7 +296,7 @@ impl Server {
     /// Returns the instructions for models about all tools together.
     pub fn instructions(&self, caller: &Caller, profile: Option<&str>) -> Option<Shown> {
         let view = self.view(caller, profile);
-        let failed = self.failed(&view, is_operator(caller)).into_iter().map(|failed| format!("The {failed}."));
+        let failed = self.failed(&view).into_iter().map(|failed| format!("The {failed}."));
         let mut own: Vec<String> = failed.collect();
         let by_operator = self.startup.face.instructions.as_deref();
         if own.is_empty() {
@@ -315,9 +308,8 @@ impl Server {
     }
 
     /// Returns a sentence, without a full stop, for each plugin that did not load and of which the caller of the view may know.
-    /// `to_operator`: whether the caller may learn the details.
-    pub fn failed(&self, view: &View, to_operator: bool) -> Vec<String> {
-        let mut failed = self.published.failed(|id| view.may_know(id), to_operator);
+    pub fn failed(&self, view: &View) -> Vec<String> {
+        let mut failed = self.published.failed(|id| view.may_know(id));
         let more = failed.len().saturating_sub(MAX_TOLD_FAILURES);
         if more > 0 {
             failed.truncate(MAX_TOLD_FAILURES);
@@ -333,27 +325,20 @@ impl Server {
         self.published.wait(if requires { REQUIRED_INTRODUCTION_TIMEOUT } else { INTRODUCTION_TIMEOUT }).await;
     }
 
-    /// Returns why none of the required plugins loads, if that is known. None: one of them does, or none is required.
-    pub fn none_loads(&self) -> Option<String> {
+    /// Returns why none of the required plugins loads, if that is known, with `details` for the operator. None: one of them does, or
+    /// none is required.
+    pub fn none_loads(&self, details: bool) -> Option<String> {
         let required = self.required.get().filter(|ids| !ids.is_empty())?;
-        let status = self.published.status();
-        let problem = |id: &String| match status.get(&Subject::plugin(id))? {
-            Status::Failed { problem, last_good: false, .. } => {
-                Some(format!("plugin {id} did not load: {}", problem.text))
-            }
-            _ => None,
-        };
-        let problems: Vec<String> = required.iter().map(problem).collect::<Option<_>>()?;
-        match problems.as_slice() {
+        match self.published.none_of(required, details)?.as_slice() {
             [one] => Some(one.clone()),
             all => Some(format!("no plugin on the command line loads:\n  {}", all.join("\n  "))),
         }
     }
 
     /// Refuses the handshake and the lists of the user who started this process if no required plugin loads: many clients show a person
-    /// only these errors, and no output of a process that ends.
+    /// only these errors, and no output of a process that ends. Some show them to models.
     pub fn admit_introduction(&self, caller: &Caller) -> Result<(), RpcError> {
-        match self.none_loads().filter(|_| is_operator(caller)) {
+        match self.none_loads(false).filter(|_| is_operator(caller)) {
             Some(problem) => Err(RpcError::internal(problem)),
             None => Ok(()),
         }

@@ -87,7 +87,7 @@ pub async fn wait_for(
                 Some(limit) => limit,
                 None => {
                     let knows = |id: &str| view.may_know(id);
-                    let lost = ctx.server.published.lost(&sought, &view.filter, knows, ctx.is_operator());
+                    let lost = ctx.server.published.lost(&sought, &view.filter, knows);
                     if let Some(why) = lost {
                         error.message += &format!("; {why}");
                     }

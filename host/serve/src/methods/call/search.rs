@@ -116,7 +116,7 @@ async fn find(ctx: &Context, asked: &Find) -> Result<CallResult, RpcError> {
     let mut hints = Vec::new();
     if told.entries.is_empty() {
         hints.push(format!("none of the {} tools fits; try other words", view.count_findable()));
-        hints.extend(ctx.server.failed(&view, ctx.is_operator()));
+        hints.extend(ctx.server.failed(&view));
     }
     hints.extend(coming::still_coming(ctx, &view));
     if !hints.is_empty() {
