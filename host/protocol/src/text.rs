@@ -5,15 +5,26 @@
 /// unusual line separators, marks that change a text's direction, and characters without a glyph, which a model reads nevertheless.
 /// Characters that some scripts and emoji need are deceptive only in positions where they have no effect: see [`in_place`].
 pub fn is_deceptive(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{200b}'
-                | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-                | '\u{fe00}'..='\u{fe0d}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
-                | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-                | '\u{e0000}'..='\u{e0fff}'
-        )
+    let by_position =
+        matches!(character, '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}');
+    // Separators of lines, notes between lines, and marks that arrange hieroglyphs.
+    let arranges = matches!(
+        character,
+        '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}' | '\u{13430}'..='\u{1343f}'
+    );
+    character.is_control() || arranges || (is_default_ignorable(character) && !by_position)
+}
+
+/// Whether a character is one of those that Unicode lets programs show as nothing (`Default_Ignorable_Code_Point`), assigned or not. A test
+/// compares this with the data of Unicode.
+fn is_default_ignorable(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 /// Whether a character is a line break or a tab, which are allowed in prose.
@@ -93,6 +104,19 @@ pub fn clean(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of the characters that may be shown as nothing, none is missing, and a new version of Unicode adds none unnoticed.
+    #[test]
+    fn what_may_be_shown_as_nothing_is_as_in_unicode() {
+        let ignorable = regex::Regex::new(r"^\p{Default_Ignorable_Code_Point}$").unwrap();
+        for character in '\0'..=char::MAX {
+            let expected = ignorable.is_match(character.encode_utf8(&mut [0; 4]));
+            assert_eq!(is_default_ignorable(character), expected, "{}", character.escape_unicode());
+            if expected {
+                assert_eq!(clean(&format!("a{character}b")), "ab", "{}", character.escape_unicode());
+            }
+        }
+    }
 
     #[test]
     fn nothing_hidden_is_left_and_nothing_needed_is_lost() {
