@@ -410,6 +410,14 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#, format!("malformed {INVALID_REQUEST}")),
             (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}"#, format!("malformed {INVALID_REQUEST}")),
             (r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#, format!("malformed {INVALID_REQUEST}")),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"b":1,"c":2,"b":3}}"#,
+                format!("malformed {INVALID_REQUEST}"),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{},"_m\u0065ta":{}}}"#,
+                format!("malformed {INVALID_REQUEST}"),
+            ),
             (r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#, format!("malformed {INVALID_REQUEST} 1")),
             (r#"{"id":1,"method":"a"}"#, format!("malformed {INVALID_REQUEST} 1")),
             (r#"{"jsonrpc":"2.0","id":1}"#, format!("malformed {INVALID_REQUEST} 1")),

@@ -23,7 +23,7 @@ pub fn read<'a, T: Deserialize<'a>>(params: Option<&'a Params>) -> Result<T, Rpc
 }
 
 impl Params {
-    /// Returns the member with this name, as it was written. If there are several, the first one is returned.
+    /// Returns the member with this name, as it was written.
     pub fn get(&self, key: &str) -> Option<&Written> {
         self.0.iter().find(|(name, _)| name.as_str() == key).map(|(_, value)| value)
     }
@@ -75,6 +75,16 @@ impl RawParams<'_> {
     }
 }
 
+/// Returns the name of a member that is there twice: two parsers might not agree on which of the two counts.
+fn repeated<'m>(members: &'m [(Text<'_>, &RawValue)]) -> Option<&'m str> {
+    let mut names: Vec<&str> = members.iter().map(|(name, _)| &*name.0).collect();
+    names.sort_unstable();
+    names.windows(2).find_map(|pair| match pair {
+        [one, other] if one == other => Some(*one),
+        _ => None,
+    })
+}
+
 /// A string that is borrowed from the message unless it contains escapes.
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
 
@@ -110,7 +120,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawParams<'a> {
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(RawParams::Members(members))
+                match repeated(&members) {
+                    Some(name) => Err(A::Error::custom(format_args!("`{name}` is in `params` twice"))),
+                    None => Ok(RawParams::Members(members)),
+                }
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<RawParams<'de>, A::Error> {
                 while items.next_element::<IgnoredAny>()?.is_some() {}
