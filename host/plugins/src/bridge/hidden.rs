@@ -150,7 +150,7 @@ fn names_in_lists_are_refused_rather_than_changed() {
         ("resource URI", |all| all.resources[0].uri = "n:///\u{202e}a".into()),
         ("template", |all| all.templates[0].uri_template = "n:///\u{200b}{x}".into()),
         ("icon", |all| {
-            all.resources[0].more = Some(json!({ "icons": [{ "src": format!("https://{BAD}") }] }).to_string())
+            all.resources[0].more = Some(json!({ "icons": [{ "src": format!("data:image/png,{BAD}") }] }).to_string())
         }),
         ("key", |all| details(all).more = Some(json!({ "_meta": { BAD: 1 } }).to_string())),
         ("argument", |all| all.tools[0].input_schema = schema(&json!({ "properties": { BAD: {} } }))),

@@ -4,6 +4,7 @@ mod arguments;
 mod asking;
 #[cfg(test)]
 mod hidden;
+mod icons;
 mod offer;
 mod outcome;
 mod surface;
@@ -17,6 +18,7 @@ pub use asking::{
     RequestInfo, capability_for, carried_answer, carry_answer, client_info, context, missing_capabilities, question,
     read_answer, roots,
 };
+pub use icons::left_out as icons_left_out;
 pub use offer::{MAX_TOOL_WORDS, MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool, offer};
 pub use outcome::{completion, failure_error, prompt_result, prompt_text, read_result, structured_result, tool_result};
 pub use surface::surface;

@@ -8,7 +8,10 @@ use wharf_protocol::{
 };
 use wharf_sandbox::model as wit;
 
-use super::values::{clean_meta, parse_json, read_more};
+use super::{
+    icons,
+    values::{clean_meta, parse_json, read_more},
+};
 use wharf_base::text::clean;
 
 /// Converts a tool's result. The error describes how the plugin violated its contract.
@@ -69,12 +72,11 @@ fn content(content: wit::Content) -> Result<mcp::Content, String> {
         wit::Content::Text(text) => mcp::Content::Text(text),
         wit::Content::Image(media) => mcp::Content::Image { mime_type: media.mime_type, data: media.data },
         wit::Content::Audio(media) => mcp::Content::Audio { mime_type: media.mime_type, data: media.data },
-        wit::Content::Link(link) => mcp::Content::Link(mcp::ResourceLink {
-            more: read_more(link.more.as_ref(), &["type", "uri", "name", "mimeType"])?,
-            uri: link.uri,
-            name: link.name,
-            mime_type: link.mime_type,
-        }),
+        wit::Content::Link(link) => {
+            let mut more = read_more(link.more.as_ref(), &["type", "uri", "name", "mimeType"])?;
+            icons::keep_embedded(&mut more)?;
+            mcp::Content::Link(mcp::ResourceLink { more, uri: link.uri, name: link.name, mime_type: link.mime_type })
+        }
         wit::Content::Embedded(contents) => mcp::Content::Embedded(resource_contents(contents)?),
         wit::Content::Raw(json) => mcp::Content::Raw(raw_block(&json)?),
     })
@@ -87,6 +89,7 @@ fn raw_block(json: &str) -> Result<Object, String> {
         return Err("a raw content block must be a JSON object".into());
     };
     clean_meta(&mut block);
+    icons::keep_embedded(&mut block)?;
     if let Some(Value::Object(resource)) = block.get_mut("resource") {
         clean_meta(resource);
     }

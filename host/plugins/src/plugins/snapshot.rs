@@ -9,7 +9,7 @@ use super::{
     served,
     status::{Status, Subject},
 };
-use crate::bridge::Offer;
+use crate::bridge::{self, Offer};
 use wharf_base::text::{self, toml_header};
 use wharf_config::{
     access::{
@@ -192,6 +192,7 @@ impl Serving {
                 .chain(unmatched(config, offer))
                 .chain(not_offered(served))
                 .chain(too_long(served))
+                .chain(fetched_icons(offer))
                 .collect(),
         }
     }
@@ -279,6 +280,14 @@ fn too_long(served: &served::Served) -> Option<String> {
             "its instructions are left out, because they have more than {} KiB; set a shorter text with `instructions` in its table",
             MAX_PARAGRAPH_BYTES >> 10
         )
+    })
+}
+
+/// Returns a note if icons are left out because clients would have to fetch them.
+fn fetched_icons(offer: &Offer) -> Option<String> {
+    let left_out = bridge::icons_left_out(&offer.listing);
+    (left_out > 0).then(|| {
+        format!("icons are left out, since clients would fetch them from where the plugin says ({left_out}); embed them as data: URLs")
     })
 }
 
