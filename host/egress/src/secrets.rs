@@ -287,6 +287,11 @@ fn validated(text: &str) -> Result<Secret> {
     let text = text.strip_suffix('\r').unwrap_or(text);
     let bytes = text.len();
     ensure!(bytes >= MIN_SECRET_BYTES, "it has {bytes} bytes, fewer than {MIN_SECRET_BYTES}, and could be guessed");
+    // So stand the secrets in files that are made to be copied.
+    ensure!(
+        text.bytes().any(|byte| byte != b'0'),
+        "it has only zeros, as in an example, so everybody knows it; `openssl rand -hex 32` makes another"
+    );
     ensure!(bytes <= MAX_SECRET_BYTES, "it has more than {MAX_SECRET_BYTES} bytes");
     ensure!(!text.chars().any(char::is_control), "it contains control characters, such as line breaks");
     Ok(Secret(text.into()))
@@ -318,6 +323,7 @@ mod tests {
             write("open", "0123456789abcdef", 0o644),
             write("short", "0123456789", 0o600),
             write("lines", "0123456789\n0123456789", 0o600),
+            write("zeros", &"0".repeat(64), 0o600),
             "command = { command = [\"printf\", \"%s\", \"a $HOME `x` value\"] }\n".into(),
             "failing = { command = [\"false\"] }\n".into(),
             "missing = { command = [\"/nowhere/at/all\"] }\n".into(),
@@ -330,6 +336,7 @@ mod tests {
             ("open", Err("chmod 600")),
             ("short", Err("fewer than 16")),
             ("lines", Err("control characters")),
+            ("zeros", Err("openssl rand -hex 32")),
             ("failing", Err("ended with")),
             ("missing", Err("cannot be started")),
             ("unset", Err("WHARF_NO_SUCH_VARIABLE")),

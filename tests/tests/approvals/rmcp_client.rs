@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use crate::{accept, choices, files, write, written};
 
-const TOKEN: (&str, &str) = ("WHARF_TOKEN", "s3cret");
+const TOKEN: (&str, &str) = ("WHARF_TOKEN", "s3cret-of-tests-1");
 
 /// An application that answers every question in the same way, and records the questions. Without an answer, it cannot ask anybody.
 #[derive(Clone)]

@@ -118,13 +118,13 @@ async fn calls_on_a_pipe_are_there_before_their_answers() {
 async fn clients_over_http_are_told_apart() {
     let folder = Folder::new();
     let log = audited(&folder, "", "[http]\ntoken_env = \"TOKEN\"\n");
-    let server = Server::start_with(&folder, &[], &[("TOKEN", "a-secret-token")]).await;
+    let server = Server::start_with(&folder, &[], &[("TOKEN", "a-secret-token-of-tests")]).await;
     let params = json!({ "name": "echo_echo", "arguments": { "message": "x" } });
     let body = json!({ "jsonrpc": "2.0", "id": "seven", "method": "tools/call",
                        "params": modern_params(params.clone(), json!({})) });
     let headers = e2e::http::modern_headers(&body);
     let mut headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    headers.push(("Authorization", "Bearer a-secret-token"));
+    headers.push(("Authorization", "Bearer a-secret-token-of-tests"));
     let (status, code, answer) = server.probe(&headers, &body).await;
     assert_eq!((status, code), (200, 0), "{answer}");
     let (status, _, log_text) = server.terminate().await;
@@ -133,7 +133,7 @@ async fn clients_over_http_are_told_apart() {
     let output = folder
         .run(
             &["call", "-c", "config/wharf/wharf.toml", plugin("echo").to_str().unwrap(), "echo", "message=x"],
-            &[("TOKEN", "a-secret-token")],
+            &[("TOKEN", "a-secret-token-of-tests")],
         )
         .await;
     assert!(output.status.success(), "{}", stderr(&output));
@@ -143,7 +143,7 @@ async fn clients_over_http_are_told_apart() {
     assert!(principals[0].starts_with("token ") && principals[1] == "process", "{principals:?}");
     assert_eq!((&calls[0]["network.transport"], &calls[0]["jsonrpc.request.id"]), (&json!("tcp"), &json!("seven")));
     assert_eq!(calls[0]["wharf.arguments.hmac"], calls[1]["wharf.arguments.hmac"]);
-    assert!(!std::fs::read_to_string(&log).unwrap().contains("a-secret-token"));
+    assert!(!std::fs::read_to_string(&log).unwrap().contains("a-secret-token-of-tests"));
     let shown = folder.run(&["audit", "show", "--file", log.to_str().unwrap(), "--principal", "token"], &[]).await;
     assert_eq!(stdout(&shown).lines().count(), 1, "{}", stdout(&shown));
 }

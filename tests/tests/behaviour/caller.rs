@@ -31,17 +31,17 @@ async fn every_plugin_knows_a_caller_by_an_id_of_its_own() {
         format!("[plugins.{id}]\npath = {:?}\nconfig = {{ mode = \"given\", alone = true }}\n", plugin("badlist"))
     });
     folder.config(&format!("[protocol]\nstate_key_env = \"{KEY}\"\n[http]\ntoken_env = \"{TOKEN}\"\n{one}{two}"));
-    let server = started(&folder, "a", "first-token").await;
-    let known = id(&server, "one_t", "first-token").await;
+    let server = started(&folder, "a", "first-token-of-tests").await;
+    let known = id(&server, "one_t", "first-token-of-tests").await;
     assert_eq!(known.len(), 22, "{known}");
-    assert_eq!(id(&server, "one_t", "first-token").await, known, "it is the same in every call");
-    assert_ne!(id(&server, "two_t", "first-token").await, known, "plugins cannot compare their callers");
-    let again = started(&folder, "a", "first-token").await;
-    assert_eq!(id(&again, "one_t", "first-token").await, known, "with the key, it lasts over restarts");
-    let other = started(&folder, "a", "second-token").await;
-    assert_ne!(id(&other, "one_t", "second-token").await, known, "another caller has another id");
-    let rekeyed = started(&folder, "b", "first-token").await;
-    assert_ne!(id(&rekeyed, "one_t", "first-token").await, known, "nobody can compute it without the key");
+    assert_eq!(id(&server, "one_t", "first-token-of-tests").await, known, "it is the same in every call");
+    assert_ne!(id(&server, "two_t", "first-token-of-tests").await, known, "plugins cannot compare their callers");
+    let again = started(&folder, "a", "first-token-of-tests").await;
+    assert_eq!(id(&again, "one_t", "first-token-of-tests").await, known, "with the key, it lasts over restarts");
+    let other = started(&folder, "a", "second-token-of-tests").await;
+    assert_ne!(id(&other, "one_t", "second-token-of-tests").await, known, "another caller has another id");
+    let rekeyed = started(&folder, "b", "first-token-of-tests").await;
+    assert_ne!(id(&rekeyed, "one_t", "first-token-of-tests").await, known, "nobody can compute it without the key");
 }
 
 #[tokio::test(flavor = "multi_thread")]

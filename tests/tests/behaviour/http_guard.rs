@@ -140,29 +140,32 @@ async fn only_listed_origins_get_permission_to_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_asked_of_everybody_but_the_health_check() {
-    let (_folder, server) = started("token_env = 'WHARF_TOKEN'", &[("WHARF_TOKEN", "s3cret")]).await;
+    let (_folder, server) = started("token_env = 'WHARF_TOKEN'", &[("WHARF_TOKEN", "s3cret-of-tests-1")]).await;
     // The list is only answered after the first load, so the health check answers 200 from here on.
     let list =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern_params(json!({}), json!({})) });
-    let headers =
-        [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/list"), ("Authorization", "Bearer s3cret")];
+    let headers = [
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/list"),
+        ("Authorization", "Bearer s3cret-of-tests-1"),
+    ];
     assert_eq!(server.post(&headers, &list).await.status(), 200);
     let good = [200, 200, 404, 200];
     let bad = [401, 401, 401, 200];
     for (headers, expected) in [
-        (vec![("Authorization", "Bearer s3cret")], good),
-        (vec![("Authorization", "bearer s3cret")], good),
+        (vec![("Authorization", "Bearer s3cret-of-tests-1")], good),
+        (vec![("Authorization", "bearer s3cret-of-tests-1")], good),
         (vec![], bad),
-        (vec![("Authorization", "Bearer s3cre")], bad),
-        (vec![("Authorization", "Bearer s3crets")], bad),
-        (vec![("Authorization", "Bearer S3CRET")], bad),
+        (vec![("Authorization", "Bearer s3cret-of-tests-")], bad),
+        (vec![("Authorization", "Bearer s3cret-of-tests-1s")], bad),
+        (vec![("Authorization", "Bearer S3CRET-OF-TESTS-1")], bad),
         (vec![("Authorization", "Bearer ")], bad),
         (vec![("Authorization", "Bearer")], bad),
-        (vec![("Authorization", "s3cret")], bad),
-        (vec![("Authorization", "Basic s3cret")], bad),
-        (vec![("Authorization", "Bearer s3cret"), ("Authorization", "Bearer other")], bad),
+        (vec![("Authorization", "s3cret-of-tests-1")], bad),
+        (vec![("Authorization", "Basic s3cret-of-tests-1")], bad),
+        (vec![("Authorization", "Bearer s3cret-of-tests-1"), ("Authorization", "Bearer other")], bad),
         (vec![("Host", "evil.example")], [403; 4]),
-        (vec![("Host", "evil.example"), ("Authorization", "Bearer s3cret")], [403; 4]),
+        (vec![("Host", "evil.example"), ("Authorization", "Bearer s3cret-of-tests-1")], [403; 4]),
     ] {
         assert_eq!(knock(&server, &headers).await, expected, "{headers:?}");
     }
@@ -171,7 +174,7 @@ async fn a_token_is_asked_of_everybody_but_the_health_check() {
     assert!(refused.json().await["error"]["message"].as_str().unwrap().contains("token"));
     // This is checked before everything else in the request.
     assert_eq!(server.send("POST", "/mcp", &[("Content-Type", "text/plain")], b"{").await.status(), 401);
-    assert!(!server.log().contains("s3cret"), "{}", server.log());
+    assert!(!server.log().contains("s3cret-of-tests-1"), "{}", server.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -276,6 +279,12 @@ async fn an_address_that_others_reach_needs_a_token() {
         assert_eq!(ended.status.code(), Some(2));
         assert!(stderr(&ended).contains("WHARF_TOKEN is not set"), "{}", stderr(&ended));
     }
+    let zeros = "0".repeat(64);
+    for (token, said) in [("fifteen-letters", "it has 15 bytes, fewer than 16"), (&zeros, "it has only zeros")] {
+        let ended = folder.run(&["serve"], &[("WHARF_TOKEN", token)]).await;
+        assert_eq!(ended.status.code(), Some(2));
+        assert!(stderr(&ended).contains("WHARF_TOKEN") && stderr(&ended).contains(said), "{}", stderr(&ended));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -308,4 +317,16 @@ async fn sigterm_ends_streams_and_the_process() {
     assert_eq!(stream.event().await, None);
     assert!(idle.drain().await.is_empty());
     assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
+
+/// Beyond this process's user, every user of the machine can connect to a loopback port.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_can_call_without_a_token_is_said() {
+    let said = "every user of this machine can call everything that is served at 127.0.0.1:";
+    let (_folder, server) = started("", &[]).await;
+    server.wait_for_log(said).await;
+    let token = [("WHARF_TOKEN", "s3cret-of-tests-1")];
+    let (_folder, server) = started("token_env = 'WHARF_TOKEN'", &token).await;
+    server.wait_for_log("serving MCP at").await;
+    assert!(!server.log().contains("every user"), "{}", server.log());
 }

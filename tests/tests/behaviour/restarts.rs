@@ -277,18 +277,18 @@ async fn an_id_is_good_for_its_caller_and_its_profile_only() {
     let protected = format!("[http]\ntoken_env = \"TOKEN\"\n{}{}", profile("one"), profile("two"));
     config(&folder, &protected);
     let token = |token| [("TOKEN", token)];
-    let first = Server::start_with(&folder, &[], &token("first-token")).await;
+    let first = Server::start_with(&folder, &[], &token("first-token-of-tests")).await;
     let initialize = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "n", "version": "1" } } });
-    let bearer = ("Authorization", "Bearer first-token");
+    let bearer = ("Authorization", "Bearer first-token-of-tests");
     let opened = first.post_to("/mcp/one", &[bearer], &initialize).await;
     let id = opened.header("mcp-session-id").unwrap().to_owned();
     first.signal(Signal::KILL);
     first.terminated().await;
-    let same = Server::start_with(&folder, &[], &token("first-token")).await;
-    let other = Server::start_with(&folder, &[], &token("other-token")).await;
+    let same = Server::start_with(&folder, &[], &token("first-token-of-tests")).await;
+    let other = Server::start_with(&folder, &[], &token("other-token-of-tests")).await;
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
-    let other_bearer = ("Authorization", "Bearer other-token");
+    let other_bearer = ("Authorization", "Bearer other-token-of-tests");
     let mut bodies = Vec::new();
     for (server, path, bearer, expected) in [
         (&same, "/mcp/two", bearer, 404),

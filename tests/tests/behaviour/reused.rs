@@ -149,12 +149,12 @@ async fn a_reload_ends_what_was_kept() {
 async fn calls_at_once_have_an_instance_each() {
     let folder = Folder::new();
     config(&folder, "[http]\ntoken_env = \"TOKEN\"\n");
-    let server = Server::start_with(&folder, &[], &[("TOKEN", "secret")]).await;
+    let server = Server::start_with(&folder, &[], &[("TOKEN", "a-secret-of-tests")]).await;
     let params = modern_params(json!({ "name": "remember", "arguments": {} }), json!({}));
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     let headers = modern_headers(&body);
     let mut headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    headers.push(("Authorization", "Bearer secret"));
+    headers.push(("Authorization", "Bearer a-secret-of-tests"));
     let calls = (0..64).map(|_| {
         let (server, headers, body) = (&server, &headers, &body);
         async move { count(&server.post(headers, body).await.json().await["result"]).parse::<u32>().unwrap() }

@@ -32,10 +32,10 @@ async fn each_request_leaves_a_line_without_anything_secret() {
         given("g", &json!({}), "")
     ));
     let path = folder.join("log/access.jsonl");
-    let server = Server::start_with(&folder, &[], &[("TOKEN", "hunter22")]).await;
+    let server = Server::start_with(&folder, &[], &[("TOKEN", "hunter22-of-tests")]).await;
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "e2e", "version": "1" } } });
-    let bearer = ("Authorization", "Bearer hunter22");
+    let bearer = ("Authorization", "Bearer hunter22-of-tests");
     let opened = server.post(&[bearer, ("X-Request-Id", "mine-1")], &body).await;
     assert_eq!(opened.header("x-request-id"), Some("mine-1"));
     let session = opened.header("mcp-session-id").unwrap().to_owned();
@@ -54,7 +54,7 @@ async fn each_request_leaves_a_line_without_anything_secret() {
     server.send("GET", "/livez", &[], b"").await.text().await;
     let lines = lines(&path, 5).await;
     let text = std::fs::read_to_string(&path).unwrap();
-    for secret in ["hunter22", "swordfish", session.as_str()] {
+    for secret in ["hunter22-of-tests", "swordfish", session.as_str()] {
         assert!(!text.contains(secret), "{secret}: {text}");
     }
     let [initialized, called, unknown, refused, alive] = lines.as_slice() else { panic!("{text}") };
@@ -108,7 +108,7 @@ async fn pages_of_listed_origins_may_send_and_read_what_they_need() {
         "[http]\ntoken_env = \"TOKEN\"\nallowed_origins = [\"https://app.example\"]\n{}",
         given("g", &json!({}), "")
     ));
-    let server = Server::start_with(&folder, &[], &[("TOKEN", "t")]).await;
+    let server = Server::start_with(&folder, &[], &[("TOKEN", "a-token-of-tests")]).await;
     let wanted = "authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, \
                   traceparent, x-request-id";
     for (origin, allowed) in [("https://app.example", true), ("https://other.example", false)] {

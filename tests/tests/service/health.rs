@@ -22,15 +22,15 @@ async fn it_is_ready_when_all_plugins_were_tried_whoever_asks() {
         "[http]\ntoken_env = \"TOKEN\"\n{}\n[plugins.broken]\npath = \"../../plugins/broken.wasm\"\n",
         given("g", &json!({}), "")
     ));
-    let server = Server::start_with(&folder, &[], &[("TOKEN", "t")]).await;
+    let server = Server::start_with(&folder, &[], &[("TOKEN", "a-token-of-tests")]).await;
     server.wait_for_log("broken").await;
     // Lists wait for the first load.
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "e2e", "version": "1" } } });
-    let opened = server.post(&[("Authorization", "Bearer t")], &list).await;
+    let opened = server.post(&[("Authorization", "Bearer a-token-of-tests")], &list).await;
     let session = opened.header("mcp-session-id").unwrap().to_owned();
     let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
-    let headers = [("Authorization", "Bearer t"), ("Mcp-Session-Id", session.as_str())];
+    let headers = [("Authorization", "Bearer a-token-of-tests"), ("Mcp-Session-Id", session.as_str())];
     assert_eq!(server.post(&headers, &list).await.status(), 200);
     // Probes have no token, and use any address as the host.
     for host in ["localhost", "10.1.2.3:7300", "wharf.default.svc"] {

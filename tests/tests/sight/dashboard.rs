@@ -83,7 +83,7 @@ async fn all_names() -> BTreeSet<String> {
         redis.address
     ));
     let key = "07".repeat(32);
-    let guarded = Server::start_with(&folder, &[], &[("TOKEN", "a-token"), ("STATE_KEY", &key)]).await;
+    let guarded = Server::start_with(&folder, &[], &[("TOKEN", "a-token-of-tests"), ("STATE_KEY", &key)]).await;
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     assert_eq!(guarded.post(&[], &ping).await.status(), 401);
     names.extend(scrape(&guarded).await.names().into_iter().map(str::to_owned));

@@ -143,9 +143,9 @@ async fn who_is_turned_away_is_counted() {
         "{ADMIN}[http]\ntoken_env = \"TOKEN\"\n[limits]\ntotal_host_memory_mib = 8\n[audit]\nfile = \"log/audit.jsonl\"\n\
          [plugins.echo]\npath = {echo:?}\n[plugins.broken]\npath = \"broken.wasm\"\n"
     ));
-    let server = Server::start_with(&folder, &[], &[("TOKEN", "the-token")]).await;
+    let server = Server::start_with(&folder, &[], &[("TOKEN", "the-token-of-tests")]).await;
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
-    let own = "Bearer the-token";
+    let own = "Bearer the-token-of-tests";
     for (headers, status) in [
         (&[][..], 401),
         (&[("Authorization", "Bearer hunter2")], 401),
@@ -173,7 +173,7 @@ async fn who_is_turned_away_is_counted() {
     for name in ["wharf_audit_lines_lost_total", "wharf_audit_failing"] {
         assert!(after.names().contains(&name), "{name} in\n{}", after.text);
     }
-    assert!(!after.text.contains("hunter2") && !after.text.contains("the-token"));
+    assert!(!after.text.contains("hunter2") && !after.text.contains("the-token-of-tests"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::access::capability::Absolute;
 use wharf_base::principal::Principal;
-use wharf_egress::secrets::{self, SecretSources};
+use wharf_egress::secrets::{self, SecretSource, SecretSources};
 
 /// The largest value of `drain_s` and of `drain_delay_s`.
 const MAX_DRAIN_S: u64 = 600;
@@ -130,9 +130,12 @@ pub fn resolve(
     let token = match (raw.token_env, raw.token_secret) {
         (None, None) => None,
         (Some(name), None) => {
-            let token = std::env::var(&name).unwrap_or_default();
-            ensure!(!token.is_empty(), "`token_env`: the environment variable {name} is not set");
-            Some(Token::new(&token))
+            let is_set = std::env::var_os(&name).is_some_and(|token| !token.is_empty());
+            ensure!(is_set, "`token_env`: the environment variable {name} is not set");
+            let token = SecretSource::Env(name.clone()).now();
+            let token =
+                token.with_context(|| format!("`token_env`: {name}; `openssl rand -hex 32` makes a good token"))?;
+            Some(Token::new(token.expose()))
         }
         (None, Some(name)) => Some(Token::new(secrets::now(sources, &name).context("`token_secret`")?.expose())),
         (Some(_), Some(_)) => bail!("`token_env` and `token_secret` exclude each other: set only one of them"),

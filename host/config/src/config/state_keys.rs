@@ -107,6 +107,7 @@ mod tests {
         let (one, two) = ("01".repeat(32), "ab".repeat(32));
         let (first, second) = (write("one", &format!("{one}\n"), 0o600), write("two", &two, 0o600));
         let (open, short) = (write("open", &one, 0o644), write("short", &one[2..], 0o600));
+        let example = write("example", &"0".repeat(64), 0o600);
         let file = |path: &PathBuf| format!("{{ file = {path:?} }}");
         for (keys, expected) in [
             ("state_keys = []".to_owned(), Ok(None)),
@@ -117,6 +118,7 @@ mod tests {
             ),
             (format!("state_keys = [{}, {}]", file(&first), file(&open)), Err("chmod 600")),
             (format!("state_keys = [{}]", file(&short)), Err("is 64 hexadecimal digits")),
+            (format!("state_keys = [{}]", file(&example)), Err("as in an example")),
             ("state_keys = [{ file = '/nowhere/at/all' }]".into(), Err("/nowhere/at/all")),
             ("state_keys = [{ env = 'WHARF_TEST_NO_SUCH' }]".into(), Err("WHARF_TEST_NO_SUCH")),
             ("state_key_env = 'WHARF_TEST_NO_SUCH'".into(), Err("WHARF_TEST_NO_SUCH")),
