@@ -15,10 +15,11 @@
 //!
 //! Guests cannot see or set the modes of files. But programs often replace a file by renaming a new one over it, so that
 //! readers see either the old contents or the new ones. The new file then gets the mode and the owner of the one that it
-//! replaces, so that a private file stays private.
+//! replaces, so that a private file stays private. That gives rights only to what the call wrote itself: any other file that is renamed only
+//! loses rights, and a file that has another name keeps its mode.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     fs,
     hash::{DefaultHasher, Hash, Hasher},
     io,
@@ -58,6 +59,8 @@ const TYPES: &str = "wasi:filesystem/types@0.2.12";
 /// as are left of these, but at least `MIN_READ_AHEAD`.
 const MAX_READ_AHEAD: usize = 1024;
 const MIN_READ_AHEAD: usize = 16;
+/// The maximum number of files of a call that are known to be its own.
+const MAX_BEGUN: usize = 1024;
 
 type Answer<T> = wasmtime::Result<(Result<T, ErrorCode>,)>;
 type OpenAt = (Resource<Descriptor>, PathFlags, String, OpenFlags, DescriptorFlags);
@@ -319,8 +322,7 @@ async fn open_at(
     (directory, path_flags, path, open, flags): OpenAt,
 ) -> Answer<Resource<Descriptor>> {
     state.listed = None;
-    let table = state.filesystem().table;
-    let base = match table.get(&directory)? {
+    let base = match state.filesystem().table.get(&directory)? {
         Descriptor::Dir(base) => base.clone(),
         Descriptor::File(_) => return Ok((Err(ErrorCode::NotDirectory),)),
     };
@@ -331,16 +333,30 @@ async fn open_at(
         Err(code) => return Ok((Err(code),)),
     };
     let directory = open.contains(OpenFlags::DIRECTORY);
+    let is_emptied = open.contains(OpenFlags::TRUNCATE) || open.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE);
     let is_replaced = path.contains(char::REPLACEMENT_CHARACTER);
-    let opened = blocking(move || open_file(&base.dir, path.as_ref(), follow, &options, directory)).await;
+    let opened = blocking(move || {
+        let (file, is_directory) = open_file(&base.dir, path.as_ref(), follow, &options, directory)?;
+        let own = match is_emptied && !is_directory {
+            true => Some(identity_of(&rustix::fs::fstat(&file).map_err(io::Error::from)?)),
+            false => None,
+        };
+        Ok((file, is_directory, own))
+    })
+    .await;
     let descriptor = match opened {
-        Ok((file, true)) => Descriptor::Dir(Dir::new(file, perms, mode, false)),
-        Ok((file, false)) => Descriptor::File(File::new(file, perms, mode, false)),
+        Ok((file, true, _)) => Descriptor::Dir(Dir::new(file, perms, mode, false)),
+        Ok((file, false, own)) => {
+            if state.begun.len() < MAX_BEGUN {
+                state.begun.extend(own);
+            }
+            Descriptor::File(File::new(file, perms, mode, false))
+        }
         // The guest has the name from a list.
         Err(ErrorCode::NoEntry) if is_replaced => return Ok((Err(ErrorCode::IllegalByteSequence),)),
         Err(code) => return Ok((Err(code),)),
     };
-    Ok((Ok(table.push(descriptor)?),))
+    Ok((Ok(state.filesystem().table.push(descriptor)?),))
 }
 
 /// Turns the flags into options for opening. The checks are those of WASI's own function, in the same order, so that guests get
@@ -423,6 +439,7 @@ fn open_file(
 /// Renames as WASI's own function does. A file that will replace another one is given that one's mode and owner first.
 async fn rename_at(state: &mut State, (from, old, to, new): RenameAt) -> Answer<()> {
     state.listed = None;
+    let begun = state.begun.clone();
     let table = state.filesystem().table;
     let mut places = None;
     if let (Descriptor::Dir(source), Descriptor::Dir(target)) = (table.get(&from)?, table.get(&to)?)
@@ -433,7 +450,7 @@ async fn rename_at(state: &mut State, (from, old, to, new): RenameAt) -> Answer<
         places = Some(both.clone());
         let (source, target, old, new) = both;
         // If this fails, the new file keeps its own mode or owner. The rename itself checks whether the file may be renamed.
-        blocking(move || keep_mode(&source, old.as_ref(), &target, new.as_ref()).ok()).await;
+        blocking(move || keep_mode(&source, old.as_ref(), &target, new.as_ref(), &begun).ok()).await;
     }
     let renamed = answer(state.filesystem().rename_at(from, old, to, new).await)?;
     // WASI's own function calls a move to another file system an I/O error.
@@ -455,8 +472,15 @@ fn are_on_two_devices(source: &fs::File, old: &Path, target: &fs::File, new: &Pa
     Ok(moved.dev() != cap_primitives::fs::stat(target, folder, FollowSymlinks::Yes)?.dev())
 }
 
-/// Gives a file the mode and the owner of the one that it is to replace, if both are files.
-fn keep_mode(source: &fs::File, old: &Path, target: &fs::File, new: &Path) -> io::Result<()> {
+/// Gives a file the mode and the owner of the one that it is to replace, if both are files. A file that is not among `begun`, whose contents
+/// are all the call's own, only loses rights. A file that has another name stays as it is.
+fn keep_mode(
+    source: &fs::File,
+    old: &Path,
+    target: &fs::File,
+    new: &Path,
+    begun: &BTreeSet<Identity>,
+) -> io::Result<()> {
     let replaced = cap_primitives::fs::stat(target, new, FollowSymlinks::No)?;
     let mut look = OpenOptions::new();
     look.read(true)._cap_fs_ext_follow(FollowSymlinks::No).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
@@ -465,16 +489,19 @@ fn keep_mode(source: &fs::File, old: &Path, target: &fs::File, new: &Path) -> io
     }
     let file = cap_primitives::fs::open(source, old, &look)?;
     let own = file.metadata()?;
-    if !own.is_file() {
+    if !own.is_file() || std::os::unix::fs::MetadataExt::nlink(&own) != 1 {
         return Ok(());
     }
+    let is_own = begun.contains(&identity_of(&rustix::fs::fstat(&file)?));
+    let rights = if is_own { 0o777 } else { own.permissions().mode() & 0o777 };
     let (uid, gid) = (MetadataExt::uid(&replaced), MetadataExt::gid(&replaced));
-    if (std::os::unix::fs::MetadataExt::uid(&own), std::os::unix::fs::MetadataExt::gid(&own)) != (uid, gid) {
+    let owner = (std::os::unix::fs::MetadataExt::uid(&own), std::os::unix::fs::MetadataExt::gid(&own));
+    if is_own && owner != (uid, gid) {
         // The system may not allow this; then the file keeps its owner.
         fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).ok();
     }
     // Set-user-ID and similar bits are not copied: a file that a guest wrote must not run with the rights of its owner.
-    file.set_permissions(fs::Permissions::from_mode(MetadataExt::mode(&replaced) & 0o777))
+    file.set_permissions(fs::Permissions::from_mode(MetadataExt::mode(&replaced) & rights))
 }
 
 /// Sets the times of a file. If links are followed, the file is opened with `open_at`: WASI's own function would open anything, even a

@@ -2,7 +2,7 @@
 //! contract work on it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Weak},
 };
 
@@ -104,6 +104,8 @@ pub(crate) struct State {
     table: ResourceTable,
     directories: Vec<Directory>,
     pub(crate) listed: Option<Listed>,
+    /// The files that the call has made or emptied, whose contents are all its own.
+    pub(crate) begun: BTreeSet<Identity>,
     /// How many entries of directories have been read, but not yet passed on to the guest.
     pub(crate) read_ahead: usize,
     config: Arc<str>,
@@ -178,6 +180,7 @@ impl State {
             table,
             directories: scope.directories,
             listed: None,
+            begun: BTreeSet::new(),
             read_ahead: 0,
             config: Arc::clone(&spec.config),
             settings: Arc::clone(settings),
@@ -224,6 +227,7 @@ impl State {
         // The guest may still hold these header fields.
         let charged = self.budget.grow(traffic.map_or(0, Traffic::header_bytes));
         self.listed = None;
+        self.begun.clear();
         self.call = CallState::idle();
         self.handles.shrink(self.table.iter_mut().count());
         idle && charged

@@ -370,3 +370,52 @@ async fn sessions_do_not_see_each_others_roots() {
         }
     }
 }
+
+/// Guests cannot set modes, so no way of renaming gives anybody a right to a file that was there before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rename_gives_no_file_more_rights_than_it_had() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let root = folder.join("root");
+    std::fs::create_dir_all(&root).unwrap();
+    let path = |name: &str| root.join(name).display().to_string();
+    let make = |name: &str, mode: u32| {
+        std::fs::write(root.join(name), name).unwrap();
+        std::fs::set_permissions(root.join(name), PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let mode = |name: &str| std::fs::metadata(root.join(name)).unwrap().permissions().mode() & 0o7777;
+    folder.config(&format!(
+        "[plugins.reach]\npath = {:?}\nprefix = \"\"\n[plugins.reach.grants]\ndirs = [{{ host = {root:?}, access = \"read-write\" }}]\n",
+        plugin("reach")
+    ));
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    make("private", 0o600);
+    make("public", 0o666);
+    make("tool", 0o755);
+    make("note", 0o644);
+    let mut rename = async |from: &str, to: &str| {
+        let result = pipe.call("rename", json!({ "from": path(from), "to": path(to) })).await;
+        assert_eq!(text(&result), "()", "{from} {to}");
+    };
+    // A text does not become a program, and a private file stays private.
+    rename("note", "tool").await;
+    assert_eq!(mode("tool"), 0o644);
+    rename("private", "public").await;
+    assert_eq!(mode("public"), 0o600);
+    // What replaces a private file is private.
+    make("open", 0o666);
+    rename("open", "public").await;
+    assert_eq!(mode("public"), 0o600);
+    // The other name of the file is not to be changed.
+    make("private", 0o600);
+    make("public", 0o666);
+    make("shown", 0o644);
+    std::fs::hard_link(root.join("shown"), root.join("other")).unwrap();
+    rename("other", "private").await;
+    assert_eq!((mode("shown"), mode("private")), (0o644, 0o644));
+    std::fs::hard_link(root.join("private"), root.join("link")).unwrap();
+    rename("link", "public").await;
+    assert_eq!(mode("shown"), 0o644);
+    pipe.close().await;
+}
