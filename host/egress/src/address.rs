@@ -3,6 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::around::is_around;
+
 /// The kind of an IP address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressKind {
@@ -15,8 +17,16 @@ pub enum AddressKind {
     Never,
 }
 
-/// Classifies an address. IPv6 forms that embed an IPv4 address are classified as that address.
+/// Classifies an address. IPv6 forms that embed an IPv4 address are classified as that address. A public address is private nevertheless if
+/// it is one of this machine or of its neighbours.
 pub fn judge(address: IpAddr) -> AddressKind {
+    match judge_number(address) {
+        AddressKind::Public if is_around(address) => AddressKind::Private,
+        kind => kind,
+    }
+}
+
+fn judge_number(address: IpAddr) -> AddressKind {
     match address {
         IpAddr::V4(address) => judge_v4(address),
         IpAddr::V6(address) => judge_v6(address),
@@ -117,7 +127,7 @@ mod tests {
             ("fec0::1", AddressKind::Never),
             ("4000::1", AddressKind::Never),
         ] {
-            assert_eq!(judge(address.parse().unwrap()), expected, "{address}");
+            assert_eq!(judge_number(address.parse().unwrap()), expected, "{address}");
         }
     }
 }

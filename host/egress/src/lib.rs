@@ -35,6 +35,7 @@ use self::{
 pub mod address;
 mod allowance;
 pub mod answers;
+mod around;
 pub mod connect;
 pub mod header;
 pub mod hint;
