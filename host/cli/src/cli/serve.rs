@@ -318,6 +318,12 @@ async fn listen(operator: &Operator, passed: Vec<Passed>) -> Result<Listener> {
     }
     for address in sockets.iter().filter_map(Socket::address) {
         check_reachable(operator, address)?;
+        if !wants_authentication(operator) {
+            tracing::warn!(
+                "every user of this machine can call everything that is served at {address}; for clients of your own only, set \
+                 `token_env` in [http], or listen on a Unix socket"
+            );
+        }
     }
     let names: Vec<String> = sockets.iter().map(|socket| socket.name(http.tls.is_some())).collect();
     let listener = operator.listener(sockets).await?;
@@ -327,11 +333,16 @@ async fn listen(operator: &Operator, passed: Vec<Passed>) -> Result<Listener> {
     Ok(listener)
 }
 
-/// Refuses to listen without authentication on an address that other machines can reach.
-fn check_reachable(operator: &Operator, address: SocketAddr) -> Result<()> {
+/// Whether clients have to show who they are.
+fn wants_authentication(operator: &Operator) -> bool {
     let http = operator.http();
     let certificates = http.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
-    if !address.ip().is_loopback() && http.token.is_none() && !operator.wants_login() && !certificates {
+    http.token.is_some() || operator.wants_login() || certificates
+}
+
+/// Refuses to listen without authentication on an address that other machines can reach.
+fn check_reachable(operator: &Operator, address: SocketAddr) -> Result<()> {
+    if !address.ip().is_loopback() && !wants_authentication(operator) {
         bail!(
             "{address} can be reached from other machines, so clients must authenticate: name an identity provider in [auth], set \
              `token_env` in [http] to the name of an environment variable that holds a token, require client certificates with \
