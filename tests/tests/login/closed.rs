@@ -121,3 +121,20 @@ async fn the_folder_of_a_role_that_is_not_there_is_said() {
     place.server.wait_for_log("of [roles.also] is not there").await;
     place.server.terminate().await;
 }
+
+/// Roles are judged by what they give: one that is written with other keys and gives less is used at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_is_narrowed_by_other_keys_is_used() {
+    let role = "[roles.all]\nwhen = \"anyone\"\n";
+    let place = Place::with(&format!("{role}plugins = [\"echo\"]\n")).await;
+    let ann = place.ann();
+    assert!(place.names(&ann, "tools/list").await.iter().any(|name| name == "echo_echo"));
+    let narrowed =
+        [("tools = [\"echo_echo\", \"echo_none\"]\n", 1), ("tools = [\"echo_none\"]\n", 0), ("plugins = []\n", 0)];
+    for (nth, (now, tools)) in (1..).zip(narrowed) {
+        place.folder.config(&config(&place.issuer, &place.srv, &format!("{role}{now}")));
+        place.server.wait_for_nth_log("the config was reloaded", nth).await;
+        assert_eq!(place.names(&ann, "tools/list").await.len(), tools, "{now}");
+    }
+    place.server.terminate().await;
+}

@@ -63,14 +63,20 @@ impl Role {
     /// in the middle of a role would open what was closed.
     fn lost_since(&self, before: &Self) -> Option<Narrowing> {
         let (now, then) = (&self.selection, &before.selection);
+        if now.is_nothing() {
+            return None;
+        }
         let lists = [
             (&now.plugins, &then.plugins, ("plugins", "what it names of every plugin")),
             (&now.tools, &then.tools, ("tools", "all tools of its plugins")),
             (&now.prompts, &then.prompts, ("prompts", "all prompts of its plugins")),
             (&now.resources, &then.resources, ("resources", "all resources of its plugins")),
         ];
-        // Without `plugins`, a list that is left out gives nothing.
-        let gives = |key: &str| key == "plugins" || now.plugins.is_some();
+        let gives = |key: &str| match key {
+            "plugins" => now.has_lost_its_plugins_since(then),
+            // Without `plugins`, a list that is left out gives nothing.
+            _ => now.plugins.is_some(),
+        };
         let mut lists = lists.into_iter().filter(|(now, then, (key, _))| now.is_none() && then.is_some() && gives(key));
         let ceiling = self.ceiling.is_none() && before.ceiling.is_some();
         let limits = self.allowance.is_unlimited() && !before.allowance.is_unlimited();

@@ -21,6 +21,32 @@ impl Selection {
         *self == Self::default()
     }
 
+    /// Whether it selects nothing, whatever plugins offer.
+    pub(super) fn is_nothing(&self) -> bool {
+        let Self { plugins, tools, prompts, resources } = self;
+        let is_empty = |list: &Option<Vec<Pattern>>| list.as_ref().is_some_and(Vec::is_empty);
+        let mut lists = [tools, prompts, resources].into_iter();
+        is_empty(plugins) || lists.all(|list| is_empty(list) || (list.is_none() && plugins.is_none()))
+    }
+
+    /// Whether a list that narrowed what `before` had of certain plugins now has the same of every plugin, since `plugins` is gone. A list
+    /// that was not there before has been written since, and is all that is given; so is one whose names were all given before.
+    pub(super) fn has_lost_its_plugins_since(&self, before: &Self) -> bool {
+        let lists =
+            [(&self.tools, &before.tools), (&self.prompts, &before.prompts), (&self.resources, &before.resources)];
+        lists.into_iter().any(|(now, then)| match (now, then) {
+            (Some(now), Some(then)) => {
+                let is_given = |name: &Pattern| {
+                    let text = name.to_string();
+                    !text.contains('*') && !then.contains(name) && then.iter().any(|wider| wider.matches(&text))
+                };
+                !now.iter().all(is_given)
+            }
+            (Some(now), None) => now.iter().any(Pattern::is_everything),
+            (None, _) => false,
+        })
+    }
+
     /// Whether it selects everything that all plugins offer.
     pub fn is_everything(&self) -> bool {
         let Self { plugins, tools, prompts, resources } = self;
@@ -64,5 +90,37 @@ impl fmt::Display for Selection {
             write!(f, "{}{key} {patterns:?}", if at > 0 { " " } else { "" })?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_its_plugins_a_selection_may_give_more() {
+        let list = |names: &[&str]| Some(names.iter().map(|name| Pattern::new((*name).into())).collect());
+        let select = |plugins, tools, prompts| Selection { plugins, tools, prompts, resources: None };
+        for (then, now, expected) in [
+            (select(list(&["red"]), None, None), select(None, list(&["red_say"]), None), false),
+            (select(list(&["red"]), None, None), select(None, list(&["*"]), None), true),
+            (select(list(&["red"]), list(&["*"]), None), select(None, list(&["*"]), None), true),
+            (select(list(&["red"]), list(&["red_*"]), None), select(None, list(&["red_*"]), None), true),
+            (select(list(&["red"]), list(&["red_*"]), None), select(None, list(&["red_say"]), None), false),
+            (select(list(&["red"]), list(&["say"]), None), select(None, list(&["say"]), None), true),
+            (select(list(&["red"]), list(&["red_*"]), None), select(None, list(&["blue_say"]), None), true),
+            (select(list(&["red"]), None, list(&["p"])), select(None, list(&["red_say"]), list(&["p"])), true),
+        ] {
+            assert_eq!(now.has_lost_its_plugins_since(&then), expected, "{then}; {now}");
+        }
+        for (selection, expected) in [
+            (select(None, None, None), true),
+            (select(list(&[]), None, None), true),
+            (select(list(&["a"]), None, None), false),
+            (select(None, list(&[]), None), true),
+            (select(None, list(&["a"]), None), false),
+        ] {
+            assert_eq!(selection.is_nothing(), expected, "{selection}");
+        }
     }
 }
