@@ -151,6 +151,8 @@ impl Library {
     /// Loads all plugins, then follows changes until the sender of configs is dropped or `stop` is cancelled.
     pub async fn run(mut self, stop: CancellationToken) {
         self.begin();
+        // Without any plugin, nothing is loaded that would end the wait for the first load.
+        self.settle();
         self.publish_expected();
         loop {
             let due =
