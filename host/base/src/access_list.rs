@@ -39,7 +39,7 @@ impl AccessList {
             // Most files have none, so the size is asked first.
             match rustix::fs::getxattr_query(path, name) {
                 Ok(_) => {}
-                // There is no such list, or the file system has none.
+                // The file has no such list, or its file system knows no lists.
                 Err(Errno::NODATA | Errno::OPNOTSUPP) => continue,
                 Err(error) => return Err(error.into()),
             }

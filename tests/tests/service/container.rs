@@ -127,6 +127,7 @@ async fn plugins_are_compiled_where_ends_of_children_are_ignored() {
     folder.config(&given("g", &json!({}), ""));
     let limits = format!("trap '' CHLD && export XDG_CACHE_HOME='{}'", folder.join("own-cache").display());
     let mut pipe = Pipe::start_limited(&folder, &limits, &["run"]);
+    pipe.wait_for_log("serving plugin=\"g\"").await;
     pipe.legacy("2025-11-25", json!({})).await;
     assert_eq!(e2e::text(&pipe.call("g_t", json!({ "text": "called" })).await), "called");
 }
