@@ -255,8 +255,8 @@ mod tests {
         rustix::fs::setxattr(path, format!("system.posix_acl_{list}"), &bytes, rustix::fs::XattrFlags::empty())
     }
 
-    #[test]
     #[cfg(target_os = "linux")]
+    #[test]
     fn who_an_access_list_names_counts() {
         let (user, group, mask) = (2, 8, 0x10);
         let folder = folder_with_access_lists();
