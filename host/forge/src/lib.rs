@@ -8,6 +8,8 @@
 
 mod encode;
 mod link;
+mod modules;
+mod names;
 mod room;
 
 use std::collections::BTreeSet;
@@ -109,6 +111,12 @@ pub fn prepared(component: &[u8]) -> Option<Prepared> {
         (None, Some(component)) => Some(Prepared { component, room_bytes: 0 }),
         (None, None) => None,
     }
+}
+
+/// Returns the component with no name of a module or function longer than 256 bytes, because the text of a trap has these names. `None`: it
+/// cannot be read.
+pub fn with_short_names(component: &[u8]) -> Option<Vec<u8>> {
+    names::cut(component)
 }
 
 /// What decides how a module is wrapped.

@@ -11,8 +11,9 @@
 use wasmparser::{FunctionBody, MemoryType, Operator, Parser, Payload, TypeRef};
 
 use crate::{
-    encode::{self, COMPONENT, CORE_MODULE},
+    encode,
     link::{self, MAX_NESTING, Module},
+    modules,
 };
 
 /// The pages of 64 KiB that are added.
@@ -38,7 +39,7 @@ pub fn with_room(component: &[u8]) -> Option<(Vec<u8>, u64)> {
         return None;
     }
     let mut added = None;
-    let roomy = replaced(component, MAX_NESTING, &mut added)?;
+    let roomy = modules::replaced(component, MAX_NESTING, &mut |bytes| module(bytes, &mut added))?;
     added.map(|bytes| (roomy, bytes))
 }
 
@@ -68,30 +69,6 @@ fn uses_size(body: &FunctionBody<'_>) -> Option<bool> {
         }
     }
     Some(false)
-}
-
-/// Returns the component with the module that grows its memory replaced. `added`: gets the bytes that this module has more.
-fn replaced(component: &[u8], nesting: usize, added: &mut Option<u64>) -> Option<Vec<u8>> {
-    let mut out = component.get(..8)?.to_vec();
-    let mut depth = 0_usize;
-    for payload in Parser::new(0).parse_all(component) {
-        let payload = payload.ok()?;
-        if let (1, Some((id, range))) = (depth, payload.as_section()) {
-            let contents = component.get(link::range(range)?)?;
-            let new = match id {
-                CORE_MODULE => module(contents, added),
-                COMPONENT => replaced(contents, nesting.checked_sub(1)?, added),
-                _ => None,
-            };
-            encode::section(&mut out, id, new.as_deref().unwrap_or(contents));
-        }
-        match payload {
-            Payload::Version { .. } => depth += 1,
-            Payload::End(_) => depth = depth.checked_sub(1)?,
-            _ => {}
-        }
-    }
-    Some(out)
 }
 
 /// Returns the module with more memory. `None`: it does not grow a memory of its own, or it has something that is not known here.

@@ -25,6 +25,7 @@ use crate::{
     sandbox::Sandbox,
     scope::{Events, Scope},
     store::{CallState, State},
+    told::told,
     traces::Traces,
     traffic::Traffic,
     warm::Key,
@@ -104,9 +105,10 @@ impl LoadedPlugin {
         let run = sandbox.runtime.run(run, &self.0.turns, pace);
         let result = match tokio::time::timeout(timeout, run).await {
             Ok(Ok(result)) => result,
-            Ok(Err(Stopped(error))) if error.is_panic() => {
-                Err(CallError::Trap { message: "a defect of wharf itself".into(), detail: error.to_string() })
-            }
+            Ok(Err(Stopped(error))) if error.is_panic() => Err(CallError::Trap {
+                message: "a defect of wharf itself".into(),
+                detail: told(format_args!("{error}")),
+            }),
             Ok(Err(Stopped(_))) => Err(CallError::Stopped),
             Err(_) => Err(CallError::Timeout(timeout)),
         };

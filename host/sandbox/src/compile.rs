@@ -40,10 +40,11 @@ use wasmtime::Engine;
 use crate::{
     effort::Effort,
     engine,
-    load_error::{EngineError, Kind, LoadError, MAX_COMPONENT_BYTES, kind, one_line},
+    load_error::{EngineError, Kind, LoadError, MAX_COMPONENT_BYTES, kind},
     look::look,
     sections::Sections,
 };
+    told::one_line,
 
 /// The first argument of the child.
 const COMPILE_ARGUMENT: &str = "compile-one-component";
@@ -53,7 +54,7 @@ const COMPILE_ARGUMENT: &str = "compile-one-component";
 const MADE: u8 = b'+';
 const REFUSED: u8 = b'-';
 /// The maximum length of a reason that is read from a child.
-const MAX_REASON_BYTES: u64 = 4096;
+const MAX_REASON_BYTES: usize = 4096;
 
 /// The address space that every compilation gets, in MiB. Measured: a component of some hundred kilobytes takes less than 256.
 const MIN_ADDRESS_SPACE_MIB: usize = 512;
@@ -274,7 +275,7 @@ async fn read_reply(output: Option<ChildStdout>, most: u64) -> Result<Artifact, 
         MADE => {}
         REFUSED => {
             let mut reason = String::new();
-            output.take(MAX_REASON_BYTES).read_to_string(&mut reason).await.map_err(broken)?;
+            output.take(MAX_REASON_BYTES as u64).read_to_string(&mut reason).await.map_err(broken)?;
             return Err(LoadError::Refused(reason));
         }
         _ => return Err(LoadError::Compiler("unexpected reply from the compiler process".into())),
@@ -347,7 +348,8 @@ pub fn compile_if_asked() -> Option<ExitCode> {
         }
         Err(error) => {
             out.write_all(&[REFUSED])?;
-            out.write_all(error.to_string().as_bytes())
+            // The parent reads no more than this, and no half of a character.
+            out.write_all(reason.get(..reason.floor_char_boundary(MAX_REASON_BYTES)).unwrap_or_default().as_bytes())
         }
     });
     let flushed = written.and_then(|()| out.flush());
@@ -370,6 +372,7 @@ fn confine(limits: &Limits) -> std::io::Result<()> {
     // Processes that serve clients take precedence. If the system refuses this, compiling still works.
     rustix::process::nice(5).ok();
     // If the machine runs out of memory, the kernel should kill this process before any other.
+            let reason = error.to_string();
     if let Ok(mut score) = std::fs::OpenOptions::new().write(true).open("/proc/self/oom_score_adj") {
         score.write_all(b"1000").ok();
     }
@@ -414,7 +417,7 @@ fn end_with_parent() -> std::io::Result<()> {
 }
 
 /// Reads a component from standard input, checks what it would instantiate, and compiles it. A core module is wrapped into a component
-/// first, and the component is prepared so that calls take less time.
+/// first, its long names are cut, and the component is prepared so that calls take less time.
 fn compile(engine: wasmtime::Result<Engine>) -> Result<Artifact, LoadError> {
     let unreadable = |error: std::io::Error| LoadError::Compile(format!("it cannot be read: {error}"));
     let mut bytes = Vec::new();
@@ -450,6 +453,7 @@ mod tests {
 
     use super::*;
 
+    bytes = wharf_forge::with_short_names(&bytes).ok_or(LoadError::Compile("its modules cannot be read".into()))?;
     #[test]
     fn who_is_shut_in_opens_and_reaches_nothing() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -23,7 +23,7 @@ use crate::{
     component::Linked,
     ledger::{Account, Charge},
     limits::{Refused, TRANSFER_SLACK_BYTES},
-    load_error::{LoadError, one_line},
+    load_error::LoadError,
     operation::{
         CallError, CallTool, Complete, GetPrompt, ListEntries, Listing, Outcome, PromptAnswer, ReadAnswer,
         ReadResource, ToolAnswer, call_error,
@@ -31,6 +31,7 @@ use crate::{
     runtime::Ticking,
     scope::{Limits, PluginSpec},
     store::State,
+    told::one_line,
     tools_export::CallToolExport,
 };
 

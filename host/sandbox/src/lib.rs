@@ -59,6 +59,7 @@ mod sandbox;
 mod scope;
 pub mod sections;
 mod store;
+mod told;
 #[expect(unsafe_code, reason = "calls a function whose type was checked before")]
 mod tools_export;
 mod traces;

@@ -30,12 +30,13 @@ use crate::{
     engine::Linkable,
     instance::About,
     ledger::Charge,
-    load_error::{LoadError, MAX_COMPONENT_BYTES, one_line},
+    load_error::{LoadError, MAX_COMPONENT_BYTES},
     places::{Places, PoolRule},
     runtime::Turns,
     sandbox::Sandbox,
     scope::PluginSpec,
     sections::Sections,
+    told::one_line,
 };
 
 /// The rule for running calls of one plugin.

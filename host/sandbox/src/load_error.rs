@@ -134,11 +134,6 @@ pub(crate) fn kind(bytes: &[u8]) -> Result<Kind, LoadError> {
     }
 }
 
-/// Formats the whole chain of an error in one line.
-pub(crate) fn one_line(error: &wasmtime::Error) -> String {
-    format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

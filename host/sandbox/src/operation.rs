@@ -5,12 +5,15 @@ use std::{fmt, sync::Arc, time::Duration};
 use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
 
-use crate::bindings::{
-    completions::Target,
-    prompts::{Prompt, PromptOutcome, PromptResult},
-    resources::{ReadOutcome, ResourceEntry, ResourceTemplate},
-    tools::{Tool, ToolOutcome, ToolResult},
-    types::{Body, Content, Context, Failure, ResourceContents, Round},
+use crate::{
+    bindings::{
+        completions::Target,
+        prompts::{Prompt, PromptOutcome, PromptResult},
+        resources::{ReadOutcome, ResourceEntry, ResourceTemplate},
+        tools::{Tool, ToolOutcome, ToolResult},
+        types::{Body, Content, Context, Failure, ResourceContents, Round},
+    },
+    told::{backtrace, told},
 };
 
 /// Lists everything that a plugin offers. It takes at most five seconds, whatever the plugin's limits say.
@@ -204,28 +207,25 @@ pub enum CallError {
 /// Converts an error of wasmtime, as far as the error alone shows its cause.
 pub(crate) fn call_error(error: &wasmtime::Error) -> CallError {
     if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
+/// The whole text of wasmtime's error about a guest that passes more to the host than it may.
+const TOO_MUCH_DATA: &str =
+    "too much data is being copied between the host and the guest: fuel allocated for hostcalls has been exhausted";
+
         return CallError::Exit(*code);
     }
-    // The type of this error is private to wasmtime, so it can only be recognised by its text.
-    if error.chain().any(|cause| cause.to_string().contains("fuel allocated for hostcalls has been exhausted")) {
+    let cause = told(format_args!("{}", error.root_cause()));
+    // The type of this error is private to wasmtime, so it can only be recognised by its text. A guest chooses only texts that are around
+    // the cause, such as the names of its functions, and parts of a cause.
+    if cause == TOO_MUCH_DATA {
         return CallError::Output(0);
     }
     let message = match error.downcast_ref::<Trap>() {
         Some(Trap::UnreachableCodeReached) => "it gave up (a panic, an abort or a failed assertion)".into(),
         Some(Trap::StackOverflow) => "its stack overflowed".into(),
         Some(trap) => trap.to_string().trim_start_matches("wasm trap: ").to_owned(),
-        None => error.root_cause().to_string(),
+        None => cause,
     };
-    CallError::Trap { message, detail: demangled(&format!("{error:?}")) }
-}
-
-/// Returns a backtrace with demangled Rust names. Each name follows the name of its component and a `!`.
-fn demangled(backtrace: &str) -> String {
-    let line = |line: &str| match line.split_once('!') {
-        Some((before, name)) => format!("{before}!{:#}", rustc_demangle::demangle(name)),
-        None => line.to_owned(),
-    };
-    backtrace.lines().map(line).collect::<Vec<_>>().join("\n")
+    CallError::Trap { message, detail: backtrace(error) }
 }
 
 impl ToolAnswer {
@@ -288,11 +288,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backtraces_name_functions_as_they_are_written() {
-        let backtrace = "error while executing\nwasm backtrace:\n    0:  0x1c3 - hello.wasm!_ZN4core9panicking5panic17h0123456789abcdefE\n    \
-                         1:   0x2f - hello.wasm!_RNvCs1234_5hello5greet\n    2:   0x31 - hello.wasm!run\n    3:   0x33 - <unknown>!<wasm function 7>";
-        let expected = "error while executing\nwasm backtrace:\n    0:  0x1c3 - hello.wasm!core::panicking::panic\n    \
-                        1:   0x2f - hello.wasm!hello::greet\n    2:   0x31 - hello.wasm!run\n    3:   0x33 - <unknown>!<wasm function 7>";
-        assert_eq!(demangled(backtrace), expected);
+    fn errors_are_told_by_their_cause_and_not_by_what_a_guest_says() {
+        let is_output = |error: wasmtime::Error| matches!(call_error(&error), CallError::Output(_));
+        assert!(is_output(wasmtime::Error::msg(TOO_MUCH_DATA).context("wasm backtrace")));
+        let named = format!("error while executing at wasm backtrace:\n    0: 0x1 - a!{TOO_MUCH_DATA}");
+        for named in [named, TOO_MUCH_DATA.to_owned()] {
+            assert!(!is_output(wasmtime::Error::from(Trap::UnreachableCodeReached).context(named)));
+        }
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     parts::ClientAccounts,
     places::{Places, PoolRule},
     runtime::{GuestRuntime, Ticks},
+    told::one_line,
     warm::{Bounds, Warm},
 };
 
@@ -97,7 +98,7 @@ impl Sandbox {
     /// Starts the engines and the guest threads. If there is no room for a pool, or the cache cannot be trusted, the sandbox works without
     /// it and warns the operator.
     pub fn new(config: SandboxConfig) -> Result<Arc<Self>, EngineError> {
-        let failed = |error: wasmtime::Error| EngineError::Engine(format!("{error:#}"));
+        let failed = |error: wasmtime::Error| EngineError::Engine(one_line(&error));
         let slots = config.total_concurrency.max(1);
         // Copy-on-write images of initial memories are files that exist only in memory, but the system's limit on the size of files applies
         // to them too.
@@ -117,7 +118,8 @@ impl Sandbox {
             }
             Err(error) => {
                 tracing::warn!(
-                    "no room for a pool of {slots} sandboxes, so each is created on demand, which is slower: {error:#}"
+                    "no room for a pool of {slots} sandboxes, so each is created on demand, which is slower: {}",
+                    one_line(&error)
                 );
                 None
             }

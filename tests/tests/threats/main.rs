@@ -15,6 +15,7 @@ mod control;
 mod greedy;
 mod guests;
 mod memory;
+mod named;
 mod operators;
 mod parts;
 mod raw;
