@@ -256,15 +256,56 @@ async fn odd_uris_are_dropped_or_mean_what_they_say() {
         .filter_map(|(_, name)| Some(format!("ro {}", folder.join(&format!("code/{}", (*name)?)).display())))
         .collect();
     assert_eq!(said(&mut pipe, "dirs", json!({})).await, expected.join("\n"));
-    // The log is written in parallel with the answers, so its last lines may arrive later.
-    let expected = open.iter().filter(|(_, name)| name.is_none()).count();
-    let ignored = |log: String| log.lines().filter(|line| line.contains("is ignored")).count();
-    let began = std::time::Instant::now();
-    while ignored(pipe.log()) < expected && began.elapsed() < e2e::PATIENCE {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(ignored(pipe.log()), expected, "one warning each:\n{}", pipe.log());
+    let refused = open.iter().filter(|(_, name)| name.is_none()).count();
+    let log = pipe.wait_for_log("is ignored").await;
+    let told = format!("refused: roots of a client ({refused} of {}; \"{base}", open.len());
+    assert!(log.contains(&told), "{told}:\n{log}");
+    assert_eq!(log.matches("is ignored").count(), 1, "one line for all:\n{log}");
     assert_eq!(said(&mut pipe, "read", json!({ "path": folder.join("code/a b/f") })).await, "code/a b");
+}
+
+/// Neither what a client lists nor what it answers instead: a line for each would fill a disk.
+#[tokio::test(flavor = "multi_thread")]
+async fn roots_that_are_refused_fill_no_log() {
+    let folder = Folder::new();
+    let file = folder.write("code/one/f", "one");
+    config(&folder, &["code"], "roots = \"read\"");
+    let refused: Vec<String> = (0..64).map(|at| format!("file:///{}{at}", "long".repeat(1000))).collect();
+    let mut pipe = client(&folder, &refused).await;
+    for _ in 0..50 {
+        assert_eq!(read(&mut pipe, &file).await, ABSENT);
+        open(&mut pipe, &refused).await;
+    }
+    pipe.wait_for_log("is ignored").await;
+    pipe.answer_with(|_, _| None);
+    pipe.notify("notifications/roots/list_changed", json!({})).await;
+    let asked = pipe.server_request("roots/list").await;
+    let error = json!({ "code": -32603, "message": "\u{1b}".repeat(1 << 20) });
+    pipe.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error })).await;
+    let log = pipe.wait_for_log("asked for its roots").await;
+    assert!(log.matches("refused: roots").count() <= 5, "{} lines", log.lines().count());
+    assert!(log.len() < 64 << 10, "{} bytes", log.len());
+}
+
+/// One task asks for the roots, however often the client says that they are others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_whose_roots_change_all_the_time_takes_no_memory() {
+    let folder = Folder::new();
+    let file = folder.write("code/one/f", "one");
+    config(&folder, &["code"], "roots = \"read\"");
+    let mut pipe = client(&folder, &[]).await;
+    assert_eq!(read(&mut pipe, &file).await, ABSENT);
+    let before = e2e::memory_kib(pipe.pid(), "VmHWM");
+    let changed = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
+    let many = format!("{changed}\n").repeat(100);
+    for _ in 0..1000 {
+        pipe.send_raw(many.as_bytes()).await;
+    }
+    open(&mut pipe, &[uri(&folder.join("code/one"))]).await;
+    assert_eq!(read(&mut pipe, &file).await, "one", "the last state counts");
+    let most = e2e::memory_kib(pipe.pid(), "VmHWM");
+    println!("{} MiB before, at most {} MiB", before >> 10, most >> 10);
+    assert!(most < before + (32 << 10), "it grew from {} to {} MiB", before >> 10, most >> 10);
 }
 
 #[tokio::test(flavor = "multi_thread")]

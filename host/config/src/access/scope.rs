@@ -27,9 +27,11 @@ use super::{
 use wharf_base::{
     party::{Party, named},
     paths::{FileId, Leading},
-    text::{escaped, quoted},
+    refusals::Refusals,
+    text::quoted,
 };
 use wharf_egress::{self as egress, Egress};
+use wharf_protocol::error::clip_to;
 
 /// The parts of the config that decide which places on disk, and which servers, plugins may use.
 #[derive(Debug, Default)]
@@ -188,12 +190,18 @@ impl Scopes {
         self.state().fixed.iter().any(|fixed| fixed.same_place(root))
     }
 
-    /// Returns the roots to use for a client that lists these; the operator's if no listed root can be used.
-    pub fn of_client(&self, roots: &[wharf_protocol::params::Root], before: &CallRoots) -> CallRoots {
+    /// Returns the roots to use for a client that lists these; the operator's if no listed root can be used. `log`: where refused roots are
+    /// logged, and as whose.
+    pub fn of_client(
+        &self,
+        roots: &[wharf_protocol::params::Root],
+        before: &CallRoots,
+        log: (&Refusals, Party),
+    ) -> CallRoots {
         if roots.is_empty() {
             return self.in_place_of(Nothing::Empty);
         }
-        let opened = self.open(roots, before);
+        let opened = self.open(roots, before, log);
         if !opened.all.is_empty() {
             return self.with_fixed(opened);
         }
@@ -213,28 +221,42 @@ impl Scopes {
         folders.iter().map(open).collect::<anyhow::Result<_>>().map(CallRoots::of)
     }
 
-    /// Opens the roots that a client lists. A root that cannot be opened is dropped with a warning; a root that was open before keeps its
-    /// handle.
-    fn open(&self, roots: &[wharf_protocol::params::Root], before: &CallRoots) -> CallRoots {
+    /// Opens the roots that a client lists. Roots that cannot be opened are dropped, and logged in one line; a root that was open before
+    /// keeps its handle.
+    fn open(
+        &self,
+        roots: &[wharf_protocol::params::Root],
+        before: &CallRoots,
+        (refusals, party): (&Refusals, Party),
+    ) -> CallRoots {
         let state = self.state();
         let mut opened: Vec<Arc<OpenRoot>> = Vec::new();
         let mut closed = Closed::default();
+        let mut refused = Vec::new();
         for root in roots.iter().take(MAX_ROOTS) {
             match state.ceilings.open(&root.uri) {
                 Ok(root) => {
                     let known = before.all.iter().find(|known| known.same_place(&root) && known.shown == root.shown);
                     opened.push(known.map_or_else(|| Arc::new(root), Arc::clone));
                 }
-                Err(refused) => {
-                    tracing::warn!("root {} is ignored: {}", escaped(&root.uri), refused.logged);
+                Err(why) => {
                     if closed == Closed::default() {
-                        closed = Closed::Refused { root: quoted(&root.uri), why: refused.told };
+                        closed = Closed::Refused { root: quoted(&root.uri), why: why.told };
                     }
+                    refused.push((&root.uri, why.logged));
                 }
             }
         }
+        if let Some((first, why)) = refused.first() {
+            // The reason has to fit into the line as well.
+            let first = clip_to(first, MAX_LOGGED_ROOT_CHARS);
+            refusals.say_about(party, "roots of a client", || {
+                format!("{} of {}; {} is ignored: {why}", refused.len(), roots.len(), quoted(&first))
+            });
+        }
         if roots.len() > MAX_ROOTS {
-            tracing::warn!("the client has {} roots; only the first {MAX_ROOTS} are used", roots.len());
+            let detail = || format!("it has {}; only the first {MAX_ROOTS} are used", roots.len());
+            refusals.say_about(party, "further roots of a client", detail);
         }
         CallRoots { closed, ..CallRoots::of(opened) }
     }
@@ -327,6 +349,8 @@ impl Scopes {
 
 /// The most roots of one client that are used.
 const MAX_ROOTS: usize = 64;
+/// The most characters of a root that a message in the log repeats.
+const MAX_LOGGED_ROOT_CHARS: usize = 80;
 
 impl State {
     /// Returns the operator's directories for a plugin, in their current state.

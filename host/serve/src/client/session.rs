@@ -31,10 +31,11 @@ use super::{
 };
 use wharf_base::{
     ledger::{Account, Charge, no_room},
+    party::Party,
     principal::{Owner, Principal},
     random_id,
     session_id::{self, IssuedTo, ListDigests, SessionRecord},
-    text::{escaped, short_digest},
+    text::short_digest,
 };
 use wharf_config::{
     access::{call_roots::CallRoots, closed::Nothing, open::OpenRoot},
@@ -374,6 +375,11 @@ impl Session {
         self.roots.stale.send_modify(|count| *count += 1);
     }
 
+    /// Returns what tells when the roots are others, from now on.
+    pub fn roots_changes(&self) -> watch::Receiver<u64> {
+        self.roots.stale.subscribe()
+    }
+
     /// Handles the client's answer to a request of the server. Answers to unknown requests are dropped.
     pub fn take_response(&self, response: Response) {
         let Some(waiting) = response.id.and_then(|id| self.pending.lock().remove(&id)) else { return };
@@ -421,8 +427,8 @@ impl Session {
     }
 
     /// Returns the client's roots. Asks for them if they are unknown or have changed. If the client has no usable
-    /// roots, the operator's are used.
-    pub async fn roots(&self, server: &Arc<Server>, outbox: &Outbox) -> CallRoots {
+    /// roots, the operator's are used. `party`: the client, for what the log says of its roots.
+    pub async fn roots(&self, server: &Arc<Server>, outbox: &Outbox, party: Party) -> CallRoots {
         if !self.capabilities.roots {
             return CallRoots::default();
         }
@@ -440,9 +446,9 @@ impl Session {
             let listed =
                 reply.and_then(|reply| serde_json::from_value::<RootsResult>(reply).map_err(|error| error.to_string()));
             let roots = match listed {
-                Ok(listed) => server.scopes.of_client(&listed.roots, &before),
+                Ok(listed) => server.scopes.of_client(&listed.roots, &before, (&server.refusals, party)),
                 Err(problem) => {
-                    tracing::warn!("the client's roots are not known: {}", escaped(&problem));
+                    server.refusals.say_about(party, "the answer of a client that was asked for its roots", || problem);
                     server.scopes.in_place_of(Nothing::Failed)
                 }
             };
@@ -451,17 +457,17 @@ impl Session {
     }
 
     /// Whether the client has closed one of these roots.
-    pub async fn has_closed(&self, server: &Arc<Server>, outbox: &Outbox, held: &CallRoots) -> bool {
-        let now = self.roots(server, outbox).await;
+    pub async fn has_closed(&self, server: &Arc<Server>, outbox: &Outbox, party: Party, held: &CallRoots) -> bool {
+        let now = self.roots(server, outbox, party).await;
         let closed = |root: &OpenRoot| now.all.iter().all(|other| !root.same_place(other));
         held.all.iter().any(|root| closed(root) && !server.scopes.is_fixed(root))
     }
 
     /// Returns when the client has closed one of these roots.
-    pub async fn lost(&self, server: &Arc<Server>, outbox: &Outbox, held: &CallRoots) {
-        let mut stale = self.roots.stale.subscribe();
+    pub async fn lost(&self, server: &Arc<Server>, outbox: &Outbox, party: Party, held: &CallRoots) {
+        let mut stale = self.roots_changes();
         loop {
-            if self.has_closed(server, outbox, held).await {
+            if self.has_closed(server, outbox, party, held).await {
                 return;
             }
             // The session holds the sender, so this never fails.

@@ -55,15 +55,30 @@ pub struct Pipe {
     session: Mutex<Option<Arc<Session>>>,
     in_flight: InFlight,
     feeding: Mutex<bool>,
+    /// Whether the session's roots are followed.
+    following: Mutex<bool>,
 }
 
 impl Pipe {
     /// `modern`: whether modern requests, which need no handshake, are served here too.
     pub fn new(server: Arc<Server>, outbox: Outbox, client: PipeClient, accounts: Accounts, modern: bool) -> Arc<Self> {
-        let (session, in_flight, feeding, tracker) = Default::default();
+        let (session, in_flight, feeding, following, tracker) = Default::default();
         let stop = Arc::new(server.stop.child_token());
         let caller = Mutex::new(client.caller.clone());
-        Arc::new(Self { server, outbox, client, accounts, caller, modern, tracker, stop, session, in_flight, feeding })
+        Arc::new(Self {
+            server,
+            outbox,
+            client,
+            accounts,
+            caller,
+            modern,
+            tracker,
+            stop,
+            session,
+            in_flight,
+            feeding,
+            following,
+        })
     }
 
     /// Stores the client with the credentials of its latest message.
@@ -135,7 +150,7 @@ impl Pipe {
         for message in one.into_iter().chain(batch) {
             match message {
                 Ok(Message::Request(request)) => self.request(request, Arc::clone(&charge), party, place()?).await,
-                Ok(Message::Notification(notification)) => self.notification(&notification),
+                Ok(Message::Notification(notification)) => self.notification(&notification, party),
                 Ok(Message::Response(response)) => {
                     if let Some(session) = self.session() {
                         session.take_response(response);
@@ -152,7 +167,8 @@ impl Pipe {
         self.session().is_some_and(|session| session.revision.has(Feature::Batches))
     }
 
-    fn notification(self: &Arc<Self>, notification: &Notification) {
+    /// Begins no work of its own for each notification, because nothing limits how many a client sends.
+    fn notification(self: &Arc<Self>, notification: &Notification, party: Party) {
         if notification.known() == Some(KnownNotification::Cancelled) {
             return self.in_flight.cancel(notification.params.as_ref());
         }
@@ -160,20 +176,38 @@ impl Pipe {
         let roots_changed = session.notified(notification);
         if notification.known() == Some(KnownNotification::Initialized) || roots_changed {
             self.begin(&session);
-            // On a pipe the client can be asked for its roots at any time. They are asked for now, so that no call has to wait
-            // for them.
-            let (pipe, session) = (Arc::clone(self), Arc::clone(&session));
-            self.tracker.spawn(async move {
-                let catalog = pipe.server.published.catalog().await;
-                let needed = catalog.served().iter().any(|served| served.config.grants.roots.is_given());
-                if needed && pipe.server.scopes.accepts_roots().is_ok() {
-                    tokio::select! {
-                        _ = session.roots(&pipe.server, &pipe.outbox) => {}
-                        () = pipe.stop.cancelled() => {}
+            self.follow_roots(session, party);
+        }
+    }
+
+    /// Begins to ask the client for its roots, now and whenever it says that they have changed, so that no call has to wait for them. On a
+    /// pipe the client can be asked at any time. One task does that, however often the client says so.
+    fn follow_roots(self: &Arc<Self>, session: Arc<Session>, party: Party) {
+        if std::mem::replace(&mut *self.following.lock(), true) {
+            return;
+        }
+        let (server, outbox, stop) = (Arc::clone(&self.server), self.outbox.clone(), Arc::clone(&self.stop));
+        self.tracker.spawn(async move {
+            let follow = async {
+                let mut changes = session.roots_changes();
+                loop {
+                    let catalog = server.published.catalog().await;
+                    let needed = catalog.served().iter().any(|served| served.config.grants.roots.is_given());
+                    drop(catalog);
+                    if needed && server.scopes.accepts_roots().is_ok() {
+                        session.roots(&server, &outbox, party).await;
+                    }
+                    // The session holds the sender, so this never fails.
+                    if changes.changed().await.is_err() {
+                        return;
                     }
                 }
-            });
-        }
+            };
+            tokio::select! {
+                () = follow => {}
+                () = stop.cancelled() => {}
+            }
+        });
     }
 
     /// Begins to send the session notifications about changes.

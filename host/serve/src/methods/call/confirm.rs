@@ -94,7 +94,7 @@ pub async fn pass(
             }
             // The client may also have closed a folder that the question showed.
             if let Some(session) = request.root_owner(ctx)
-                && session.has_closed(&ctx.server, &ctx.outbox, roots).await
+                && session.has_closed(&ctx.server, &ctx.outbox, ctx.party(), roots).await
             {
                 let closed = "A root that was shown has been closed meanwhile; nothing was run.";
                 return Err(gate.refuse(Why::Revoked, closed.to_owned()).await);

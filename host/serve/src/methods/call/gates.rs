@@ -204,7 +204,7 @@ async fn roots(
     }
     if let Some(session) = &ctx.session {
         // Boxed, so that the futures of calls that need no roots stay small.
-        return Ok(Box::pin(ctx.away(session.roots(&ctx.server, &ctx.outbox))).await?);
+        return Ok(Box::pin(ctx.away(session.roots(&ctx.server, &ctx.outbox, ctx.party()))).await?);
     }
     let known = match (&carried.roots, offered.get(ROOTS_KEY)) {
         (Some(uris), _) => uris.clone(),
@@ -220,5 +220,5 @@ async fn roots(
     };
     let roots: Vec<_> = known.iter().map(|uri| wharf_protocol::params::Root { uri: uri.clone(), name: None }).collect();
     carried.roots = Some(known);
-    Ok(scopes.of_client(&roots, &CallRoots::default()))
+    Ok(scopes.of_client(&roots, &CallRoots::default(), (&ctx.server.refusals, ctx.party())))
 }

@@ -66,7 +66,7 @@ pub async fn run_once<O: Operation>(
     let owner = request.root_owner(ctx);
     // A task may have waited long for its turn since its roots were found.
     if let (Some(_), Some(session)) = (&ctx.task, owner)
-        && Box::pin(session.has_closed(&ctx.server, &ctx.outbox, roots)).await
+        && Box::pin(session.has_closed(&ctx.server, &ctx.outbox, ctx.party(), roots)).await
     {
         return Err(stopped(id, record, Lost::Root).await);
     }
@@ -235,7 +235,7 @@ async fn lost(ctx: &Context, request: &Request<'_>, passed: &Passed, owner: Opti
     };
     let closed = async {
         match owner {
-            Some(session) => session.lost(&ctx.server, &ctx.outbox, &passed.roots).await,
+            Some(session) => session.lost(&ctx.server, &ctx.outbox, ctx.party(), &passed.roots).await,
             None => std::future::pending().await,
         }
     };
