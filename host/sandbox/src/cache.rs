@@ -76,21 +76,28 @@ impl Cache {
         Ok(cache)
     }
 
-    /// Returns the artifact for a component, if there is one and it is intact.
-    pub(crate) fn get(&self, key: &str) -> Option<Artifact> {
+    /// Returns the artifact for a component, if there is one and it is intact. `room`: charges for the file before it is read.
+    pub(crate) fn get<C, E>(
+        &self,
+        key: &str,
+        room: impl FnOnce(usize) -> Result<C, E>,
+    ) -> Result<Option<(Artifact, C)>, E> {
         let name = format!("{key}{SUFFIX}");
-        let mut bytes = Vec::new();
         // The file is opened relative to the directory, so no symbolic link leads out of it (path traversal).
-        self.directory.open(&name).and_then(|mut file| file.read_to_end(&mut bytes)).ok()?;
-        match checked(key, &bytes) {
-            Some(_) => Artifact::read(bytes.split_off(HEADER_BYTES)),
-            None => {
-                tracing::warn!("a cached artifact is damaged; its component is compiled again");
-                // If it cannot be removed, it will be refused again the next time.
-                self.directory.remove_file(&name).ok();
-                None
-            }
+        let Ok(mut file) = self.directory.open(&name) else { return Ok(None) };
+        let Some(length) = file.metadata().ok().and_then(|metadata| usize::try_from(metadata.len()).ok()) else {
+            return Ok(None);
+        };
+        let charge = room(length)?;
+        let mut bytes = vec![0; length];
+        let intact = file.read_exact(&mut bytes).is_ok() && checked(key, &bytes).is_some();
+        if !intact {
+            tracing::warn!("a cached artifact is damaged; its component is compiled again");
+            // If it cannot be removed, it will be refused again the next time.
+            self.directory.remove_file(&name).ok();
+            return Ok(None);
         }
+        Ok(Artifact::read(bytes, HEADER_BYTES).map(|artifact| (artifact, charge)))
     }
 
     /// Stores an artifact. The file gets its final name only when it is complete.
@@ -111,9 +118,9 @@ impl Cache {
         let mut file = self.directory.open_with(name, &options)?;
         file.write_all(MAGIC)?;
         let head = artifact.head();
-        file.write_all(&digest(key, &[&head, &artifact.code]))?;
+        file.write_all(&digest(key, &[&head, artifact.code()]))?;
         file.write_all(&head)?;
-        file.write_all(&artifact.code)
+        file.write_all(artifact.code())
     }
 
     /// Removes incomplete files of killed processes, and the oldest artifacts if all of them together are too large.
@@ -179,28 +186,50 @@ mod tests {
     use super::*;
     use crate::sections::Sections;
 
-    #[test]
-    fn one_flipped_bit_is_noticed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("cache");
-        let cache = Cache::open(&path).unwrap();
-        let artifact = || Artifact {
+    fn artifact() -> Artifact {
+        Artifact {
             digest: [7; 32],
             instance_bytes: 5,
             room_bytes: 6,
             wrapped: true,
             sections: Sections::default(),
-            code: b"native code".to_vec(),
-        };
+            bytes: b"native code".to_vec(),
+            code_at: 0,
+        }
+    }
+
+    #[test]
+    fn a_file_without_room_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cache");
+        let cache = Cache::open(&path).unwrap();
         cache.put("key", &artifact());
-        assert_eq!(cache.get("key").unwrap(), artifact());
+        let file = path.join(format!("key{SUFFIX}"));
+        let whole = std::fs::read(&file).unwrap().len();
+        // If it were read, it would be found to be damaged, and removed.
+        std::fs::write(&file, vec![0; whole]).unwrap();
+        assert_eq!(cache.get("key", Err::<(), _>), Err(whole));
+        assert!(file.exists());
+        assert_eq!(cache.get("key", |_| Ok::<_, ()>(())), Ok(None));
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn one_flipped_bit_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cache");
+        let cache = Cache::open(&path).unwrap();
+        let get = || cache.get("key", |_| Ok::<_, ()>(())).unwrap().map(|(artifact, ())| artifact);
+        cache.put("key", &artifact());
+        let read = get().unwrap();
+        assert_eq!((read.head(), read.code()), (artifact().head(), artifact().code()));
         let file = path.join(format!("key{SUFFIX}"));
         let whole = std::fs::read(&file).unwrap();
         for at in 0..whole.len() {
             let mut bytes = whole.clone();
             bytes[at] ^= 1;
             std::fs::write(&file, &bytes).unwrap();
-            assert!(cache.get("key").is_none(), "byte {at}");
+            assert!(get().is_none(), "byte {at}");
             assert!(!file.exists(), "byte {at}");
         }
     }

@@ -40,17 +40,18 @@ use wasmtime::Engine;
 use crate::{
     effort::Effort,
     engine,
+    ledger::Charge,
     load_error::{EngineError, Kind, LoadError, MAX_COMPONENT_BYTES, kind},
     look::look,
     sections::Sections,
-};
     told::one_line,
+};
 
 /// The first argument of the child.
 const COMPILE_ARGUMENT: &str = "compile-one-component";
 
-/// The first byte of the child's reply. After `MADE` follows the compiled code, after `REFUSED` the reason why the component is not
-/// compiled.
+/// The first byte of the child's reply. After `MADE` follow the length of the rest and the compiled code, after `REFUSED` the reason why the
+/// component is not compiled.
 const MADE: u8 = b'+';
 const REFUSED: u8 = b'-';
 /// The maximum length of a reason that is read from a child.
@@ -124,7 +125,10 @@ pub(crate) struct Artifact {
     pub(crate) wrapped: bool,
     /// The sections in which the plugin describes itself.
     pub(crate) sections: Sections,
-    pub(crate) code: Vec<u8>,
+    /// What was read, which ends with the code. It is not copied, because it can have a gigabyte.
+    pub(crate) bytes: Vec<u8>,
+    /// Where in it the code begins.
+    pub(crate) code_at: usize,
 }
 
 impl Artifact {
@@ -135,9 +139,13 @@ impl Artifact {
         [&self.digest[..], numbers.as_flattened(), &wrapped, &self.sections.write()].concat()
     }
 
-    /// Parses a header and the code after it. `None` if the header is malformed.
-    pub(crate) fn read(mut bytes: Vec<u8>) -> Option<Self> {
-        let (digest, rest) = bytes.split_first_chunk::<32>()?;
+    pub(crate) fn code(&self) -> &[u8] {
+        self.bytes.get(self.code_at..).unwrap_or_default()
+    }
+
+    /// Parses a header, which begins here, and the code after it. `None` if the header is malformed.
+    pub(crate) fn read(bytes: Vec<u8>, at: usize) -> Option<Self> {
+        let (digest, rest) = bytes.get(at..)?.split_first_chunk::<32>()?;
         let (instance_bytes, rest) = rest.split_first_chunk()?;
         let (room_bytes, rest) = rest.split_first_chunk()?;
         let (wrapped, rest) = rest.split_first()?;
@@ -145,8 +153,8 @@ impl Artifact {
         let (sections, length) = Sections::read(rest)?;
         let [instance_bytes, room_bytes] = [*instance_bytes, *room_bytes].map(u64::from_le_bytes);
         let digest = *digest;
-        bytes.drain(..32 + 8 + 8 + 1 + length);
-        Some(Self { digest, instance_bytes, room_bytes, wrapped, sections, code: bytes })
+        let code_at = at + 32 + 8 + 8 + 1 + length;
+        Some(Self { digest, instance_bytes, room_bytes, wrapped, sections, bytes, code_at })
     }
 }
 
@@ -188,8 +196,14 @@ impl Compilers {
         turn
     }
 
-    /// Compiles a file of `bytes` bytes. `slow` is called once if that takes long. Dropping the future kills the child.
-    pub(crate) async fn compile(&self, component: File, bytes: u64, slow: impl Fn()) -> Result<Artifact, LoadError> {
+    /// Compiles a file of `bytes` bytes. `slow` is called once if that takes long. `room`: charges for the code before it is read. Dropping
+    /// the future kills the child.
+    pub(crate) async fn compile(
+        &self,
+        (component, bytes): (File, u64),
+        slow: impl Fn(),
+        room: impl FnOnce(usize) -> Result<Charge, LoadError>,
+    ) -> Result<(Artifact, Charge), LoadError> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let wanted = MIN_ADDRESS_SPACE_MIB.saturating_add((bytes >> 20).saturating_mul(ADDRESS_SPACE_MIB_PER_MIB));
         let mib = wanted.min(self.total_mib);
@@ -222,7 +236,7 @@ impl Compilers {
         let slow_after = SLOW_CPU_TIME + SLOW_CPU_TIME_PER_MIB.mul_f64(bytes as f64 / (1 << 20) as f64);
         let said = async {
             tokio::select! {
-                said = read_reply(output, most) => said,
+                said = read_reply(output, most, room) => said,
                 // `watch` never returns.
                 () = watch(child.id(), slow_after, slow) => Err(LoadError::Compiler(String::new())),
             }
@@ -266,9 +280,13 @@ fn cpu_time(pid: u32) -> Option<Duration> {
     Some(Duration::from_millis(ticks * 10))
 }
 
-/// Reads the child's reply: an artifact of at most `most` bytes, or the reason for a refusal. An error with an empty text means that the
-/// child stopped early; its exit status then says more.
-async fn read_reply(output: Option<ChildStdout>, most: u64) -> Result<Artifact, LoadError> {
+/// Reads the child's reply: an artifact of at most `most` bytes, for which there has to be room, or the reason for a refusal. An error with
+/// an empty text means that the child stopped early; its exit status then says more.
+async fn read_reply(
+    output: Option<ChildStdout>,
+    most: u64,
+    room: impl FnOnce(usize) -> Result<Charge, LoadError>,
+) -> Result<(Artifact, Charge), LoadError> {
     let broken = |_| LoadError::Compiler(String::new());
     let Some(mut output) = output else { return Err(LoadError::Compiler("its output cannot be read".into())) };
     match output.read_u8().await.map_err(broken)? {
@@ -280,22 +298,26 @@ async fn read_reply(output: Option<ChildStdout>, most: u64) -> Result<Artifact, 
         }
         _ => return Err(LoadError::Compiler("unexpected reply from the compiler process".into())),
     }
-    let mut bytes = Vec::new();
-    output.take(most + 1).read_to_end(&mut bytes).await.map_err(broken)?;
-    if bytes.len() as u64 > most {
-        return Err(LoadError::Refused(format!("the compiled code has more than {most} bytes")));
-    }
-    Artifact::read(bytes).ok_or(LoadError::Compiler("its reply is incomplete".into()))
+    let length = output.read_u64_le().await.map_err(broken)?;
+    let length = usize::try_from(length).ok().filter(|_| length <= most);
+    let Some(length) = length else {
+        return Err(LoadError::Compile(format!("the compiled code has more than {most} bytes")));
+    };
+    let charge = room(length)?;
+    let mut bytes = vec![0; length];
+    output.read_exact(&mut bytes).await.map_err(broken)?;
+    let artifact = Artifact::read(bytes, 0).ok_or(LoadError::Compiler("its reply is incomplete".into()))?;
+    Ok((artifact, charge))
 }
 
 /// Waits for the child to exit and checks its status. The reply of a child that failed is ignored.
-async fn ended(mut child: Child, said: Result<Artifact, LoadError>, mib: usize) -> Result<Artifact, LoadError> {
+async fn ended<T>(mut child: Child, said: Result<T, LoadError>, mib: usize) -> Result<T, LoadError> {
     match &said {
-        Err(LoadError::Compiler(why)) if !why.is_empty() => {
-            // The child is dropped here, which kills it.
-            return said;
-        }
-        _ => {}
+        // The child has said everything, or stopped early.
+        Ok(_) | Err(LoadError::Refused(_)) => {}
+        Err(LoadError::Compiler(why)) if why.is_empty() => {}
+        // The child is dropped here, which kills it.
+        Err(_) => return said,
     }
     let status = match timeout(Duration::from_secs(5), child.wait()).await {
         Ok(Ok(status)) => status,
@@ -342,11 +364,14 @@ pub fn compile_if_asked() -> Option<ExitCode> {
     let confined = confined.and_then(|()| end_with_parent());
     let written = confined.and_then(|()| match compile(engine) {
         Ok(artifact) => {
+            let (head, code) = (artifact.head(), artifact.code());
             out.write_all(&[MADE])?;
-            out.write_all(&artifact.head())?;
-            out.write_all(&artifact.code)
+            out.write_all(&((head.len() + code.len()) as u64).to_le_bytes())?;
+            out.write_all(&head)?;
+            out.write_all(code)
         }
         Err(error) => {
+            let reason = error.to_string();
             out.write_all(&[REFUSED])?;
             // The parent reads no more than this, and no half of a character.
             out.write_all(reason.get(..reason.floor_char_boundary(MAX_REASON_BYTES)).unwrap_or_default().as_bytes())
@@ -372,7 +397,6 @@ fn confine(limits: &Limits) -> std::io::Result<()> {
     // Processes that serve clients take precedence. If the system refuses this, compiling still works.
     rustix::process::nice(5).ok();
     // If the machine runs out of memory, the kernel should kill this process before any other.
-            let reason = error.to_string();
     if let Ok(mut score) = std::fs::OpenOptions::new().write(true).open("/proc/self/oom_score_adj") {
         score.write_all(b"1000").ok();
     }
@@ -429,6 +453,7 @@ fn compile(engine: wasmtime::Result<Engine>) -> Result<Artifact, LoadError> {
         bytes = wharf_forge::wrap(&bytes).map_err(|error| LoadError::CoreModule(error.to_string()))?;
     }
     let (extent, sections) = look(&bytes)?;
+    bytes = wharf_forge::with_short_names(&bytes).ok_or(LoadError::Compile("its modules cannot be read".into()))?;
     let failed = |error: wasmtime::Error| LoadError::Compile(one_line(&error));
     let engine = engine.map_err(failed)?;
     // If what was prepared is not valid or takes too much, the component is compiled as it is.
@@ -440,7 +465,7 @@ fn compile(engine: wasmtime::Result<Engine>) -> Result<Artifact, LoadError> {
         Some(prepared) => prepared,
         None => (engine.precompile_component(&bytes).map_err(failed)?, extent, 0),
     };
-    Ok(Artifact { digest, instance_bytes: extent.data_bytes, room_bytes, wrapped, sections, code })
+    Ok(Artifact { digest, instance_bytes: extent.data_bytes, room_bytes, wrapped, sections, bytes: code, code_at: 0 })
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -453,7 +478,6 @@ mod tests {
 
     use super::*;
 
-    bytes = wharf_forge::with_short_names(&bytes).ok_or(LoadError::Compile("its modules cannot be read".into()))?;
     #[test]
     fn who_is_shut_in_opens_and_reaches_nothing() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

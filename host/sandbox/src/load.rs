@@ -121,7 +121,8 @@ impl Sandbox {
         if let Some(code) = self.cached(digest, key.clone()).await? {
             return Ok(code);
         }
-        let artifact = self.compilers.compile(file, length, slow).await?;
+        let room = |bytes| self.room(bytes);
+        let (artifact, charge) = self.compilers.compile((file, length), slow, room).await?;
         if artifact.digest != digest {
             return Err(LoadError::Unreadable("it changed while it was read".into()));
         }
@@ -130,7 +131,7 @@ impl Sandbox {
             if let Some(cache) = &sandbox.cache {
                 cache.put(&key, &artifact);
             }
-            sandbox.instate(&artifact, digest)
+            sandbox.instate(&artifact, digest, charge)
         })
         .await
     }
@@ -139,8 +140,11 @@ impl Sandbox {
     async fn cached(self: &Arc<Self>, digest: [u8; 32], key: String) -> Result<Option<Code>, LoadError> {
         let sandbox = Arc::clone(self);
         blocking(move || {
-            let cached = sandbox.cache.as_ref().and_then(|cache| cache.get(&key));
-            match cached.map(|artifact| sandbox.instate(&artifact, digest)).transpose() {
+            let cached = match &sandbox.cache {
+                Some(cache) => cache.get(&key, |bytes| sandbox.room(bytes))?,
+                None => None,
+            };
+            match cached.map(|(artifact, charge)| sandbox.instate(&artifact, digest, charge)).transpose() {
                 // The code may come from a run of wharf with other system limits, such as the one on the size of files. It is compiled
                 // again.
                 Err(LoadError::Compile(_)) => Ok(None),
@@ -150,17 +154,21 @@ impl Sandbox {
         .await
     }
 
-    /// Makes compiled code callable.
-    fn instate(self: &Arc<Self>, artifact: &Artifact, digest: [u8; 32]) -> Result<Code, LoadError> {
-        let bytes = artifact.code.len();
-        let charge = self.host_memory.charge(bytes).map_err(|full| {
+    /// Charges for compiled code, before it is read.
+    fn room(&self, bytes: usize) -> Result<Charge, LoadError> {
+        self.host_memory.charge(bytes).map_err(|full| {
             LoadError::NoRoom(format!(
                 "there is no room for {bytes} bytes of compiled code: {full}; see total_host_memory_mib"
             ))
-        })?;
+        })
+    }
+
+    /// Makes compiled code callable.
+    fn instate(self: &Arc<Self>, artifact: &Artifact, digest: [u8; 32], mut charge: Charge) -> Result<Code, LoadError> {
+        charge.shrink(artifact.code().len());
         let mut refused = None;
         for one in self.pooled.iter().chain([&self.on_demand]) {
-            match deserialize(one, &artifact.code) {
+            match deserialize(one, artifact.code()) {
                 Ok(component) => return self.link(one, &component, artifact, digest, charge),
                 // A component that does not fit into a slot of the pool is loaded into the next engine, which allocates on demand.
                 Err(error) => refused = Some(error),
