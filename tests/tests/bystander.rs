@@ -132,9 +132,7 @@ async fn large_results_leave_the_host_its_memory() {
     for id in &ids {
         pipe.answer(id).await.unwrap();
     }
-    let status = std::fs::read_to_string(format!("/proc/{}/status", pipe.pid())).unwrap();
-    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap().split_whitespace().nth(1).unwrap();
-    let peak: u64 = peak.parse().unwrap();
+    let peak = e2e::memory_kib(pipe.pid(), "VmHWM");
     println!(
         "16 results of 4 MiB: peak {} MiB, {:?}, echo p50 {:?} max {:?}, ping max {:?}",
         peak >> 10,
@@ -144,6 +142,32 @@ async fn large_results_leave_the_host_its_memory() {
         pings.at(1.0)
     );
     assert!(peak < 2048 * 1024, "the host grew to {peak} KiB");
+}
+
+/// JSON in other places of an answer takes no more than structured content does, and what there is no memory for is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_json_beside_the_structured_content_leaves_the_host_its_memory() {
+    for tool in ["raw_array", "more_array", "data_array"] {
+        let (_folder, mut pipe) = started("[limits]\ntotal_host_memory_mib = 256\ntotal_memory_mib = 512\n").await;
+        let small = pipe.request("tools/call", json!({ "name": tool, "arguments": { "item": "0", "n": 1000 } })).await;
+        let told = format!("{small:?}");
+        assert!(!told.contains("not enough memory") && told.len() > 1000, "{tool}: {told}");
+        let ids = begin(&mut pipe, 12, tool, json!({ "item": "{\"\":0}", "n": 500_000 })).await;
+        let (mut calls, mut pings) = measure(&mut pipe, 50).await;
+        for id in &ids {
+            let answer = format!("{:?}", pipe.answer(id).await);
+            assert!(answer.contains("not enough memory"), "{tool}: {}", answer.get(..300).unwrap_or(&answer));
+        }
+        let peak = e2e::memory_kib(pipe.pid(), "VmHWM");
+        println!(
+            "12 of 4 MiB, {tool}: peak {} MiB, echo p50 {:?} max {:?}, ping max {:?}",
+            peak >> 10,
+            calls.at(0.5),
+            calls.at(1.0),
+            pings.at(1.0)
+        );
+        assert!(peak < 896 << 10, "{tool}: the host grew to {peak} KiB");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

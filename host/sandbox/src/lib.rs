@@ -85,8 +85,8 @@ pub use load::{Code, LoadedPlugin};
 pub use load_error::{EngineError, LoadError, MAX_COMPONENT_BYTES};
 pub use look::would_instantiate;
 pub use operation::{
-    CallError, CallTool, Complete, GetPrompt, ListEntries, Listing, Outcome, PromptAnswer, ReadAnswer, ReadResource,
-    Text, ToolAnswer,
+    CallError, CallTool, Complete, GetPrompt, ListEntries, Listing, MAX_QUESTIONS, Outcome, PromptAnswer, ReadAnswer,
+    ReadResource, Text, ToolAnswer,
 };
 pub use outside::{Outside, with_section};
 pub use sandbox::{Sandbox, SandboxConfig};

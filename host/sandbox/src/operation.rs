@@ -16,6 +16,9 @@ use crate::{
     told::{backtrace, told},
 };
 
+/// The most questions that a plugin may ask at once.
+pub const MAX_QUESTIONS: usize = 16;
+
 /// Lists everything that a plugin offers. It takes at most five seconds, whatever the plugin's limits say.
 #[derive(Debug)]
 pub struct ListEntries;
@@ -204,13 +207,13 @@ pub enum CallError {
     Stopped,
 }
 
-/// Converts an error of wasmtime, as far as the error alone shows its cause.
-pub(crate) fn call_error(error: &wasmtime::Error) -> CallError {
-    if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
 /// The whole text of wasmtime's error about a guest that passes more to the host than it may.
 const TOO_MUCH_DATA: &str =
     "too much data is being copied between the host and the guest: fuel allocated for hostcalls has been exhausted";
 
+/// Converts an error of wasmtime, as far as the error alone shows its cause.
+pub(crate) fn call_error(error: &wasmtime::Error) -> CallError {
+    if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
         return CallError::Exit(*code);
     }
     let cause = told(format_args!("{}", error.root_cause()));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wharf_protocol::{Object, Revision, Shown, capability::ClientCapabilities, model as mcp, params::RootsResult};
 use wharf_sandbox::model as wit;
 
-use super::{offer::MAX_URI_BYTES, values::parse_json};
+use super::{offer::MAX_URI_BYTES, paid::Paid, values::parse_json};
 use wharf_base::text::clean;
 use wharf_schema::Schema;
 
@@ -99,15 +99,15 @@ pub fn missing_capabilities(needs: wit::ClientCapabilities, capabilities: &Clien
 
 /// Converts a plugin's question to the one that the client gets: puts the plugin's name before the message, and removes deceptive
 /// characters.
-pub fn question(plugin: &str, question: &wit::Question) -> Result<mcp::Question, String> {
+pub fn question(plugin: &str, question: &wit::Question, paid: &Paid) -> Result<mcp::Question, String> {
     let signed = |message: &str| Shown::from(format!("[{plugin}] {message}"));
     Ok(match question {
         wit::Question::Form(form) => {
-            mcp::Question::Form { message: signed(&form.message), schema: form_schema(&form.schema)? }
+            mcp::Question::Form { message: signed(&form.message), schema: form_schema(&form.schema, paid)? }
         }
         wit::Question::Url(page) => mcp::Question::Page { message: signed(&page.message), url: page_url(&page.url)? },
         wit::Question::Sampling(params) => {
-            let Value::Object(mut params) = parse_json(params)? else {
+            let Value::Object(mut params) = parse_json(params, paid)? else {
                 return Err("the parameters of a sampling question must be a JSON object".into());
             };
             if !params.get("messages").is_some_and(Value::is_array)
@@ -155,9 +155,9 @@ fn check_tool_results(params: &Object) -> Result<(), String> {
 }
 
 /// Checks the schema of a form: an object whose fields are plain values, without nesting.
-fn form_schema(text: &str) -> Result<Shown<Value>, String> {
+fn form_schema(text: &str, paid: &Paid) -> Result<Shown<Value>, String> {
     Schema::small(text).map_err(|error| format!("the schema of its form: {error}"))?;
-    let schema = parse_json(text)?;
+    let schema = parse_json(text, paid)?;
     let fields =
         schema.get("properties").and_then(Value::as_object).ok_or("the schema of its form has no `properties`")?;
     for (name, field) in fields {
@@ -287,7 +287,7 @@ mod tests {
 
     fn sample(messages: &Value) -> Result<mcp::Question, String> {
         let params = json!({ "messages": messages, "maxTokens": 1, "includeContext": "allServers" });
-        question("p", &wit::Question::Sampling(params.to_string()))
+        question("p", &wit::Question::Sampling(params.to_string()), &Paid::in_test())
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
             ("HTTPS://example.com/", false),
         ] {
             let page = wit::Question::Url(wit::Url { message: "m".into(), url: url.into() });
-            assert_eq!(question("p", &page).is_ok(), fits, "{url:?}");
+            assert_eq!(question("p", &page, &Paid::in_test()).is_ok(), fits, "{url:?}");
         }
     }
 }

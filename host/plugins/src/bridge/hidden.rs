@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wharf_protocol::{Revision, encode::CacheHint, encode::Encoder, model as mcp, model::ServerInfo, text::in_place};
 use wharf_sandbox::{Listing, model as wit};
 
-use super::{completion, failure_error, offer, prompt_result, prompt_text, question, tool_result};
+use super::{Paid, completion, failure_error, offer, prompt_result, prompt_text, question, tool_result};
 use wharf_base::ledger::Account;
 use wharf_config::config::{self, CommandLine, PluginConfig};
 
@@ -176,15 +176,20 @@ fn names_in_lists_are_refused_rather_than_changed() {
 fn questions_are_cleaned_or_refused() {
     let form = |schema: &Value| {
         let form = wit::Form { message: BAD.into(), schema: schema.to_string() };
-        question("p", &wit::Question::Form(form)).map(|question| encoder().question(&question).1.unwrap())
+        question("p", &wit::Question::Form(form), &Paid::in_test())
+            .map(|question| encoder().question(&question).1.unwrap())
     };
     let field = |field: &Value| json!({ "type": "object", "properties": { "a": field } });
     for told in [
         form(&field(&json!({ "type": "string", "title": BAD, "description": BAD, "enumNames": [BAD], "enum": ["x"] }))),
         form(&field(&json!({ "type": "string", "oneOf": [{ "const": "x", "title": BAD }] }))),
         form(&field(&json!({ "type": "array", "items": { "anyOf": [{ "const": "x", "title": BAD }] } }))),
-        question("p", &wit::Question::Url(wit::Url { message: BAD.into(), url: "https://a.example/".into() }))
-            .map(|question| encoder().question(&question).1.unwrap()),
+        question(
+            "p",
+            &wit::Question::Url(wit::Url { message: BAD.into(), url: "https://a.example/".into() }),
+            &Paid::in_test(),
+        )
+        .map(|question| encoder().question(&question).1.unwrap()),
         question(
             "p",
             &wit::Question::Sampling(
@@ -226,7 +231,8 @@ fn what_is_said_in_answers_is_cleaned_and_data_is_not() {
     };
     let prompt = |content| {
         let messages = vec![wit::Message { role: wit::Role::User, content }];
-        let result = prompt_result(wit::PromptResult { description: Some(BAD.into()), messages, more: None });
+        let result =
+            prompt_result(wit::PromptResult { description: Some(BAD.into()), messages, more: None }, &Paid::in_test());
         serde_json::from_str::<Value>(&encoder().prompt_result(result.unwrap())).unwrap()
     };
     let link = wit::Content::Link(wit::ResourceLink {
@@ -250,7 +256,8 @@ fn what_is_said_in_answers_is_cleaned_and_data_is_not() {
         is_error: false,
         more: None,
     };
-    let told: Value = serde_json::from_str(&encoder().tool_result(tool_result(result).unwrap())).unwrap();
+    let told: Value =
+        serde_json::from_str(&encoder().tool_result(tool_result(result, &Paid::in_test()).unwrap())).unwrap();
     assert_eq!(hidden(&told), [BAD; 3]);
     let suggested = completion(wit::Completion { values: vec![BAD.into(), "b".into()], total: None, has_more: false });
     assert_eq!(suggested.values.iter().map(ToString::to_string).collect::<Vec<_>>(), ["b"]);
@@ -259,6 +266,6 @@ fn what_is_said_in_answers_is_cleaned_and_data_is_not() {
         message: BAD.into(),
         data: Some(json!({ BAD: [BAD] }).to_string()),
     };
-    let told = failure_error(&failure).unwrap().to_value(Revision::V2025_11_25);
+    let told = failure_error(&failure, &Paid::in_test()).unwrap().to_value(Revision::V2025_11_25);
     assert_eq!(hidden(&told), [""; 0], "{told}");
 }

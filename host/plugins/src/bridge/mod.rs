@@ -7,6 +7,7 @@ mod hidden;
 mod icons;
 mod offer;
 mod outcome;
+mod paid;
 mod surface;
 pub mod template;
 mod unambiguous;
@@ -21,6 +22,7 @@ pub use asking::{
 pub use icons::left_out as icons_left_out;
 pub use offer::{MAX_TOOL_WORDS, MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool, offer};
 pub use outcome::{completion, failure_error, prompt_result, prompt_text, read_result, structured_result, tool_result};
+pub use paid::{HoldsJson, Paid, Unpaid};
 pub use surface::surface;
 pub use uri::check_uri;
 pub use values::{PLUGIN_META, arguments, level};

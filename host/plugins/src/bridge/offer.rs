@@ -14,6 +14,7 @@ use wharf_sandbox::{Listing, model as wit};
 
 use super::{
     icons,
+    paid::Pays,
     template::{Template, has_scheme},
     values::{ASK_BEFORE_TASK_META, PLUGIN_META, VALIDATES_META, read_more},
 };
@@ -137,6 +138,8 @@ pub const MAX_URI_BYTES: usize = 8 * 1024;
 /// The memory charge for a listing. It grows while the listing is checked.
 struct OfferCharge(Charge);
 
+impl Pays for OfferCharge {}
+
 impl OfferCharge {
     fn pay(&mut self, bytes: usize) -> Result<(), String> {
         self.0.grow(bytes).map_err(|full| {
@@ -218,8 +221,13 @@ fn published_name(config: &PluginConfig, own: &str) -> Result<String, String> {
 
 /// Parses the `more` field of an entry and adds the id of the plugin. `own`: members that are not allowed in `more` because a separate
 /// field exists for them.
-fn entry_more(config: &PluginConfig, more: Option<&String>, own: &[&str]) -> Result<Shown<Object>, String> {
-    shown_more(config, read_more(more, own)?)
+fn entry_more(
+    config: &PluginConfig,
+    more: Option<&String>,
+    own: &[&str],
+    charge: &OfferCharge,
+) -> Result<Shown<Object>, String> {
+    shown_more(config, read_more(more, own, charge)?)
 }
 
 fn shown_more(config: &PluginConfig, mut more: Object) -> Result<Shown<Object>, String> {
@@ -271,7 +279,8 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
     charge.pay(words.min(MAX_TOOL_WORDS) * TOOL_WORD_BYTES)?;
     let (input_schema, input) =
         paid_schema(&tool.input_schema, true, charge).map_err(|error| format!("input schema: {error}"))?;
-    let mut more = read_more(more, &["name", "title", "description", "inputSchema", "outputSchema", "execution"])?;
+    let mut more =
+        read_more(more, &["name", "title", "description", "inputSchema", "outputSchema", "execution"], &*charge)?;
     let annotations = annotations(details.and_then(|details| details.hints.as_ref()), more.remove("annotations"))?;
     let ask_before_task = take_flag(&mut more, ASK_BEFORE_TASK_META)?;
     let validates = take_flag(&mut more, VALIDATES_META)?;
@@ -408,7 +417,7 @@ fn offered_resource(
     if entry.name.is_empty() {
         return Err("it has no name".into());
     }
-    let more = entry_more(config, entry.more.as_ref(), &["uri", "name", "description", "mimeType"])?;
+    let more = entry_more(config, entry.more.as_ref(), &["uri", "name", "description", "mimeType"], charge)?;
     Ok(mcp::Resource {
         uri,
         name: entry.name.as_str().into(),
@@ -433,7 +442,7 @@ fn offered_template(
     if entry.name.is_empty() {
         return Err("it has no name".into());
     }
-    let more = entry_more(config, entry.more.as_ref(), &["uriTemplate", "name", "description", "mimeType"])?;
+    let more = entry_more(config, entry.more.as_ref(), &["uriTemplate", "name", "description", "mimeType"], charge)?;
     let published = mcp::ResourceTemplate {
         uri_template,
         name: entry.name.as_str().into(),
@@ -455,7 +464,7 @@ fn offered_prompt(
         charge.entry(&[&argument.name, argument.description.as_deref().unwrap_or_default()], None)?;
     }
     unique("argument", prompt.arguments.iter().map(|argument| argument.name.as_str()))?;
-    let more = entry_more(config, prompt.more.as_ref(), &["name", "description", "arguments"])?;
+    let more = entry_more(config, prompt.more.as_ref(), &["name", "description", "arguments"], charge)?;
     let argument = |argument: &wit::PromptArgument| {
         let name = Shown::exact(&argument.name).map_err(|unseen| format!("an argument's name: {unseen}"))?;
         let description = argument.description.as_deref().map(Shown::from);

@@ -10,24 +10,26 @@ use wharf_sandbox::model as wit;
 
 use super::{
     icons,
+    paid::Paid,
     values::{clean_meta, parse_json, read_more},
 };
 use wharf_base::text::clean;
 
 /// Converts a tool's result. The error describes how the plugin violated its contract.
-pub fn tool_result(outcome: wit::ToolResult) -> Result<mcp::ToolResult, String> {
-    let structured = outcome.structured.as_deref().map(parse_json).transpose()?;
-    let content = outcome.content.into_iter().map(content).collect::<Result<_, _>>()?;
-    Ok(mcp::ToolResult { content, structured, is_error: outcome.is_error, meta: result_meta(outcome.more.as_ref())? })
+pub fn tool_result(outcome: wit::ToolResult, paid: &Paid) -> Result<mcp::ToolResult, String> {
+    let structured = outcome.structured.as_deref().map(|json| parse_json(json, paid)).transpose()?;
+    let content = outcome.content.into_iter().map(|one| content(one, paid)).collect::<Result<_, _>>()?;
+    let meta = result_meta(outcome.more.as_ref(), paid)?;
+    Ok(mcp::ToolResult { content, structured, is_error: outcome.is_error, meta })
 }
 
-pub fn structured_result(json: &str) -> Result<mcp::ToolResult, String> {
-    Ok(mcp::ToolResult { structured: Some(parse_json(json)?), ..mcp::ToolResult::default() })
+pub fn structured_result(json: &str, paid: &Paid) -> Result<mcp::ToolResult, String> {
+    Ok(mcp::ToolResult { structured: Some(parse_json(json, paid)?), ..mcp::ToolResult::default() })
 }
 
 /// Returns the `_meta` of a result, without the keys that are reserved for the protocol.
-fn result_meta(more: Option<&String>) -> Result<Option<Object>, String> {
-    let meta = match read_more(more, &[])?.remove("_meta") {
+fn result_meta(more: Option<&String>, paid: &Paid) -> Result<Option<Object>, String> {
+    let meta = match read_more(more, &[], paid)?.remove("_meta") {
         Some(Value::Object(meta)) => meta,
         Some(_) => return Err("`_meta` in `more` must be an object".into()),
         None => return Ok(None),
@@ -35,11 +37,12 @@ fn result_meta(more: Option<&String>) -> Result<Option<Object>, String> {
     Ok(Some(meta))
 }
 
-pub fn read_result(contents: Vec<wit::ResourceContents>) -> Result<mcp::ReadResult, String> {
+pub fn read_result(contents: Vec<wit::ResourceContents>, paid: &Paid) -> Result<mcp::ReadResult, String> {
     if contents.is_empty() {
         return Err("it returned no contents; for an unknown URI, return a failure of the kind `not-found`".into());
     }
-    Ok(mcp::ReadResult { contents: contents.into_iter().map(resource_contents).collect::<Result<_, _>>()? })
+    let contents = contents.into_iter().map(|one| resource_contents(one, paid)).collect::<Result<_, _>>()?;
+    Ok(mcp::ReadResult { contents })
 }
 
 /// Builds a prompt that consists of one text message of the user.
@@ -52,40 +55,40 @@ fn message(content: mcp::Content) -> Result<Shown<mcp::Content>, String> {
     Shown::message(content).map_err(|unseen| format!("a block of its prompt: {unseen}"))
 }
 
-pub fn prompt_result(result: wit::PromptResult) -> Result<mcp::PromptResult, String> {
+pub fn prompt_result(result: wit::PromptResult, paid: &Paid) -> Result<mcp::PromptResult, String> {
     let message = |message: wit::Message| -> Result<mcp::PromptMessage, String> {
         let role = match message.role {
             wit::Role::User => mcp::Role::User,
             wit::Role::Assistant => mcp::Role::Assistant,
         };
-        Ok(mcp::PromptMessage { role, content: self::message(content(message.content)?)? })
+        Ok(mcp::PromptMessage { role, content: self::message(content(message.content, paid)?)? })
     };
     Ok(mcp::PromptResult {
         description: result.description.map(Shown::from),
         messages: result.messages.into_iter().map(message).collect::<Result<_, _>>()?,
-        meta: result_meta(result.more.as_ref())?,
+        meta: result_meta(result.more.as_ref(), paid)?,
     })
 }
 
-fn content(content: wit::Content) -> Result<mcp::Content, String> {
+fn content(content: wit::Content, paid: &Paid) -> Result<mcp::Content, String> {
     Ok(match content {
         wit::Content::Text(text) => mcp::Content::Text(text),
         wit::Content::Image(media) => mcp::Content::Image { mime_type: media.mime_type, data: media.data },
         wit::Content::Audio(media) => mcp::Content::Audio { mime_type: media.mime_type, data: media.data },
         wit::Content::Link(link) => {
-            let mut more = read_more(link.more.as_ref(), &["type", "uri", "name", "mimeType"])?;
+            let mut more = read_more(link.more.as_ref(), &["type", "uri", "name", "mimeType"], paid)?;
             icons::keep_embedded(&mut more)?;
             mcp::Content::Link(mcp::ResourceLink { more, uri: link.uri, name: link.name, mime_type: link.mime_type })
         }
-        wit::Content::Embedded(contents) => mcp::Content::Embedded(resource_contents(contents)?),
-        wit::Content::Raw(json) => mcp::Content::Raw(raw_block(&json)?),
+        wit::Content::Embedded(contents) => mcp::Content::Embedded(resource_contents(contents, paid)?),
+        wit::Content::Raw(json) => mcp::Content::Raw(raw_block(&json, paid)?),
     })
 }
 
 /// Checks a content block that the plugin wrote as JSON: its type must exist in MCP, and the members that this type requires must be
 /// present.
-fn raw_block(json: &str) -> Result<Object, String> {
-    let Value::Object(mut block) = parse_json(json)? else {
+fn raw_block(json: &str, paid: &Paid) -> Result<Object, String> {
+    let Value::Object(mut block) = parse_json(json, paid)? else {
         return Err("a raw content block must be a JSON object".into());
     };
     clean_meta(&mut block);
@@ -108,9 +111,9 @@ fn raw_block(json: &str) -> Result<Object, String> {
     if complete { Ok(block) } else { Err("a raw content block lacks a member that its type requires".into()) }
 }
 
-fn resource_contents(contents: wit::ResourceContents) -> Result<mcp::ResourceContents, String> {
+fn resource_contents(contents: wit::ResourceContents, paid: &Paid) -> Result<mcp::ResourceContents, String> {
     Ok(mcp::ResourceContents {
-        more: read_more(contents.more.as_ref(), &["uri", "mimeType", "text", "blob"])?,
+        more: read_more(contents.more.as_ref(), &["uri", "mimeType", "text", "blob"], paid)?,
         uri: contents.uri,
         mime_type: contents.mime_type,
         body: match contents.body {
@@ -129,7 +132,7 @@ pub fn completion(completion: wit::Completion) -> mcp::Completion {
 
 /// Converts a plugin's failure to a JSON-RPC error. Returns `None` if the operation itself failed; how that is reported depends on the
 /// method.
-pub fn failure_error(failure: &wit::Failure) -> Option<RpcError> {
+pub fn failure_error(failure: &wit::Failure, paid: &Paid) -> Option<RpcError> {
     let code = match failure.kind {
         wit::FailureKind::Failed => return None,
         wit::FailureKind::InvalidParams => INVALID_PARAMS,
@@ -141,7 +144,7 @@ pub fn failure_error(failure: &wit::Failure) -> Option<RpcError> {
         wit::FailureKind::Other(code) => code,
     };
     let error = RpcError::new(code, clean(&failure.message));
-    match failure.data.as_deref().map(serde_json::from_str) {
+    match failure.data.as_deref().map(|data| parse_json(data, paid)) {
         Some(Ok(data)) => Some(error.with_data(Shown::data(data).into_inner())),
         _ => Some(error),
     }
@@ -157,7 +160,7 @@ mod tests {
         let code = |kind: wit::FailureKind| {
             let data = r#"{"scopes":["admin"],"retryAfter":1000000000}"#;
             let failure = wit::Failure { kind, message: "no".into(), data: Some(data.into()) };
-            failure_error(&failure).unwrap().code
+            failure_error(&failure, &Paid::in_test()).unwrap().code
         };
         for (given, told) in [
             (Other(INSUFFICIENT_SCOPE), -32603),

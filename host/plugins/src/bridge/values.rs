@@ -4,7 +4,7 @@ use serde_json::Value;
 use wharf_protocol::{Object, RpcError};
 use wharf_sandbox::model as wit;
 
-use super::unambiguous::Unambiguous;
+use super::{paid::Pays, unambiguous::Unambiguous};
 use wharf_base::{
     heavy::{LARGE_TEXT_BYTES, heavy},
     ledger::tree_bytes,
@@ -52,7 +52,7 @@ pub fn level(level: wit::Level) -> wharf_protocol::Level {
 }
 
 /// Parses a `more` field as an object. `own`: members that are not allowed in it because a separate field exists for them.
-pub fn read_more(more: Option<&String>, own: &[&str]) -> Result<Object, String> {
+pub fn read_more(more: Option<&String>, own: &[&str], _: &impl Pays) -> Result<Object, String> {
     let Some(more) = more else { return Ok(Object::new()) };
     let mut object: Object =
         serde_json::from_str(more).map_err(|error| format!("`more` is not a JSON object: {error}"))?;
@@ -79,13 +79,15 @@ fn is_reserved(key: &str) -> bool {
     labels.get(1).is_some_and(reserved) || labels.split_last().is_some_and(|(_, rest)| rest.iter().any(reserved))
 }
 
-pub fn parse_json(text: &str) -> Result<Value, String> {
+/// Parses JSON that a plugin returned.
+pub fn parse_json(text: &str, _: &impl Pays) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("it returned text that is not JSON: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bridge::paid::Paid;
 
     #[test]
     fn reserved_keys_are_known() {
@@ -102,6 +104,9 @@ mod tests {
             assert_eq!(is_reserved(key), reserved, "{key}");
         }
         let more = r#"{"_meta":{"io.modelcontextprotocol/serverInfo":1,"dev.example/x":2}}"#.to_owned();
-        assert_eq!(read_more(Some(&more), &[]).unwrap()["_meta"], serde_json::json!({ "dev.example/x": 2 }));
+        assert_eq!(
+            read_more(Some(&more), &[], &Paid::in_test()).unwrap()["_meta"],
+            serde_json::json!({ "dev.example/x": 2 })
+        );
     }
 }

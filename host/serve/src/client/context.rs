@@ -36,6 +36,7 @@ use super::{
     session::Session,
 };
 use wharf_base::{
+    heavy::heavy,
     ledger::Charge,
     party::Party,
     principal::{Owner, Principal},
@@ -44,7 +45,7 @@ use wharf_base::{
 };
 use wharf_config::{access::call_roots::CallRoots, auth::Caller};
 use wharf_plugins::{
-    bridge::{self, RequestInfo},
+    bridge::{self, Paid, RequestInfo},
     observe::record::{RequestFacts, Transport, request_facts},
     plugins::{published::FIRST_LOAD_TIMEOUT, view::View},
     tasks::Running,
@@ -142,6 +143,8 @@ struct SoFar {
     /// Whether a record of the request exists: of a run, or of its refusal.
     recorded: AtomicBool,
     seat: Seat,
+    /// What parsing the plugin's answer took, until the answer is written.
+    paid: Mutex<Option<Paid>>,
 }
 
 /// A handle to the seat of a request, for code that outlives the context.
@@ -202,6 +205,7 @@ impl Context {
             progressed: Mutex::new((f64::NEG_INFINITY, None)),
             recorded: AtomicBool::new(false),
             seat: Seat::default(),
+            paid: Mutex::default(),
         });
         Self(Arc::new(Known {
             server: Arc::clone(server),
@@ -237,6 +241,17 @@ impl Context {
         } else {
             Self(Arc::new(Known { headers: None, ..Known::clone(self) }))
         }
+    }
+
+    /// Holds what parsing the plugin's answer took, until the answer is written.
+    pub fn hold(&self, paid: Paid) {
+        *self.so_far.paid.lock() = Some(paid);
+    }
+
+    /// Writes the answer, of which this many bytes are known to be in it, and lets go of what parsing it took.
+    pub fn write<T>(&self, bytes: usize, write: impl FnOnce() -> T) -> T {
+        let paid = self.so_far.paid.lock().take();
+        heavy(bytes.max(paid.as_ref().map_or(0, Paid::bytes)), write)
     }
 
     /// Returns the caller that makes the request.

@@ -51,7 +51,7 @@ impl ResponseText {
             Ok(result) => Self::with(&ctx.id, result),
             Err(error) => {
                 tracing::debug!(code = error.code, "refused: {}", escaped(&error.message));
-                Self::Whole(error_text(Some(&ctx.id), &error, ctx.encoder.revision))
+                Self::Whole(ctx.write(0, || error_text(Some(&ctx.id), &error, ctx.encoder.revision)))
             }
         }
     }

@@ -48,6 +48,9 @@ const NAMES: &[&str] = &[
     "bad_content",
     "bad_more",
     "structured_array",
+    "raw_array",
+    "more_array",
+    "data_array",
     "blocks",
     "ansi",
     "fail_ansi",
@@ -197,6 +200,19 @@ impl Tools for Hostile {
             "structured_array" => {
                 Ok(ToolOutcome::Structured(format!("{{\"all\":[{}]}}", repeated(&text("item"), number("n")))))
             }
+            "raw_array" => {
+                let all = repeated(&text("item"), number("n"));
+                done(vec![Content::Raw(format!("{{\"type\":\"text\",\"text\":\"x\",\"all\":[{all}]}}"))], None, None)
+            }
+            "more_array" => {
+                let all = repeated(&text("item"), number("n"));
+                done(vec![Content::Text("x".into())], None, Some(format!("{{\"_meta\":{{\"a.b/all\":[{all}]}}}}")))
+            }
+            "data_array" => Err(Failure {
+                kind: FailureKind::InvalidParams,
+                message: "it has data".into(),
+                data: Some(format!("[{}]", repeated(&text("item"), number("n")))),
+            }),
             "unique" | "costly" => {
                 Ok(ToolOutcome::Structured(format!("{{\"all\":[{}]}}", numbered(&text("item"), number("n")))))
             }

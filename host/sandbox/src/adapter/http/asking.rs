@@ -1,6 +1,11 @@
 //! The questions of a server that returns them as its result (MRTR), and the answers to them.
 
-use serde::Deserialize;
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, Visitor},
+};
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
@@ -9,7 +14,7 @@ use super::{
 };
 use crate::{
     bindings::model::{Answer, Context, Form, Question, Round, Url},
-    operation::CallError,
+    operation::{CallError, MAX_QUESTIONS},
 };
 
 /// What is carried from one round to the next: MCP sends only the answers to the latest questions, so their keys are carried too.
@@ -21,7 +26,8 @@ struct Carried {
 
 #[derive(Deserialize)]
 struct Asked<'a> {
-    method: &'a str,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
 }
@@ -37,24 +43,56 @@ struct Elicited<'a> {
     url: Option<String>,
 }
 
+/// The questions of a result by their keys, as they are written. Nothing is made of a question before it is known that there are not too
+/// many.
+struct Requests<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Requests<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Vec<(String, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with questions")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut all: Self::Value = Vec::new();
+                while let Some((key, request)) = map.next_entry::<String, &RawValue>()? {
+                    let full = all.len() == MAX_QUESTIONS;
+                    match all.iter_mut().find(|(known, _)| *known == key) {
+                        Some((_, last)) => *last = request,
+                        None if full => return Err(A::Error::custom(format!("there are more than {MAX_QUESTIONS}"))),
+                        None => all.push((key, request)),
+                    }
+                }
+                Ok(all)
+            }
+        }
+
+        deserializer.deserialize_map(Reader).map(Self)
+    }
+}
+
 /// Converts the questions in a result. `state`: what the server wants back with the answers.
 pub(super) fn round(requests: &RawValue, state: Option<String>) -> Result<Round, CallError> {
     let malformed = |error: serde_json::Error| wrong(format!("its questions are malformed: {error}"));
-    let requests: Map<String, Value> = serde_json::from_str(requests.get()).map_err(malformed)?;
+    let Requests(requests) = serde_json::from_str(requests.get()).map_err(malformed)?;
     let mut questions = Vec::with_capacity(requests.len());
     for (key, request) in &requests {
-        let text = request.to_string();
-        let asked: Asked<'_> = serde_json::from_str(&text).map_err(malformed)?;
+        let asked: Asked<'_> = serde_json::from_str(request.get()).map_err(malformed)?;
         questions.push((key.clone(), question(&asked)?));
     }
-    let keys: Vec<&String> = requests.keys().collect();
+    let keys: Vec<&String> = requests.iter().map(|(key, _)| key).collect();
     let carried = json!({ "keys": keys, "state": state }).to_string();
     Ok(Round { questions, state: Some(carried.into_bytes()) })
 }
 
 fn question(asked: &Asked<'_>) -> Result<Question, CallError> {
     let params = asked.params.map_or("{}", RawValue::get);
-    Ok(match asked.method {
+    Ok(match &*asked.method {
         "elicitation/create" => {
             let read = serde_json::from_str(params);
             let Elicited { mode, message, requested_schema, url } =
@@ -147,6 +185,19 @@ mod tests {
         assert_eq!(params, &json!({ "inputResponses": expected, "requestState": "s" }));
         let first = answered(Outgoing::new("tools/call"), &context(None, &[])).message(None, false);
         assert_eq!(first, r#"{"jsonrpc":"2.0","method":"tools/call","params":{}}"#);
+    }
+
+    #[test]
+    fn questions_are_counted_before_they_are_read() {
+        let round = |text: String| round(&RawValue::from_string(text).unwrap(), None);
+        let many =
+            |count: usize| (0..count).map(|at| format!("\"{at}\":{{\"method\":\"roots\\/list\"}}")).collect::<Vec<_>>();
+        let questions = round(format!("{{{}}}", many(16).join(","))).unwrap().questions;
+        assert!(questions.iter().enumerate().all(|(at, (key, _))| *key == at.to_string()), "in their order");
+        let error = round(format!("{{{}}}", many(17).join(","))).unwrap_err().to_string();
+        assert!(error.contains("more than 16"), "{error}");
+        let twice = round(r#"{"a":7,"b":{"method":"roots/list"},"a":{"method":"roots/list"}}"#.into()).unwrap();
+        assert_eq!(twice.questions.len(), 2, "the last of a name counts");
     }
 
     #[test]

@@ -9,7 +9,8 @@ use wharf_sandbox::{GetPrompt, PromptAnswer};
 
 use super::{
     coming,
-    failed::{Failed, defect, other_failed},
+    failed::{Failed, other_failed},
+    parsed::converted,
     request::Request,
     rounds::pass_and_run,
 };
@@ -23,7 +24,7 @@ use wharf_plugins::{
 pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<String, RpcError> {
     let retry = params.take_retry();
     match get(ctx, params, retry).await {
-        Ok(result) => Ok(ctx.encoder.prompt_result(result)),
+        Ok(result) => Ok(ctx.write(0, || ctx.encoder.prompt_result(result))),
         Err(failed) => other_failed(failed),
     }
 }
@@ -45,9 +46,10 @@ pub async fn get(ctx: &Context, params: params::GetPrompt, retry: Retry) -> Resu
     let request = Request::of_prompt(served, &params.name, &bound, bytes);
     let given: Vec<(String, String)> = given.into_iter().collect();
     let operation = |context| GetPrompt { name: prompt.own_name.clone(), args: given.clone(), context };
-    let result = match pass_and_run(ctx, &request, retry, operation).await? {
+    let answer = pass_and_run(ctx, &request, retry, operation).await?;
+    converted(ctx, served, answer, |answer, paid| match answer {
         PromptAnswer::Text(text) => bridge::prompt_text(text, prompt.published.description.clone()),
-        PromptAnswer::Result(result) => bridge::prompt_result(result),
-    };
-    result.map_err(|problem| defect(served, &problem))
+        PromptAnswer::Result(result) => bridge::prompt_result(result, paid),
+    })
+    .await
 }

@@ -8,7 +8,8 @@ use wharf_sandbox::{ReadAnswer, ReadResource};
 
 use super::{
     coming,
-    failed::{Failed, defect, other_failed},
+    failed::{Failed, other_failed},
+    parsed::converted,
     request::Request,
     rounds::pass_and_run,
 };
@@ -22,7 +23,7 @@ use wharf_plugins::{
 pub async fn resource(ctx: &Context, mut params: params::ReadResource) -> Result<String, RpcError> {
     let retry = params.take_retry();
     match read(ctx, &params.uri, retry).await {
-        Ok(result) => Ok(ctx.encoder.read_result(result)),
+        Ok(result) => Ok(ctx.write(0, || ctx.encoder.read_result(result))),
         Err(failed) => other_failed(failed),
     }
 }
@@ -35,7 +36,8 @@ pub async fn read(ctx: &Context, uri: &str, retry: Retry) -> Result<mcp::ReadRes
     let (served, listed) = view.resource(uri)?;
     let request = Request::of_resource(served, uri, listed.template);
     let operation = |context| ReadResource { uri: uri.to_owned(), context };
-    let result = match pass_and_run(ctx, &request, retry, operation).await? {
+    let answer = pass_and_run(ctx, &request, retry, operation).await?;
+    converted(ctx, served, answer, |answer, paid| match answer {
         ReadAnswer::Text(text) => Ok(mcp::ReadResult {
             contents: vec![mcp::ResourceContents {
                 uri: uri.to_owned(),
@@ -44,7 +46,7 @@ pub async fn read(ctx: &Context, uri: &str, retry: Retry) -> Result<mcp::ReadRes
                 more: Object::new(),
             }],
         }),
-        ReadAnswer::Contents(contents) => bridge::read_result(contents),
-    };
-    result.map_err(|problem| defect(served, &problem))
+        ReadAnswer::Contents(contents) => bridge::read_result(contents, paid),
+    })
+    .await
 }

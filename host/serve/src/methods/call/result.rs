@@ -1,7 +1,6 @@
 //! What a call of a tool gives its client, in the terms of MCP.
 
 use wharf_protocol::{RpcError, model::ToolResult};
-use wharf_sandbox::places::Place;
 
 use super::failed::{Failed, Said};
 use crate::client::context::Context;
@@ -15,8 +14,6 @@ pub enum CallResult {
         result: ToolResult,
         /// The size of the structured content.
         bytes: usize,
-        /// If the result is large, held until it is written.
-        turn: Option<Place>,
     },
     /// The client has to answer questions first. The JSON of this result; modern revisions only.
     InputRequired(String),
@@ -27,7 +24,7 @@ pub enum CallResult {
 impl CallResult {
     /// Returns a result with `isError`, for the model to read.
     pub fn error(text: String) -> Self {
-        Self::Result { result: ToolResult::error(text), bytes: 0, turn: None }
+        Self::Result { result: ToolResult::error(text), bytes: 0 }
     }
 
     /// Returns what a call without a result gives its client.
@@ -48,7 +45,7 @@ impl CallResult {
     pub fn into_json(self, ctx: &Context) -> String {
         match self {
             Self::Text(text) => heavy(text.len(), || ctx.encoder.text_result(&text)),
-            Self::Result { result, bytes, turn: _turn } => heavy(bytes, || ctx.encoder.tool_result(result)),
+            Self::Result { result, bytes } => ctx.write(bytes, || ctx.encoder.tool_result(result)),
             Self::InputRequired(json) | Self::Task(json) => json,
         }
     }

@@ -2,27 +2,27 @@
 
 use wharf_protocol::{Object, RpcError, model as mcp, params::Retry, revision::Era};
 use wharf_sandbox::{
-    Operation, Outcome,
+    MAX_QUESTIONS, Operation, Outcome,
     model::{self as wit, Round},
 };
 
 use super::{
     failed::{Failed, Why, defect},
     gates::{self, Prepared},
+    parsed::pay,
     request::Request,
     run::run_once,
 };
 use crate::client::{context::Context, session::PERSON_TIMEOUT};
-use wharf_base::request_state::Carried;
+use wharf_base::{heavy::heavy, request_state::Carried};
 use wharf_config::access::grants::{
     ask,
     hint::{Allowed, Hint, Table},
 };
-use wharf_plugins::bridge;
+use wharf_plugins::bridge::{self, Paid};
 
 /// How often a plugin may ask in one request.
 const MAX_ROUNDS: u32 = 8;
-const MAX_QUESTIONS: usize = 16;
 const MAX_STATE_BYTES: usize = 64 * 1024;
 
 /// Passes the gates and runs at once, for requests that never become tasks.
@@ -57,7 +57,8 @@ pub async fn run<O: Operation<Outcome = Outcome<T>>, T>(
             (Outcome::Ask(round), _) => round,
             (Outcome::Done(outcome), hints) => return Ok((outcome, hints)),
         };
-        let questions = checked(ctx, request, &round)?;
+        // Boxed, so that the futures of calls that ask nothing stay small.
+        let (questions, _paid) = Box::pin(checked(ctx, request, &round)).await?;
         // If the client has answered all these questions already, the plugin only repeated those of the round before, which
         // shows what the answers belong to. That is not another round.
         let again = !carried.replayed && questions.iter().all(|(key, _)| offered.contains_key(key));
@@ -69,14 +70,17 @@ pub async fn run<O: Operation<Outcome = Outcome<T>>, T>(
         if carried.rounds > MAX_ROUNDS {
             return Err(defect(request.served, &format!("it asked more than {MAX_ROUNDS} times")));
         }
-        // Boxed, so that the futures of calls that ask nothing stay small.
         Box::pin(answer(ctx, request, &questions, offered, carried)).await?;
     }
 }
 
 /// Returns the plugin's questions, checked: the operator must have granted them, they must be within limits, and the client must be
-/// able to answer them.
-fn checked(ctx: &Context, request: &Request<'_>, round: &Round) -> Result<Vec<(String, mcp::Question)>, Failed> {
+/// able to answer them. What their trees take is held for as long as they are.
+async fn checked(
+    ctx: &Context,
+    request: &Request<'_>,
+    round: &Round,
+) -> Result<(Vec<(String, mcp::Question)>, Paid), Failed> {
     if round.questions.is_empty() || round.questions.len() > MAX_QUESTIONS {
         return Err(defect(request.served, &format!("a round has 1 to {MAX_QUESTIONS} questions")));
     }
@@ -85,6 +89,7 @@ fn checked(ctx: &Context, request: &Request<'_>, round: &Round) -> Result<Vec<(S
     }
     let id = &request.served.config.id;
     let granted = request.served.config.grants.ask;
+    let paid = pay(ctx, request.served, round).await?;
     let mut questions = Vec::with_capacity(round.questions.len());
     let mut needs = wit::ClientCapabilities::empty();
     for (key, question) in &round.questions {
@@ -102,7 +107,8 @@ fn checked(ctx: &Context, request: &Request<'_>, round: &Round) -> Result<Vec<(S
                 "the key of a question has 1 to 128 characters and does not begin with `wharf.`",
             ));
         }
-        let question = bridge::question(id, question).map_err(|problem| defect(request.served, &problem))?;
+        let question = heavy(paid.bytes(), || bridge::question(id, question, &paid))
+            .map_err(|problem| defect(request.served, &problem))?;
         needs |= bridge::capability_for(&question);
         if let Some(what) = ctx.encoder.cannot_ask(&question) {
             let text = format!(
@@ -119,7 +125,7 @@ fn checked(ctx: &Context, request: &Request<'_>, round: &Round) -> Result<Vec<(S
             Era::Legacy => Failed::new(Why::NeedsClient, format!("{}: {missing}", error.message)),
         });
     }
-    Ok(questions)
+    Ok((questions, paid.without_place()))
 }
 
 /// Takes the answers that are there and gets the others: through the task, from the session's client, or by asking a modern

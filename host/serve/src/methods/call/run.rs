@@ -10,6 +10,7 @@ use wharf_sandbox::{CallError, Denial, Operation, PluginCall, Report, places::Pl
 use super::{
     failed::{Failed, Said, Why},
     gates::Passed,
+    parsed::converted,
     request::Request,
 };
 use crate::client::{context::Context, session::Session};
@@ -117,10 +118,13 @@ async fn finished<T>(
     require_record(recorded)?;
     match report.result {
         Ok(outcome) => Ok((outcome, hints)),
-        Err(CallError::Failed(failure)) => Err(match bridge::failure_error(&failure) {
-            Some(error) => Failed { why: Why::Failed, said: Said::Rpc(error) },
-            None => Failed::new(Why::Failed, join(&clean(&failure.message), &hints)),
-        }),
+        Err(CallError::Failed(failure)) => {
+            let error = converted(ctx, served, &failure, |failure, paid| Ok(bridge::failure_error(failure, paid)));
+            Err(match Box::pin(error).await? {
+                Some(error) => Failed { why: Why::Failed, said: Said::Rpc(error) },
+                None => Failed::new(Why::Failed, join(&clean(&failure.message), &hints)),
+            })
+        }
         Err(error) => {
             let detail = match &error {
                 CallError::Trap { detail, .. } => escaped(&served.config.settings.redacted(detail)),

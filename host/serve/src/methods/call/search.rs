@@ -165,7 +165,7 @@ impl Told {
 
 /// Returns a result with structured content, of which the encoder also writes the text.
 fn structured(value: Value, bytes: usize) -> CallResult {
-    CallResult::Result { result: ToolResult { structured: Some(value), ..ToolResult::default() }, bytes, turn: None }
+    CallResult::Result { result: ToolResult { structured: Some(value), ..ToolResult::default() }, bytes }
 }
 
 async fn call_tool(
@@ -223,11 +223,7 @@ async fn read_resource(ctx: &Context, uri: &str, retry: Retry) -> Result<CallRes
         Ok(ReadResult { contents }) => {
             let bytes = contents.iter().map(size).sum();
             let content = contents.into_iter().map(block).collect();
-            return Ok(CallResult::Result {
-                result: ToolResult { content, ..ToolResult::default() },
-                bytes,
-                turn: None,
-            });
+            return Ok(CallResult::Result { result: ToolResult { content, ..ToolResult::default() }, bytes });
         }
         Err(failed) => failed,
     };

@@ -17,20 +17,17 @@ use super::{
     background, coming,
     failed::{Failed, Said, Why, defect},
     gates::{self, Prepared},
+    parsed::converted,
     refused,
     request::Request,
     result::CallResult,
     rounds,
 };
 use crate::client::{context::Context, server::Server};
-use wharf_base::{
-    heavy::{LARGE_TEXT_BYTES, heavy},
-    party::Party,
-    request_state::Carried,
-};
+use wharf_base::{party::Party, request_state::Carried};
 use wharf_config::roles::{Entry, EntryKind};
 use wharf_plugins::{
-    bridge::{self, CallArguments, OfferedTool},
+    bridge::{self, CallArguments, HoldsJson, OfferedTool, Paid},
     plugins::{expected::Sought, served::Served, view::View},
     tasks::Purpose,
 };
@@ -239,7 +236,7 @@ impl Call {
         let request = Request::of_tool(served, tool, name, arguments, text.as_str().len());
         let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::<Written>::clone(text), context };
         let (outcome, hints) = rounds::run(ctx, &request, prepared, operation).await?;
-        checked(served, ctx.party(), tool, with_hints(outcome, hints)).await
+        checked(ctx, served, tool, with_hints(outcome, hints)).await
     }
 
     /// Returns what the record of a task keeps about the call.
@@ -262,37 +259,25 @@ fn with_hints(outcome: ToolAnswer, hints: String) -> ToolAnswer {
 }
 
 /// Converts and checks the outcome of a call.
-async fn checked(served: &Served, party: Party, tool: &OfferedTool, outcome: ToolAnswer) -> Result<CallResult, Failed> {
+async fn checked(
+    ctx: &Context,
+    served: &Served,
+    tool: &OfferedTool,
+    outcome: ToolAnswer,
+) -> Result<CallResult, Failed> {
     let outcome = match (outcome, &tool.output) {
         (ToolAnswer::Text(text), None) => return Ok(CallResult::Text(text)),
         (outcome, _) => outcome,
     };
-    let limit = served.config.limits.timeout;
-    let structured_bytes = match &outcome {
-        ToolAnswer::Structured(json) => json.len(),
-        ToolAnswer::Result(result) => result.structured.as_ref().map_or(0, String::len),
-        ToolAnswer::Text(_) => 0,
-    };
-    // Each plugin may have one large result at a time, from here until it is written.
-    let turn = if structured_bytes > LARGE_TEXT_BYTES {
-        match tokio::time::timeout(limit, served.results.wait(party)).await {
-            Ok(turn) => Some(turn),
-            Err(_) => return Err(defect(served, "too many large results wait to be checked")),
-        }
-    } else {
-        None
-    };
-    let result = match outcome {
+    let bytes = outcome.structured().map_or(0, str::len);
+    let convert = |outcome, paid: &Paid| match outcome {
         ToolAnswer::Text(text) => Ok(ToolResult { content: vec![mcp::Content::Text(text)], ..ToolResult::default() }),
-        ToolAnswer::Structured(json) => heavy(structured_bytes, || bridge::structured_result(&json)),
-        ToolAnswer::Result(result) => heavy(structured_bytes, || bridge::tool_result(result)),
+        ToolAnswer::Structured(json) => bridge::structured_result(&json, paid),
+        ToolAnswer::Result(result) => bridge::tool_result(result, paid),
     };
-    let result = match result {
-        Ok(result) => conforming(served, party, tool, result, structured_bytes).await,
-        Err(problem) => Err(problem),
-    };
-    match result {
-        Ok(result) => Ok(CallResult::Result { result, bytes: structured_bytes, turn }),
+    let result = converted(ctx, served, outcome, convert).await?;
+    match conforming(served, ctx.party(), tool, result, bytes).await {
+        Ok(result) => Ok(CallResult::Result { result, bytes }),
         Err(problem) => Err(defect(served, &problem)),
     }
 }

@@ -1,0 +1,146 @@
+//! What it takes to parse the JSON in an answer of a plugin. Its tree can have a hundred times the size of its text, so parsing begins only
+//! when the answer has a place among the plugin's large results, and memory. The functions that parse take a proof of that.
+
+use std::{sync::Arc, time::Duration};
+
+use wharf_base::{
+    heavy::{LARGE_TEXT_BYTES, heavy},
+    ledger::{Charge, Full, tree_bytes},
+    party::Party,
+};
+use wharf_sandbox::{
+    PromptAnswer, ReadAnswer, ToolAnswer,
+    model::{self as wit, Content},
+    places::{Place, Places},
+};
+
+/// The proof that parsing some JSON of a plugin is paid for.
+pub trait Pays {}
+
+/// What the JSON of one answer takes, until this is dropped.
+pub struct Paid {
+    bytes: usize,
+    turn: Option<Place>,
+    _charge: Option<Charge>,
+}
+
+/// Why JSON is not parsed.
+pub enum Unpaid {
+    /// Other large results of the plugin took too long.
+    Turn,
+    /// There is no memory for it.
+    Memory(Full),
+}
+
+/// An answer of a plugin, or another value, in which there may be JSON.
+pub trait HoldsJson {
+    /// The structured content, which may be as large as the plugin's output may be.
+    fn structured(&self) -> Option<&str> {
+        None
+    }
+
+    /// Visits every other text that is JSON.
+    fn visit(&self, visit: &mut dyn FnMut(&str));
+}
+
+impl Pays for Paid {}
+
+impl Paid {
+    /// Waits until the plugin has no other large result, and charges the trees. The tree of the structured content is not
+    /// charged: the place alone bounds it, as a plugin may return as much of it as its limit says.
+    pub async fn pay(
+        answer: &impl HoldsJson,
+        results: &Arc<Places>,
+        (party, limit): (Party, Duration),
+        charge: impl FnOnce(usize) -> Result<Charge, Full>,
+    ) -> Result<Self, Unpaid> {
+        let mut bytes = answer.structured().map_or(0, str::len);
+        answer.visit(&mut |json| bytes = bytes.saturating_add(json.len()));
+        let mut tree = 0_usize;
+        heavy(bytes, || answer.visit(&mut |json| tree = tree.saturating_add(tree_bytes(json.as_bytes()))));
+        let turn = if bytes > LARGE_TEXT_BYTES {
+            Some(tokio::time::timeout(limit, results.wait(party)).await.map_err(|_| Unpaid::Turn)?)
+        } else {
+            None
+        };
+        let charge = if tree > 0 { Some(charge(tree).map_err(Unpaid::Memory)?) } else { None };
+        Ok(Self { bytes, turn, _charge: charge })
+    }
+
+    /// The number of bytes of all these texts.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Gives the place back, because what was parsed waits for a person.
+    pub fn without_place(mut self) -> Self {
+        self.turn = None;
+        self
+    }
+
+    #[cfg(test)]
+    pub fn in_test() -> Self {
+        Self { bytes: 0, turn: None, _charge: None }
+    }
+}
+
+impl HoldsJson for ToolAnswer {
+    fn structured(&self) -> Option<&str> {
+        match self {
+            Self::Text(_) => None,
+            Self::Structured(json) => Some(json),
+            Self::Result(result) => result.structured.as_deref(),
+        }
+    }
+
+    fn visit(&self, visit: &mut dyn FnMut(&str)) {
+        if let Self::Result(result) = self {
+            result.content.iter().for_each(|content| of_content(content, visit));
+            result.more.iter().for_each(|more| visit(more));
+        }
+    }
+}
+
+impl HoldsJson for ReadAnswer {
+    fn visit(&self, visit: &mut dyn FnMut(&str)) {
+        if let Self::Contents(contents) = self {
+            contents.iter().flat_map(|contents| &contents.more).for_each(|more| visit(more));
+        }
+    }
+}
+
+impl HoldsJson for PromptAnswer {
+    fn visit(&self, visit: &mut dyn FnMut(&str)) {
+        if let Self::Result(result) = self {
+            result.messages.iter().for_each(|message| of_content(&message.content, visit));
+            result.more.iter().for_each(|more| visit(more));
+        }
+    }
+}
+
+impl HoldsJson for &wit::Failure {
+    fn visit(&self, visit: &mut dyn FnMut(&str)) {
+        self.data.iter().for_each(|data| visit(data));
+    }
+}
+
+impl HoldsJson for wit::Round {
+    fn visit(&self, visit: &mut dyn FnMut(&str)) {
+        for (_, question) in &self.questions {
+            match question {
+                wit::Question::Form(form) => visit(&form.schema),
+                wit::Question::Sampling(params) => visit(params),
+                wit::Question::Url(_) | wit::Question::Roots => {}
+            }
+        }
+    }
+}
+
+fn of_content(content: &Content, visit: &mut dyn FnMut(&str)) {
+    match content {
+        Content::Raw(json) => visit(json),
+        Content::Link(link) => link.more.iter().for_each(|more| visit(more)),
+        Content::Embedded(contents) => contents.more.iter().for_each(|more| visit(more)),
+        Content::Text(_) | Content::Image(_) | Content::Audio(_) => {}
+    }
+}
