@@ -16,7 +16,7 @@ use wharf_base::{
     whole::Writing,
 };
 use wharf_config::{
-    access::scope::Scopes,
+    access::{protected::Protected, scope::Scopes},
     config::{self, AccessLog, CommandLine, Config, Plugin, audit},
 };
 use wharf_plugins::observe::{journal::Event, observers::Observers};
@@ -72,12 +72,9 @@ pub struct Current {
     config: watch::Sender<Arc<Config>>,
     scopes: Arc<Scopes>,
     observers: Observers,
-    /// The paths that stay trusted whatever a later config says: the files of the logs that are being written, and of the certificate in
-    /// use.
-    trusted: Vec<PathBuf>,
-    /// The paths that stay secret whatever a later config says: the private key in use, and the files of secrets at the start, from which
-    /// settings that need a restart were read.
-    secret: Vec<PathBuf>,
+    /// What stays protected whatever a later config says: the files of the logs that are being written, of the certificate and key in use,
+    /// and of the secrets at the start, from which settings that need a restart were read.
+    protected: Protected,
     /// Whether a program is writing the config file.
     writing: Arc<Writing>,
 }
@@ -107,12 +104,12 @@ impl Current {
     ) -> Arc<Self> {
         note(&observers, None, &config);
         let tls = config.startup.http.tls.as_ref();
-        let audit = config.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));
-        let access = config.startup.http.access_log.as_ref().and_then(AccessLog::trusted);
-        let trusted = audit.chain(access).chain(tls.into_iter().flat_map(|tls| tls.files().cloned())).collect();
-        let secret = config.places(None).secret;
+        let mut protected = Protected { secret: config.named.secret.clone(), ..Protected::default() };
+        protected.files(config.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file)));
+        protected.files(config.startup.http.access_log.as_ref().and_then(AccessLog::trusted));
+        protected.files(tls.into_iter().flat_map(|tls| tls.files().cloned()));
         let (origins, config) = (Mutex::new(origins), watch::Sender::new(config));
-        Arc::new(Self { origins, config, scopes, observers, trusted, secret, writing })
+        Arc::new(Self { origins, config, scopes, observers, protected, writing })
     }
 
     pub fn watch(&self) -> watch::Receiver<Arc<Config>> {
@@ -235,8 +232,7 @@ impl Current {
         }
         note(&self.observers, Some(&self.config.borrow()), &new);
         let mut places = new.places(origins.cache_dir.as_deref());
-        places.trusted.extend(self.trusted.iter().cloned());
-        places.secret.extend(self.secret.iter().cloned());
+        places.own.and(&self.protected);
         self.scopes.renew(places);
         self.config.send_replace(Arc::new(new));
         number

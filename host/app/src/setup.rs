@@ -62,6 +62,8 @@ pub struct Setup {
     pub observers: Vec<Box<dyn Observer>>,
     /// What this wharf keeps from one start to the next.
     pub keeps: Keeps,
+    /// Whether the plugins of other wharfs of this user are kept from what this one executes or obeys.
+    pub enters: bool,
     /// The components of plugins that are still being built.
     pub making: Making,
     /// Called with a message when something takes long.
@@ -89,6 +91,7 @@ impl Setup {
             approver,
             observers,
             keeps,
+            enters,
             making,
             progress,
             rehearsal,
@@ -130,7 +133,7 @@ impl Setup {
         let audit = config.startup.audit.as_ref().map(Log::open).transpose();
         let audit = audit.context("[audit]").map_err(Error::config)?;
         let places = config.places(origins.cache_dir.as_deref());
-        let scopes = Arc::new(Scopes::new(places, roots_in_home, rehearsal));
+        let scopes = Arc::new(Scopes::new(places, roots_in_home, rehearsal, (config::registry(), enters)));
         let journal = audit.clone().map(|audit| audit as Arc<dyn Journal>);
         let otlp = config.startup.telemetry.as_ref().map(|to| Otlp::new(to, &config.egress));
         let sends = config.startup.telemetry.as_ref().is_some_and(|telemetry| telemetry.metrics_every.is_some());
@@ -153,6 +156,7 @@ impl Setup {
         );
         let stop = CancellationToken::new();
         let files = Arc::clone(&inbox.files);
+        let others = Arc::clone(&scopes);
         let shared = Shared {
             config: current.watch(),
             ledger,
@@ -181,7 +185,7 @@ impl Setup {
                 let current = Arc::clone(&current);
                 move |stamp: Option<&Stamp>| current.reload_if(stamp)
             };
-            watcher::run(current.watch(), stamp, files, writing, reload, stop)
+            watcher::run(current.watch(), stamp, (files, others), writing, reload, stop)
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(library.run(server.stop.clone()));

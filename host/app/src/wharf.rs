@@ -174,6 +174,7 @@ impl Wharf {
             tracing::info!("stopped with requests under way");
         }
         self.inner.tasks.lock().abort_all();
+        server.scopes.leave();
         if let Some(otlp) = &self.inner.otlp {
             otlp.close().await;
         }

@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 
 use wharf_base::{
     guard::{check_private_file, check_trusted_file},
-    program,
+    program::{self, Command},
 };
 
 /// The shortest secret. A shorter one could be guessed by watching what is masked.
@@ -60,8 +60,7 @@ impl RawSecret {
                 SecretSource::Credential(PathBuf::from(folder).join(name))
             }
             RawSecret { env: None, file: None, credential: None, command: Some(command) } => {
-                ensure!(!command.is_empty(), "the command is empty");
-                SecretSource::Command(command)
+                SecretSource::Command(Command::resolve(command, absolute)?)
             }
             _ => {
                 bail!("it must be one of {{ env = … }}, {{ file = … }}, {{ credential = … }} and {{ command = [ … ] }}")
@@ -98,7 +97,7 @@ pub enum SecretSource {
     /// in the mode. The mode therefore does not say who may read it; systemd ensures that.
     Credential(PathBuf),
     /// The output of a program, which is started without a shell.
-    Command(Vec<String>),
+    Command(Command),
 }
 
 /// The sources of all secrets of the config, by name.
@@ -139,7 +138,7 @@ impl SecretSource {
     /// Returns the files of the command that prints the secret, which decide its value.
     pub fn programs(&self) -> Vec<PathBuf> {
         match self {
-            Self::Command(command) => program::files(command),
+            Self::Command(command) => command.files(),
             _ => Vec::new(),
         }
     }

@@ -14,7 +14,7 @@ use std::{path::Path, sync::Arc};
 use divan::{Bencher, black_box};
 use tokio::runtime::Runtime;
 use wharf_config::{
-    access::{call_roots::CallRoots, scope::Scopes},
+    access::{call_roots::CallRoots, registry::Registry, scope::Scopes},
     config::{self, CommandLine, Config},
 };
 use wharf_plugins::{
@@ -181,7 +181,7 @@ fn scope(bencher: Bencher, directories: usize) {
         .collect();
     let text = format!("[plugins.a]\npath = 'a.wasm'\n[plugins.a.grants]\ndirs = [{}]\n", dirs.join(", "));
     let config = config(&text);
-    let scopes = Scopes::new(config.places(None), false, None);
+    let scopes = Scopes::new(config.places(None), false, None, (Registry::default(), false));
     let plugin = Arc::clone(&config.plugins[0]);
     bencher.bench(|| scopes.for_call(&plugin.id, black_box(&plugin.grants), &CallRoots::default(), Party::SOLE));
 }

@@ -180,7 +180,7 @@ async fn no_argument_can_pass_for_the_question() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_of_the_operator_answers() {
     for (script, says) in [
-        ("cat > told.json; echo yes", None),
+        ("cat > \"$(dirname \"$0\")/told.json\"; echo yes", None),
         ("echo no", Some("said no; nothing was run.")),
         ("echo YES PLEASE", Some("said no; nothing was run.")),
         ("exit 1", Some("does not work; nothing was run.")),

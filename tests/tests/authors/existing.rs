@@ -125,6 +125,37 @@ async fn a_failed_build_is_told_to_the_client_and_tried_again() {
     assert_eq!(existing.counts(), (1, 2), "packages that are installed stay");
 }
 
+/// A build runs what is anywhere in the folder of the server, and where links in it lead. Wharfs that run already learn of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_plugin_of_any_wharf_writes_what_a_build_may_run() {
+    let existing = Existing::new("hello", "");
+    let folder = &existing.folder;
+    for name in ["notes/lib/a.ts", "notes/dist/a.js", "shared/common.ts", "linked/deep/a.ts", "other/a.ts"] {
+        folder.write(name, "");
+    }
+    // Of a folder with so many files, only those next to the server decide whether it is built again.
+    for at in 0..2100 {
+        fs::write(folder.join(&format!("notes/lib/{at}.json")), "").unwrap();
+    }
+    fs::create_dir(folder.join("notes/handlers")).unwrap();
+    std::os::unix::fs::symlink("../shared/common.ts", folder.join("notes/common.ts")).unwrap();
+    std::os::unix::fs::symlink("../linked", folder.join("notes/linked")).unwrap();
+    let reach = e2e::plugin("reach").display().to_string();
+    let folders = ["notes/lib", "notes/dist", "notes/handlers", "shared", "linked/deep", "other"];
+    let mut pipe = existing.start(&[&["run", &reach], &folders[..]].concat());
+    pipe.legacy("2025-11-25", json!({})).await;
+    let open = |access: [&str; 6]| {
+        let line = |(access, name): (&str, &str)| format!("{access} {}", folder.join(name).display());
+        access.into_iter().zip(folders).map(line).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(text(&pipe.call("reach_dirs", json!({})).await), open(["rw"; 6]));
+    let shown = folder.run(&["inspect", "notes/index.ts"], &existing.environment()).await;
+    assert!(folder::stdout(&shown).contains("greet"), "{}", folder::stderr(&shown));
+    assert_eq!(text(&pipe.call("reach_dirs", json!({})).await), open(["ro", "ro", "ro", "ro", "ro", "rw"]));
+    let written = pipe.call("reach_write", json!({ "path": folder.join("notes/lib/a.ts"), "text": "x" })).await;
+    assert!(text(&written).starts_with("error: "), "{written}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn call_and_inspect_take_a_server() {
     let existing = Existing::new("hello", "");
@@ -150,7 +181,7 @@ async fn no_plugin_may_write_into_the_source_of_a_server() {
         pipe.legacy("2025-11-25", json!({})).await;
         let written = pipe.call(&format!("{own}write"), json!({ "path": path, "text": "evil()" })).await;
         assert!(text(&written).starts_with("error: "), "{written}");
-        pipe.wait_for_log("is read-only, because wharf's config, plugins, their sources").await;
+        pipe.wait_for_log("is read-only, because files that a wharf of this user runs or obeys are in it").await;
         assert_eq!(pipe.close().await.status.code(), Some(0));
     }
     assert_eq!(fs::read_to_string(path).unwrap(), "import { x } from 'x';\n");

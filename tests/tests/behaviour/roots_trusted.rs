@@ -50,10 +50,7 @@ async fn a_root_from_which_wharf_can_be_changed_is_read_only() {
         let cache = folder.join("cache");
         let mut pipe = client(&folder, &root, &[("XDG_CACHE_HOME", cache.to_str().unwrap())]).await;
         is_closed(&mut pipe, &root, what).await;
-        pipe.wait_for_log(
-            "is read-only, because wharf's config, plugins, their sources, cache or binary can be reached from it",
-        )
-        .await;
+        pipe.wait_for_log("is read-only, because files that a wharf of this user runs or obeys are in it").await;
     }
 }
 

@@ -16,6 +16,7 @@ mod greedy;
 mod guests;
 mod memory;
 mod named;
+mod neighbours;
 mod operators;
 mod parts;
 mod raw;

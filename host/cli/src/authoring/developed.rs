@@ -19,7 +19,11 @@ use super::{
     project::{self, Project},
     sources::Sources,
 };
-use wharf_base::folders::Folders;
+use wharf_base::{folders::Folders, paths::resolved};
+use wharf_config::{
+    access::{protected::Protected, registry::Entered},
+    config,
+};
 
 /// Where a plugin that was built for development finds its code. The SDKs know this path.
 const LIVE: &str = "/.wharf-live";
@@ -57,6 +61,22 @@ impl Developed {
         build::ready(&project, set_up, (Until::Interrupted, Output::Passed)).await?;
         let sources = Sources::watch(&project);
         Ok(Self::Project(Box::new(project), sources))
+    }
+
+    /// Protects the project from the plugins of all wharfs, its own one included, for as long as what this returns exists: its `plugin.toml`
+    /// names programs that are run outside of the sandbox. What is built of a server is protected with the server.
+    pub fn protect(&self) -> Option<Entered> {
+        let Self::Project(project, _) = self else { return None };
+        let mut all = Protected::default();
+        let folder = resolved(&project.folder);
+        all.tree(&folder);
+        let entered = config::registry().enter(&folder, &all);
+        entered.unwrap_or_else(|error| {
+            tracing::info!(
+                "plugins of other wharfs of this user may write this project, since that cannot be entered: {error:#}"
+            );
+            None
+        })
     }
 
     /// Returns the component of an earlier build, if no source is newer.

@@ -39,6 +39,7 @@ use wharf_sandbox::Effort;
 
 pub(super) async fn run(command: Dev) -> Result<ExitCode> {
     let developed = Developed::open(&command.project.folder, command.project.setup).await?;
+    let _protected = developed.protect();
     if let Some(prefix) = developed.prefix() {
         tracing::info!(
             "clients see its tools and prompts with the prefix `{prefix}`; `prefix = \"\"` in [dev] of plugin.toml leaves it out"

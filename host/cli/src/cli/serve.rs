@@ -120,7 +120,7 @@ pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()
     // Signal handlers are installed before wharf reports that it serves, so that a signal right after that does not kill the process.
     let mut ends = Ends::new()?;
     let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
-    let operator = Operator::start(setup)?;
+    let operator = Operator::start(Setup { enters: true, ..setup })?;
     operator.require_one_of(named);
     let http = match http {
         None => None,

@@ -10,6 +10,8 @@ pub mod closed;
 pub mod grants;
 pub mod open;
 pub mod overlap;
+pub mod protected;
+pub mod registry;
 pub mod rehearsal;
 pub mod scope;
 pub mod wants;

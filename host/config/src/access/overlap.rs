@@ -3,16 +3,16 @@
 //! If two rules conflict, the lesser access wins:
 //! - Of two directories where one contains the other, both get the lesser access, because a read-only directory inside a writable one could
 //!   be written to through the outer one.
-//! - A directory through which files that wharf trusts (its config, plugins, sources of plugins, cache, binary) can be changed is read-only.
+//! - A directory through which files that wharf trusts (configs, plugins, their sources, programs, cache, binary) can be changed is read-only.
 //! - A directory through which a file with a secret can be read is left out.
 
-use std::{collections::HashSet, path::PathBuf};
+use std::path::PathBuf;
 
 use super::{
     capability::Access,
     open::{Now, OpenDirectory},
 };
-use wharf_base::paths::FileId;
+use wharf_base::{leading::Ways, paths::FileId};
 
 /// The directories of a call with the granted access, before [`intersect`] reduces it.
 #[derive(Default)]
@@ -66,7 +66,8 @@ impl std::fmt::Display for Lessened {
             Self::LeadsToTrusted { shown } => {
                 write!(
                     f,
-                    "{shown} is read-only, because wharf's config, plugins, their sources, cache or binary can be reached from it"
+                    "{shown} is read-only, because files that a wharf of this user runs or obeys are in it: a config, a plugin or its source, a \
+                     program, the cache, or the binary"
                 )
             }
         }
@@ -75,11 +76,11 @@ impl std::fmt::Display for Lessened {
 
 /// Computes the directories of one call. `wanted` has each directory with its granted access; of two with the same shown path, the first
 /// counts. `read_only` has places that must not be written to, because the path of a read-only directory now resolves there. `trusted` and
-/// `secret` identify the folders that lead to files that wharf trusts, and to files with secrets.
+/// `secret` are the ways to what wharf trusts, and to files with secrets.
 pub fn intersect(
     wanted: Vec<(OpenDirectory, Access)>,
     read_only: &[PathBuf],
-    (trusted, secret): (&HashSet<FileId>, &HashSet<FileId>),
+    (trusted, secret): (&Ways, &Ways),
 ) -> (Vec<Granted>, Vec<Lessened>) {
     let mut granted: Vec<Granted> = Vec::with_capacity(wanted.len());
     let mut lessened = Vec::new();
@@ -87,11 +88,11 @@ pub fn intersect(
         if granted.iter().any(|other| other.directory.shown == directory.shown) {
             continue;
         }
-        if secret.contains(&directory.id) {
+        if secret.folders.contains(&directory.id) {
             lessened.push(Lessened::LeadsToSecret { shown: directory.shown });
             continue;
         }
-        let leads = access == Access::ReadWrite && trusted.contains(&directory.id);
+        let leads = access == Access::ReadWrite && trusted.go_through(directory.id, &directory.canonical);
         if leads {
             lessened.push(Lessened::LeadsToTrusted { shown: directory.shown.clone() });
         }
@@ -123,7 +124,7 @@ pub fn intersect(
 
 #[cfg(test)]
 mod tests {
-    use std::{fs::File, path::Path, sync::Arc};
+    use std::{collections::HashSet, fs::File, path::Path, sync::Arc};
 
     use super::*;
 
@@ -147,7 +148,7 @@ mod tests {
             directory.id = FileId::at(&real).unwrap();
             (directory, *access)
         });
-        let (granted, _) = intersect(directories.collect(), &[], (&HashSet::new(), &HashSet::new()));
+        let (granted, _) = intersect(directories.collect(), &[], (&Ways::default(), &Ways::default()));
         let rights: Vec<Access> = granted.iter().map(|one| one.access).collect();
         assert_eq!(rights, expected, "{wanted:?}");
     }
@@ -175,7 +176,7 @@ mod tests {
             (directory("/two", "/two"), Access::Read),
             (directory("/one", "/elsewhere"), Access::ReadWrite),
         ];
-        let (granted, lessened) = intersect(wanted, &[], (&HashSet::new(), &HashSet::new()));
+        let (granted, lessened) = intersect(wanted, &[], (&Ways::default(), &Ways::default()));
         assert_eq!(granted.len(), 2, "the first of two with one name counts");
         assert!(granted.iter().all(|one| one.access == Access::Read));
         assert_eq!(lessened, [Lessened::Overlap { shown: "/one".into(), other: "/two".into() }]);
@@ -183,9 +184,10 @@ mod tests {
 
     #[test]
     fn what_leads_to_trusted_files_is_read_only() {
-        let trusted = HashSet::from([FileId::at(Path::new("/")).unwrap()]);
+        let folders = HashSet::from([FileId::at(Path::new("/")).unwrap()]);
+        let trusted = Ways { folders, trees: Vec::new() };
         let (granted, lessened) =
-            intersect(vec![(directory("/one", "/one"), Access::ReadWrite)], &[], (&trusted, &HashSet::new()));
+            intersect(vec![(directory("/one", "/one"), Access::ReadWrite)], &[], (&trusted, &Ways::default()));
         assert_eq!(granted[0].access, Access::Read);
         assert_eq!(lessened, [Lessened::LeadsToTrusted { shown: "/one".into() }]);
     }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashSet,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -10,6 +10,7 @@ use std::{
 };
 
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
 use wharf_sandbox::{Directory, Scope};
 
 use super::{
@@ -22,13 +23,16 @@ use super::{
     },
     open::{Ceilings, OpenDirectory, OpenRoot},
     overlap::{self, Lessened, Wanted},
+    protected::Protected,
+    registry::{Entered, Registry, Seen},
     rehearsal::Rehearsal,
 };
 use wharf_base::{
+    leading::{self, Leading, Ways},
     party::{Party, named},
-    paths::{FileId, Leading},
+    paths::FileId,
     refusals::Refusals,
-    text::quoted,
+    text::{escaped, quoted},
 };
 use wharf_egress::{self as egress, Egress};
 use wharf_protocol::error::clip_to;
@@ -43,11 +47,12 @@ pub struct Places {
     pub from: RootsFrom,
     /// The directories of all plugins.
     pub dirs: Vec<Dir>,
-    /// The files that wharf trusts: no plugin may write to these files, or to the folders that lead to them. A last component `*` stands
-    /// for all files in the folder.
-    pub trusted: Vec<PathBuf>,
-    /// The files with secrets, which no plugin may read.
-    pub secret: Vec<PathBuf>,
+    /// The config file, and what it names.
+    pub named: (Option<PathBuf>, Protected),
+    /// What else this process executes or obeys, or what stays protected from an earlier config.
+    pub own: Protected,
+    /// What is protected whichever config is in use.
+    pub always: Protected,
     /// The settings for outbound HTTP.
     pub egress: egress::EgressSettings,
 }
@@ -84,10 +89,18 @@ pub struct Scopes {
     home_ceiling: bool,
     /// The plugin files in the plugin folder, which wharf trusts too.
     dropped_in: RwLock<Vec<PathBuf>>,
-    /// A cache of the folders that lead to trusted files.
-    leading: Mutex<Leading>,
-    /// A cache of the folders that lead to files with secrets.
-    to_secrets: Mutex<Leading>,
+    /// What all wharfs of the user protect.
+    registry: Registry,
+    /// What this one has entered there. None: it enters nothing.
+    entered: Option<Mutex<OwnEntry>>,
+    /// What is protected from plugins. Replaced when any part of it changes.
+    guarded: RwLock<Arc<Guarded>>,
+    /// Changes when more or something else is protected.
+    grown: watch::Sender<()>,
+    /// A cache of the ways to trusted files.
+    leading: Leading,
+    /// A cache of the ways to files with secrets.
+    to_secrets: Leading,
     /// Incremented with each config, so that roots opened under an earlier one are opened again.
     epoch: AtomicU64,
     warned: Mutex<HashSet<(String, Lessened)>>,
@@ -103,29 +116,70 @@ struct State {
     opened: Opened,
     fixed: Vec<Arc<OpenRoot>>,
     from: RootsFrom,
-    trusted: Vec<PathBuf>,
-    secret: Vec<PathBuf>,
+    named: (Option<PathBuf>, Protected),
+    own: Protected,
+    always: Protected,
+}
+
+/// What is protected from plugins, from all sources together.
+#[derive(Default)]
+struct Guarded {
+    trusted: Arc<leading::Places>,
+    secret: Arc<leading::Places>,
+    registry: Seen,
+}
+
+/// What this process has entered into the registry.
+#[derive(Default)]
+struct OwnEntry {
+    protected: Protected,
+    _entered: Option<Entered>,
+    /// Whether it was said that nothing can be entered.
+    said: bool,
+}
+
+/// The directories that a call uses. What is in them may become protected while the call runs.
+pub struct Held {
+    directories: Vec<(FileId, PathBuf, Access)>,
+    grown: watch::Receiver<()>,
 }
 
 impl Scopes {
     /// Creates the scopes of a config. `home_ceiling`: whether clients may open folders in the home directory if the config does not say
-    /// where roots may lie.
-    pub fn new(places: Places, home_ceiling: bool, rehearsal: Option<Rehearsal>) -> Self {
+    /// where roots may lie. `enters`: whether what this config protects is entered into the registry.
+    pub fn new(
+        places: Places,
+        home_ceiling: bool,
+        rehearsal: Option<Rehearsal>,
+        (registry, enters): (Registry, bool),
+    ) -> Self {
         let answers = rehearsal.as_ref().map(|rehearsal| Arc::clone(&rehearsal.network));
         let egress = Egress::new(places.egress.clone(), answers);
         let state = RwLock::new(Arc::new(State::new(places, home_ceiling)));
-        Self {
+        let scopes = Self {
             state,
             egress,
             home_ceiling,
             dropped_in: RwLock::default(),
-            leading: Mutex::default(),
-            to_secrets: Mutex::default(),
+            registry,
+            entered: enters.then(Mutex::default),
+            guarded: RwLock::default(),
+            grown: watch::Sender::new(()),
+            leading: Leading::default(),
+            to_secrets: Leading::default(),
             epoch: AtomicU64::new(0),
             warned: Mutex::default(),
             logged: Mutex::default(),
             rehearsal,
-        }
+        };
+        scopes.enter();
+        scopes.guard();
+        scopes
+    }
+
+    /// The folder in which wharfs enter what they protect. Whoever notices a change in it calls [`Self::look`].
+    pub fn registry(&self) -> Option<&Path> {
+        self.registry.folder()
     }
 
     /// Returns the replacements of a test, or `None` outside of tests.
@@ -137,6 +191,8 @@ impl Scopes {
         self.egress.renew(places.egress.clone());
         let state = Arc::new(State::new(places, self.home_ceiling));
         *self.state.write() = state;
+        self.enter();
+        self.guard();
         self.epoch.fetch_add(1, Ordering::Relaxed);
         self.warned.lock().clear();
         self.logged.lock().clear();
@@ -262,7 +318,9 @@ impl Scopes {
     }
 
     /// Builds the scope of a call of a plugin. `party` is the client that calls.
-    pub fn for_call(&self, plugin: &str, grants: &Grants, roots: &CallRoots, party: Party) -> Scope {
+    pub fn for_call(&self, plugin: &str, grants: &Grants, roots: &CallRoots, party: Party) -> (Scope, Held) {
+        // Begins before the directories are compared with what is protected, so that nothing is missed.
+        let grown = self.grown.subscribe();
         // Destructured completely, so that a new kind of grant fails to compile until it is handled here. `ask` is checked when a plugin
         // asks.
         let Grants { roots: of_client, dirs, env, ask: _, http } = grants;
@@ -272,23 +330,27 @@ impl Scopes {
         }
         of_client.apply(roots, &mut wanted);
         // Most plugins have no folders.
-        let directories = if wanted.open.is_empty() { Vec::new() } else { self.granted(plugin, wanted) };
+        let granted = if wanted.open.is_empty() { Vec::new() } else { self.granted(plugin, wanted) };
+        let held = granted.iter().map(|one| (one.directory.id, one.directory.canonical.clone(), one.access));
+        let held = Held { directories: held.collect(), grown };
+        let directories = handles(granted);
         let network = self.egress.network(plugin, &http.0);
         let placeholders = network.iter().flat_map(|network| network.variables());
         let environment = match &self.rehearsal {
             Some(rehearsal) => env.apply(|name| rehearsal.environment.get(name).cloned()),
             None => env.apply(|name| std::env::var(name).ok()),
         };
-        Scope {
+        let scope = Scope {
             directories,
             environment: environment.into_iter().chain(placeholders).collect(),
             network: network.map(|network| network.of(party)),
             fixed: self.rehearsal.as_ref().map(|rehearsal| rehearsal.fixed).unwrap_or_default(),
-        }
+        };
+        (scope, held)
     }
 
-    /// Opens what is wanted, as far as the operator grants it.
-    fn granted(&self, plugin: &str, wanted: Wanted) -> Vec<Directory> {
+    /// Returns what is wanted, as far as the operator grants it.
+    fn granted(&self, plugin: &str, wanted: Wanted) -> Vec<overlap::Granted> {
         let (granted, lessened) = self.intersect(wanted);
         for one in lessened {
             let mut warned = self.warned.lock();
@@ -296,44 +358,133 @@ impl Scopes {
                 tracing::warn!(plugin, "{one}");
             }
         }
-        let all: HashSet<String> = granted.iter().map(|one| one.directory.shown.clone()).collect();
-        let directories = granted.into_iter().filter_map(|one| {
-            let handle = one.directory.handle.try_clone().ok()?;
-            let OpenDirectory { shown, real, .. } = one.directory;
-            let real = real.filter(|real| !all.contains(real));
-            Some(Directory::new(handle, shown, one.access == Access::ReadWrite).also_at(real))
-        });
-        directories.collect()
+        granted
     }
 
     fn intersect(&self, wanted: Wanted) -> (Vec<overlap::Granted>, Vec<Lessened>) {
+        let guarded = self.look();
         // Looked up for every call that could write, since folders are created, removed and replaced.
         let writes = wanted.open.iter().any(|(_, access)| *access == Access::ReadWrite);
-        let trusted = if writes { self.trusted() } else { Arc::default() };
-        overlap::intersect(wanted.open, &wanted.moved, (&trusted, &self.secret()))
+        let trusted = if writes { self.leading.to(&guarded.trusted) } else { Arc::default() };
+        overlap::intersect(wanted.open, &wanted.moved, (&trusted, &self.secret(&guarded)))
     }
 
-    /// Returns the folders through which files with secrets can currently be read.
-    fn secret(&self) -> Arc<HashSet<FileId>> {
+    /// Returns the ways by which files with secrets can currently be read.
+    fn secret(&self, guarded: &Guarded) -> Arc<Ways> {
+        if guarded.secret.files.is_empty() { Arc::default() } else { self.to_secrets.to(&guarded.secret) }
+    }
+
+    /// Returns what is protected now, after a look at what other wharfs have entered.
+    fn look(&self) -> Arc<Guarded> {
+        let guarded = Arc::clone(&self.guarded.read());
+        if self.registry.is_as(&guarded.registry) { guarded } else { self.guard() }
+    }
+
+    /// Takes up what other wharfs have entered since the last call.
+    pub fn look_around(&self) {
+        self.look();
+    }
+
+    /// Puts together what is protected.
+    fn guard(&self) -> Arc<Guarded> {
+        let mut guarded = self.guarded.write();
+        let (mut all, registry) = self.registry.read();
         let state = self.state();
-        if state.secret.is_empty() { Arc::default() } else { self.to_secrets.lock().to(state.secret.iter()) }
+        all.and(&state.named.1);
+        all.and(&state.own);
+        all.and(&state.always);
+        all.files(self.dropped_in.read().iter().cloned());
+        let Protected { trusted, secret } = all.sorted();
+        let secret = leading::Places { files: secret, trees: Vec::new() };
+        // What has not changed stays the same, so that the caches recognize it.
+        let of = |now: leading::Places, before: &Arc<leading::Places>| {
+            if **before == now { Arc::clone(before) } else { Arc::new(now) }
+        };
+        let now = Guarded { trusted: of(trusted, &guarded.trusted), secret: of(secret, &guarded.secret), registry };
+        let same = Arc::ptr_eq(&now.trusted, &guarded.trusted) && Arc::ptr_eq(&now.secret, &guarded.secret);
+        let now = Arc::new(now);
+        *guarded = Arc::clone(&now);
+        drop(guarded);
+        if !same {
+            self.grown.send_replace(());
+        }
+        now
     }
 
-    /// Returns the folders through which files that wharf trusts can currently be changed.
-    fn trusted(&self) -> Arc<HashSet<FileId>> {
-        let (state, dropped_in) = (self.state(), self.dropped_in.read());
-        self.leading.lock().to(state.trusted.iter().chain(&*dropped_in))
+    /// Enters what this process protects into the registry, if that has changed.
+    fn enter(&self) {
+        let Some(entry) = &self.entered else { return };
+        let state = self.state();
+        let (file, named) = &state.named;
+        let mut all = named.clone();
+        all.and(&state.own);
+        all.files(self.dropped_in.read().iter().cloned());
+        let all = all.sorted();
+        let mut entry = entry.lock();
+        if entry.protected == all {
+            return;
+        }
+        let kept = file.as_ref().map_or(Ok(()), |file| self.registry.keep(file, named));
+        let entered = kept.and_then(|()| self.registry.enter(Path::new(""), &all));
+        if let Err(error) = &entered
+            && !std::mem::replace(&mut entry.said, true)
+        {
+            tracing::info!(
+                "plugins of other wharfs of this user may write what this one uses, since that cannot be entered: {error:#}; set \
+                 XDG_STATE_HOME to a folder that wharf's user may write"
+            );
+        }
+        let said = entry.said;
+        *entry = OwnEntry { protected: all, _entered: entered.ok().flatten(), said };
+    }
+
+    /// Removes what this process has entered into the registry, when it serves nothing any more.
+    pub fn leave(&self) {
+        if let Some(entry) = &self.entered {
+            *entry.lock() = OwnEntry::default();
+        }
     }
 
     /// Sets which files in the plugin folder are plugins, since wharf trusts them too.
     pub fn trust(&self, dropped_in: Vec<PathBuf>) {
+        if *self.dropped_in.read() == dropped_in {
+            return;
+        }
         *self.dropped_in.write() = dropped_in;
+        self.enter();
+        self.guard();
+    }
+
+    /// Whether something in a directory of a call is protected now that was not when the call began.
+    pub fn has_lost(&self, held: &Held) -> bool {
+        if held.directories.is_empty() || !held.grown.has_changed().unwrap_or(true) {
+            return false;
+        }
+        let guarded = Arc::clone(&self.guarded.read());
+        let (trusted, secret) = (self.leading.to(&guarded.trusted), self.secret(&guarded));
+        held.directories.iter().any(|(id, canonical, access)| {
+            secret.folders.contains(id) || *access == Access::ReadWrite && trusted.go_through(*id, canonical)
+        })
+    }
+
+    /// Waits until something in a directory of a call is protected that was not when the call began.
+    pub async fn lost(&self, held: &Held) {
+        let mut grown = held.grown.clone();
+        loop {
+            if self.has_lost(held) {
+                return;
+            }
+            // The sender is a field of this.
+            if grown.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
     }
 
     /// Builds the scope in which a plugin lists its tools, resources and prompts. There is no client then, so there are no roots.
     pub fn for_listing(&self, plugin: &str, grants: &Grants) -> Scope {
         // wharf itself lists, so this counts for a party of its own.
-        self.for_call(plugin, grants, &CallRoots::default(), named(("lists of", plugin)))
+        self.for_call(plugin, grants, &CallRoots::default(), named(("lists of", plugin))).0
     }
 
     /// Returns the problems with a plugin's directories, for `wharf check`.
@@ -345,6 +496,18 @@ impl Scopes {
         problems.extend(self.egress.note(&grants.http.0).map(str::to_owned));
         problems
     }
+}
+
+/// Returns the handles of what was granted.
+fn handles(granted: Vec<overlap::Granted>) -> Vec<Directory> {
+    let all: HashSet<String> = granted.iter().map(|one| one.directory.shown.clone()).collect();
+    let directories = granted.into_iter().filter_map(|one| {
+        let handle = one.directory.handle.try_clone().ok()?;
+        let OpenDirectory { shown, real, .. } = one.directory;
+        let real = real.filter(|real| !all.contains(real));
+        Some(Directory::new(handle, shown, one.access == Access::ReadWrite).also_at(real))
+    });
+    directories.collect()
 }
 
 /// The most roots of one client that are used.
@@ -361,7 +524,7 @@ impl State {
     }
 
     fn new(places: Places, home_ceiling: bool) -> Self {
-        let Places { within, fixed, from, dirs, mut trusted, secret, egress: _ } = places;
+        let Places { within, fixed, from, dirs, named, own, always, egress: _ } = places;
         let ceilings = match &within {
             Some(paths) => Ceilings::configured(paths),
             None if home_ceiling => Ceilings::home(),
@@ -375,8 +538,6 @@ impl State {
             }
         });
         let fixed = fixed.collect();
-        trusted.sort();
-        trusted.dedup();
-        Self { ceilings, opened: Opened::of(&dirs), fixed, from, trusted, secret }
+        Self { ceilings, opened: Opened::of(&dirs), fixed, from, named, own, always }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
-use super::{default_paths::base_dirs, raw};
-use wharf_base::{pattern::Pattern, program};
+use super::{default_paths::state_dirs, raw};
+use crate::access::capability::Absolute;
+use wharf_base::{pattern::Pattern, program::Command};
 
 /// Which calls of one plugin a person has to approve, who asks that person, and for how long the answer can be remembered.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +37,7 @@ pub enum Asker {
     #[default]
     Client,
     /// A program of the operator.
-    Command(Vec<String>),
+    Command(Command),
 }
 
 /// How long an approval can be valid.
@@ -58,14 +59,13 @@ pub struct Approvals {
 }
 
 impl Approvals {
-    pub fn resolve(raw: raw::Approvals) -> Result<Self> {
+    pub fn resolve(raw: raw::Approvals, absolute: Absolute<'_>) -> Result<Self> {
         let asker = match raw.ask {
             None => Asker::Client,
             Some(raw::Asker::Word(word)) if word == "client" => Asker::Client,
             Some(raw::Asker::Word(word)) => bail!("`ask`: `{word}` is neither \"client\" nor {{ command = [ … ] }}"),
             Some(raw::Asker::Program(raw::Command { command })) => {
-                ensure!(!command.is_empty(), "`ask`: the command is empty");
-                Asker::Command(command)
+                Asker::Command(Command::resolve(command, absolute).context("`ask`")?)
             }
         };
         let remember = match raw.remember.as_deref() {
@@ -83,7 +83,7 @@ impl Approvals {
     pub fn programs(&self) -> Vec<PathBuf> {
         match &self.asker {
             Asker::Client => Vec::new(),
-            Asker::Command(command) => program::files(command),
+            Asker::Command(command) => command.files(),
         }
     }
 
@@ -136,10 +136,5 @@ impl Confirm {
 /// The file of approvals that are valid until they are revoked: `$XDG_STATE_HOME/wharf/approvals.jsonl`, else
 /// `~/.local/state/wharf/approvals.jsonl`. None: there is no home directory.
 pub fn file() -> Option<PathBuf> {
-    base_dirs("XDG_STATE_HOME", ".local/state").next().map(|base| base.join("wharf").join("approvals.jsonl"))
-}
-
-/// Returns the file of these approvals, which no plugin may write.
-pub fn trusted() -> Vec<PathBuf> {
-    file().into_iter().collect()
+    state_dirs().first().map(|folder| folder.join("approvals.jsonl"))
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 
 use super::{
     bounds::{mib, within_bounds},
-    default_paths::base_dirs,
+    default_paths::state_dirs,
     defaults, raw,
 };
 use crate::access::capability::Absolute;
@@ -71,7 +71,7 @@ pub fn resolve(raw: raw::Audit, absolute: Absolute<'_>) -> Result<Audit> {
 /// Returns where the key of the digests is: `$XDG_STATE_HOME/wharf/audit.key`, else `~/.local/state/wharf/audit.key`. Without a home
 /// directory, next to the log.
 pub fn key_file(log: &Path) -> PathBuf {
-    let in_state = base_dirs("XDG_STATE_HOME", ".local/state").next().map(|base| base.join("wharf").join(KEY));
+    let in_state = state_dirs().first().map(|folder| folder.join(KEY));
     in_state.unwrap_or_else(|| log.with_file_name(KEY))
 }
 

@@ -30,6 +30,12 @@ pub fn cache_dirs() -> Vec<PathBuf> {
     base_dirs("XDG_CACHE_HOME", ".cache").map(|base| base.join("wharf")).collect()
 }
 
+/// All folders in which wharf may keep what it remembers from one start to the next, the one in use first: `$XDG_STATE_HOME/wharf`, then
+/// `~/.local/state/wharf`.
+pub fn state_dirs() -> Vec<PathBuf> {
+    base_dirs("XDG_STATE_HOME", ".local/state").map(|base| base.join("wharf")).collect()
+}
+
 /// Makes a path absolute. It may be relative to `base`, the folder of the config, or begin with `~` for the home directory.
 pub fn absolute(path: &str, base: Option<&Path>) -> Result<PathBuf> {
     ensure!(!path.is_empty(), "a path is empty");

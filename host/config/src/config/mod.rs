@@ -69,7 +69,7 @@ pub use settings::{Settings, to_json};
 pub use source::{Located, PluginSource, SourceState};
 pub use state_keys::StateKeySource;
 pub use telemetry::Telemetry;
-pub use trusted::trusted_by_default;
+pub use trusted::registry;
 
 /// Reads the file and adds the command line. Without a file, the config is the defaults and the command line.
 pub fn load(file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {

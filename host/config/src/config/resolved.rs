@@ -11,17 +11,17 @@ use wharf_protocol::Revision;
 
 use super::{
     admin::{self, Admin},
-    approvals::{self, Approvals},
+    approvals::Approvals,
     audit::{self, Audit},
     auth,
     bounds::{duration_ms, kib, mib, within_bounds},
     card::{self, Card},
     cluster::{self, Cluster},
     command_line::{CommandLine, Named},
-    default_paths::{absolute, cache_dirs},
-    defaults, egress, existing,
+    default_paths::absolute,
+    defaults, egress,
     face::{self, Face},
-    http::{self, AccessLog, Http},
+    http::{self, Http},
     plugin::{self, DefaultLimits, Origin, PluginConfig},
     profiles,
     protocol::{self, Protocol},
@@ -29,21 +29,19 @@ use super::{
     settings::Settings,
     source::PluginSource,
     sources::SourceRules,
-    state,
-    state_keys::StateKeySource,
     telemetry::{self, Telemetry},
-    trusted::trusted_by_default,
+    trusted,
 };
 use crate::{
     access::{
         grants::Grants,
+        protected::Protected,
         scope::{Places, RootsFrom},
     },
     profiles::Profiles,
     roles::Roles,
 };
 use wharf_base::text::toml_header;
-use wharf_egress::secrets;
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -52,6 +50,8 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// The SHA-256 of the text that it was read from, if there was one.
     pub digest: Option<[u8; 32]>,
+    /// What it protects from plugins by what is written in it.
+    pub named: Protected,
     pub startup: Arc<Startup>,
     pub plugin_dir: Option<PathBuf>,
     pub roots: Roots,
@@ -185,12 +185,13 @@ impl Roots {
 pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
     let base = file.and_then(Path::parent).map(Path::to_path_buf);
     let absolute = |path: &str| absolute(path, base.as_deref());
+    let named = trusted::of(&raw, file);
     let protocol = protocol::resolve(raw.protocol, &absolute).context("[protocol]")?;
     let limits = DefaultLimits::resolve(&raw.limits, protocol.tasks).context("[limits]")?;
     let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
     let sources = SourceRules::resolve(raw.sources, &egress.secrets, &absolute).context("[sources]")?;
     let mut plugins = Vec::new();
-    let approvals = Approvals::resolve(raw.approvals).context("[approvals]")?;
+    let approvals = Approvals::resolve(raw.approvals, &absolute).context("[approvals]")?;
     for (id, plugin) in raw.plugins.0 {
         let resolved = plugin::source(&id, &plugin, &sources, &absolute)
             .and_then(|source| plugin::resolve(&id, plugin, source, (&limits, &approvals), &absolute));
@@ -301,6 +302,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         number: 1,
         file: file.map(Path::to_path_buf),
         digest: None,
+        named,
         startup: Arc::new(startup),
         plugin_dir: raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?,
         roots: Roots::resolve(&raw.roots, command_line, &absolute).context("[roots]")?,
@@ -318,46 +320,23 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
 impl Config {
     /// Returns all paths that the config names, by what plugins may do with them. `cache`: the folder for compiled code.
     pub fn places(&self, cache: Option<&Path>) -> Places {
-        let binary = std::env::current_exe().ok();
-        let plugins = self.plugins.iter().filter_map(|plugin| plugin.source.path());
-        let store = self.sources.store.as_deref();
-        let within_folders =
-            self.plugin_dir.as_deref().into_iter().chain(cache).chain(store).map(|folder| folder.join("*"));
-        let locks = self.plugins.iter().filter_map(|plugin| plugin.lock.as_deref());
-        let own = [&self.file, &binary].into_iter().flatten().map(PathBuf::as_path);
-        let log = self.startup.audit.iter().flat_map(|audit| audit::trusted(&audit.file));
-        let now = plugins
-            .chain(own)
-            .chain(locks)
-            .map(Path::to_path_buf)
-            .chain(within_folders)
-            .chain(log)
-            .chain(approvals::trusted());
-        let http = &self.startup.http;
-        let served = http.tls.iter().flat_map(|tls| tls.files().cloned()).chain(http.listen.socket().cloned());
-        let kept = state::files(self.file.as_deref(), &http.listen);
-        let kept = kept.iter().flat_map(|files| [&files.key, &files.sessions]).cloned();
-        let keys = self.startup.protocol.state_keys.iter().filter_map(StateKeySource::file).cloned();
-        let now =
-            now.chain(kept).chain(keys).chain(served).chain(http.access_log.as_ref().and_then(AccessLog::trusted));
-        let now = now.chain(self.approvals.programs()).chain(self.startup.auth.iter().flat_map(|auth| auth.files()));
-        // Files that wharf would trust by default at its next start are protected as well, even if this start uses other files, and so are
-        // the sources from which another start would build a plugin.
-        let later = trusted_by_default().into_iter().chain(cache_dirs().into_iter().map(|dir| dir.join("*")));
+        let mut own = Protected::default();
+        own.files(std::env::current_exe().ok());
+        own.files(self.plugins.iter().filter_map(|plugin| plugin.source.path()).map(Path::to_path_buf));
+        own.files(self.plugins.iter().filter_map(|plugin| plugin.lock.clone()));
+        for folder in cache.into_iter().chain(self.sources.store.as_deref()) {
+            own.tree(folder);
+        }
+        // The command line may name another address than the file.
+        own.files(self.startup.http.listen.socket().cloned());
         Places {
             within: self.roots.within.clone(),
             fixed: self.roots.fixed.clone(),
             from: self.roots.from,
             dirs: self.plugins.iter().flat_map(|plugin| &plugin.grants.dirs.0).cloned().collect(),
-            trusted: now.chain(later).chain(existing::trusted()).chain(self.egress.files()).collect(),
-            secret: {
-                let keys = http.tls.iter().map(|tls| &tls.key);
-                let sealing = self.startup.protocol.state_keys.iter().filter_map(StateKeySource::file);
-                // A key that wharf made itself is like that of the audit log: a plugin may read it where the operator opens the state folder.
-                // Otherwise nobody could open the home directory, which contains that folder.
-                let named = self.egress.secrets.values().filter_map(secrets::SecretSource::file);
-                named.chain(keys).chain(sealing).cloned().collect()
-            },
+            named: (self.file.clone(), self.named.clone()),
+            own,
+            always: trusted::always(),
             egress: self.egress.clone(),
         }
     }
@@ -416,14 +395,14 @@ mod tests {
 
     #[test]
     fn no_plugin_reads_the_private_key_or_writes_what_the_server_uses() {
-        let tls = resolved("[http.tls]\ncert='c.pem'\nkey='k.pem'\nclient_ca='ca.pem'").unwrap().places(None);
+        let tls = resolved("[http.tls]\ncert='c.pem'\nkey='k.pem'\nclient_ca='ca.pem'").unwrap().places(None).named.1;
         for (path, secret) in [("c.pem", false), ("k.pem", true), ("ca.pem", false)] {
             let path = Path::new("/etc/wharf").join(path);
-            assert!(tls.trusted.contains(&path), "{}", path.display());
+            assert!(tls.trusted.files.contains(&path), "{}", path.display());
             assert_eq!(tls.secret.contains(&path), secret, "{}", path.display());
         }
         let socket = resolved("[http]\nlisten='unix:mcp.sock'").unwrap().places(None);
-        assert!(socket.trusted.contains(&"/etc/wharf/mcp.sock".into()));
+        assert!(socket.own.trusted.files.contains(&"/etc/wharf/mcp.sock".into()));
     }
 
     /// With `[auth]`, only roles give access to anything.

@@ -180,7 +180,7 @@ impl SourceRules {
         let logins = logins.into_iter().map(login).collect::<Result<_>>()?;
         let store = match store {
             Some(path) => Some(absolute(&path).context("`store`")?),
-            None => base_dirs("XDG_DATA_HOME", ".local/share").next().map(|base| base.join("wharf").join("store")),
+            None => default_store(),
         };
         Ok(Self { allow, signers, min_age, mirrors, logins, store })
     }
@@ -198,6 +198,11 @@ impl SourceRules {
         );
         Ok(())
     }
+}
+
+/// Returns the folder of the fetched components if the config names none. None: there is no home directory.
+pub(super) fn default_store() -> Option<PathBuf> {
+    base_dirs("XDG_DATA_HOME", ".local/share").next().map(|base| base.join("wharf").join("store"))
 }
 
 /// Parses the value of `signer`, with absolute paths.

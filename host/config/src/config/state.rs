@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
-use super::{bounds::parse_hex32, default_paths::base_dirs, listen::ListenAddress, protocol::Protocol, state_keys};
+use super::{bounds::parse_hex32, default_paths::state_dirs, listen::ListenAddress, protocol::Protocol, state_keys};
 use wharf_base::{
     guard::check_private_file,
     state_keys::{StateKey, StateKeys, random_key},
@@ -53,7 +53,7 @@ pub struct Files {
 /// Returns the files for a config: in `$XDG_STATE_HOME/wharf`, else `~/.local/state/wharf`. Without a config file, they belong to the
 /// address. None: there is no home directory.
 pub fn files(config: Option<&Path>, listen: &ListenAddress) -> Option<Files> {
-    let folder = base_dirs("XDG_STATE_HOME", ".local/state").next()?.join("wharf");
+    let folder = state_dirs().into_iter().next()?;
     let digest = match config {
         Some(file) => Sha256::digest(file.as_os_str().as_bytes()),
         None => Sha256::digest(format!("listen {listen}")),

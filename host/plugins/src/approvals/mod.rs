@@ -7,7 +7,10 @@ use anyhow::{Context, Result};
 use wharf_sandbox::places::{Occupant, Places, PoolRule};
 
 use self::{kept::Kept, remembered::Principals, ticket::Tickets};
-use wharf_base::{party::Party, program};
+use wharf_base::{
+    party::Party,
+    program::{self, Command},
+};
 use wharf_config::config::approvals::Remember;
 
 pub mod answer;
@@ -80,7 +83,7 @@ impl Approvals {
     pub async fn ask_program(
         &self,
         (party, call): (Party, Arc<dyn Occupant>),
-        command: &[String],
+        command: &Command,
         told: &str,
         longest: Remember,
     ) -> Result<Option<Remember>> {
@@ -121,8 +124,9 @@ mod tests {
     }
 
     /// Returns a command that first appends a line to this file, and then does `then`.
-    fn command(asked: &std::path::Path, then: &str) -> Vec<String> {
-        ["sh".into(), "-c".into(), format!("echo >> '{}'; {then}", asked.display())].into()
+    fn command(asked: &std::path::Path, then: &str) -> Command {
+        let words = vec!["sh".into(), "-c".into(), format!("echo >> '{}'; {then}", asked.display())];
+        Command::resolve(words, &|path| Ok(PathBuf::from(path))).unwrap()
     }
 
     #[tokio::test]

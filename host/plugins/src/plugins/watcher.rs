@@ -16,11 +16,14 @@ use tokio_util::sync::CancellationToken;
 
 use wharf_base::{
     folders::{Folders, existing, leading_to},
-    paths::Stamp,
+    paths::{Stamp, is_folder},
     text,
     whole::{Ready, Writing},
 };
-use wharf_config::config::{AccessLog, Config};
+use wharf_config::{
+    access::scope::Scopes,
+    config::{AccessLog, Config},
+};
 
 /// How long a program may have the config open for writing before the operator is warned.
 const OPEN_WRITER_GRACE: Duration = Duration::from_secs(10);
@@ -45,8 +48,8 @@ fn is_of_log(path: &Path, log: &Path) -> bool {
     path.parent() == log.parent() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
 }
 
-/// Returns the folders to watch for a config.
-fn folders_of(config: &Config) -> HashSet<PathBuf> {
+/// Returns the folders to watch for a config, and the one in which other wharfs enter what plugins must not change.
+fn folders_of(config: &Config, scopes: &Scopes) -> HashSet<PathBuf> {
     let within = config.plugin_dir.iter().map(|folder| folder.join("*"));
     let paths = config
         .plugins
@@ -63,6 +66,7 @@ fn folders_of(config: &Config) -> HashSet<PathBuf> {
         // The parent is watched too, so that creating or replacing the plugin folder is noticed.
         folders.extend(folder.parent().map(existing));
     }
+    folders.extend(scopes.registry().filter(|folder| is_folder(folder)).map(Path::to_path_buf));
     folders
 }
 
@@ -111,7 +115,7 @@ impl<R: Fn(Option<&Stamp>) -> bool> WatchedConfig<R> {
 pub async fn run(
     mut configs: watch::Receiver<Arc<Config>>,
     stamp: Option<Stamp>,
-    files: Arc<Notify>,
+    (files, scopes): (Arc<Notify>, Arc<Scopes>),
     writing: Arc<Writing>,
     reload: impl Fn(Option<&Stamp>) -> bool,
     stop: CancellationToken,
@@ -123,7 +127,7 @@ pub async fn run(
         if let Some(file) = &config.file {
             watched.writing.follow(file);
         }
-        watcher.follow(folders_of(&config));
+        watcher.follow(folders_of(&config, &scopes));
         // The first check finds changes from before the folders were watched.
         let mut unseen = true;
         loop {
@@ -140,11 +144,12 @@ pub async fn run(
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
             }
             unseen = false;
+            scopes.look_around();
             if let Some(file) = &config.file {
                 watched.look(file);
             }
             files.notify_one();
-            watcher.follow(folders_of(&config));
+            watcher.follow(folders_of(&config, &scopes));
         }
         config = Arc::clone(&configs.borrow_and_update());
     }

@@ -14,13 +14,14 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 use tokio::{sync::watch, task::JoinSet};
 
 use super::{
     inputs::Inputs,
     project::{self, READY, Recipe},
+    reached::protected,
     server::Server,
 };
 use crate::authoring::{
@@ -28,7 +29,7 @@ use crate::authoring::{
     project::Project,
 };
 use wharf_base::{failed::OrFailed, guard, text};
-use wharf_config::config::existing::SOURCES;
+use wharf_config::config;
 use wharf_plugins::plugins::making::{BuildOutcome, Making};
 
 /// The digest of the source that the component was built from.
@@ -122,7 +123,7 @@ fn open(server: &Server, inputs: &Inputs) -> Result<Project> {
         for entry in fs::read_dir(folder).with_context(|| text::path(folder))? {
             let path = entry?.path();
             // A wharf that runs may serve the component until the new one is there.
-            if path == component || path.ends_with(SOURCES) {
+            if path == component {
                 continue;
             }
             let gone = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
@@ -138,23 +139,23 @@ fn open(server: &Server, inputs: &Inputs) -> Result<Project> {
     Project::open(folder).with_context(|| format!("{}: remove this folder, and start again", text::path(folder)))
 }
 
-/// Checks that nobody else can change what is built, and records the folders of the source, into which no plugin may write from now on.
+/// Checks that nobody else can change what is built, and enters what a build may run, into which no plugin of any wharf may write from now
+/// on.
 pub fn admit(server: &Server) -> Result<Inputs> {
     guard::check_trusted_file(&server.entry, "MCP server")?;
     let inputs = Inputs::of(server)?;
     for folder in inputs.folders(server) {
         guard::check_trusted_directory(&folder, "folder of an MCP server")?;
     }
-    let folders: Vec<String> = inputs.folders(server).iter().map(|folder| folder.display().to_string()).collect();
-    let listed = folders.iter().all(|folder| !folder.contains('\n'));
-    ensure!(listed, "{}: the path of a folder contains a line break", text::path(&server.root));
-    let listed = folders.join("\n");
-    let file = server.folder.join(SOURCES);
-    if reads(&file).as_ref() != Some(&listed) {
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&server.folder);
-        made.with_context(|| format!("{}: cannot be created", text::path(&server.folder))).or_failed()?;
-        put(&file, &listed)?;
+    if let Err(error) = config::registry().keep(&server.entry, &protected(server, &inputs)?) {
+        tracing::info!(
+            "plugins of other wharfs of this user may write the source of {}, since that cannot be entered: {error:#}; set XDG_STATE_HOME \
+             to a folder that wharf's user may write",
+            server.id
+        );
     }
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&server.folder);
+    made.with_context(|| format!("{}: cannot be created", text::path(&server.folder))).or_failed()?;
     Ok(inputs)
 }
 

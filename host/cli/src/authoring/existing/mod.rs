@@ -8,4 +8,5 @@ pub mod adopt;
 pub mod inputs;
 pub mod make;
 pub mod project;
+mod reached;
 pub mod server;

@@ -220,8 +220,10 @@ fn is_found(program: &str) -> bool {
 
 /// Returns what is wrong with a wharf binary that is not this one.
 async fn other(command: &str) -> Option<String> {
-    let asked = [command.to_owned(), "--version".to_owned()];
-    let said = match program::run(&asked, b"", MAX_VERSION_BYTES, VERSION_TIMEOUT).await {
+    let asked = vec![command.to_owned(), "--version".to_owned()];
+    let asked = program::Command::resolve(asked, &|path| Ok(std::path::absolute(path)?));
+    let said = async { program::run(&asked?, b"", MAX_VERSION_BYTES, VERSION_TIMEOUT).await };
+    let said = match said.await {
         // Further lines say what kind of build it is.
         Ok(said) => said.trim().lines().next().unwrap_or_default().to_owned(),
         Err(error) => return Some(format!("`{command} --version` failed: {error:#}")),

@@ -31,7 +31,7 @@ pub struct Approvals {
     pub remember: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "\"client\", or { command = [ … ] }")]
 pub enum Asker {

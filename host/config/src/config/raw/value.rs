@@ -45,7 +45,7 @@ pub enum Words {
 }
 
 /// A command that is started without a shell.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Command {

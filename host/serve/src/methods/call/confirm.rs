@@ -17,6 +17,7 @@ use crate::client::{context::Context, seat::OfRequest, session::PERSON_TIMEOUT};
 use wharf_base::{
     heavy::heavy,
     principal::Principal,
+    program::Command,
     refusals::{Reason, What},
     request_state::Carried,
     session_id::now,
@@ -211,7 +212,7 @@ impl Gate<'_> {
         self.confirm.remember.min(most)
     }
 
-    async fn ask_program(&self, command: &[String]) -> Result<Decision, Failed> {
+    async fn ask_program(&self, command: &Command) -> Result<Decision, Failed> {
         let approvals = &self.ctx.server.approvals;
         let asking = Arc::new(OfRequest(self.ctx.seat()));
         let told = heavy(self.request.bytes, || self.subject.json(&self.ctx.principal().to_string()));

@@ -20,7 +20,7 @@ use wharf_base::{
     text::{clean, clip, escaped},
 };
 use wharf_config::{
-    access::{call_roots::CallRoots, grants::hint},
+    access::{call_roots::CallRoots, grants::hint, scope::Held},
     auth::Identity,
     config::Config,
 };
@@ -53,7 +53,7 @@ pub async fn run_once<O: Operation>(
         Method::Complete => served.config.unasked_grants(),
         _ => Cow::Borrowed(&served.config.grants),
     };
-    let mut scope = ctx.server.scopes.for_call(id, &grants, roots, ctx.party());
+    let (mut scope, held) = ctx.server.scopes.for_call(id, &grants, roots, ctx.party());
     // Tasks may run longer than other calls.
     let timeout = ctx.task.as_ref().and(served.config.tasks).map(|tasks| tasks.timeout);
     // State that a call leaves in an instance is only for calls of the same client.
@@ -74,7 +74,7 @@ pub async fn run_once<O: Operation>(
     let span = tracing::debug_span!("run", plugin = id, action = request.method.as_str());
     let call = PluginCall { operation, scope, events: ctx.events(id), timeout, client, party: ctx.party() };
     // Nothing that was taken away before the run begins is used.
-    if let Some(lost) = already_lost(ctx, request, passed) {
+    if let Some(lost) = already_lost(ctx, request, passed, &held) {
         return Err(stopped(id, record, lost).await);
     }
     let mut call = std::pin::pin!(served.plugin.call(call).instrument(span));
@@ -84,7 +84,7 @@ pub async fn run_once<O: Operation>(
     }
     let lost = tokio::select! {
         biased;
-        lost = Box::pin(lost(ctx, request, passed, owner)) => lost,
+        lost = Box::pin(lost(ctx, request, passed, (owner, &held))) => lost,
         report = call => return finished(ctx, request, roots, record, report).await,
     };
     Err(stopped(id, record, lost).await)
@@ -181,6 +181,7 @@ enum Lost {
     Roles,
     Key,
     Root,
+    Directory,
 }
 
 impl Lost {
@@ -189,6 +190,7 @@ impl Lost {
             Self::Access => "whose access was taken away",
             Self::Roles => "that its caller's roles do not allow any more",
             Self::Key => "that its caller's API key does not allow any more",
+            Self::Directory => "whose directory now contains a file that wharf runs, obeys or keeps secret",
             Self::Root => "whose root was closed",
         }
     }
@@ -199,6 +201,11 @@ impl Lost {
             Self::Roles => "The operator took away the role that allowed this call.".into(),
             Self::Key => "The operator took away the API key of this call.".into(),
             Self::Root => "A root that the call was using was closed.".into(),
+            Self::Directory => {
+                "A directory that the call was using is not open in the same way any more, because a file that wharf runs, obeys or keeps \
+                 secret is in it now; call again to use it as it is open now."
+                    .into()
+            }
         }
     }
 }
@@ -209,9 +216,12 @@ fn roles_give(config: &Config, identity: &Arc<Identity>, request: &Request<'_>, 
 }
 
 /// Returns what was taken away since the call was admitted.
-fn already_lost(ctx: &Context, request: &Request<'_>, passed: &Passed) -> Option<Lost> {
+fn already_lost(ctx: &Context, request: &Request<'_>, passed: &Passed, held: &Held) -> Option<Lost> {
     if request.served.access.is_revoked() {
         return Some(Lost::Access);
+    }
+    if ctx.server.scopes.has_lost(held) {
+        return Some(Lost::Directory);
     }
     let identity = ctx.caller().identity()?;
     if !roles_give(&ctx.server.config.borrow(), identity, request, passed) {
@@ -221,7 +231,12 @@ fn already_lost(ctx: &Context, request: &Request<'_>, passed: &Passed) -> Option
 }
 
 /// Waits until something that the call uses is taken away. `owner`: the session whose client can close the call's roots.
-async fn lost(ctx: &Context, request: &Request<'_>, passed: &Passed, owner: Option<&Arc<Session>>) -> Lost {
+async fn lost(
+    ctx: &Context,
+    request: &Request<'_>,
+    passed: &Passed,
+    (owner, held): (Option<&Arc<Session>>, &Held),
+) -> Lost {
     let identity = ctx.caller().identity();
     let mut config = ctx.server.config.clone();
     let roles = async {
@@ -249,6 +264,7 @@ async fn lost(ctx: &Context, request: &Request<'_>, passed: &Passed, owner: Opti
         () = roles => Lost::Roles,
         () = key => Lost::Key,
         () = closed => Lost::Root,
+        () = ctx.server.scopes.lost(held) => Lost::Directory,
     }
 }
 

@@ -1,0 +1,112 @@
+//! What a build of a server may run outside of the sandbox: everything in the folder of its source, and where links in it lead.
+
+#![expect(clippy::disallowed_methods, reason = "reads the source of the server that the person names")]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Result, ensure};
+
+use super::{inputs::Inputs, server::Server};
+use wharf_base::text;
+use wharf_config::access::protected::Protected;
+
+/// The most files and folders that are searched for links.
+const MAX_ENTRIES: usize = 200_000;
+
+/// Returns what no plugin may change as long as the server exists.
+pub fn protected(server: &Server, inputs: &Inputs) -> Result<Protected> {
+    let mut all = Protected::default();
+    all.file(&server.entry);
+    // The home directory holds more than one project; of these, only the folders with inputs of this server are its own.
+    if is_shared(&server.root) {
+        all.files(inputs.folders(server).into_iter().map(|folder| folder.join("*")));
+        return Ok(all);
+    }
+    let (mut folders, mut seen) = (vec![server.root.clone()], BTreeSet::from([server.root.clone()]));
+    let mut entries = 0;
+    all.tree(&server.root);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            entries += 1;
+            ensure!(
+                entries <= MAX_ENTRIES,
+                "{}: there are more than {MAX_ENTRIES} files in the folder of this server, too many to find all that its build may run; \
+                 move the server to a folder of its own",
+                text::path(&server.root)
+            );
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_symlink() {
+                linked(&entry.path(), &mut all, &mut folders, &mut seen);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Adds where a link leads, unless it leads to what is known already.
+fn linked(link: &Path, all: &mut Protected, folders: &mut Vec<PathBuf>, seen: &mut BTreeSet<PathBuf>) {
+    let Ok(target) = fs::canonicalize(link) else {
+        // What is put there later counts.
+        all.file(link);
+        return;
+    };
+    if seen.iter().any(|folder| target.starts_with(folder)) {
+        return;
+    }
+    // A link to a folder above would make all that is in there part of the server.
+    if target.is_dir() && !is_shared(&target) && !seen.iter().any(|folder| folder.starts_with(&target)) {
+        all.tree(link);
+        folders.push(target.clone());
+        seen.insert(target);
+    } else {
+        all.file(link);
+    }
+}
+
+fn is_shared(folder: &Path) -> bool {
+    folder.parent().is_none() || std::env::home_dir().is_some_and(|home| home.starts_with(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::authoring::existing::server::Language;
+
+    #[test]
+    fn a_build_runs_what_links_lead_to() {
+        let place = tempfile::tempdir().unwrap();
+        let base = fs::canonicalize(place.path()).unwrap();
+        for folder in ["own/lib", "shared/deep", "further"] {
+            fs::create_dir_all(base.join(folder)).unwrap();
+        }
+        for file in ["own/server.py", "common.py", "shared/a.py"] {
+            fs::write(base.join(file), "").unwrap();
+        }
+        let link = |to: &str, at: &str| symlink(to, base.join(at)).unwrap();
+        link("../common.py", "own/common.py");
+        link("../../shared", "own/lib/shared");
+        link("../../further", "shared/deep/further");
+        link("..", "own/up");
+        link("lib", "own/inside");
+        link("../not/there", "own/gone");
+        let server = Server {
+            language: Language::Python,
+            entry: base.join("own/server.py"),
+            root: base.join("own"),
+            id: "x".into(),
+            folder: "/cache/x".into(),
+        };
+        let all = protected(&server, &Inputs::of(&server).unwrap()).unwrap().sorted();
+        let paths = |names: &[&str]| names.iter().map(|name| base.join(name)).collect::<Vec<_>>();
+        assert_eq!(all.trusted.trees, paths(&["own", "own/lib/shared", "shared/deep/further"]));
+        assert_eq!(all.trusted.files, paths(&["own/common.py", "own/gone", "own/server.py", "own/up"]));
+    }
+}
