@@ -72,7 +72,7 @@ struct Known {
     /// The folders that contain something on the way, with what that was.
     folders: Arc<[Folder]>,
     /// The states of these folders.
-    stamps: Vec<Option<Stamp>>,
+    stamps: Vec<Option<FolderStamp>>,
 }
 
 #[derive(Debug)]
@@ -93,14 +93,14 @@ fn there(path: &Path) -> There {
 
 /// The state of a folder, as far as its entries show in it.
 #[derive(Debug, Clone, Copy)]
-pub struct Stamp {
+pub struct FolderStamp {
     id: FileId,
     changed: (i64, i64),
     /// Whether a later change would give another time.
     settled: bool,
 }
 
-impl Stamp {
+impl FolderStamp {
     pub fn of(folder: &Path) -> Option<Self> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let metadata = std::fs::metadata(folder).ok()?;
@@ -189,7 +189,7 @@ impl Known {
             }
         }
         // The folders come first: what changes while their entries are looked at gives them another time.
-        let stamps = within.keys().map(|folder| Stamp::of(folder)).collect();
+        let stamps = within.keys().map(|folder| FolderStamp::of(folder)).collect();
         let entries = |paths: Vec<&PathBuf>| paths.into_iter().map(|path| (path.clone(), there(path))).collect();
         let folders = within
             .into_iter()
@@ -209,10 +209,10 @@ impl Known {
 
     /// Whether all is as it was; `None` if it is not. Returns what is to be remembered instead, if folders have changed in other ways.
     fn check(&self) -> Option<Option<Self>> {
-        let mut again: Option<Vec<Option<Stamp>>> = None;
+        let mut again: Option<Vec<Option<FolderStamp>>> = None;
         for (at, (folder, before)) in self.folders.iter().zip(&self.stamps).enumerate() {
-            let now = Stamp::of(&folder.path);
-            if Stamp::still(*before, now) {
+            let now = FolderStamp::of(&folder.path);
+            if FolderStamp::still(*before, now) {
                 continue;
             }
             if !folder.holds() {
@@ -348,12 +348,12 @@ mod tests {
     #[test]
     fn a_folder_counts_as_unchanged_only_if_a_change_would_show() {
         let folder = tempfile::tempdir().unwrap();
-        let now = Stamp::of(folder.path());
-        assert!(!now.unwrap().settled && !Stamp::still(now, now), "it was made just now");
-        let old = now.map(|stamp| Stamp { settled: true, ..stamp });
-        assert!(Stamp::still(old, now) && Stamp::still(None, None));
-        assert!(!Stamp::still(old, None) && !Stamp::still(None, old));
-        let later = now.map(|stamp| Stamp { changed: (stamp.changed.0, stamp.changed.1 + 1), ..stamp });
-        assert!(!Stamp::still(old, later), "it has changed since");
+        let now = FolderStamp::of(folder.path());
+        assert!(!now.unwrap().settled && !FolderStamp::still(now, now), "it was made just now");
+        let old = now.map(|stamp| FolderStamp { settled: true, ..stamp });
+        assert!(FolderStamp::still(old, now) && FolderStamp::still(None, None));
+        assert!(!FolderStamp::still(old, None) && !FolderStamp::still(None, old));
+        let later = now.map(|stamp| FolderStamp { changed: (stamp.changed.0, stamp.changed.1 + 1), ..stamp });
+        assert!(!FolderStamp::still(old, later), "it has changed since");
     }
 }

@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 
 use super::protected::Protected;
 use wharf_base::{
-    leading::Stamp,
+    leading::FolderStamp,
     text::{self, hex},
 };
 
@@ -63,7 +63,7 @@ impl Drop for Entered {
 #[derive(Debug, Default)]
 pub struct Seen {
     own: u64,
-    folder: Option<Stamp>,
+    folder: Option<FolderStamp>,
 }
 
 impl Registry {
@@ -78,14 +78,14 @@ impl Registry {
     /// Whether nothing was entered or removed since it was read.
     pub fn is_as(&self, seen: &Seen) -> bool {
         seen.own == CHANGES.load(Ordering::Acquire)
-            && Stamp::still(seen.folder, self.folder.as_deref().and_then(Stamp::of))
+            && FolderStamp::still(seen.folder, self.folder.as_deref().and_then(FolderStamp::of))
     }
 
     /// Returns all that counts now.
     pub fn read(&self) -> (Protected, Seen) {
         // The state comes first, so that what changes meanwhile is read again.
         let own = CHANGES.load(Ordering::Acquire);
-        let seen = Seen { own, folder: self.folder.as_deref().and_then(Stamp::of) };
+        let seen = Seen { own, folder: self.folder.as_deref().and_then(FolderStamp::of) };
         let mut all = Protected::default();
         for own in OWN.lock().values() {
             all.and(own);

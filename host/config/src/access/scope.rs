@@ -177,7 +177,7 @@ impl Scopes {
         scopes
     }
 
-    /// The folder in which wharfs enter what they protect. Whoever notices a change in it calls [`Self::look`].
+    /// The folder in which wharfs enter what they protect. A task that notices a change in it calls [`Self::look_around`].
     pub fn registry(&self) -> Option<&Path> {
         self.registry.folder()
     }
