@@ -286,9 +286,25 @@ async fn what_ended_with_its_session_is_not_taken_up() {
     let mut resumed = session.resume(&last, "tools/call").await;
     assert_eq!(resumed.status(), 404);
     assert!(resumed.json().await["error"]["code"].is_i64());
+}
+
+/// By 404, clients learn that the session has ended, so an id that is not known begins a new stream.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_event_does_not_end_a_session() {
+    let (_folder, server) = started("").await;
     // A session of the oldest revision has no event ids, so every id is unknown.
-    let session = server.legacy("2024-11-05", json!({})).await;
-    assert_eq!(session.resume(&last, "").await.status(), 404);
+    for revision in LEGACY {
+        let mut session = server.legacy(revision, json!({})).await;
+        quiet(&mut session).await;
+        for last in ["0f3a_17", "17", "1-2-none of ours"] {
+            let resumed = session.resume(last, "").await;
+            assert_eq!((resumed.status(), resumed.is_stream()), (200, true), "{revision} {last}");
+        }
+        assert_eq!(text(&session.call("g_t", json!({ "text": "next" })).await), "next");
+    }
+    // The answers to a batch are lost with its stream, but its session is not.
+    let session = server.legacy("2025-03-26", json!({})).await;
+    assert_eq!(session.resume("1-2-b", "").await.status(), 400);
 }
 
 /// Answers are stored for clients that lost them, within limits.

@@ -513,17 +513,19 @@ impl Endpoint {
                 return Ok(event_stream(replica::relayed(frames, hold)));
             }
             match purpose {
-                // The stream begins again. What changed in the lists meanwhile is told as to any client that comes back.
-                Some(Purpose::Changes) => missed = true,
+                // The stream begins again. What changed in the lists meanwhile is told as to any client that comes back. An id that means
+                // nothing here must not be answered with 404, by which clients learn that the session has ended.
+                Some(Purpose::Changes) | None => missed = true,
                 Some(Purpose::Answer(id)) => {
                     let error = RpcError::internal(LOST_ANSWER);
                     return Ok(event_stream(resume::lost(&error_text(Some(&id), &error, session.revision)).into()));
                 }
                 // By this status, clients learn that they need not come back.
                 Some(Purpose::Told) => return Ok(StatusCode::NO_CONTENT.into_response()),
-                Some(Purpose::Batch) | None => {
-                    let message = "the events after this Last-Event-ID are not stored any more; send the request again";
-                    return Err(Refused::plain(StatusCode::NOT_FOUND, message));
+                Some(Purpose::Batch) => {
+                    let message =
+                        "the events after this Last-Event-ID are not stored any more; send the requests again";
+                    return Err(Refused::plain(StatusCode::BAD_REQUEST, message));
                 }
             }
         }
