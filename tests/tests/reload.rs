@@ -289,6 +289,27 @@ async fn links_on_the_way_are_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_link_in_the_plugin_folder_is_followed_to_what_a_build_writes() {
+    let folder = Folder::new();
+    folder.plugin_as("version-a", "build/v.wasm");
+    folder.config("plugin_dir = \"../../plugins\"");
+    let mut pipe = client(&folder).await;
+    // The link comes while the folder is watched.
+    symlink("../build/v.wasm", folder.join("plugins/v.wasm")).unwrap();
+    pipe.notification(CHANGED).await;
+    let version = async |pipe: &mut Pipe| text(&pipe.call("v_version", json!({})).await).to_owned();
+    assert_eq!(version(&mut pipe).await, "a");
+    folder.plugin_as("version-b", "build/new.wasm");
+    std::fs::rename(folder.join("build/new.wasm"), folder.join("build/v.wasm")).unwrap();
+    pipe.notification(CHANGED).await;
+    assert_eq!(version(&mut pipe).await, "b");
+    std::fs::remove_file(folder.join("build/v.wasm")).unwrap();
+    folder.plugin_as("version-a", "build/v.wasm");
+    pipe.notification(CHANGED).await;
+    assert_eq!(version(&mut pipe).await, "a");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_others_may_write_is_refused() {
     let (folder, mut pipe) = versioned().await;
     folder.plugin_as("version-b", "next.wasm");

@@ -60,6 +60,7 @@ fn folders_of(config: &Config, scopes: &Scopes) -> HashSet<PathBuf> {
             plugin.source.path().map(Path::to_path_buf).into_iter().chain(fetched)
         })
         .chain(config.file.clone())
+        .chain(config.plugin_dir.iter().flat_map(|folder| links_in(folder)))
         .chain(within);
     let mut folders = leading_to(paths);
     if let Some(folder) = &config.plugin_dir {
@@ -68,6 +69,13 @@ fn folders_of(config: &Config, scopes: &Scopes) -> HashSet<PathBuf> {
     }
     folders.extend(scopes.registry().filter(|folder| is_folder(folder)).map(Path::to_path_buf));
     folders
+}
+
+/// Returns the links to plugins in a folder. Their files are elsewhere, often where a build writes them.
+fn links_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink())).map(|entry| entry.path());
+    links.filter(|path| path.extension().is_some_and(|extension| extension == "wasm")).collect()
 }
 
 /// The watched config file.
