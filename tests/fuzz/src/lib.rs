@@ -241,7 +241,7 @@ fn content(data: &[u8]) {
     let more = |at: usize| parts.get(at).filter(|text| !text.is_empty()).cloned();
     let content = more(0).map(Content::Raw).into_iter().chain(more(1).map(Content::Text)).collect();
     let result = ToolResult { content, structured: more(2), is_error: false, more: more(3) };
-    if let Ok(result) = bridge::tool_result(result) {
+    if let Ok(result) = bridge::tool_result(result, &bridge::Paid::in_test()) {
         let text = encoder().tool_result(result);
         assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
     }

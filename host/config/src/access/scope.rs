@@ -32,7 +32,7 @@ use wharf_base::{
     party::{Party, named},
     paths::FileId,
     refusals::Refusals,
-    text::{escaped, quoted},
+    text::quoted,
 };
 use wharf_egress::{self as egress, Egress};
 use wharf_protocol::error::clip_to;
@@ -138,8 +138,10 @@ struct OwnEntry {
     said: bool,
 }
 
-/// The directories that a call uses. What is in them may become protected while the call runs.
-pub struct Held {
+/// The directories that a call uses. What is in them may become protected while the call runs. Most calls use none.
+pub struct Held(Option<Box<HeldDirectories>>);
+
+struct HeldDirectories {
     directories: Vec<(FileId, PathBuf, Access)>,
     grown: watch::Receiver<()>,
 }
@@ -319,8 +321,6 @@ impl Scopes {
 
     /// Builds the scope of a call of a plugin. `party` is the client that calls.
     pub fn for_call(&self, plugin: &str, grants: &Grants, roots: &CallRoots, party: Party) -> (Scope, Held) {
-        // Begins before the directories are compared with what is protected, so that nothing is missed.
-        let grown = self.grown.subscribe();
         // Destructured completely, so that a new kind of grant fails to compile until it is handled here. `ask` is checked when a plugin
         // asks.
         let Grants { roots: of_client, dirs, env, ask: _, http } = grants;
@@ -330,10 +330,16 @@ impl Scopes {
         }
         of_client.apply(roots, &mut wanted);
         // Most plugins have no folders.
-        let granted = if wanted.open.is_empty() { Vec::new() } else { self.granted(plugin, wanted) };
-        let held = granted.iter().map(|one| (one.directory.id, one.directory.canonical.clone(), one.access));
-        let held = Held { directories: held.collect(), grown };
-        let directories = handles(granted);
+        let (directories, held) = if wanted.open.is_empty() {
+            (Vec::new(), Held(None))
+        } else {
+            // Begins before the directories are compared with what is protected, so that nothing is missed.
+            let grown = self.grown.subscribe();
+            let granted = self.granted(plugin, wanted);
+            let held = granted.iter().map(|one| (one.directory.id, one.directory.canonical.clone(), one.access));
+            let held = HeldDirectories { directories: held.collect(), grown };
+            (handles(granted), Held(Some(Box::new(held))))
+        };
         let network = self.egress.network(plugin, &http.0);
         let placeholders = network.iter().flat_map(|network| network.variables());
         let environment = match &self.rehearsal {
@@ -457,7 +463,8 @@ impl Scopes {
 
     /// Whether something in a directory of a call is protected now that was not when the call began.
     pub fn has_lost(&self, held: &Held) -> bool {
-        if held.directories.is_empty() || !held.grown.has_changed().unwrap_or(true) {
+        let Held(Some(held)) = held else { return false };
+        if !held.grown.has_changed().unwrap_or(true) {
             return false;
         }
         let guarded = Arc::clone(&self.guarded.read());
@@ -469,7 +476,8 @@ impl Scopes {
 
     /// Waits until something in a directory of a call is protected that was not when the call began.
     pub async fn lost(&self, held: &Held) {
-        let mut grown = held.grown.clone();
+        let Held(Some(directories)) = held else { return std::future::pending().await };
+        let mut grown = directories.grown.clone();
         loop {
             if self.has_lost(held) {
                 return;

@@ -199,6 +199,7 @@ fn questions_are_cleaned_or_refused() {
                 })
                 .to_string(),
             ),
+            &Paid::in_test(),
         )
         .map(|question| encoder().question(&question).1.unwrap()),
     ] {

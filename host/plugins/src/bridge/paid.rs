@@ -78,7 +78,8 @@ impl Paid {
         self
     }
 
-    #[cfg(test)]
+    /// Pays for nothing: for tests and the fuzzer, whose inputs are small.
+    #[doc(hidden)]
     pub fn in_test() -> Self {
         Self { bytes: 0, turn: None, _charge: None }
     }

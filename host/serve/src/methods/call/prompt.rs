@@ -47,9 +47,10 @@ pub async fn get(ctx: &Context, params: params::GetPrompt, retry: Retry) -> Resu
     let given: Vec<(String, String)> = given.into_iter().collect();
     let operation = |context| GetPrompt { name: prompt.own_name.clone(), args: given.clone(), context };
     let answer = pass_and_run(ctx, &request, retry, operation).await?;
-    converted(ctx, served, answer, |answer, paid| match answer {
+    let converted = converted(ctx, served, answer, |answer, paid| match answer {
         PromptAnswer::Text(text) => bridge::prompt_text(text, prompt.published.description.clone()),
         PromptAnswer::Result(result) => bridge::prompt_result(result, paid),
-    })
-    .await
+    });
+    // Boxed, as the futures of calls have to stay small.
+    Box::pin(converted).await
 }

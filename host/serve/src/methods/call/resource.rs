@@ -37,7 +37,7 @@ pub async fn read(ctx: &Context, uri: &str, retry: Retry) -> Result<mcp::ReadRes
     let request = Request::of_resource(served, uri, listed.template);
     let operation = |context| ReadResource { uri: uri.to_owned(), context };
     let answer = pass_and_run(ctx, &request, retry, operation).await?;
-    converted(ctx, served, answer, |answer, paid| match answer {
+    let converted = converted(ctx, served, answer, |answer, paid| match answer {
         ReadAnswer::Text(text) => Ok(mcp::ReadResult {
             contents: vec![mcp::ResourceContents {
                 uri: uri.to_owned(),
@@ -47,6 +47,7 @@ pub async fn read(ctx: &Context, uri: &str, retry: Retry) -> Result<mcp::ReadRes
             }],
         }),
         ReadAnswer::Contents(contents) => bridge::read_result(contents, paid),
-    })
-    .await
+    });
+    // Boxed, as the futures of calls have to stay small.
+    Box::pin(converted).await
 }

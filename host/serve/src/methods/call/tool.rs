@@ -275,8 +275,9 @@ async fn checked(
         ToolAnswer::Structured(json) => bridge::structured_result(&json, paid),
         ToolAnswer::Result(result) => bridge::tool_result(result, paid),
     };
-    let result = converted(ctx, served, outcome, convert).await?;
-    match conforming(served, ctx.party(), tool, result, bytes).await {
+    // Boxed, so that the futures of calls that answer with a text stay small.
+    let result = Box::pin(converted(ctx, served, outcome, convert)).await?;
+    match Box::pin(conforming(served, ctx.party(), tool, result, bytes)).await {
         Ok(result) => Ok(CallResult::Result { result, bytes }),
         Err(problem) => Err(defect(served, &problem)),
     }
