@@ -293,7 +293,7 @@ async fn read_reply(
         MADE => {}
         REFUSED => {
             let mut reason = String::new();
-            output.take(MAX_REASON_BYTES as u64).read_to_string(&mut reason).await.map_err(broken)?;
+            output.take(MAX_REASON_BYTES as u64 + 1).read_to_string(&mut reason).await.map_err(broken)?;
             return Err(LoadError::Refused(reason));
         }
         _ => return Err(LoadError::Compiler("unexpected reply from the compiler process".into())),
@@ -306,6 +306,10 @@ async fn read_reply(
     let charge = room(length)?;
     let mut bytes = vec![0; length];
     output.read_exact(&mut bytes).await.map_err(broken)?;
+    // The child ends itself when nobody reads any more, so this reads to the end, which comes when it has exited.
+    if output.read(&mut [0]).await.map_err(broken)? > 0 {
+        return Err(LoadError::Compiler("its reply is longer than it said".into()));
+    }
     let artifact = Artifact::read(bytes, 0).ok_or(LoadError::Compiler("its reply is incomplete".into()))?;
     Ok((artifact, charge))
 }
