@@ -318,6 +318,8 @@ async fn a_change_of_the_tools_is_heard() {
 async fn a_call_that_is_given_up_ends_in_the_plugin_too() {
     for way in WAYS {
         let connected = Connected::new(way).await;
+        // Waits for the first load, so that no call is told of it.
+        within("the tools", connected.client.list_all_tools()).await.unwrap();
         let client = &connected.client;
         let slow = || {
             let arguments = object(json!({ "seconds": 3600, "label": "given up" }));

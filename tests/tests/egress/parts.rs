@@ -40,7 +40,8 @@ async fn idle_connections_of_two_plugins_give_way_to_a_third() {
         assert_eq!(text(&pipe.answer(&begun).await.unwrap()), "{\"200\":64}", "{id}");
     }
     let (kept, mut took) = (web.connections(), Vec::new());
-    assert!(kept >= 64 + 48, "{kept}");
+    // So many were busy at once; the others may have used one of those again.
+    assert!(kept >= 48 + 48, "{kept}");
     for _ in 0..20 {
         let began = Instant::now();
         let sent = pipe.call("c_send", json!({ "url": web.url("/ok") })).await;
