@@ -205,7 +205,7 @@ const CHECKS: [Check; 21] = [
     },
 ];
 
-/// Runs one check, or all of a tier with `--merge`. Without an argument, lists them.
+/// Runs one check, or all of a tier with `--merge` or `--release`. Without an argument, lists them.
 pub fn check(rest: &[String]) -> Result<()> {
     match rest.split_first() {
         None => {
@@ -213,6 +213,7 @@ pub fn check(rest: &[String]) -> Result<()> {
             Ok(())
         }
         Some((word, [])) if word == "--merge" => tier(|check| check.merge),
+        Some((word, [])) if word == "--release" => tier(|check| check.release),
         Some((name, rest)) => {
             let check = CHECKS.iter().find(|check| check.name == name);
             let check = check.with_context(|| format!("there is no check {name}; there are:\n{}", list()))?;
@@ -224,8 +225,9 @@ pub fn check(rest: &[String]) -> Result<()> {
 /// Runs everything that a release has to pass. The real binary that is tested is the one for use, for which all bounds on time are tighter.
 pub fn all() -> Result<()> {
     crate::release::build(&root(), &[])?;
-    crate::run(crate::cargo().args(["xtask", "test"]).env("WHARF_BIN", "target/release/wharf"))?;
-    tier(|check| check.release)?;
+    for arguments in [["test"].as_slice(), &["check", "--release"]] {
+        crate::run(crate::cargo().arg("xtask").args(arguments).env("WHARF_BIN", "target/release/wharf"))?;
+    }
     bench(&["--fixed".to_owned()])?;
     package::run_command(&root(), &["--check".to_owned()])
 }

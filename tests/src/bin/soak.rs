@@ -29,6 +29,8 @@ const SLACK_MIB: u64 = 128;
 const LEFT_MIB: u64 = 48;
 /// How late a ping may be answered, except one of a hundred. Two slow cores that did nothing else took 280 ms.
 const P99: Duration = Duration::from_millis(500);
+/// The same for a wharf that is not optimised: they are answered, while everything else takes its cores.
+const P99_UNOPTIMISED: Duration = Duration::from_secs(10);
 
 /// Greedy clients, at 127.0.0.11 and the following addresses.
 const GREEDY: u8 = 10;
@@ -329,8 +331,11 @@ async fn main() -> ExitCode {
         "memory {memory} MiB before, at most {most} of {} MiB, {after_once} MiB after one half, {memory_after} MiB after both; {files} descriptors before, {files_after} after; ended {status} in {took:?}",
         TOTAL_MIB + HOST_MIB + SLACK_MIB
     );
+    // As `e2e::scaled` tells them apart.
+    let is_optimised = !cfg!(debug_assertions) || std::env::var_os("WHARF_BIN").is_some();
+    let bound = if is_optimised { P99 } else { P99_UNOPTIMISED };
     let problems = [
-        (p99 > P99, "pings are late"),
+        (p99 > bound, "pings are late"),
         (most > TOTAL_MIB + HOST_MIB + SLACK_MIB, "too much memory was used"),
         (memory_after > after_once + LEFT_MIB, "memory in use grows"),
         (files_after > files + 8, "descriptors are left open"),
