@@ -30,7 +30,7 @@ struct Check {
 /// The minutes of `cargo xtask test`, after `cargo xtask demo`.
 const TEST_MINUTES: f32 = 9.0;
 
-const CHECKS: [Check; 21] = [
+const CHECKS: [Check; 20] = [
     Check {
         name: "tidy",
         what: "rules of this project that the compiler does not check; a part of `test`",
@@ -126,17 +126,6 @@ const CHECKS: [Check; 21] = [
         merge: Some((&["10"], 0.5)),
         release: Some((&["60"], 1.5)),
         run: soak,
-    },
-    Check {
-        name: "bench",
-        what: "the benchmark runs, in the build of the tests, where its ratios say nothing; `cargo xtask bench` measures",
-        needs: "",
-        merge: Some((&["--brief"], 1.5)),
-        release: None,
-        run: |_, rest| {
-            tree::prepare(&["bench", "sdk_echo", "bare_echo"])?;
-            crate::run(std::process::Command::new(tree::built("bench")).args(rest))
-        },
     },
     Check {
         name: "packs",
