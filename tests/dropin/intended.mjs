@@ -1,7 +1,5 @@
 // Where the first-party plugins differ from the reference servers on purpose. Each must still differ.
 
-import { UNKNOWN } from './judge.mjs';
-
 const text = ({ result }) => JSON.stringify(result.content);
 const left = (told) => JSON.stringify(told.left);
 
@@ -18,7 +16,6 @@ export const INTENDED = {
       reason: 'binary data is refused, and bytes that are not UTF-8 are said to be such',
       applies: (_, __, ours) => ['it is binary data', 'This is not UTF-8'].some((said) => text(ours).includes(said)),
     },
-    UNKNOWN,
     {
       id: 'modes of files',
       reason: 'WASI tells a plugin nothing of modes, so get_file_info has no line for them',

@@ -95,13 +95,6 @@ export function judge(name, asked, theirs, ours, { intended, complain, show = 20
   if (alike < AT_LEAST) complain(`${name}: less than ${AT_LEAST * 100} of 100 are alike`);
 }
 
-/** A difference that is intended in all plugins. */
-export const UNKNOWN = {
-  id: 'unknown arguments',
-  reason: 'an argument that the tool does not have is an error: the reference server ignores it',
-  applies: (_, __, ours) => ours.result.isError && JSON.stringify(ours.result.content).includes('there is no argument'),
-};
-
 /** Numbers that look random and are the same in every run. */
 export function random(seed) {
   let state = seed;

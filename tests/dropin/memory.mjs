@@ -2,7 +2,7 @@
 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { UNKNOWN, judge, lists, random } from './judge.mjs';
+import { judge, lists, random } from './judge.mjs';
 import { Server } from './server.mjs';
 
 const URI = 'memory://knowledge-graph';
@@ -12,7 +12,6 @@ const LISTED = [{ applies: (_, part) => part === 'outputSchema' }];
 
 /** Where they differ on purpose. */
 const INTENDED = [
-  UNKNOWN,
   {
     id: 'lines of other kinds',
     reason: 'what another program keeps in the file stays there: the reference server drops it',

@@ -73,10 +73,10 @@ const CHECKS: [Check; 20] = [
     },
     Check {
         name: "dropin",
-        what: "answers of the plugins next to those of the reference servers that they replace; --timing",
+        what: "answers of the plugins next to those of the reference servers that they replace; --every N, --only NAME, --timing",
         needs: "npm, Python 3",
-        merge: Some((&[], 1.0)),
-        release: Some((&[], 1.0)),
+        merge: Some((&["--every", "4"], 2.0)),
+        release: Some((&[], 5.0)),
         run: others::dropin,
     },
     Check {
