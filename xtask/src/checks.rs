@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
     adapted, bench, conformance, deny, existing, fuzz, languages, macos, others, package, packs, replicas, root, say,
-    search, service, signatures, slots, soak, tidy, tree,
+    search, service, signatures, slots, soak, tidy,
 };
 
 /// The arguments with which a check runs in a tier, and the minutes that it takes; `None` if it is not a part of it.
