@@ -68,7 +68,7 @@ function verdict(one, other, form) {
  * Compares what two servers said to each of the calls that were `asked`: `theirs` and `ours` have a `result` each, and what was `left`.
  * Complains of what differs and is not intended, and of what is intended and does not differ.
  */
-export function judge(name, asked, theirs, ours, { intended, complain, show = 20, form = (_, text) => text, every = 1 }) {
+export function judge(name, asked, theirs, ours, { intended, complain, show = 20, form = (_, text) => text }) {
   const count = { identical: 0, equivalent: 0, different: 0 };
   const used = new Map(intended.map(({ id }) => [id, 0]));
   let shown = 0;
@@ -90,7 +90,7 @@ export function judge(name, asked, theirs, ours, { intended, complain, show = 20
   );
   for (const { id, reason } of intended) {
     console.log(`  ${String(used.get(id)).padStart(4)}  ${id}: ${reason}`);
-    if (used.get(id) === 0 && every === 1) complain(`${name}: ${id}: nothing differs any more`);
+    if (used.get(id) === 0) complain(`${name}: ${id}: nothing differs any more`);
   }
   if (alike < AT_LEAST) complain(`${name}: less than ${AT_LEAST * 100} of 100 are alike`);
 }
