@@ -19,7 +19,6 @@ pub use asking::{
     RequestInfo, capability_for, carried_answer, carry_answer, client_info, context, missing_capabilities, question,
     read_answer, roots,
 };
-pub use icons::left_out as icons_left_out;
 pub use offer::{MAX_TOOL_WORDS, MAX_URI_BYTES, Offer, OfferedPrompt, OfferedTool, offer};
 pub use outcome::{completion, failure_error, prompt_result, prompt_text, read_result, structured_result, tool_result};
 pub use paid::{HoldsJson, Paid, Unpaid};

@@ -35,6 +35,8 @@ pub struct Offer {
     pub resources: Vec<mcp::Resource>,
     pub templates: Vec<OfferedTemplate>,
     pub prompts: Vec<OfferedPrompt>,
+    /// How many icons are not published, because clients would have to fetch them.
+    pub icons_left_out: usize,
     /// Digests of everything that clients see of the tools, of the resources and templates, and of the prompts; `None` for an empty list.
     fingerprints: [Option<[u8; 32]>; 3],
     /// The memory charge for the whole offer, released when the offer is dropped.
@@ -135,14 +137,17 @@ const MAX_TEMPLATES: usize = 256;
 /// The maximum length of a URI that is published or accepted.
 pub const MAX_URI_BYTES: usize = 8 * 1024;
 
-/// The memory charge for a listing. It grows while the listing is checked.
-struct OfferCharge(Charge);
+/// The memory charge for a listing, and what is left out of it. Both grow while the listing is checked.
+struct OfferCharge {
+    charge: Charge,
+    icons_left_out: usize,
+}
 
 impl Pays for OfferCharge {}
 
 impl OfferCharge {
     fn pay(&mut self, bytes: usize) -> Result<(), String> {
-        self.0.grow(bytes).map_err(|full| {
+        self.charge.grow(bytes).map_err(|full| {
             format!("there is not enough memory for the plugin's lists: {full} (of total_host_memory_mib in [limits])")
         })
     }
@@ -156,7 +161,7 @@ impl OfferCharge {
 
 /// Validates a listing and charges its memory to the account. The error names the invalid entry and describes what is wrong with it.
 pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) -> Result<Offer, String> {
-    let mut charge = OfferCharge(account.open());
+    let mut charge = OfferCharge { charge: account.open(), icons_left_out: 0 };
     warn_withheld(config, &listing);
     let mut offer = Offer::default();
     for tool in listing.tools.iter().filter(|tool| config.allows_tool(&tool.name)) {
@@ -183,7 +188,8 @@ pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) ->
     unique("template", offer.templates.iter().map(|template| template.published.uri_template.as_str()))?;
     unique("prompt", offer.prompts.iter().map(|prompt| prompt.published.name.as_str()))?;
     offer.listing = listing;
-    offer._charge = Some(charge.0);
+    offer.icons_left_out = charge.icons_left_out;
+    offer._charge = Some(charge.charge);
     Ok(offer.with_fingerprints())
 }
 
@@ -225,16 +231,17 @@ fn entry_more(
     config: &PluginConfig,
     more: Option<&String>,
     own: &[&str],
-    charge: &OfferCharge,
+    charge: &mut OfferCharge,
 ) -> Result<Shown<Object>, String> {
-    shown_more(config, read_more(more, own, charge)?)
+    let more = read_more(more, own, &*charge)?;
+    shown_more(config, more, charge)
 }
 
-fn shown_more(config: &PluginConfig, mut more: Object) -> Result<Shown<Object>, String> {
+fn shown_more(config: &PluginConfig, mut more: Object, charge: &mut OfferCharge) -> Result<Shown<Object>, String> {
     let meta = more.entry("_meta").or_insert_with(|| Value::Object(Object::new()));
     let meta = meta.as_object_mut().ok_or("`_meta` in `more` must be an object")?;
     meta.insert(PLUGIN_META.into(), config.id.clone().into());
-    icons::keep_embedded(&mut more)?;
+    charge.icons_left_out += icons::keep_embedded(&mut more)?;
     if more.get("title").is_some_and(|title| !title.is_string()) {
         return Err("`title` in `more` must be a string".into());
     }
@@ -284,7 +291,7 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
     let annotations = annotations(details.and_then(|details| details.hints.as_ref()), more.remove("annotations"))?;
     let ask_before_task = take_flag(&mut more, ASK_BEFORE_TASK_META)?;
     let validates = take_flag(&mut more, VALIDATES_META)?;
-    let more = shown_more(config, more)?;
+    let more = shown_more(config, more, charge)?;
     let output = details.and_then(|details| details.output_schema.as_deref());
     let output = output.map(|text| paid_schema(text, false, charge)).transpose();
     let (output_schema, output) = output.map_err(|error| format!("output schema: {error}"))?.unzip();

@@ -9,7 +9,7 @@ use super::{
     served,
     status::{Status, Subject},
 };
-use crate::bridge::{self, Offer};
+use crate::bridge::Offer;
 use wharf_base::text::{self, toml_header};
 use wharf_config::{
     access::{
@@ -285,7 +285,7 @@ fn too_long(served: &served::Served) -> Option<String> {
 
 /// Returns a note if icons are left out because clients would have to fetch them.
 fn fetched_icons(offer: &Offer) -> Option<String> {
-    let left_out = bridge::icons_left_out(&offer.listing);
+    let left_out = offer.icons_left_out;
     (left_out > 0).then(|| {
         format!("icons are left out, since clients would fetch them from where the plugin says ({left_out}); embed them as data: URLs")
     })
