@@ -130,7 +130,7 @@ async fn a_failed_build_is_told_to_the_client_and_tried_again() {
 async fn no_plugin_of_any_wharf_writes_what_a_build_may_run() {
     let existing = Existing::new("hello", "");
     let folder = &existing.folder;
-    for name in ["notes/lib/a.ts", "notes/dist/a.js", "shared/common.ts", "linked/deep/a.ts", "other/a.ts"] {
+    for name in ["notes/lib/a.ts", "notes/dist/a.js", "parts/common.ts", "linked/deep/a.ts", "other/a.ts"] {
         folder.write(name, "");
     }
     // Of a folder with so many files, only those next to the server decide whether it is built again.
@@ -138,10 +138,10 @@ async fn no_plugin_of_any_wharf_writes_what_a_build_may_run() {
         fs::write(folder.join(&format!("notes/lib/{at}.json")), "").unwrap();
     }
     fs::create_dir(folder.join("notes/handlers")).unwrap();
-    std::os::unix::fs::symlink("../shared/common.ts", folder.join("notes/common.ts")).unwrap();
+    std::os::unix::fs::symlink("../parts/common.ts", folder.join("notes/common.ts")).unwrap();
     std::os::unix::fs::symlink("../linked", folder.join("notes/linked")).unwrap();
     let reach = e2e::plugin("reach").display().to_string();
-    let folders = ["notes/lib", "notes/dist", "notes/handlers", "shared", "linked/deep", "other"];
+    let folders = ["notes/lib", "notes/dist", "notes/handlers", "parts", "linked/deep", "other"];
     let mut pipe = existing.start(&[&["run", &reach], &folders[..]].concat());
     pipe.legacy("2025-11-25", json!({})).await;
     let open = |access: [&str; 6]| {

@@ -42,7 +42,7 @@ static CHANGES: AtomicU64 = AtomicU64::new(0);
 /// The registry of the user.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
-    /// None: there is no home directory, so each process knows only of itself.
+    /// `None` if there is no home directory. Then each process knows only of itself.
     folder: Option<PathBuf>,
 }
 

@@ -84,16 +84,16 @@ mod tests {
     fn a_build_runs_what_links_lead_to() {
         let place = tempfile::tempdir().unwrap();
         let base = fs::canonicalize(place.path()).unwrap();
-        for folder in ["own/lib", "shared/deep", "further"] {
+        for folder in ["own/lib", "parts/deep", "further"] {
             fs::create_dir_all(base.join(folder)).unwrap();
         }
-        for file in ["own/server.py", "common.py", "shared/a.py"] {
+        for file in ["own/server.py", "common.py", "parts/a.py"] {
             fs::write(base.join(file), "").unwrap();
         }
         let link = |to: &str, at: &str| symlink(to, base.join(at)).unwrap();
         link("../common.py", "own/common.py");
-        link("../../shared", "own/lib/shared");
-        link("../../further", "shared/deep/further");
+        link("../../parts", "own/lib/parts");
+        link("../../further", "parts/deep/further");
         link("..", "own/up");
         link("lib", "own/inside");
         link("../not/there", "own/gone");
@@ -106,7 +106,7 @@ mod tests {
         };
         let all = protected(&server, &Inputs::of(&server).unwrap()).unwrap().sorted();
         let paths = |names: &[&str]| names.iter().map(|name| base.join(name)).collect::<Vec<_>>();
-        assert_eq!(all.trusted.trees, paths(&["own", "own/lib/shared", "shared/deep/further"]));
+        assert_eq!(all.trusted.trees, paths(&["own", "own/lib/parts", "parts/deep/further"]));
         assert_eq!(all.trusted.files, paths(&["own/common.py", "own/gone", "own/server.py", "own/up"]));
     }
 }
