@@ -33,16 +33,15 @@ pub struct Built {
 }
 
 impl Built {
-    /// `rivals`: the profile with which the other side was built; without one, it is next to this program.
-    pub fn find(rivals: Option<&str>) -> Result<Self> {
+    /// `rivals`: the profile with which the other side was built.
+    pub fn find(rivals: &str) -> Result<Self> {
         let own = std::env::current_exe()?;
         let folder = own.parent().context("no folder")?;
         let target = folder.parent().context("no target folder")?;
-        let rivals = rivals.map_or_else(|| folder.to_path_buf(), |profile| target.join(profile));
         let built = Self {
             wharf: folder.join("wharf"),
-            sdk: rivals.join("sdk_echo"),
-            bare: rivals.join("bare_echo"),
+            sdk: target.join(rivals).join("sdk_echo"),
+            bare: target.join(rivals).join("bare_echo"),
             plugins: target.join("plugins"),
             examples: [
                 ("JavaScript, QuickJS", "js"),
