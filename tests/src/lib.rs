@@ -39,7 +39,7 @@ pub use exchange::{Exchange, Frame};
 pub use folder::Folder;
 pub use held::Held;
 pub use http::{Detached, Server, Session, Turns};
-pub use patience::{PATIENCE, prompt, scaled};
+pub use patience::{PATIENCE, is_optimised, prompt, scaled};
 pub use pipe::{Ended, Pipe};
 pub use redis::Redis;
 pub use serde_json::{Value, json};

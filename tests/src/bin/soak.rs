@@ -331,9 +331,7 @@ async fn main() -> ExitCode {
         "memory {memory} MiB before, at most {most} of {} MiB, {after_once} MiB after one half, {memory_after} MiB after both; {files} descriptors before, {files_after} after; ended {status} in {took:?}",
         TOTAL_MIB + HOST_MIB + SLACK_MIB
     );
-    // As `e2e::scaled` tells them apart.
-    let is_optimised = !cfg!(debug_assertions) || std::env::var_os("WHARF_BIN").is_some();
-    let bound = if is_optimised { P99 } else { P99_UNOPTIMISED };
+    let bound = if e2e::is_optimised() { P99 } else { P99_UNOPTIMISED };
     let problems = [
         (p99 > bound, "pings are late"),
         (most > TOTAL_MIB + HOST_MIB + SLACK_MIB, "too much memory was used"),
