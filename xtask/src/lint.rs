@@ -7,7 +7,7 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::{
     root,
@@ -16,20 +16,26 @@ use crate::{
 
 /// The environment variable that makes this program act as the wrapper of rustc.
 pub const WRAPPER: &str = "WHARF_LINT_WRAPPER";
+/// The linter, a program that takes the place of rustc.
+const LINTER: &str = "clippy-driver";
 
 /// Lints and compiles if cargo started this program as the wrapper of rustc; otherwise returns `None`.
 pub fn compile_if_asked() -> Option<ExitCode> {
     let call = Call::of(WRAPPER)?;
-    // Next to rustc, as rustup installs it. It takes the arguments of rustc. Where it is not installed, rustc compiles alone: only
-    // `cargo xtask test` needs it, and says so.
-    let linter = linter(&call.rustc);
-    let mut command = if linter.is_file() { Command::new(linter) } else { Command::new("env") };
-    command.arg(&call.rustc).args(&call.arguments);
-    Some(wrapper::run(&mut command))
+    // Next to rustc, as rustup installs it. It takes the arguments of rustc. Where it is not installed, rustc compiles alone; what needs the
+    // linter asks for it by `require`.
+    let linter = Path::new(&call.rustc).with_file_name(LINTER);
+    if linter.is_absolute() && !linter.is_file() {
+        return Some(wrapper::run(Command::new(&call.rustc).args(&call.arguments)));
+    }
+    Some(wrapper::run(Command::new(linter).arg(&call.rustc).args(&call.arguments)))
 }
 
-fn linter(rustc: impl AsRef<Path>) -> PathBuf {
-    rustc.as_ref().with_file_name("clippy-driver")
+/// Fails if the toolchain has no linter.
+pub fn require() -> Result<()> {
+    let ended = Command::new(LINTER).arg("--version").output();
+    ensure!(ended.is_ok_and(|output| output.status.success()), "this needs Rust's linter: rustup component add clippy");
+    Ok(())
 }
 
 /// Makes cargo use the linter as the compiler of the workspace's own crates.

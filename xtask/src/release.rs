@@ -61,15 +61,16 @@ fn build_with(settings: &str, more: &[&str]) -> Command {
 
 /// Builds the plugins, also those that are partly in C and named in `rest`, and `target/release/wharf`, which contains six of them.
 pub fn build(root: &Path, rest: &[String]) -> Result<()> {
-    let mut steps = Steps::new(2);
-    steps.begin("building plugins (two minutes, the first time)");
     if rest == ["plugins"] {
         return guests();
     }
+    let mut steps = Steps::new(2);
+    steps.begin("building plugins (two minutes, the first time)");
     let in_c: Vec<&str> = rest.iter().map(String::as_str).collect();
     c::guests(root, &in_c)?;
     guests()?;
-    steps.begin("building target/release/wharf (6 to 13 minutes the first time, on two cores; most of it is wasmtime)");
+    steps
+        .begin("building target/release/wharf (10 to 20 minutes the first time, on two cores; most of it is wasmtime)");
     programs(root, &[])
 }
 

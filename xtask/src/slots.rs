@@ -20,8 +20,7 @@ pub fn check(root: &Path, rest: &[String]) -> Result<()> {
     guests()?;
     let wants_swap = rest.iter().any(|argument| argument == "--swap");
     let _swap = if wants_swap { Swap::on(&root.join("target/swap"))? } else { None };
-    let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
-    cargo(["test", "--test", "slots", "--"].into_iter().chain(rest))
+    cargo(["test", "--test", "slots", "--"].into_iter().chain(rest.iter().map(String::as_str)))
 }
 
 /// A swap file that is in use until this is dropped.

@@ -166,6 +166,7 @@ pub fn demo(rest: &[String]) -> Result<()> {
 pub fn test() -> Result<()> {
     // Warnings, of the linter as well, are errors here and nowhere else.
     let strict = |arguments: &[&str]| run(command(arguments)?.env("CARGO_BUILD_WARNINGS", "deny"));
+    lint::require()?;
     let mut steps = Steps::new(7);
     steps.begin("formatting, the project's own rules, licences of dependencies");
     run(crate::cargo().args(["fmt", "--all", "--check"])).context("run `cargo fmt --all`")?;
