@@ -35,7 +35,7 @@ pub const ADDRESS_BYTES: usize = 16;
 /// since those of the replicas may differ.
 static BEAT: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
-        "
+        "#!lua flags=allow-oom
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local known = redis.call('ZSCORE', KEYS[1], ARGV[1]) and 1 or 0
@@ -131,6 +131,7 @@ impl Cluster {
             let pause = if self.link.is_up() { BEAT_INTERVAL } else { PROBE_INTERVAL };
             tokio::select! {
                 () = stop.cancelled() => break,
+                () = self.link.doubted.notified() => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }

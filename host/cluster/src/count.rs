@@ -15,7 +15,7 @@ const MAX_WAIT_MS: u64 = 86_400_000;
 /// milliseconds to try again.
 static COUNT: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
-        "
+        "#!lua flags=allow-oom
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local HOUR, DAY = 3600000, 86400000
@@ -84,7 +84,7 @@ return {0, 0, 0}",
 /// Adds a number, 1 or -1, to the calls of this replica that run.
 static RELEASE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
-        "
+        "#!lua flags=allow-oom
 for i = 1, #KEYS do
   if redis.call('HINCRBY', KEYS[i], 'at:' .. ARGV[1], ARGV[2]) < 1 then redis.call('HDEL', KEYS[i], 'at:' .. ARGV[1]) end
 end

@@ -1,5 +1,5 @@
-//! The connection for commands. While Redis does not answer, commands fail at once instead of making each request wait, and one probe at a
-//! time finds out when it answers again.
+//! The connections to Redis: one for commands, and one for probes, which decide alone whether Redis answers. A command may wait behind large
+//! ones, or be refused, while Redis answers. While Redis does not answer, commands fail at once instead of making each request wait.
 
 #![expect(clippy::disallowed_methods, reason = "the file of certificates is read here, at the start")]
 
@@ -16,7 +16,7 @@ use redis::{
     ScriptInvocation, TlsCertificates,
     aio::{ConnectionManager, ConnectionManagerConfig, PubSub},
 };
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use wharf_base::text::{self, escaped};
 use wharf_config::config::cluster::{Cluster as Settings, RedisAddress};
 
@@ -32,12 +32,15 @@ pub struct Link {
     client: Client,
     tls: bool,
     commands: RwLock<ConnectionManager>,
-    /// Whether Redis answered last time.
+    probes: RwLock<ConnectionManager>,
+    /// Whether Redis answered the last probe.
     up: watch::Sender<bool>,
     /// When Redis last came back.
     back: Mutex<Option<Instant>>,
     /// Whether what is known of other replicas may be old, since Redis did not answer, or has lost what was in it.
     pub unsure: AtomicBool,
+    /// A command had no answer, so Redis is to be probed now.
+    pub doubted: Notify,
     /// What Redis refuses, as the operator was told.
     told_refused: Mutex<HashSet<String>>,
 }
@@ -45,14 +48,16 @@ pub struct Link {
 impl Link {
     pub fn new(settings: &Settings) -> Result<Self> {
         let client = client(settings)?;
-        let commands = RwLock::new(connection(&client)?);
+        let (commands, probes) = (RwLock::new(connection(&client)?), RwLock::new(connection(&client)?));
         Ok(Self {
             client,
             tls: settings.redis.tls,
             commands,
+            probes,
             up: watch::Sender::new(true),
             back: Mutex::default(),
             unsure: AtomicBool::new(false),
+            doubted: Notify::new(),
             told_refused: Mutex::default(),
         })
     }
@@ -73,11 +78,13 @@ impl Link {
 
     /// Runs a script even if Redis did not answer last time, to find out whether it does again.
     pub async fn probe<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Silent> {
-        let mut commands = self.commands();
-        let answered = script.invoke_async(&mut commands).await.map_err(|error| {
+        let mut probes = self.probes.read().clone();
+        let answered = script.invoke_async(&mut probes).await.map_err(|error| {
             // A connection that was refused is not tried again by itself.
-            if let Ok(another) = connection(&self.client) {
-                *self.commands.write() = another;
+            for refused in [&self.probes, &self.commands] {
+                if let Ok(another) = connection(&self.client) {
+                    *refused.write() = another;
+                }
             }
             self.failed(&error)
         })?;
@@ -127,15 +134,20 @@ impl Link {
         Silent
     }
 
-    /// A command failed that is not a probe. If Redis only refuses it, other commands go on.
+    /// A command failed that is not a probe. If Redis refuses it, other commands go on; if it has no answer, a probe decides.
     fn command_failed(&self, error: &RedisError) -> Silent {
-        if error.code() != Some(NO_RIGHTS) {
-            return self.failed(error);
-        }
+        let what = match error.code() {
+            Some(NO_RIGHTS) => "Redis refuses something that replicas need",
+            Some(FULL) => "Redis is full, so replicas share nothing new",
+            _ => {
+                self.doubted.notify_one();
+                return Silent;
+            }
+        };
         let error = self.described(error);
         let mut told = self.told_refused.lock();
         if told.len() < MAX_TOLD && told.insert(error.clone()) {
-            tracing::error!("Redis refuses something that replicas need: {error}");
+            tracing::error!("{what}: {error}");
         }
         Silent
     }
@@ -146,6 +158,8 @@ impl Link {
         let has = |part: &str| text.contains(part);
         let advice = if error.code() == Some(NO_RIGHTS) {
             "; give the user of Redis the commands, keys and channels that docs/replicas.md lists, with ACL SETUSER"
+        } else if error.code() == Some(FULL) {
+            "; raise `maxmemory` in the config of Redis. What it has already can be read, and calls are counted"
         } else if error.kind() == ErrorKind::AuthenticationFailed || has("WRONGPASS") || has("NOAUTH") {
             "; check `user` and `password_secret` in [cluster], and what Redis says about the user: ACL GETUSER"
         } else if has("UnknownIssuer") || has("BadSignature") {
@@ -165,6 +179,8 @@ impl Link {
 
 /// The code of the error for a user without the right to do something.
 const NO_RIGHTS: &str = "NOPERM";
+/// The code of the error for a command that needs memory when Redis has none.
+const FULL: &str = "OOM";
 /// How many errors of this kind are told of.
 const MAX_TOLD: usize = 16;
 

@@ -54,6 +54,32 @@ async fn session_ends(server: &Server) -> u16 {
     server.legacy("2025-11-25", able()).await.delete().await.status()
 }
 
+/// What Redis has no memory for is refused, and the rest goes on: that is not a Redis that does not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_redis_is_not_one_that_does_not_answer() {
+    let replicas = Replicas::with(2, "", "limits = { calls_per_hour = 4, timeout_ms = 60000 }").await;
+    let [one, other]: &[Server] = replicas.all.as_slice() else { panic!("two") };
+    let set_most = async |bytes: &[u8]| {
+        assert_eq!(replicas.redis.command(&[b"CONFIG", b"SET", b"maxmemory", bytes]).await, b"+OK\r\n");
+    };
+    set_most(b"1").await;
+    let session = one.legacy("2025-11-25", able()).await;
+    assert_eq!(session.delete().await.status(), 503);
+    one.wait_for_log("Redis is full").await;
+    // Calls are still counted over all, and messages come through.
+    for server in [one, other, one, other] {
+        let call = json!({ "name": "g_t", "arguments": { "text": "done" } });
+        assert_eq!(text(&server.modern("tools/call", call, json!({})).await.unwrap()), "done");
+    }
+    for server in [one, other] {
+        let call = json!({ "name": "g_t", "arguments": { "text": "done" } });
+        let refused = server.modern("tools/call", call, json!({})).await;
+        assert!(refused.is_err() || text(&refused.unwrap()) != "done", "it has none left");
+    }
+    set_most(b"0").await;
+    assert_eq!(session_ends(one).await, 204, "nothing has to be found out first");
+}
+
 /// A server that does not answer, with open connections, does not make requests wait for long.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_hangs_holds_nobody_up() {

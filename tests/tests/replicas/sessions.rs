@@ -135,6 +135,23 @@ async fn a_request_is_cancelled_at_another_replica() {
     while exchange.event().await.is_some() {}
 }
 
+/// Ids and URIs of any length reach the replica that a client is connected to, and none of the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_long_is_told_to_other_replicas() {
+    let replicas = Replicas::start(2).await;
+    let mut session = replicas.all[0].legacy("2025-11-25", able()).await;
+    let mut told = replicas.redis.record().await;
+    let long = "x".repeat(1 << 20);
+    let refused = session.request("resources/unsubscribe", json!({ "uri": format!("note:///{long}") })).await;
+    assert!(refused.unwrap_err()["message"].as_str().unwrap().contains("8192 bytes"));
+    for id in [json!(long), json!("short")] {
+        let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
+        assert_eq!(session.post(&cancelled).await.status(), 202);
+    }
+    let (_, message) = told.next(":all").await;
+    assert!(message.len() < 2048, "{} bytes", message.len());
+}
+
 /// A client whose stream was lost with its replica is told of all its resources when it comes back, since it may have missed changes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_lost_its_stream_is_told_of_its_resources() {

@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::Notify;
+use wharf_protocol::Id;
 use wharf_sandbox::model::Kind;
 
 /// The most news that wait to be sent. If there are more, the others learn that they have missed some.
@@ -22,10 +23,10 @@ pub enum News {
         session: String,
         setting: Setting,
     },
-    /// A client has cancelled a request; the JSON of its id.
+    /// A client has cancelled a request.
     Cancelled {
         session: String,
-        request: String,
+        request: ShortId,
     },
     /// A client's roots have changed.
     RootsChanged {
@@ -49,6 +50,26 @@ pub enum News {
     },
     /// Some news were lost, since there were too many.
     Lost,
+}
+
+/// The id of a request, as JSON of at most [`ShortId::MAX_BYTES`] bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ShortId(String);
+
+impl ShortId {
+    /// Clients use numbers and UUIDs.
+    pub const MAX_BYTES: usize = 96;
+
+    /// Returns the id, if it is short enough.
+    pub fn of(id: &Id) -> Option<Self> {
+        let json = id.to_string();
+        (json.len() <= Self::MAX_BYTES).then_some(Self(json))
+    }
+
+    /// Returns the id. `None`: another version of wharf has written something else.
+    pub fn read(&self) -> Option<Id> {
+        Id::from_raw(&self.0)
+    }
 }
 
 impl News {
@@ -220,6 +241,15 @@ mod tests {
         (0..2 * MAX_WAITING).for_each(|number| waiting.add(updated(number)));
         let waiting = waiting.news.lock();
         assert!(waiting.len() == MAX_WAITING + 1 && waiting.contains(&News::Lost));
+    }
+
+    #[test]
+    fn only_a_short_id_is_told_to_others() {
+        let most = "x".repeat(ShortId::MAX_BYTES - 2);
+        for id in [Id::number(7), Id::string("a \" b"), Id::string(&most)] {
+            assert_eq!(ShortId::of(&id).and_then(|short| short.read()), Some(id));
+        }
+        assert_eq!(ShortId::of(&Id::string(&format!("{most}x"))), None);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub async fn answer(ctx: &Context, name: &str, params: Option<&Params>) -> Resul
             Method::Ping => ctx.encoder.empty(),
             Method::SetLevel => set_level(ctx, params::read(params)?).await?,
             Method::Subscribe => subscribe(ctx, params::read(params)?).await?,
-            Method::Unsubscribe => unsubscribe(ctx, params::read(params)?).await,
+            Method::Unsubscribe => unsubscribe(ctx, params::read(params)?).await?,
             Method::GetTask => tasks::get(ctx, &params::read(params)?).await?,
             Method::CancelTask => tasks::cancel(ctx, &params::read(params)?).await?,
             Method::UpdateTask => tasks::update(ctx, params::read(params)?).await?,
@@ -122,12 +122,13 @@ async fn subscribe(ctx: &Context, params: params::Subscribe) -> Result<String, R
     Ok(ctx.encoder.empty())
 }
 
-async fn unsubscribe(ctx: &Context, params: params::Subscribe) -> String {
+async fn unsubscribe(ctx: &Context, params: params::Subscribe) -> Result<String, RpcError> {
+    check_uri(&params.uri)?;
     if let Some(session) = &ctx.session {
         session.unsubscribe(&params.uri);
         share(ctx, session, || Setting::Unsubscribe(params.uri)).await;
     }
-    ctx.encoder.empty()
+    Ok(ctx.encoder.empty())
 }
 
 /// Shares what the client has set with other replicas, if there are any.

@@ -19,7 +19,6 @@ use super::result::CallResult;
 use crate::client::{context::Context, session::Session};
 use wharf_base::{
     ledger::{Account, no_room},
-    party::party,
     random_id,
 };
 use wharf_plugins::{
@@ -90,7 +89,7 @@ pub async fn begin(
     let account = match &ctx.session {
         Some(session) => session.account.clone(),
         None => {
-            holder = ctx.server.ledger.client(party(ctx.principal(), None));
+            holder = ctx.server.ledger.client(ctx.party());
             Account::clone(&holder)
         }
     };

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     client::{
-        news::{News, Question, StoredSession, asked_by},
+        news::{News, Question, ShortId, StoredSession, asked_by},
         replicas::name_of,
         session::{Listening, Session},
     },
@@ -67,8 +67,10 @@ impl Endpoint {
         let id = || session.id.to_string();
         match notification.known() {
             Some(KnownNotification::Cancelled) => {
-                if let Ok(params) = params::read::<params::Cancelled>(notification.params.as_ref()) {
-                    let request = params.request_id.get().to_owned();
+                // Only with a short id can a request be cancelled at another replica.
+                let params = params::read::<params::Cancelled>(notification.params.as_ref()).ok();
+                let request = params.and_then(|params| ShortId::of(&Id::from_raw(params.request_id.get())?));
+                if let Some(request) = request {
                     self.server.tell(|| News::Cancelled { session: id(), request });
                 }
             }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use wharf_base::party::named;
 use wharf_cluster::{Answer, Cluster, Frames, Member};
-use wharf_protocol::{Frame, Id, Message};
+use wharf_protocol::{Frame, Message};
 
 use super::{
     body::Hold,
@@ -44,7 +44,7 @@ impl Member for Replica {
                 }
             }
             News::Cancelled { session: id, request } => {
-                if let Some((session, request)) = session(&id).zip(Id::from_raw(&request)) {
+                if let Some((session, request)) = session(&id).zip(request.read()) {
                     session.in_flight.cancel_id(&request);
                 }
             }

@@ -33,7 +33,7 @@ use super::{
     reply::{KEEP_ALIVE_INTERVAL, Running},
     sse::{self, Event, EventId},
 };
-use crate::client::session::Session;
+use crate::client::{news::ShortId, session::Session};
 use wharf_base::{
     ledger::{Account, Charge},
     party::Party,
@@ -52,8 +52,8 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The same when wharf stops. The official TypeScript client gives up its stream for changes after two attempts, and a restart takes a moment.
 const RESTART_INTERVAL: Duration = Duration::from_secs(3);
 
-/// The longest JSON of a request's id that is part of event ids, in bytes. Clients use numbers and UUIDs.
-const MAX_REQUEST_ID_BYTES: usize = 96;
+/// The longest JSON of a request's id that is part of event ids, in bytes.
+const MAX_REQUEST_ID_BYTES: usize = ShortId::MAX_BYTES;
 
 /// The streams of all sessions.
 pub struct Streams {
