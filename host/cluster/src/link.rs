@@ -80,12 +80,8 @@ impl Link {
     pub async fn probe<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Silent> {
         let mut probes = self.probes.read().clone();
         let answered = script.invoke_async(&mut probes).await.map_err(|error| {
-            // A connection that was refused is not tried again by itself.
-            for refused in [&self.probes, &self.commands] {
-                if let Ok(another) = connection(&self.client) {
-                    *refused.write() = another;
-                }
-            }
+            self.renew(&self.probes);
+            self.renew(&self.commands);
             self.failed(&error)
         })?;
         if self.up.send_if_modified(|up| !std::mem::replace(up, true)) {
@@ -108,6 +104,13 @@ impl Link {
             return Err(Silent);
         }
         script.invoke_async(&mut self.commands()).await.map_err(|error| self.command_failed(&error))
+    }
+
+    /// Replaces a connection. One that Redis has refused is not tried again by itself.
+    fn renew(&self, refused: &RwLock<ConnectionManager>) {
+        if let Ok(another) = connection(&self.client) {
+            *refused.write() = another;
+        }
     }
 
     /// Notes that Redis has just come back, for commands or for messages.
@@ -140,6 +143,10 @@ impl Link {
             Some(NO_RIGHTS) => "Redis refuses something that replicas need",
             Some(FULL) => "Redis is full, so replicas share nothing new",
             _ => {
+                // The one for probes may go on without trouble, so nothing else would replace this one.
+                if !error.is_io_error() {
+                    self.renew(&self.commands);
+                }
                 self.doubted.notify_one();
                 return Silent;
             }
@@ -212,4 +219,55 @@ fn client(settings: &Settings) -> Result<Client> {
     }
     let authorities = settings.ca_file.as_deref().map(|path| std::fs::read(path).with_context(|| text::path(path)));
     Ok(Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert: authorities.transpose()? })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        net::TcpListener,
+        thread,
+    };
+
+    use wharf_config::config::cluster::LimitsAlone;
+
+    use super::*;
+
+    /// Starts a Redis server that refuses its first connection for commands and no other. Returns its port.
+    fn refuses_once() -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            for (index, stream) in listener.incoming().take(2).enumerate() {
+                let (mut stream, mut bytes) = (stream.unwrap(), [0; 4096]);
+                let answer = if index == 0 { "-ERR max number of clients reached\r\n" } else { "+OK\r\n" };
+                thread::spawn(move || {
+                    while let Ok(read @ 1..) = stream.read(&mut bytes) {
+                        let commands = bytes[..read].iter().filter(|byte| **byte == b'*').count();
+                        stream.write_all(answer.repeat(commands).as_bytes()).unwrap();
+                    }
+                });
+            }
+        });
+        port
+    }
+
+    #[tokio::test]
+    async fn commands_go_on_after_a_connection_that_was_refused() {
+        let link = Link::new(&Settings {
+            name: "one".into(),
+            // Other than 0, so that Redis is asked for it when a connection is made.
+            redis: RedisAddress { host: "127.0.0.1".into(), port: refuses_once(), database: 1, tls: false },
+            user: None,
+            password: None,
+            ca_file: None,
+            prefix: "wharf:".into(),
+            limits_alone: LimitsAlone::Divide,
+        })
+        .unwrap();
+        let ping = redis::cmd("PING");
+        assert_eq!(link.run::<String>(&ping).await, Err(Silent));
+        assert!(link.is_up(), "only a probe tells");
+        assert_eq!(link.run::<String>(&ping).await, Ok("OK".into()));
+    }
 }
