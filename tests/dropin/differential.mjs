@@ -4,8 +4,9 @@
 //     [--brief] [--timing] [--show N] [--folder DIR]
 //
 // `--only` compares one plugin, `--brief` those whose reference servers answer in a moment. `--python` is an interpreter that has the
-// reference servers for time, fetch and git, `--python-1` one that has that for SQLite. Fails if fewer than 97 of 100 answers are identical or equivalent, if
-// another differs for no reason that `intended.mjs` or the plugin's own file names, or if nothing differs any more where one is named.
+// reference servers for time, fetch and git, `--python-1` one that has that for SQLite. Fails if fewer than 97 of 100 answers are
+// identical or equivalent, if another differs for no reason that `intended.mjs` or the plugin's own file names, or if nothing differs any
+// more where one is named.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -171,9 +172,8 @@ const plugins = {
   sqlite: () => options['python-1'] && sqlite({ ...shared, python: options['python-1'] }),
 };
 if (options.only && !plugins[options.only]) throw new Error(`--only is one of ${Object.keys(plugins).join(', ')}`);
-const brief = ['files', 'memory', 'thinking', 'time'];
-for (const [name, check] of Object.entries(plugins)) {
-  if (options.only ? options.only === name : !options.brief || brief.includes(name)) await check();
-}
+if (options.only && options.brief) throw new Error('--only names one plugin, and --brief four: write one of them');
+const chosen = options.only ? [options.only] : options.brief ? ['files', 'memory', 'thinking', 'time'] : Object.keys(plugins);
+for (const name of chosen) await plugins[name]();
 if (options.timing) await timing({ reference, wharf, folder: folders.P, complain });
 process.exit(failed ? 1 : 0);
