@@ -42,7 +42,8 @@ static CHANGES: AtomicU64 = AtomicU64::new(0);
 /// The registry of the user.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
-    /// `None` if there is no home directory. Then each process knows only of itself.
+    /// Where all processes of the user write what they trust. `None` if there is no home directory: a process then finds only its own
+    /// entries.
     folder: Option<PathBuf>,
 }
 
