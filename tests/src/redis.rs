@@ -131,9 +131,9 @@ impl Redis {
         reply.lines().skip(1).filter(|line| !line.starts_with('$')).map(ToOwned::to_owned).collect()
     }
 
-    /// Stores a value, without a time limit.
-    pub async fn set(&self, key: &str, value: &[u8]) {
-        assert_eq!(self.command(&[b"SET", key.as_bytes(), value]).await, b"+OK\r\n");
+    /// Puts a value of any kind under a key, without a time limit.
+    pub async fn restore(&self, key: &str, dumped: &[u8]) {
+        assert_eq!(self.command(&[b"RESTORE", key.as_bytes(), b"0", dumped, b"REPLACE"]).await, b"+OK\r\n");
     }
 
     /// Records all messages from now on.
@@ -145,9 +145,9 @@ impl Redis {
         recorded
     }
 
-    /// Returns a value.
-    pub async fn get(&self, key: &str) -> Vec<u8> {
-        let reply = self.command(&[b"GET", key.as_bytes()]).await;
+    /// Returns a value of any kind, as [`Redis::restore`] takes it.
+    pub async fn dump(&self, key: &str) -> Vec<u8> {
+        let reply = self.command(&[b"DUMP", key.as_bytes()]).await;
         let start = reply.iter().position(|byte| *byte == b'\n').unwrap() + 1;
         reply[start..reply.len() - 2].to_vec()
     }

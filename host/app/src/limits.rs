@@ -16,7 +16,10 @@ mod tests {
         tasks,
         telemetry::metrics,
     };
-    use wharf_serve::{client::seat, transport::http};
+    use wharf_serve::{
+        client::{news, seat},
+        transport::http,
+    };
 
     const FILE: &str = "docs/limits.md";
     /// The environment variable that makes the test write the file.
@@ -31,6 +34,9 @@ mod tests {
         &http::sessions::OPEN,
         &http::listens::LISTENING,
         &http::resume::KEPT_STREAMS,
+        // Replicas.
+        &wharf_cluster::ASKED,
+        &news::NEWS,
         // The calls of one plugin.
         &wharf_schema::CHECKS,
         &served::RESULTS,
@@ -89,7 +95,7 @@ mod tests {
             Memory has no places. A client gets more bytes of `total_host_memory_mib` only while it holds no more of them than are free: a single\n\
             client can hold a half, two greedy clients a third each; the last eighth is for clients that hold little. docs/operations.md says\n\
             what this memory is used for. Of `total_memory_mib`, the memory of guests, the calls of one client hold at most three times what is\n\
-            free, as in all pools of places.\n\n\
+            free, as in all pools of places. What replicas store for clients in Redis, `memory_mib` in `[cluster]`, is shared by the same rule.\n\n\
             This table is generated from the code: `WRITE_LIMITS=1 cargo test -p wharf-app --lib the_table_of_limits`.\n\n\
             | what | how many | share for each | given back | while a person is asked | when the client is gone | makes room |\n\
             |---|---|---|---|---|---|---|\n"

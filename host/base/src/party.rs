@@ -1,19 +1,37 @@
 //! Decides which party a client is when bounded places are shared between parties: its principal if that identifies one client, else
 //! its address.
 
+#![expect(deprecated, reason = "SipHasher is the only hasher in std whose key can be set")]
+
 use std::{
     collections::hash_map::RandomState,
-    hash::{BuildHasher, Hash},
+    hash::{BuildHasher, Hash, Hasher, SipHasher},
     net::IpAddr,
-    sync::LazyLock,
+    sync::OnceLock,
 };
 
 pub use wharf_sandbox::places::Party;
 
-use super::principal::Principal;
+use super::{principal::Principal, state_keys::StateKey};
 
-/// A hasher with a random key, so that clients cannot choose names whose hashes collide.
-static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+/// A hasher with a secret key, so that clients cannot choose names whose hashes collide.
+static HASHER: OnceLock<SipHasher> = OnceLock::new();
+
+/// Makes parties the same in all processes with this key. Without it, each process has a random key. It has no effect once a party has been
+/// computed.
+pub fn share_key(key: &StateKey) {
+    let (halves, _) = key.as_chunks::<8>();
+    if let [one, other, ..] = halves {
+        HASHER.get_or_init(|| SipHasher::new_with_keys(u64::from_le_bytes(*one), u64::from_le_bytes(*other)));
+    }
+}
+
+fn hash(name: impl Hash) -> Party {
+    let random = |salt: u8| RandomState::new().hash_one(salt);
+    let mut hasher = HASHER.get_or_init(|| SipHasher::new_with_keys(random(0), random(1))).clone();
+    name.hash(&mut hasher);
+    Party::of(hasher.finish())
+}
 
 /// Returns the party of a client. A user, an API key, a certificate, and a name given by the embedding program are each one party,
 /// whatever address they connect from. Clients that share a bearer token, or have no credentials, are told apart by their address;
@@ -21,7 +39,7 @@ static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 pub fn party(principal: &Principal, address: Option<IpAddr>) -> Party {
     match principal {
         Principal::Anonymous => unauthenticated(address),
-        Principal::Token(_) => Party::of(HASHER.hash_one((principal, address.map(network)))),
+        Principal::Token(_) => hash((principal, address.map(network))),
         Principal::Process
         | Principal::Named(_)
         | Principal::User(_)
@@ -38,7 +56,7 @@ pub fn unauthenticated(address: Option<IpAddr>) -> Party {
 
 /// Returns the party with this name.
 pub fn named(name: impl Hash) -> Party {
-    Party::of(HASHER.hash_one(name))
+    hash(name)
 }
 
 /// Returns the network that usually belongs to a single client: one address in IPv4, a /64 in IPv6.

@@ -121,6 +121,12 @@ impl Window {
         self.calls = self.calls.saturating_add(1);
     }
 
+    /// Takes over a larger number of calls in the current window.
+    fn know(&mut self, calls: u32, seconds: u64, now: Duration) {
+        let calls = calls.max(self.calls(seconds, now));
+        *self = Self { number: now.as_secs() / seconds, calls };
+    }
+
     /// Returns the number of calls in the current window.
     fn calls(&self, seconds: u64, now: Duration) -> u32 {
         if self.number == now.as_secs() / seconds { self.calls } else { 0 }
@@ -286,6 +292,19 @@ impl Quotas {
         Turn { quotas: Arc::clone(self), entries: Vec::new(), shared: Some(shared) }
     }
 
+    /// Takes over what is known to be used of a quota that is counted elsewhere: the calls in this hour and on this day, and the time after
+    /// which all calls of the limit per minute are there again. What is used here does not become less by it.
+    pub fn know(&self, quota: &Quota, caller: Option<&Principal>, (hours, days): (u32, u32), refilled_after: Duration) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let mut usages = self.usages.lock();
+        usages.sweep(1, now);
+        let usage = usages.entries.entry(self.hasher.hash_one((&quota.name, caller))).or_default();
+        usage.shared = caller.is_none();
+        usage.refilled_at = usage.refilled_at.max(now + refilled_after.min(MINUTE));
+        usage.hour.know(hours, HOUR, now);
+        usage.day.know(days, DAY, now);
+    }
+
     /// Counts a call towards all these quotas. If one of them is used up, the call counts towards none of them, and the error says
     /// which quota it is. Each quota comes with the caller that uses it; `None`: all callers share it.
     pub fn begin<'a>(
@@ -396,6 +415,20 @@ mod tests {
         assert!(begin().is_err());
         drop(again);
         assert!(begin().is_ok());
+    }
+
+    #[test]
+    fn what_is_known_to_be_used_elsewhere_is_used_here() {
+        let quotas = Arc::new(Quotas::default());
+        let (hourly, ann) = (quota("q", [0, 3, 0, 0]), caller("ann"));
+        let passes = || (0..5).filter(|_| quotas.begin([(&hourly, Some(&ann))]).is_ok()).count();
+        quotas.know(&hourly, Some(&ann), (2, 0), Duration::ZERO);
+        assert_eq!(passes(), 1);
+        quotas.know(&hourly, Some(&ann), (1, 0), Duration::ZERO);
+        assert_eq!(passes(), 0, "it does not become less");
+        let minutely = quota("m", [60, 0, 0, 0]);
+        quotas.know(&minutely, None, (0, 0), MINUTE);
+        assert!(matches!(quotas.begin([(&minutely, None)]), Err((_, spent)) if spent.span == Span::Minute));
     }
 
     #[test]

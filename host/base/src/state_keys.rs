@@ -46,13 +46,25 @@ impl StateKeys {
 
     /// Returns ciphers for one purpose: what they seal, those for other purposes cannot open.
     pub fn derived(&self, purpose: &str) -> Result<Ciphers, InvalidLength> {
-        let derived = |key: &StateKey| -> Result<StateKey, InvalidLength> {
-            let keyed = <Hmac<Sha256> as Mac>::new_from_slice(key)?;
-            Ok(keyed.chain_update(purpose).finalize().into_bytes().into())
-        };
-        let others = self.others.iter().map(derived).collect::<Result<_, _>>()?;
-        Ok(Self::new(derived(&self.first)?, others).plain())
+        Ok(self.for_purpose(purpose)?.plain())
     }
+
+    /// Returns signers for one purpose: what they sign, those for other purposes do not accept.
+    pub fn signers(&self, purpose: &str) -> Result<Signers, InvalidLength> {
+        let Self { first, others } = self.for_purpose(purpose)?;
+        let others = others.iter().map(keyed).collect::<Result<_, _>>()?;
+        Ok(Signers { first: keyed(&first)?, others })
+    }
+
+    /// Returns a key for one purpose for each key.
+    fn for_purpose(&self, purpose: &str) -> Result<Self, InvalidLength> {
+        let derived = |key: &StateKey| Ok(keyed(key)?.chain_update(purpose).finalize().into_bytes().into());
+        Ok(Self::new(derived(&self.first)?, self.others.iter().map(derived).collect::<Result<_, _>>()?))
+    }
+}
+
+fn keyed(key: &StateKey) -> Result<Hmac<Sha256>, InvalidLength> {
+    <Hmac<Sha256> as Mac>::new_from_slice(key)
 }
 
 impl fmt::Debug for StateKeys {
@@ -89,5 +101,24 @@ impl Ciphers {
         let nonce = XNonce::from_slice(nonce);
         let open = |cipher: &XChaCha20Poly1305| cipher.decrypt(nonce, Payload { msg: encrypted, aad: bound }).ok();
         std::iter::once(&self.first).chain(&self.others).find_map(open)
+    }
+}
+
+/// The signers of several keys, of which the first signs.
+pub struct Signers {
+    first: Hmac<Sha256>,
+    others: Vec<Hmac<Sha256>>,
+}
+
+impl Signers {
+    /// Returns the code that shows that a holder of the keys has signed this text.
+    pub fn sign(&self, text: &[u8]) -> [u8; KEY_BYTES] {
+        self.first.clone().chain_update(text).finalize().into_bytes().into()
+    }
+
+    /// Whether one of the keys has signed this text. `code`: the beginning of the code, as long as the caller takes for enough.
+    pub fn has_signed(&self, text: &[u8], code: &[u8]) -> bool {
+        let fits = |signer: &Hmac<Sha256>| signer.clone().chain_update(text).verify_truncated_left(code).is_ok();
+        std::iter::once(&self.first).chain(&self.others).any(fits)
     }
 }

@@ -18,10 +18,10 @@ use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
-    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
+    time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use wharf_base::{random_id, session_id::now, text::escaped};
+use wharf_base::{party::Party, random_id, session_id::now, text::escaped};
 
 use crate::{
     cluster::Cluster,
@@ -32,11 +32,11 @@ use crate::{
 /// How long another replica may take to answer, and to send the next frame of a stream before it is looked at whether it still runs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 const FRAME_TIMEOUT: Duration = Duration::from_secs(3);
-const ASK_AGAIN_INTERVAL: Duration = Duration::from_millis(250);
+/// How often a question is asked again whose answer did not come. The pause grows by the interval each time.
+const MAX_REPEATS: u32 = 5;
+const REPEAT_INTERVAL: Duration = Duration::from_millis(500);
 /// How old a message may be.
 const MAX_AGE_MS: u64 = 60_000;
-/// How many requests of other replicas are under way at once; further ones are not answered.
-const MAX_ASKED: usize = 1024;
 /// How many frames of a stream may wait to be read. A reader that is slower comes back for the rest.
 const MAX_FRAMES: usize = 4096;
 const PING_INTERVAL: Duration = Duration::from_secs(2);
@@ -73,7 +73,12 @@ struct Message {
 #[derive(Serialize, Deserialize)]
 enum Act {
     Tell(Value),
-    Ask(u64, Value),
+    /// `party`: the client for whom this is asked.
+    Ask {
+        number: u64,
+        party: u64,
+        question: Value,
+    },
     Answer(u64, Value),
     /// A stream begins.
     Begin(u64),
@@ -107,26 +112,39 @@ impl Cluster {
         self.send(ALL, Act::Tell(message)).await.map(drop)
     }
 
-    /// Asks another replica, and again for as long as Redis does not answer, but not for longer than this.
-    pub async fn ask_within<Q: Serialize + Sync, A: DeserializeOwned>(
+    /// Asks another replica, and a few times again when Redis answers, but not after `end`. `party`: the client for whom.
+    pub async fn ask_until<Q: Serialize + Sync, A: DeserializeOwned>(
         &self,
-        most: Duration,
+        end: Instant,
         address: &str,
         question: &Q,
+        party: Party,
     ) -> Result<A, Unanswered> {
-        let end = Instant::now() + most;
-        loop {
-            match self.ask(address, question).await {
-                Err(Unanswered::Silent(_)) if Instant::now() < end => sleep(ASK_AGAIN_INTERVAL).await,
+        for repeat in 1..=MAX_REPEATS {
+            match self.ask(address, question, party).await {
+                Err(Unanswered::Silent(_)) if Instant::now() < end => {}
                 answered => return answered,
             }
+            sleep(repeat * REPEAT_INTERVAL).await;
+            let answers = async {
+                self.answers().await;
+                // The sender is not dropped while this is borrowed.
+                self.bus.connected.subscribe().wait_for(|connected| *connected).await.ok();
+            };
+            timeout_at(end, answers).await.map_err(|_| Silent)?;
         }
+        self.ask(address, question, party).await
     }
 
-    /// Asks another replica.
-    pub async fn ask<Q: Serialize, A: DeserializeOwned>(&self, address: &str, question: &Q) -> Result<A, Unanswered> {
+    /// Asks another replica. `party`: the client for whom, who has a share of the other replica's places for questions.
+    pub async fn ask<Q: Serialize, A: DeserializeOwned>(
+        &self,
+        address: &str,
+        question: &Q,
+        party: Party,
+    ) -> Result<A, Unanswered> {
         let (sender, receiver) = oneshot::channel();
-        let waits = self.send_question(address, question, Waiting::Value(sender)).await?;
+        let waits = self.send_question(address, question, party, Waiting::Value(sender)).await?;
         let answer = timeout(ANSWER_TIMEOUT, receiver).await.map_err(|_| Silent)?.map_err(|_| Silent)?;
         drop(waits);
         Ok(serde_json::from_value(answer).map_err(|_| Silent)?)
@@ -137,13 +155,16 @@ impl Cluster {
         self: &Arc<Self>,
         address: &str,
         question: &Q,
+        party: Party,
     ) -> Result<Result<Frames, Value>, Unanswered> {
         let (first, begins) = oneshot::channel();
         let (sender, frames) = mpsc::channel(MAX_FRAMES);
-        let waits = self.send_question(address, question, Waiting::Frames(Some(first), sender)).await?;
+        let waits = self.send_question(address, question, party, Waiting::Frames(Some(first), sender)).await?;
+        // From now on, the other replica hears of it if nobody reads any more.
+        let frames = Frames { cluster: Arc::clone(self), address: address.into(), number: waits.keep(), frames };
         match timeout(ANSWER_TIMEOUT, begins).await.map_err(|_| Silent)?.map_err(|_| Silent)? {
             Some(answer) => Ok(Err(answer)),
-            None => Ok(Ok(Frames { cluster: Arc::clone(self), address: address.into(), number: waits.keep(), frames })),
+            None => Ok(Ok(frames)),
         }
     }
 
@@ -151,6 +172,7 @@ impl Cluster {
         &self,
         address: &str,
         question: &Q,
+        party: Party,
         waiting: Waiting,
     ) -> Result<Waits<'_>, Unanswered> {
         // Without messages, there is no answer.
@@ -161,7 +183,7 @@ impl Cluster {
         let number = random_id::number();
         self.bus.waiting.lock().insert(number, waiting);
         let waits = Waits { bus: Some(&self.bus), number };
-        match self.send(&to(address), Act::Ask(number, question)).await? {
+        match self.send(&to(address), Act::Ask { number, party: party.number(), question }).await? {
             // It may not have come back to Redis yet.
             0 if self.link.is_just_back() => Err(Silent.into()),
             0 => Err(Unanswered::Gone),
@@ -251,11 +273,19 @@ impl Cluster {
         match act {
             Act::Tell(message) => member.told(message, own),
             _ if own => {}
-            Act::Ask(number, question) if asked.len() < MAX_ASKED => {
+            Act::Ask { number, party, question } => {
+                // A client that has used up its share gets no answer.
+                let Ok(place) = self.bus.asked.take(Party::of(party)) else { return };
+                let left = CancellationToken::new();
+                self.bus.sending.lock().insert(number, left.clone());
                 let (cluster, member) = (Arc::clone(self), Arc::clone(member));
-                asked.spawn(async move { cluster.answer(&from, number, member.asked(question).await).await });
+                asked.spawn(async move {
+                    let answered = async { cluster.answer(&from, number, member.asked(question).await).await };
+                    left.run_until_cancelled(answered).await;
+                    cluster.bus.sending.lock().remove(&number);
+                    drop(place);
+                });
             }
-            Act::Ask(..) => {}
             Act::Leave(number) => {
                 if let Some(sending) = self.bus.sending.lock().remove(&number) {
                     sending.cancel();
@@ -287,7 +317,7 @@ impl Cluster {
     }
 
     /// Sends an answer. If that fails, the one who asked does not wait forever.
-    async fn answer(self: Arc<Self>, from: &str, number: u64, answer: Answer) {
+    async fn answer(&self, from: &str, number: u64, answer: Answer) {
         let channel = to(from);
         let mut frames = match answer {
             Answer::Value(value) => {
@@ -296,8 +326,6 @@ impl Cluster {
             }
             Answer::Frames(frames) => frames,
         };
-        let left = CancellationToken::new();
-        self.bus.sending.lock().insert(number, left.clone());
         let sent = async {
             self.send(&channel, Act::Begin(number)).await?;
             while let Some(frame) = frames.next().await {
@@ -307,12 +335,8 @@ impl Cluster {
             }
             self.send(&channel, Act::End(number)).await.map(drop)
         };
-        tokio::select! {
-            // What could not be sent is sent when the client comes back.
-            _ = sent => {}
-            () = left.cancelled() => {}
-        }
-        self.bus.sending.lock().remove(&number);
+        // What could not be sent is sent when the client comes back.
+        let _: Result<(), Silent> = sent.await;
     }
 }
 

@@ -14,15 +14,20 @@ use parking_lot::RwLock;
 use redis::Script;
 use tokio_util::sync::CancellationToken;
 use wharf_base::{
-    state_keys::{Ciphers, StateKeys},
+    party,
+    state_keys::{Ciphers, Signers, StateKeys},
     text::hex,
 };
 use wharf_config::config::cluster::{Cluster as Settings, LimitsAlone};
 
 use crate::{link::Link, silent::Silent, waiting::Bus};
 
-/// What the key for shared values and messages is derived with.
+/// What the keys are derived with: for shared values and messages, for the ids of questions to clients, and for the numbers of parties.
 const PURPOSE: &str = "wharf cluster 1";
+const QUESTIONS: &str = "wharf cluster questions 1";
+const PARTIES: &str = "wharf cluster parties 1";
+/// The length of the code at the end of the id of a question, in bytes.
+const CODE_BYTES: usize = 8;
 /// How long a replica counts as running after it was last heard of, and how often it says that it runs.
 const LEASE: Duration = Duration::from_secs(15);
 const BEAT_INTERVAL: Duration = Duration::from_secs(3);
@@ -57,7 +62,10 @@ pub struct Cluster {
     /// The address of this process among the replicas. A replica that was restarted has another one.
     pub(crate) address: Arc<str>,
     prefix: String,
+    /// How much all clients together may store in Redis.
+    pub(crate) memory_bytes: usize,
     ciphers: Ciphers,
+    questions: Signers,
     pub(crate) link: Link,
     pub(crate) bus: Bus,
     /// The addresses of the replicas that run, as far as is known.
@@ -72,13 +80,19 @@ impl Cluster {
     /// Prepares to join. Redis need not run yet. `number`: identifies this process.
     pub fn new(settings: &Settings, keys: &StateKeys, number: [u8; ADDRESS_BYTES]) -> Result<Arc<Self>> {
         let address: Arc<str> = hex(&number).into();
+        let wrong = |_| anyhow!("the key has a wrong length");
+        // A client is the same party for all replicas, so that what it stores is charged to it wherever it comes.
+        let party = keys.signers(PARTIES).map_err(wrong)?.sign(b"");
+        party::share_key(&party);
         Ok(Arc::new(Self {
             name: settings.name.as_str().into(),
             limits_alone: settings.limits_alone,
             prefix: settings.prefix.clone(),
-            ciphers: keys.derived(PURPOSE).map_err(|_| anyhow!("the key has a wrong length"))?,
+            memory_bytes: settings.memory_bytes,
+            ciphers: keys.derived(PURPOSE).map_err(wrong)?,
+            questions: keys.signers(QUESTIONS).map_err(wrong)?,
             link: Link::new(settings).context("[cluster]")?,
-            bus: Bus::default(),
+            bus: Bus::new(),
             live: RwLock::new(HashSet::from([address.to_string()])),
             address,
             joined: AtomicBool::new(false),
@@ -89,6 +103,21 @@ impl Cluster {
     /// Returns the address of this process.
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Returns the id of a question of this replica to the client of a session. `rest`: tells it from others, and has no dot.
+    pub fn question_id(&self, session: &str, rest: &str) -> String {
+        let id = format!("wharf-{}.{rest}", self.address);
+        let code = self.questions.sign(signed(session, &id).as_bytes());
+        format!("{id}.{}", hex(code.get(..CODE_BYTES).unwrap_or(&code)))
+    }
+
+    /// Returns the address of the replica that has asked the client of this session a question with this id. `None`: none has.
+    pub fn asker<'a>(&self, session: &str, id: &'a str) -> Option<&'a str> {
+        let (question, code) = id.rsplit_once('.')?;
+        let code = u64::from_str_radix(code, 16).ok().filter(|_| code.len() == 2 * CODE_BYTES)?;
+        let asked = self.questions.has_signed(signed(session, question).as_bytes(), &code.to_be_bytes());
+        asked.then(|| Some(question.strip_prefix("wharf-")?.split_once('.')?.0)).flatten()
     }
 
     /// Returns the number of replicas that run, or ran when Redis last answered.
@@ -171,6 +200,51 @@ impl Cluster {
     }
 }
 
+/// Returns what the id of a question is signed with: it is good in one session.
+fn signed(session: &str, id: &str) -> String {
+    format!("{session}\n{id}")
+}
+
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_config::config::cluster::RedisAddress;
+
+    use super::*;
+
+    // The connections to Redis are made in a runtime.
+    #[tokio::test]
+    async fn only_a_question_that_a_replica_has_asked_in_the_session_has_an_asker() {
+        let made = |key: u8, number: u8| {
+            let redis = RedisAddress { host: "127.0.0.1".into(), port: 1, database: 0, tls: false };
+            let settings = Settings {
+                name: "a".into(),
+                redis,
+                user: None,
+                password: None,
+                ca_file: None,
+                prefix: "wharf:".into(),
+                memory_bytes: 1 << 20,
+                limits_alone: LimitsAlone::Divide,
+            };
+            Cluster::new(&settings, &StateKeys::new([key; 32], Vec::new()), [number; ADDRESS_BYTES]).unwrap()
+        };
+        let (one, other, stranger) = (made(7, 1), made(7, 2), made(8, 3));
+        let id = one.question_id("s", "x-1");
+        assert!(id.len() <= 96, "{id}");
+        for asked in [&one, &other] {
+            assert_eq!(asked.asker("s", &id), Some(one.address()));
+        }
+        assert_eq!(other.asker("another session", &id), None);
+        assert_eq!(stranger.asker("s", &id), None);
+        let without_code = id.rsplit_once('.').unwrap().0.to_owned();
+        for forged in
+            [id.replace("x-1", "x-2"), format!("{without_code}."), without_code, "wharf-x-1".into(), String::new()]
+        {
+            assert_eq!(other.asker("s", &forged), None, "{forged}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Limits on calls that count over all replicas. They are numbers in Redis, checked and counted by one script, by its clock: a call that one
 //! of several limits refuses counts towards none of them. The rules are those of `wharf_base::quota`.
 
-use std::sync::LazyLock;
+use std::{sync::LazyLock, time::Duration};
 
 use redis::Script;
 
@@ -12,7 +12,8 @@ const MAX_WAIT_MS: u64 = 86_400_000;
 
 /// Arguments: this replica's address; then, for each key after the first (the replicas that run), its limits for a minute, an hour, a day,
 /// and at once, where 0 stands for any number. Returns 0 if the call was counted, else the number of the key, which limit it is, and after how many
-/// milliseconds to try again.
+/// milliseconds to try again; and then for each key the calls in this hour and on this day, and how many milliseconds of the limit for a minute
+/// are used.
 static COUNT: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "#!lua flags=allow-oom
@@ -59,7 +60,17 @@ for i = 2, #KEYS do
   end
   if once > 0 and running(KEYS[i]) >= once then spent(i - 1, 0, 1000) end
 end
-if worst[1] > 0 then return worst end
+local function known()
+  local all = {}
+  for i = 2, #KEYS do
+    local got = redis.call('HMGET', KEYS[i], 'refilled', 'hour', 'hours', 'day', 'days')
+    local hours = tonumber(got[2] or -1) == math.floor(now / HOUR) and tonumber(got[3] or 0) or 0
+    local days = tonumber(got[4] or -1) == math.floor(now / DAY) and tonumber(got[5] or 0) or 0
+    all[#all + 1] = {hours, days, math.floor(math.max(tonumber(got[1] or 0) - now, 0))}
+  end
+  return all
+end
+if worst[1] > 0 then return {worst[1], worst[2], worst[3], known()} end
 for i = 2, #KEYS do
   local at = 2 + (i - 2) * 4
   local hour, day, once = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
@@ -77,7 +88,7 @@ for i = 2, #KEYS do
   if once > 0 then redis.call('HINCRBY', KEYS[i], 'at:' .. ARGV[1], 1) end
   redis.call('PEXPIRE', KEYS[i], 2 * DAY)
 end
-return {0, 0, 0}",
+return {0, 0, 0, known()}",
     )
 });
 
@@ -102,6 +113,16 @@ pub struct Limit {
     pub at_once: u32,
 }
 
+/// What all replicas have used of one limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Used {
+    /// The calls in this hour, and on this day, if there are limits for them.
+    pub hours: u32,
+    pub days: u32,
+    /// How far the limit for a minute is used, as the time after which it is not.
+    pub refilled_after: Duration,
+}
+
 /// Whether a call was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
@@ -115,8 +136,8 @@ pub enum Counted {
 }
 
 impl Cluster {
-    /// Counts a call towards all limits, or towards none of them.
-    pub async fn count(&self, limits: &[Limit]) -> Result<Counted, Silent> {
+    /// Counts a call towards all limits, or towards none of them. Returns also what is used of each.
+    pub async fn count(&self, limits: &[Limit]) -> Result<(Counted, Vec<Used>), Silent> {
         let mut script = COUNT.key(self.key("replicas"));
         for limit in limits {
             script.key(self.limit_key(&limit.name));
@@ -125,11 +146,17 @@ impl Cluster {
         for limit in limits {
             script.arg(limit.per_minute).arg(limit.per_hour).arg(limit.per_day).arg(limit.at_once);
         }
-        let (limit, span, after): (usize, u8, u64) = self.link.script(&script).await?;
-        Ok(match limit.checked_sub(1) {
+        let (limit, span, after, used): (usize, u8, u64, Vec<(u32, u32, u64)>) = self.link.script(&script).await?;
+        let counted = match limit.checked_sub(1) {
             None => Counted::Yes,
             Some(limit) => Counted::Spent { limit, span, after_ms: after.min(MAX_WAIT_MS) },
-        })
+        };
+        let used = used.into_iter().map(|(hours, days, millis)| Used {
+            hours,
+            days,
+            refilled_after: Duration::from_millis(millis.min(MAX_WAIT_MS)),
+        });
+        Ok((counted, used.collect()))
     }
 
     /// Counts a call as running, or not any more.

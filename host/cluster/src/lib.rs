@@ -22,5 +22,6 @@ mod waiting;
 
 pub use bus::{Answer, Frames, Member};
 pub use cluster::{ADDRESS_BYTES, Cluster};
-pub use count::{Counted, Limit};
-pub use silent::{Silent, Unanswered};
+pub use count::{Counted, Limit, Used};
+pub use silent::{NotStored, Silent, Unanswered};
+pub use waiting::ASKED;

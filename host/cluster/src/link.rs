@@ -140,8 +140,9 @@ impl Link {
     /// A command failed that is not a probe. If Redis refuses it, other commands go on; if it has no answer, a probe decides.
     fn command_failed(&self, error: &RedisError) -> Silent {
         let what = match error.code() {
-            Some(NO_RIGHTS) => "Redis refuses something that replicas need",
+            _ if lacks_rights(error) => "Redis refuses something that replicas need",
             Some(FULL) => "Redis is full, so replicas share nothing new",
+            Some(OTHER_KIND) => "Redis has something that no replica has written where replicas store values",
             _ => {
                 // The one for probes may go on without trouble, so nothing else would replace this one.
                 if !error.is_io_error() {
@@ -163,7 +164,7 @@ impl Link {
     pub fn described(&self, error: &RedisError) -> String {
         let text = escaped(&error.to_string());
         let has = |part: &str| text.contains(part);
-        let advice = if error.code() == Some(NO_RIGHTS) {
+        let advice = if lacks_rights(error) {
             "; give the user of Redis the commands, keys and channels that docs/replicas.md lists, with ACL SETUSER"
         } else if error.code() == Some(FULL) {
             "; raise `maxmemory` in the config of Redis. What it has already can be read, and calls are counted"
@@ -188,8 +189,15 @@ impl Link {
 const NO_RIGHTS: &str = "NOPERM";
 /// The code of the error for a command that needs memory when Redis has none.
 const FULL: &str = "OOM";
+/// The code of the error for a key with another kind of value.
+const OTHER_KIND: &str = "WRONGTYPE";
 /// How many errors of this kind are told of.
 const MAX_TOLD: usize = 16;
+
+/// Whether the user of Redis may not do this. Of a command in a script, Redis says that without the code.
+fn lacks_rights(error: &RedisError) -> bool {
+    error.code() == Some(NO_RIGHTS) || error.to_string().contains("user executing the script can't")
+}
 
 /// Returns a connection that is made when it is first used.
 fn connection(client: &Client) -> Result<ConnectionManager, RedisError> {
@@ -262,6 +270,7 @@ mod tests {
             password: None,
             ca_file: None,
             prefix: "wharf:".into(),
+            memory_bytes: 1 << 20,
             limits_alone: LimitsAlone::Divide,
         })
         .unwrap();

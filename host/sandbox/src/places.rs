@@ -76,6 +76,11 @@ impl Party {
     pub fn of(hash: u64) -> Self {
         Self(hash.max(1))
     }
+
+    /// Returns the number that identifies the party.
+    pub fn number(self) -> u64 {
+        self.0
+    }
 }
 
 /// The parties for which an occupant may be evicted.

@@ -41,6 +41,17 @@ async fn each_replica_allows_its_share_while_redis_does_not_answer() {
     assert!((2..=6).contains(&allowed), "{allowed}");
 }
 
+/// Who has used up a limit gets no more calls by it that Redis does not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_that_is_used_up_stays_so_while_redis_does_not_answer() {
+    let mut replicas = Replicas::with(2, "", BUSY).await;
+    let servers: Vec<&Server> = replicas.all.iter().collect();
+    assert_eq!(passed(&servers, 8).await, 6);
+    replicas.redis.kill().await;
+    let servers: Vec<&Server> = replicas.all.iter().collect();
+    assert_eq!(passed(&servers, 4).await, 0);
+}
+
 /// Where the operator wants no call that is not counted, such a call is refused for now.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_with_limits_are_refused_while_redis_does_not_answer() {

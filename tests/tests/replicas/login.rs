@@ -144,7 +144,7 @@ async fn what_is_wrong_with_the_user_is_said_and_mended_without_a_restart() {
     server.wait_for_log("Redis answers again").await;
     drop(server);
     // Without others, what needs them is not shared, and the rest goes on.
-    for (gone, command) in [("-get", "get"), ("resetchannels", "channel")] {
+    for (gone, command) in [("-hget", "user executing the script"), ("resetchannels", "channel")] {
         allow(&redis, &without(gone)).await;
         let server = told(&folder, &cluster, &[]).await;
         let mut session = server.legacy("2025-11-25", able()).await;

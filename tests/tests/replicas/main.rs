@@ -9,6 +9,7 @@
     reason = "a test fails by panicking, and sets up its files"
 )]
 
+mod charged;
 mod common;
 mod counted;
 mod login;

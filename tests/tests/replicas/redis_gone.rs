@@ -106,7 +106,7 @@ async fn what_no_replica_has_written_counts_for_nothing() {
     });
     assert_eq!(text(&asks.call("g_t", json!({ "text": "done" })).await), "done");
     let key = replicas.redis.keys().await.into_iter().find(|key| key.contains(":approved:")).expect("it is shared");
-    let sealed = replicas.redis.get(&key).await;
+    let dumped = replicas.redis.dump(&key).await;
     // The approval of one session does not become that of another one, and neither does anything that nobody sealed.
     let session = other.legacy("2025-11-25", able()).await;
     let mut victim = session;
@@ -114,8 +114,11 @@ async fn what_no_replica_has_written_counts_for_nothing() {
     let refused = victim.call("g_t", json!({ "text": "done" })).await;
     assert!(text(&refused).contains("answered no"), "{refused}");
     let forged = format!("wharf:approved:{}:{}", digest_of(&victim.id), key.rsplit(':').next().unwrap());
-    for value in [sealed.as_slice(), b"9999999999999", b""] {
-        replicas.redis.command(&[b"SET", forged.as_bytes(), value]).await;
+    for value in [None, Some(b"9999999999999".as_slice()), Some(b"")] {
+        match value {
+            None => replicas.redis.restore(&forged, &dumped).await,
+            Some(value) => drop(replicas.redis.command(&[b"HSET", forged.as_bytes(), b"=", value]).await),
+        }
         let refused = victim.call("g_t", json!({ "text": "done" })).await;
         assert!(text(&refused).contains("answered no"), "{refused}");
     }

@@ -4,13 +4,20 @@ use super::{
     common::{Replicas, able, has_ended, ping},
     tasks::{begin, until, with_tasks},
 };
-use e2e::{Server, Session, Value, json, text};
+use e2e::{PATIENCE, Server, Session, Value, json, text};
+use tokio::time::timeout;
 
-/// Returns the only key with this beginning, and its value.
+/// Returns the only key with this beginning, and its value, once it is stored.
 async fn stored(replicas: &Replicas, beginning: &str) -> (String, Vec<u8>) {
-    let keys = replicas.redis.keys().await;
-    let key = keys.into_iter().find(|key| key.starts_with(beginning)).expect("it is stored");
-    let value = replicas.redis.get(&key).await;
+    let found = async {
+        loop {
+            if let Some(key) = replicas.redis.keys().await.into_iter().find(|key| key.starts_with(beginning)) {
+                return key;
+            }
+        }
+    };
+    let key = timeout(PATIENCE, found).await.expect("it is stored");
+    let value = replicas.redis.dump(&key).await;
     (key, value)
 }
 
@@ -33,7 +40,7 @@ async fn a_session_that_has_ended_does_not_come_back_where_that_is_known() {
         let mut session = one.attach(session.detach());
         has_ended(&mut session).await;
         let mut detached = session.detach();
-        replicas.redis.set(&key, &before).await;
+        replicas.redis.restore(&key, &before).await;
         for server in [one, other] {
             let mut session = server.attach(detached);
             assert_eq!(ping(&mut session).await, 404);
@@ -42,7 +49,7 @@ async fn a_session_that_has_ended_does_not_come_back_where_that_is_known() {
         (detached, key, before)
     };
     // A replica that starts later believes what is stored: its client may go on, and nobody else.
-    replicas.redis.set(&key, &before).await;
+    replicas.redis.restore(&key, &before).await;
     let later = replicas.one_more().await;
     let mut session = later.attach(detached);
     assert_eq!(ping(&mut session).await, 200);
@@ -58,7 +65,7 @@ async fn older_settings_of_a_session_do_not_reach_replicas_that_have_it() {
     session.request("resources/subscribe", json!({ "uri": "note:///x" })).await.unwrap();
     let (key, before) = stored(&replicas, "wharf:session:").await;
     session.request("resources/unsubscribe", json!({ "uri": "note:///x" })).await.unwrap();
-    replicas.redis.set(&key, &before).await;
+    replicas.redis.restore(&key, &before).await;
     let mut stream = session.stream().await;
     session.call("g_t", json!({ "updated": "note:///x" })).await;
     session.request("resources/subscribe", json!({ "uri": "note:///y" })).await.unwrap();
@@ -78,13 +85,13 @@ async fn settings_of_another_session_are_nothing() {
         set_level(&mut ended, "debug").await;
         let (of_ended, _) = stored(&replicas, "wharf:session:").await;
         assert_eq!(ended.delete().await.status(), 204);
-        let foreign = replicas.redis.get(&of_ended).await;
+        let foreign = replicas.redis.dump(&of_ended).await;
         set_level(&mut session, "error").await;
         let keys = replicas.redis.keys().await;
         let key = keys.into_iter().find(|key| key.starts_with("wharf:session:") && *key != of_ended).expect("stored");
         (session.detach(), key, foreign)
     };
-    replicas.redis.set(&key, &foreign).await;
+    replicas.redis.restore(&key, &foreign).await;
     let later = replicas.one_more().await;
     let mut session = later.attach(detached);
     assert_eq!(ping(&mut session).await, 200, "the end of another session");
@@ -101,7 +108,7 @@ async fn an_older_state_of_a_task_does_not_run_it_again() {
     let (key, asks) = stored(&replicas, "wharf:task:").await;
     other.modern("tasks/update", answer(&id, "Ada"), with_tasks()).await.unwrap();
     assert_eq!(text(&until(other, &id, "completed").await["result"]), "name");
-    replicas.redis.set(&key, &asks).await;
+    replicas.redis.restore(&key, &asks).await;
     // The question can be seen again, and an answer does nothing.
     assert_eq!(until(other, &id, "input_required").await["taskId"], id);
     other.modern("tasks/update", answer(&id, "Eve"), with_tasks()).await.unwrap();
@@ -136,18 +143,18 @@ async fn a_task_is_not_another_one() {
     let lists: Vec<&String> = keys.iter().filter(|key| key.starts_with("wharf:tasks:")).collect();
     assert_eq!((tasks.len(), lists.len()), (2, 2), "{keys:?}");
     for list in lists {
-        for (number, id) in ids.iter().enumerate() {
-            let number = (number + 1).to_string();
-            let words: [&[u8]; 4] = [b"ZADD", list.as_bytes(), number.as_bytes(), id.as_str().unwrap().as_bytes()];
+        for (number, task) in tasks.iter().enumerate() {
+            let (number, task) = ((number + 1).to_string(), task.rsplit(':').next().unwrap());
+            let words: [&[u8]; 4] = [b"ZADD", list.as_bytes(), number.as_bytes(), task.as_bytes()];
             replicas.redis.command(&words).await;
         }
     }
     let listed = ben.request("tasks/list", json!({})).await.unwrap();
     assert_eq!(listed["tasks"].as_array().unwrap().len(), 1, "{listed}");
     assert!(ben.request("tasks/get", json!({ "taskId": ids[0] })).await.is_err());
-    let [first, second] = [replicas.redis.get(tasks[0]).await, replicas.redis.get(tasks[1]).await];
-    replicas.redis.set(tasks[0], &second).await;
-    replicas.redis.set(tasks[1], &first).await;
+    let [first, second] = [replicas.redis.dump(tasks[0]).await, replicas.redis.dump(tasks[1]).await];
+    replicas.redis.restore(tasks[0], &second).await;
+    replicas.redis.restore(tasks[1], &first).await;
     for (session, id) in [(&mut ann, &ids[0]), (&mut ben, &ids[1])] {
         assert!(session.request("tasks/result", json!({ "taskId": id })).await.is_err());
     }
@@ -193,7 +200,7 @@ async fn counts_that_are_put_back_allow_more_calls_and_nothing_else() {
     replicas.redis.command(&[b"HSET", key.as_bytes(), b"hours", b"1"]).await;
     assert!(call().await && !call().await);
     // A value of another kind refuses, or counts here alone.
-    replicas.redis.set(key, b"x").await;
+    replicas.redis.command(&[b"SET", key.as_bytes(), b"x"]).await;
     call().await;
     server.modern("tools/list", json!({}), json!({})).await.unwrap();
 }
@@ -217,7 +224,7 @@ async fn an_older_record_of_told_lists_tells_once_more() {
         records.push(stored(&replicas, "wharf:told:").await);
     }
     let (key, older) = &records[0];
-    replicas.redis.set(key, older).await;
+    replicas.redis.restore(key, older).await;
     let mut stream = session.stream().await;
     session.request("resources/subscribe", json!({ "uri": "note:///x" })).await.unwrap();
     session.call("g_t", json!({ "updated": "note:///x" })).await;

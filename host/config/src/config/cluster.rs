@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{protocol::Protocol, raw};
+use super::{bounds::mib, protocol::Protocol, raw};
 use crate::access::capability::Absolute;
 use wharf_base::text;
 use wharf_egress::secrets::{SecretSource, SecretSources};
@@ -14,6 +14,7 @@ use wharf_egress::secrets::{SecretSource, SecretSources};
 const MAX_NAME_BYTES: usize = 64;
 const REDIS_PORT: u16 = 6379;
 const DEFAULT_PREFIX: &str = "wharf:";
+const DEFAULT_MEMORY_MIB: usize = 32;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
@@ -26,6 +27,8 @@ pub struct Cluster {
     pub ca_file: Option<PathBuf>,
     /// The beginning of all keys and channels.
     pub prefix: String,
+    /// How much all clients together may store in Redis.
+    pub memory_bytes: usize,
     pub limits_alone: LimitsAlone,
 }
 
@@ -113,6 +116,7 @@ pub fn resolve(
         password,
         ca_file: raw.ca_file.as_deref().map(absolute).transpose().context("`ca_file`")?,
         prefix,
+        memory_bytes: mib("memory_mib", raw.memory_mib, DEFAULT_MEMORY_MIB)?,
         limits_alone: match raw.limits_without_redis.as_deref() {
             None | Some("divide") => LimitsAlone::Divide,
             Some("refuse") => LimitsAlone::Refuse,

@@ -117,7 +117,7 @@ impl Tasks {
         self.remove_evicted().await;
         let record = record(self.last_number.fetch_add(1, Ordering::Relaxed) + 1);
         let expires = record.expires();
-        self.records.store.insert(record).await?;
+        self.records.store.insert(record, party).await?;
         self.kept.keep(taken, expires, charge);
         self.under_way.lock().insert(running.id.clone(), Arc::clone(running));
         Ok(())

@@ -7,7 +7,9 @@ use std::{
 
 use tokio::sync::broadcast;
 
-use super::store::{Record, TaskStore};
+use wharf_protocol::{RpcError, task::TaskStatus};
+
+use super::store::{Record, StoreError, TaskStore};
 
 /// The number of changes that a listener may lag behind before it misses some.
 const MAX_BUFFERED_CHANGES: usize = 256;
@@ -28,8 +30,8 @@ impl Records {
         Self { store, changes: broadcast::channel(MAX_BUFFERED_CHANGES).0 }
     }
 
-    /// Changes a task that has not finished, and notifies listeners. While the store does not answer, this tries again for a while. A failure
-    /// is only logged, so that the task itself continues.
+    /// Changes a task that has not finished, and notifies listeners. While the store does not answer, this tries again for a while; if there
+    /// is no room for it, the task has failed. A failure of the store is only logged, so that the task itself continues.
     pub async fn change(&self, id: &str, change: impl Fn(&mut Record) + Send + Sync) {
         let change = |record: &mut Record| {
             let goes_on = !record.task.status.is_terminal();
@@ -41,11 +43,17 @@ impl Records {
         };
         let mut updated = self.store.update(id, &change).await;
         for _ in 0..MAX_RETRIES {
-            if updated.is_ok() {
-                break;
-            }
-            tokio::time::sleep(RETRY_INTERVAL).await;
-            updated = self.store.update(id, &change).await;
+            updated = match updated {
+                Ok(_) => break,
+                Err(StoreError::NoRoom(why)) => {
+                    let failed = |record: &mut Record| fail(record, &why);
+                    self.store.update(id, &failed).await
+                }
+                Err(StoreError::Unavailable(_)) => {
+                    tokio::time::sleep(RETRY_INTERVAL).await;
+                    self.store.update(id, &change).await
+                }
+            };
         }
         match updated {
             // Sending fails only if the last listener has just gone, which is harmless.
@@ -54,4 +62,17 @@ impl Records {
             Err(error) => tracing::error!("a change of a task cannot be stored: {error}"),
         }
     }
+}
+
+/// Marks a task as failed, if it has not ended. Returns whether that changed it.
+pub fn fail(record: &mut Record, why: &str) -> bool {
+    let goes_on = !record.task.status.is_terminal();
+    if goes_on {
+        record.task.status = TaskStatus::Failed;
+        record.task.message = Some(why.to_owned());
+        record.task.updated = SystemTime::now();
+        record.questions.clear();
+        record.outcome = Some(Err(RpcError::internal(why)));
+    }
+    goes_on
 }

@@ -9,19 +9,24 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use wharf_base::text::hex;
-use wharf_cluster::{Cluster, Silent};
+use wharf_base::{party::Party, text::hex};
+use wharf_cluster::{Cluster, NotStored, Silent};
 use wharf_protocol::{
     Object, RpcError, Shown,
     model::Question,
     task::{Task, TaskStatus},
 };
 
+use super::records::fail;
 use super::store::{Change, Purpose, Reach, Record, StoreError, Stored, TaskStore};
 
 /// Why a task of a replica that has stopped has no result.
 const LOST: &str =
     "the server that ran this task has stopped; what it does may be done or not; call again if that is safe";
+/// What comes before the digest of a task in the name of its value.
+const TASK: &str = "task:";
+/// The least that is charged for a task, so that there is room for the reason why it has failed.
+const LEAST_BYTES: usize = 4096;
 /// How many numbers of tasks without a record are skipped at once in a list.
 const MAX_LISTED: usize = 1000;
 
@@ -35,8 +40,12 @@ impl SharedStore {
     }
 
     async fn read(&self, id: &str) -> Result<Option<Record>, StoreError> {
-        let Some(stored) = self.cluster.get::<StoredTask>(&name_of(id)).await? else { return Ok(None) };
-        let Some(record) = stored.record(id).filter(|record| record.expires() > SystemTime::now()) else {
+        self.read_named(&name_of(id)).await
+    }
+
+    async fn read_named(&self, name: &str) -> Result<Option<Record>, StoreError> {
+        let Some(stored) = self.cluster.get::<StoredTask>(name).await? else { return Ok(None) };
+        let Some(record) = stored.record().filter(|record| record.expires() > SystemTime::now()) else {
             return Ok(None);
         };
         let runs_nowhere = match &record.replica {
@@ -46,38 +55,28 @@ impl SharedStore {
         if !runs_nowhere {
             return Ok(Some(record));
         }
-        let failed = |record: &mut Record| {
-            let goes_on = !record.task.status.is_terminal();
-            if goes_on {
-                record.task.status = TaskStatus::Failed;
-                record.task.message = Some(LOST.into());
-                record.task.updated = SystemTime::now();
-                record.questions.clear();
-                record.outcome = Some(Err(RpcError::internal(LOST)));
-            }
-            goes_on
-        };
-        match self.change(id, &failed).await? {
+        let failed = |record: &mut Record| fail(record, LOST);
+        match self.change(name, &failed).await? {
             Some(record) => Ok(Some(record)),
             // It has ended since.
-            None => Ok(self.cluster.get::<StoredTask>(&name_of(id)).await?.and_then(|stored| stored.record(id))),
+            None => Ok(self.cluster.get::<StoredTask>(name).await?.and_then(StoredTask::record)),
         }
     }
 
-    async fn change(&self, id: &str, change: Change<'_>) -> Result<Option<Record>, StoreError> {
-        let changed = |stored: Option<StoredTask>| {
-            let mut record = stored?.record(id)?;
+    async fn change(&self, name: &str, change: Change<'_>) -> Result<Option<Record>, StoreError> {
+        let changed = |stored: StoredTask| {
+            let mut record = stored.record()?;
             change(&mut record).then(|| (StoredTask::of(&record), lives(&record)))
         };
-        Ok(self.cluster.change(&name_of(id), changed).await?.and_then(|stored| stored.record(id)))
+        Ok(self.cluster.change(name, LEAST_BYTES, changed).await?.and_then(StoredTask::record))
     }
 
-    async fn store(&self, mut record: Record) -> Result<(), StoreError> {
-        let list = list_of(&record.owner);
+    async fn store(&self, mut record: Record, party: Party) -> Result<(), StoreError> {
         record.number = self.cluster.next_number("tasks").await?;
         let (name, lives) = (name_of(&record.task.id), lives(&record));
-        self.cluster.put(&name, &StoredTask::of(&record), lives).await?;
-        self.cluster.list_add(&list, record.number, &record.task.id, lives).await?;
+        self.cluster.put_new(&name, &StoredTask::of(&record), lives, (party, LEAST_BYTES)).await?;
+        let member = (record.number, name.strip_prefix(TASK).unwrap_or(&name));
+        self.cluster.list_add(&list_of(&record.owner), member, lives, TASK).await?;
         Ok(())
     }
 
@@ -85,16 +84,16 @@ impl SharedStore {
         let mut records = Vec::new();
         let list = list_of(owner);
         loop {
-            let ids = self.cluster.list_after(&list, after, MAX_LISTED).await?;
-            let more = ids.len() == MAX_LISTED;
-            for id in ids {
-                match self.read(&id).await? {
+            let members = self.cluster.list_after(&list, after, MAX_LISTED).await?;
+            let more = members.len() == MAX_LISTED;
+            for member in members {
+                match self.read_named(&format!("{TASK}{member}")).await? {
                     Some(record) if *record.owner == *owner => {
                         after = record.number;
                         records.push(record);
                     }
                     Some(_) => {}
-                    None => self.cluster.list_remove(&list, &id).await?,
+                    None => self.cluster.list_remove(&list, &member).await?,
                 }
                 if records.len() == limit {
                     return Ok(records);
@@ -108,8 +107,8 @@ impl SharedStore {
 }
 
 impl TaskStore for SharedStore {
-    fn insert(&self, record: Record) -> Stored<'_, ()> {
-        Box::pin(self.store(record))
+    fn insert(&self, record: Record, party: Party) -> Stored<'_, ()> {
+        Box::pin(self.store(record, party))
     }
 
     fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<Record>> {
@@ -117,7 +116,7 @@ impl TaskStore for SharedStore {
     }
 
     fn update<'a>(&'a self, id: &'a str, change: Change<'a>) -> Stored<'a, Option<Record>> {
-        Box::pin(self.change(id, change))
+        Box::pin(async move { self.change(&name_of(id), change).await })
     }
 
     fn list<'a>(&'a self, owner: &'a str, after: u64, limit: usize) -> Stored<'a, Vec<Record>> {
@@ -135,9 +134,18 @@ impl From<Silent> for StoreError {
     }
 }
 
+impl From<NotStored> for StoreError {
+    fn from(not: NotStored) -> Self {
+        match not {
+            NotStored::Silent(silent) => silent.into(),
+            NotStored::NoRoom => Self::NoRoom(not.to_string()),
+        }
+    }
+}
+
 fn name_of(id: &str) -> String {
     // Clients write ids of tasks.
-    format!("task:{}", hex(&Sha256::digest(id)))
+    format!("{TASK}{}", hex(&Sha256::digest(id)))
 }
 
 fn list_of(owner: &str) -> String {
@@ -159,6 +167,7 @@ fn time(millis: u64) -> SystemTime {
 /// A record as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct StoredTask {
+    id: String,
     number: u64,
     owner: String,
     replica: Option<String>,
@@ -198,6 +207,7 @@ impl StoredTask {
         let Purpose { plugin, tool, access, reach } = purpose;
         let question = |(key, question): &(String, Question)| (key.clone(), StoredQuestion::of(question));
         Self {
+            id: task.id.clone(),
             number: *number,
             owner: owner.to_string(),
             replica: replica.as_deref().map(ToOwned::to_owned),
@@ -226,9 +236,9 @@ impl StoredTask {
     }
 
     /// Returns the record. None: another version of wharf has written it.
-    fn record(self, id: &str) -> Option<Record> {
+    fn record(self) -> Option<Record> {
         let task = Task {
-            id: id.to_owned(),
+            id: self.id,
             status: TaskStatus::parse(&self.status)?,
             message: self.message,
             created: time(self.created),
@@ -324,7 +334,7 @@ mod tests {
             };
             let stored = StoredTask::of(&record);
             let json = serde_json::to_string(&stored).unwrap();
-            let read = serde_json::from_str::<StoredTask>(&json).unwrap().record("t").unwrap();
+            let read = serde_json::from_str::<StoredTask>(&json).unwrap().record().unwrap();
             assert_eq!(StoredTask::of(&read), stored);
             assert!(read.owner == record.owner && read.purpose == record.purpose && read.task.created == now);
         }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use wharf_base::party::Party;
 use wharf_protocol::{
     RpcError,
     model::Question,
@@ -74,6 +75,9 @@ pub enum StoreError {
     /// The store cannot be reached, or cannot read its data.
     #[error("tasks are not available now: {0}")]
     Unavailable(String),
+    /// The client may not store as much.
+    #[error("the task cannot be stored: {0}")]
+    NoRoom(String),
 }
 
 impl From<StoreError> for RpcError {
@@ -88,8 +92,8 @@ pub type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 /// Stores the records of tasks, which are plain data. The running work of tasks and their limits are managed by [`Tasks`](super::Tasks), so
 /// a store need not count tasks. Every method must finish before a client would time out.
 pub trait TaskStore: Send + Sync {
-    /// Stores a new task. When this has returned, `get` finds it.
-    fn insert(&self, record: Record) -> Stored<'_, ()>;
+    /// Stores a new task of a client. When this has returned, `get` finds it.
+    fn insert(&self, record: Record, party: Party) -> Stored<'_, ()>;
     /// Returns a task that has not expired.
     fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<Record>>;
     /// Changes a task atomically and returns its new state, or `None` if there is no such task or nothing was changed. `change` may be
@@ -130,7 +134,7 @@ impl Kept {
 }
 
 impl TaskStore for Memory {
-    fn insert(&self, record: Record) -> Stored<'_, ()> {
+    fn insert(&self, record: Record, _: Party) -> Stored<'_, ()> {
         self.kept.lock().records.insert(record.task.id.clone(), record);
         done(Ok(()))
     }
@@ -189,8 +193,8 @@ mod tests {
     #[tokio::test]
     async fn what_has_expired_is_not_there() {
         let store = Memory::default();
-        store.insert(record(1, "a", 60_000)).await.unwrap();
-        store.insert(record(2, "a", 0)).await.unwrap();
+        store.insert(record(1, "a", 60_000), Party::SOLE).await.unwrap();
+        store.insert(record(2, "a", 0), Party::SOLE).await.unwrap();
         assert!(store.get("t1").await.unwrap().is_some());
         assert!(store.get("t2").await.unwrap().is_none(), "it has expired");
         store.remove("t1").await.unwrap();
@@ -201,7 +205,7 @@ mod tests {
     async fn lists_are_of_one_owner_and_in_order() {
         let store = Memory::default();
         for (number, owner) in [(3, "a"), (1, "a"), (2, "b"), (10, "a")] {
-            store.insert(record(number, owner, 60_000)).await.unwrap();
+            store.insert(record(number, owner, 60_000), Party::SOLE).await.unwrap();
         }
         for (after, limit, expected) in [(0, 10, &[1, 3, 10][..]), (1, 1, &[3]), (10, 10, &[])] {
             let listed = store.list("a", after, limit).await.unwrap();

@@ -448,13 +448,13 @@ impl Events for CallEvents {
     fn list_changed(&self, kind: Kind) {
         let server = &self.context.server;
         server.inbox.announcements.add(&self.plugin, kind);
-        server.tell(|| News::ListChanged { plugin: self.plugin.to_string(), kind: kind.into() });
+        server.tell(self.context.party(), || News::ListChanged { plugin: self.plugin.to_string(), kind: kind.into() });
     }
 
     fn resource_updated(&self, uri: String) {
         let catalog = Arc::clone(&self.context.server.published.catalog.borrow());
         if catalog.owns(&self.plugin, &uri) {
-            self.context.server.updated(uri);
+            self.context.server.updated(self.context.party(), uri);
         }
     }
 }

@@ -1,11 +1,17 @@
 //! What the replicas of one server tell and ask each other, and what they store about a session for each other.
 
-use std::collections::HashSet;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
+use wharf_base::{
+    party::Party,
+    places::{Place, Places, PoolRule},
+    text::hex,
+};
 use wharf_protocol::Id;
 use wharf_sandbox::model::Kind;
 
@@ -52,6 +58,19 @@ pub enum News {
     Lost,
 }
 
+/// The limit of news that wait to be sent.
+pub static NEWS: PoolRule = PoolRule {
+    of: "news for other replicas",
+    number: "1024",
+    taker: "client",
+    until: "they are sent",
+    asking: "held",
+    gone: "held until they are sent",
+    gives_way: "nothing; what a client without a place does is told to its own replica only, and of resources the others are told that any \
+                may have changed",
+    old: Duration::MAX,
+};
+
 /// The id of a request, as JSON of at most [`ShortId::MAX_BYTES`] bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ShortId(String);
@@ -78,23 +97,38 @@ impl News {
     pub fn is_taken_in_order(&self) -> bool {
         matches!(self, Self::Updated { .. } | Self::Lost)
     }
+
+    /// Whether others have to hear of it at least that something has changed.
+    fn is_of_plugin(&self) -> bool {
+        matches!(self, Self::Updated { .. } | Self::ListChanged { .. })
+    }
 }
 
-/// The news that wait to be sent. However often a plugin announces the same, it waits once.
-#[derive(Default)]
+/// The news that wait to be sent. However often the same is announced, it waits once.
 pub struct Waiting {
-    news: Mutex<HashSet<News>>,
+    news: Mutex<HashMap<News, Option<Place>>>,
+    places: Arc<Places>,
     added: Notify,
 }
 
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { news: Mutex::default(), places: Places::new(&NEWS, MAX_WAITING), added: Notify::new() }
+    }
+}
+
 impl Waiting {
-    pub fn add(&self, news: News) {
+    /// Adds news that a client has caused.
+    pub fn add(&self, news: News, party: Party) {
         {
             let mut waiting = self.news.lock();
-            if waiting.len() < MAX_WAITING {
-                waiting.insert(news);
-            } else if !waiting.contains(&news) {
-                waiting.insert(News::Lost);
+            if waiting.contains_key(&news) {
+                return;
+            }
+            match self.places.take(party) {
+                Ok(place) => drop(waiting.insert(news, Some(place))),
+                Err(_) if news.is_of_plugin() => drop(waiting.insert(News::Lost, None)),
+                Err(_) => return,
             }
         }
         self.added.notify_one();
@@ -105,8 +139,8 @@ impl Waiting {
         self.added.notified().await;
     }
 
-    /// Removes and returns the news that wait.
-    pub fn take(&self) -> HashSet<News> {
+    /// Removes and returns the news that wait, each with its place.
+    pub fn take(&self) -> HashMap<News, Option<Place>> {
         std::mem::take(&mut *self.news.lock())
     }
 }
@@ -114,6 +148,11 @@ impl Waiting {
 /// What a replica asks the one that began something.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Question {
+    /// Whether this question to the client waits for an answer.
+    IsOpen {
+        session: String,
+        id: String,
+    },
     /// Takes the client's answer to a request of that replica; the message as JSON.
     Response {
         session: String,
@@ -174,73 +213,62 @@ pub enum Setting {
     Unsubscribe(String),
 }
 
-/// What is stored of a session.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredSession {
-    /// Whether its client has ended it.
-    pub ended: bool,
-    level: Option<String>,
-    subscriptions: Vec<String>,
+/// What is stored of a session, in fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stored {
+    /// Its client has ended it.
+    Ended,
+    Setting(Setting),
 }
 
-impl StoredSession {
-    /// A session that its client has ended.
-    pub fn ended() -> Self {
-        Self { ended: true, ..Self::default() }
-    }
-
-    pub fn set(&mut self, setting: &Setting) {
-        match setting {
-            Setting::Level(level) => self.level = Some(level.clone()),
-            Setting::Subscribe(uri) if self.subscriptions.contains(uri) => {}
-            Setting::Subscribe(uri) => self.subscriptions.push(uri.clone()),
-            Setting::Unsubscribe(uri) => self.subscriptions.retain(|one| one != uri),
+impl Stored {
+    /// Returns the name of the field. What a client sets again has the name of what it replaces.
+    pub fn field(&self) -> String {
+        match self {
+            Self::Ended => "ended".into(),
+            Self::Setting(Setting::Level(_)) => "level".into(),
+            Self::Setting(Setting::Subscribe(uri) | Setting::Unsubscribe(uri)) => {
+                let digest = Sha256::digest(uri);
+                hex(digest.first_chunk::<16>().unwrap_or(&[0; 16]))
+            }
         }
     }
-
-    /// Returns what the session's client has set.
-    pub fn settings(self) -> impl Iterator<Item = Setting> {
-        self.level.map(Setting::Level).into_iter().chain(self.subscriptions.into_iter().map(Setting::Subscribe))
-    }
-}
-
-/// Returns the address of the replica whose request to a client has this id, if it says so.
-pub fn asked_by(id: &str) -> Option<&str> {
-    Some(id.strip_prefix("wharf-")?.split_once('.')?.0)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
-    fn what_a_client_sets_is_stored_once() {
-        let mut stored = StoredSession::default();
-        let subscribe = |uri: &str| Setting::Subscribe(uri.into());
-        for setting in [
-            subscribe("a:1"),
-            Setting::Level("debug".into()),
-            subscribe("a:1"),
-            subscribe("a:2"),
-            Setting::Unsubscribe("a:1".into()),
-            Setting::Level("error".into()),
-        ] {
-            stored.set(&setting);
-        }
-        let json = serde_json::to_string(&stored).unwrap();
-        let read: StoredSession = serde_json::from_str(&json).unwrap();
-        assert_eq!(read.settings().collect::<Vec<_>>(), [Setting::Level("error".into()), subscribe("a:2")]);
+    fn what_a_client_sets_replaces_what_it_has_set() {
+        let field = |setting: Setting| Stored::Setting(setting).field();
+        let (subscribe, level) =
+            (|uri: &str| Setting::Subscribe(uri.into()), |level: &str| Setting::Level(level.into()));
+        assert_eq!(field(level("debug")), field(level("error")));
+        assert_eq!(field(subscribe("a:1")), field(Setting::Unsubscribe("a:1".into())));
+        let names = [field(level("debug")), field(subscribe("a:1")), field(subscribe("a:2")), Stored::Ended.field()];
+        assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
     }
 
     #[test]
-    fn however_often_a_plugin_announces_the_same_it_waits_once() {
+    fn a_client_with_much_news_leaves_room_for_that_of_others() {
+        let (greedy, other) = (Party::of(1), Party::of(2));
         let waiting = Waiting::default();
-        let updated = |number: usize| News::Updated { uri: format!("a:{number}") };
-        (0..10).for_each(|_| waiting.add(updated(0)));
-        assert_eq!(waiting.news.lock().len(), 1);
-        (0..2 * MAX_WAITING).for_each(|number| waiting.add(updated(number)));
-        let waiting = waiting.news.lock();
-        assert!(waiting.len() == MAX_WAITING + 1 && waiting.contains(&News::Lost));
+        let roots = |number: usize| News::RootsChanged { session: number.to_string() };
+        (0..10).for_each(|_| waiting.add(roots(0), greedy));
+        assert_eq!(waiting.news.lock().len(), 1, "the same waits once");
+        (0..2 * MAX_WAITING).for_each(|number| waiting.add(roots(number), greedy));
+        let of_greedy = waiting.news.lock().len();
+        assert!((MAX_WAITING / 2..MAX_WAITING).contains(&of_greedy), "{of_greedy}");
+        waiting.add(News::Updated { uri: "a:1".into() }, greedy);
+        waiting.add(News::Ended { session: "of another".into() }, other);
+        let taken = waiting.take();
+        assert!(taken.contains_key(&News::Lost) && taken.contains_key(&News::Ended { session: "of another".into() }));
+        drop(taken);
+        waiting.add(roots(0), greedy);
+        assert_eq!(waiting.news.lock().len(), 1, "places come back");
     }
 
     #[test]
@@ -250,14 +278,5 @@ mod tests {
             assert_eq!(ShortId::of(&id).and_then(|short| short.read()), Some(id));
         }
         assert_eq!(ShortId::of(&Id::string(&format!("{most}x"))), None);
-    }
-
-    #[test]
-    fn the_id_of_a_request_to_a_client_says_which_replica_asks() {
-        for (id, expected) in
-            [("wharf-00ff.abc-1", Some("00ff")), ("wharf-abcdefgh-1", None), ("other-00ff.abc-1", None), ("", None)]
-        {
-            assert_eq!(asked_by(id), expected, "{id}");
-        }
     }
 }

@@ -1,15 +1,16 @@
 //! What a session and a server share with other replicas. A session lives in the memory of each replica that got a request of it: what its
-//! client sets at one replica reaches the others as news, and is stored for those that make the session later.
+//! client sets at one replica reaches the others as news, and is stored for those that make the session later. What is stored is charged to
+//! the client that opened the session.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use sha2::{Digest, Sha256};
-use wharf_base::{session_id::ListDigests, text::hex};
-use wharf_cluster::Cluster;
+use wharf_base::{party::Party, session_id::ListDigests, text::hex};
+use wharf_cluster::{Cluster, NotStored};
 use wharf_protocol::{Level, RpcError};
 
 use super::{
-    news::{News, Setting, StoredSession},
+    news::{News, Setting, Stored},
     notifier::Listener,
     server::Server,
     session::Session,
@@ -26,17 +27,18 @@ fn name_of_told(session: &str) -> String {
 }
 
 impl Server {
-    /// Tells the other replicas, if there are any. If they cannot be told now, they are not: see [`wharf_cluster::Member::connected`].
-    pub fn tell(&self, news: impl FnOnce() -> News) {
+    /// Tells the other replicas, if there are any, what a client has caused. If they cannot be told now, they are not: see
+    /// [`wharf_cluster::Member::connected`].
+    pub fn tell(&self, party: Party, news: impl FnOnce() -> News) {
         if self.cluster.is_some() {
-            self.news.add(news());
+            self.news.add(news(), party);
         }
     }
 
-    /// Tells the listeners of all replicas that a resource has changed.
-    pub fn updated(&self, uri: String) {
+    /// Tells the listeners of all replicas that a resource has changed, in a call of this client.
+    pub fn updated(&self, party: Party, uri: String) {
         if self.cluster.is_some() {
-            self.news.add(News::Updated { uri });
+            self.news.add(News::Updated { uri }, party);
         } else {
             self.updated_here(Some(uri.into()));
         }
@@ -56,7 +58,7 @@ impl Server {
                 () = self.stop.cancelled() => return,
             }
             let mut silent = false;
-            for news in self.news.take() {
+            for (news, _place) in self.news.take() {
                 silent = silent || cluster.tell(&news).await.is_err();
                 match news {
                     // It does not come back from Redis.
@@ -69,37 +71,47 @@ impl Server {
     }
 
     /// Stores what a client has set in its session, and tells the other replicas. If Redis does not answer, it is set at this replica only.
-    pub async fn share(&self, session: &Session, setting: Setting) {
-        let Some(cluster) = &self.cluster else { return };
-        let lives = self.startup.http.session_lifetime;
-        let change = |stored: Option<StoredSession>| {
-            let mut stored = stored.unwrap_or_default();
-            stored.set(&setting);
-            Some((stored, lives))
+    /// Fails if the client may not store more.
+    pub async fn share(&self, session: &Session, setting: Setting) -> Result<(), RpcError> {
+        let Some(cluster) = &self.cluster else { return Ok(()) };
+        let (name, lives) = (name_of(&session.id), self.startup.http.session_lifetime);
+        let stored = Stored::Setting(setting.clone());
+        let field = stored.field();
+        let shared = match &setting {
+            Setting::Unsubscribe(_) => cluster.remove_field(&name, &field, lives).await,
+            _ => cluster.put_field(&name, (&field, &stored), lives, session.party).await,
         };
-        if cluster.change(&name_of(&session.id), change).await.is_ok() {
-            let news = News::Setting { session: session.id.to_string(), setting };
-            cluster.tell(&news).await.ok();
+        match shared {
+            Ok(()) => {
+                let news = News::Setting { session: session.id.to_string(), setting };
+                cluster.tell(&news).await.ok();
+                Ok(())
+            }
+            Err(NotStored::Silent(_)) => Ok(()),
+            Err(no_room @ NotStored::NoRoom) => Err(RpcError::unavailable(no_room.to_string())),
         }
     }
 
     /// Stores what a client has set in its session again, if Redis has lost it.
     pub async fn restore(&self, cluster: &Cluster, session: &Session) {
-        let (settings, lives) = (session.settings(), self.startup.http.session_lifetime);
-        if settings == StoredSession::default() {
+        let settings: Vec<Stored> = session.settings().into_iter().map(Stored::Setting).collect();
+        if settings.is_empty() {
             return;
         }
-        let change = |stored: Option<StoredSession>| stored.is_none().then(|| (settings.clone(), lives));
+        let names: Vec<String> = settings.iter().map(Stored::field).collect();
+        let fields: Vec<(&str, &Stored)> = names.iter().map(String::as_str).zip(&settings).collect();
+        let lives = self.startup.http.session_lifetime;
         // If Redis does not answer again, this is tried again once it does.
-        cluster.change(&name_of(&session.id), change).await.ok();
+        cluster.put_fields_if_absent(&name_of(&session.id), &fields, lives, session.party).await.ok();
     }
 
-    /// Stores that a session has ended, and tells the other replicas. Fails if Redis does not answer, since then they would go on with it.
-    pub async fn share_end(&self, session: &str) -> Result<(), RpcError> {
+    /// Stores that a session has ended, and tells the other replicas. Fails if that cannot be stored, since then they would go on with it.
+    /// `party`: the client that ends it.
+    pub async fn share_end(&self, session: &str, party: Party) -> Result<(), RpcError> {
         let Some(cluster) = &self.cluster else { return Ok(()) };
-        let ended = StoredSession::ended();
-        let stored = cluster.put(&name_of(session), &ended, self.startup.http.session_lifetime).await;
-        stored.map_err(|silent| RpcError::unavailable(format!("{silent}; nothing was ended; try again")))?;
+        let (ended, lives) = (Stored::Ended, self.startup.http.session_lifetime);
+        let stored = cluster.put_fields(&name_of(session), &[(&ended.field(), &ended)], lives, party).await;
+        stored.map_err(|not| RpcError::unavailable(format!("{not}; nothing was ended; try again")))?;
         cluster.tell(&News::Ended { session: session.to_owned() }).await.ok();
         Ok(())
     }
@@ -107,8 +119,9 @@ impl Server {
     /// Stores which lists the client of a session knows of.
     pub fn share_told(self: &Arc<Self>, session: &Session, lists: ListDigests) {
         if let Some(cluster) = self.cluster.clone() {
-            let (name, lives) = (name_of_told(&session.id), self.startup.http.session_lifetime);
-            self.tracker.spawn(async move { cluster.put(&name, &lists, lives).await });
+            let (name, party, lives) = (name_of_told(&session.id), session.party, self.startup.http.session_lifetime);
+            // If it cannot be stored, the client is told once more.
+            self.tracker.spawn(async move { cluster.put(&name, &lists, lives, party).await });
         }
     }
 
@@ -120,14 +133,21 @@ impl Server {
 
 impl Session {
     /// Returns what the client has set.
-    fn settings(&self) -> StoredSession {
-        let mut settings = StoredSession::default();
+    fn settings(&self) -> Vec<Setting> {
         let level = self.log_level();
-        if level != Level::Info {
-            settings.set(&Setting::Level(level.as_str().into()));
+        let level = (level != Level::Info).then(|| Setting::Level(level.as_str().into()));
+        level.into_iter().chain(self.resources().into_iter().map(Setting::Subscribe)).collect()
+    }
+
+    /// Takes over what is stored. Returns whether the client has ended the session.
+    pub fn take_over(&self, stored: HashMap<String, Stored>) -> bool {
+        let ended = stored.values().any(|one| *one == Stored::Ended);
+        for one in stored.into_values() {
+            if let Stored::Setting(setting) = one {
+                self.set(setting);
+            }
         }
-        self.resources().into_iter().for_each(|uri| settings.set(&Setting::Subscribe(uri)));
-        settings
+        ended
     }
 
     /// Sets what the client has set at another replica.

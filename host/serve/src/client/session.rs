@@ -30,13 +30,14 @@ use super::{
     server::Server,
 };
 use wharf_base::{
-    ledger::{Account, Charge, no_room},
+    ledger::{Account, Accounts, Charge, no_room},
     party::Party,
     principal::{Owner, Principal},
     random_id,
     session_id::{self, IssuedTo, ListDigests, SessionRecord},
     text::short_digest,
 };
+use wharf_cluster::Cluster;
 use wharf_config::{
     access::{call_roots::CallRoots, closed::Nothing, open::OpenRoot},
     auth::Caller,
@@ -89,9 +90,13 @@ pub struct Session {
     subscriptions: Mutex<HashMap<String, Charge>>,
     /// The server's requests that the client has not answered yet.
     pending: Mutex<HashMap<Id, oneshot::Sender<Result<Value, RpcError>>>>,
-    /// The beginning of the ids of the server's requests. It is another one when the session is made again, so that a late answer to a request
-    /// of before is not taken for an answer to another one. Of several replicas, it names the one that asks.
+    /// A part of the ids of the server's requests. It is another one when the session is made again, so that a late answer to a request of
+    /// before is not taken for an answer to another one.
     asks: String,
+    /// Of several replicas, the id names the one that asks.
+    cluster: Option<Arc<Cluster>>,
+    /// Held while an answer is passed on to the replica that asked.
+    pub passing_on: AsyncMutex<()>,
     next_id: AtomicU64,
     roots: Roots,
     pub approvals: SessionApprovals,
@@ -99,6 +104,8 @@ pub struct Session {
     last_used: Mutex<Instant>,
     /// Whether there was any request or stream in the session since it was opened.
     used: AtomicBool,
+    /// The client that opened the session, or made it again.
+    pub party: Party,
     /// The account that is charged for everything stored for the session, and for the messages to its client.
     pub account: Account,
     _charge: Charge,
@@ -159,13 +166,13 @@ impl Session {
         self.digest.get_or_init(|| short_digest(&self.id))
     }
 
-    /// Performs the handshake. The memory of the session is charged to `account`. Returns the session and the result of `initialize`.
+    /// Performs the handshake. The memory of the session is charged to the client. Returns the session and the result of `initialize`.
     /// `ids`: which kind of id the session gets.
     pub fn open(
         server: &Arc<Server>,
         params: Initialize,
         caller: &Caller,
-        account: Account,
+        accounts: &Accounts,
         profile: Option<Arc<str>>,
         ids: Ids,
     ) -> Result<(Arc<Self>, String), RpcError> {
@@ -206,7 +213,7 @@ impl Session {
             }
         };
         let told = view.map_or(Told::Nothing, |view| Told::Versions(view.list_versions()));
-        let session = Self::new(server, id, record, told, caller, account, profile)?;
+        let session = Self::new(server, id, record, told, caller, accounts, profile)?;
         let instructions = server.instructions(caller, session.profile.as_deref());
         let result = server.encoder(revision).initialize(instructions.as_ref());
         Ok((Arc::new(session), result))
@@ -218,11 +225,11 @@ impl Session {
         id: &str,
         record: SessionRecord,
         caller: &Caller,
-        account: Account,
+        accounts: &Accounts,
         profile: Option<Arc<str>>,
     ) -> Result<Arc<Self>, RpcError> {
         let told = Told::Sealed { lists: record.lists, issued: record.issued };
-        Self::new(server, id.into(), record, told, caller, account, profile).map(Arc::new)
+        Self::new(server, id.into(), record, told, caller, accounts, profile).map(Arc::new)
     }
 
     fn new(
@@ -231,16 +238,14 @@ impl Session {
         record: SessionRecord,
         told: Told,
         caller: &Caller,
-        account: Account,
+        accounts: &Accounts,
         profile: Option<Arc<str>>,
     ) -> Result<Self, RpcError> {
         let SessionRecord { revision, capabilities, client, issued, .. } = record;
+        let account = accounts.session();
         let charge = account.charge(SESSION_BYTES + 2 * MAX_DECLARED_BYTES).map_err(|full| no_room(&full))?;
         let mut asks = random_id::id()?;
         asks.truncate(ASK_PREFIX_CHARS);
-        if let Some(cluster) = &server.cluster {
-            asks.insert_str(0, &format!("{}.", cluster.address()));
-        }
         Ok(Self {
             id,
             digest: OnceLock::new(),
@@ -255,6 +260,8 @@ impl Session {
             subscriptions: Mutex::default(),
             pending: Mutex::default(),
             asks,
+            cluster: server.cluster.clone(),
+            passing_on: AsyncMutex::default(),
             next_id: AtomicU64::new(1),
             approvals: SessionApprovals::default(),
             roots: Roots { stale: watch::channel(0).0, known: AsyncMutex::new(None) },
@@ -262,6 +269,7 @@ impl Session {
             last_used: Mutex::new(Instant::now()),
             used: AtomicBool::new(false),
             account,
+            party: accounts.party(),
             _charge: charge,
             in_flight: InFlight::default(),
             ended: CancellationToken::new(),
@@ -380,6 +388,11 @@ impl Session {
         self.roots.stale.subscribe()
     }
 
+    /// Whether this request of the server waits for the client's answer.
+    pub fn asks(&self, id: &Id) -> bool {
+        self.pending.lock().contains_key(id)
+    }
+
     /// Handles the client's answer to a request of the server. Answers to unknown requests are dropped.
     pub fn take_response(&self, response: Response) {
         let Some(waiting) = response.id.and_then(|id| self.pending.lock().remove(&id)) else { return };
@@ -399,7 +412,11 @@ impl Session {
         mut params: Option<Value>,
         timeout: Duration,
     ) -> Result<Value, String> {
-        let id = Id::string(&format!("wharf-{}-{}", self.asks, self.next_id.fetch_add(1, Ordering::Relaxed)));
+        let rest = format!("{}-{}", self.asks, self.next_id.fetch_add(1, Ordering::Relaxed));
+        let id = match &self.cluster {
+            Some(cluster) => Id::string(&cluster.question_id(&self.id, &rest)),
+            None => Id::string(&format!("wharf-{rest}")),
+        };
         if self.revision.has(Feature::PageIds)
             && let Some(object) = params.as_mut().and_then(Value::as_object_mut)
             && object.get("mode").is_some_and(|mode| mode == "url")

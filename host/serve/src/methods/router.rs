@@ -106,8 +106,8 @@ async fn discover(ctx: &Context) -> Result<String, RpcError> {
 async fn set_level(ctx: &Context, params: params::SetLevel) -> Result<String, RpcError> {
     let level = Level::parse(&params.level).ok_or_else(|| RpcError::invalid_params("unknown log level"))?;
     if let Some(session) = &ctx.session {
+        share(ctx, session, || Setting::Level(params.level)).await?;
         session.set_log_level(level);
-        share(ctx, session, || Setting::Level(params.level)).await;
     }
     Ok(ctx.encoder.empty())
 }
@@ -117,7 +117,10 @@ async fn subscribe(ctx: &Context, params: params::Subscribe) -> Result<String, R
     ctx.view().await.resource(&params.uri)?;
     if let Some(session) = &ctx.session {
         session.subscribe(params.uri.clone())?;
-        share(ctx, session, || Setting::Subscribe(params.uri)).await;
+        if let Err(error) = share(ctx, session, || Setting::Subscribe(params.uri.clone())).await {
+            session.unsubscribe(&params.uri);
+            return Err(error);
+        }
     }
     Ok(ctx.encoder.empty())
 }
@@ -126,15 +129,16 @@ async fn unsubscribe(ctx: &Context, params: params::Subscribe) -> Result<String,
     check_uri(&params.uri)?;
     if let Some(session) = &ctx.session {
         session.unsubscribe(&params.uri);
-        share(ctx, session, || Setting::Unsubscribe(params.uri)).await;
+        share(ctx, session, || Setting::Unsubscribe(params.uri)).await?;
     }
     Ok(ctx.encoder.empty())
 }
 
 /// Shares what the client has set with other replicas, if there are any.
-async fn share(ctx: &Context, session: &Session, setting: impl FnOnce() -> Setting) {
-    if ctx.server.cluster.is_some() {
+async fn share(ctx: &Context, session: &Session, setting: impl FnOnce() -> Setting) -> Result<(), RpcError> {
+    match ctx.server.cluster {
         // Boxed, so that the futures of requests stay small.
-        Box::pin(ctx.server.share(session, setting())).await;
+        Some(_) => Box::pin(ctx.server.share(session, setting())).await,
+        None => Ok(()),
     }
 }

@@ -94,7 +94,7 @@ pub async fn cancel(ctx: &Context, params: &TaskId) -> Result<String, RpcError> 
 /// Asks the replica that runs a task, if another one does.
 async fn ask_runner(ctx: &Context, record: &Record, question: AskReplica) -> Result<(), RpcError> {
     let (Some(cluster), Some(replica)) = (&ctx.server.cluster, &record.replica) else { return Ok(()) };
-    match Box::pin(cluster.ask::<_, Value>(replica, &question)).await {
+    match Box::pin(cluster.ask::<_, Value>(replica, &question, ctx.party())).await {
         // A task of a replica that has stopped has failed, as the next request for it learns.
         Ok(_) | Err(Unanswered::Gone) => Ok(()),
         Err(Unanswered::Silent(silent)) => Err(RpcError::unavailable(format!("{silent}; try again"))),
@@ -204,8 +204,8 @@ impl Claimed {
     /// None: another request asks it.
     async fn take(ctx: &Context, name: String) -> Result<Option<Self>, RpcError> {
         let Some(cluster) = &ctx.server.cluster else { return Ok(None) };
-        let taken = cluster.claim(&name, PERSON_TIMEOUT).await;
-        let taken = taken.map_err(|silent| RpcError::unavailable(format!("{silent}; try again")))?;
+        let taken = cluster.claim(&name, PERSON_TIMEOUT, ctx.party()).await;
+        let taken = taken.map_err(|not| RpcError::unavailable(format!("{not}; try again")))?;
         Ok(taken.then(|| Self { server: Arc::clone(&ctx.server), name }))
     }
 }

@@ -124,7 +124,7 @@ pub fn admit(
             let Arrival { caller, profile, .. } = arrival;
             // Only over HTTP do clients learn the ids of their sessions, and come back with them.
             let ids = if door.headers.is_some() { Ids::Sealed } else { Ids::Random };
-            let (session, result) = Session::open(server, params, &caller, door.accounts.session(), profile, ids)?;
+            let (session, result) = Session::open(server, params, &caller, door.accounts, profile, ids)?;
             Ok(Admitted::Opens(session, result))
         }
         (_, Named::Is(session)) => {

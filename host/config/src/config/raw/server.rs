@@ -228,6 +228,11 @@ pub struct Cluster {
     ///
     /// Default: `"wharf:"`
     pub prefix: Option<String>,
+    /// How much clients may make replicas store in Redis, in MiB, until it expires: sessions, tasks and approvals. Each client may hold as
+    /// much of it as it leaves free. Redis needs twice as much (`maxmemory`).
+    ///
+    /// Default: 32
+    pub memory_mib: Option<usize>,
     /// The name of this replica in the audit log, in metrics, and in the ids of requests.
     ///
     /// Default: the name of this machine

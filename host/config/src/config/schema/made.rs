@@ -119,7 +119,7 @@ mod tests {
                 fs::write(root().join(file), &text).unwrap();
             }
             let written = fs::read_to_string(root().join(file)).unwrap();
-            let again = "cargo test --release -p wharf-config --lib the_generated_files";
+            let again = "cargo test -p wharf-config --lib the_generated_files";
             assert!(written == text, "the config has changed: run `{WRITE}=1 {again}` to write {file} again");
         }
         assert!(EXAMPLE.starts_with(&format!("#:schema ../{SCHEMA}\n")));

@@ -321,8 +321,8 @@ impl Gate<'_> {
         if let Some((cluster, name)) = server.cluster.as_ref().zip(self.shared_name()) {
             let lives = server.startup.http.session_lifetime;
             let until = now().saturating_add(u64::try_from(lives.as_millis()).unwrap_or(u64::MAX));
-            // If Redis does not answer, the person is asked again at other replicas.
-            cluster.put(&name, &until, lives).await.ok();
+            // If it cannot be stored, the person is asked again at other replicas.
+            cluster.put(&name, &until, lives, ctx.party()).await.ok();
         }
         match &ctx.session {
             Some(session) => {

@@ -62,7 +62,16 @@ async fn over_all<'q>(
     quotas: Vec<(&'q Quota, Option<&'q Principal>)>,
 ) -> Result<Option<Turn>, NotCounted<'q>> {
     let limits: Vec<Limit> = quotas.iter().map(|(quota, caller)| limit(quota, *caller)).collect();
-    match cluster.count(&limits).await {
+    let counted = cluster.count(&limits).await;
+    if let Ok((_, used)) = &counted {
+        // Without Redis, this replica goes on from here.
+        let replicas = cluster.replicas();
+        for ((quota, caller), used) in quotas.iter().zip(used) {
+            let part = |calls: u32| calls.div_ceil(replicas);
+            server.quotas.know(quota, *caller, (part(used.hours), part(used.days)), used.refilled_after);
+        }
+    }
+    match counted.map(|(counted, _)| counted) {
         Ok(Counted::Yes) => {
             let names: Vec<String> =
                 limits.into_iter().filter(|limit| limit.at_once > 0).map(|limit| limit.name).collect();

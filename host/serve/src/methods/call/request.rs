@@ -178,5 +178,5 @@ async fn redeem(ctx: &Context, ticket: &Ticket) -> Redeemed {
     }
     let question = AskReplica::Redeem { number: ticket.number, principal: ctx.principal().to_string() };
     // Boxed, so that the futures of requests stay small.
-    Box::pin(cluster.ask(&issuer, &question)).await.unwrap_or(Redeemed::Unknown)
+    Box::pin(cluster.ask(&issuer, &question, ctx.party())).await.unwrap_or(Redeemed::Unknown)
 }

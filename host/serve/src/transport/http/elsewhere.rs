@@ -1,9 +1,10 @@
 //! What requests need of other replicas: sessions that are known there, answers and streams that belong there.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
+use tokio::time::Instant;
 use wharf_base::session_id::{IssuedTo, now};
 use wharf_cluster::{Frames, Unanswered};
 use wharf_protocol::{
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::{
     client::{
-        news::{News, Question, ShortId, StoredSession, asked_by},
+        news::{News, Question, ShortId, Stored},
         replicas::name_of,
         session::{Listening, Session},
     },
@@ -42,11 +43,11 @@ impl Endpoint {
         }
         let Some(record) = self.server.session_ids.open(id, IssuedTo { principal, profile }) else { return };
         // If Redis does not answer, the session goes on without what its client has set.
-        let stored: StoredSession = cluster.get(&name_of(id)).await.ok().flatten().unwrap_or_default();
-        if stored.ended {
+        let stored: HashMap<String, Stored> = cluster.fields(&name_of(id)).await.ok().flatten().unwrap_or_default();
+        if stored.values().any(|one| *one == Stored::Ended) {
             self.sessions.end(&self.server, id, principal, record.issued);
         } else if let Named::Is(session) = self.named(headers, visitor, true) {
-            stored.settings().for_each(|setting| session.set(setting));
+            session.take_over(stored);
         }
     }
 
@@ -57,7 +58,7 @@ impl Endpoint {
             if let Some(lists) = self.server.last_told(session).await {
                 session.set_told(lists, now());
             }
-            self.server.tell(|| News::Listens { session: session.id.to_string() });
+            self.server.tell(session.party, || News::Listens { session: session.id.to_string() });
         }
         session.listen()
     }
@@ -71,10 +72,12 @@ impl Endpoint {
                 let params = params::read::<params::Cancelled>(notification.params.as_ref()).ok();
                 let request = params.and_then(|params| ShortId::of(&Id::from_raw(params.request_id.get())?));
                 if let Some(request) = request {
-                    self.server.tell(|| News::Cancelled { session: id(), request });
+                    self.server.tell(session.party, || News::Cancelled { session: id(), request });
                 }
             }
-            Some(KnownNotification::RootsChanged) => self.server.tell(|| News::RootsChanged { session: id() }),
+            Some(KnownNotification::RootsChanged) => {
+                self.server.tell(session.party, || News::RootsChanged { session: id() })
+            }
             Some(KnownNotification::Initialized) | None => {}
         }
     }
@@ -82,12 +85,13 @@ impl Endpoint {
     /// Takes the client's answer to a request of the server, which another replica may have sent.
     pub(super) async fn take_response(&self, session: &Session, response: Response) -> Result<(), Refused> {
         let asker = match (&self.server.cluster, &response.id) {
-            (Some(cluster), Some(Id::String(id))) => asked_by(id)
+            (Some(cluster), Some(Id::String(id))) => cluster
+                .asker(&session.id, id)
                 .filter(|address| *address != cluster.address())
-                .map(|address| (cluster, address.to_owned())),
+                .map(|address| (cluster, address.to_owned(), id.to_string())),
             _ => None,
         };
-        let Some((cluster, address)) = asker else {
+        let Some((cluster, address, id)) = asker else {
             session.take_response(response);
             return Ok(());
         };
@@ -96,9 +100,20 @@ impl Endpoint {
             (id, Err(error)) => error_text(id.as_ref(), error, session.revision),
             (None, Ok(_)) => return Ok(()),
         };
-        let question = Question::Response { session: session.id.to_string(), message };
+        let name = || session.id.to_string();
+        let (is_open, answer) =
+            (Question::IsOpen { session: name(), id }, Question::Response { session: name(), message });
+        // One at a time, so that answers to one question are not all passed on: the first one closes it.
+        let _turn = session.passing_on.lock().await;
         // Clients do not send an answer again, and some of them end their connection when it is refused.
-        match cluster.ask_within::<_, Value>(ANSWER_HELD, &address, &question).await {
+        let end = Instant::now() + ANSWER_HELD;
+        let passed = async {
+            match cluster.ask_until(end, &address, &is_open, session.party).await? {
+                true => cluster.ask_until::<_, Value>(end, &address, &answer, session.party).await.map(drop),
+                false => Ok(()),
+            }
+        };
+        match passed.await {
             // The request is gone together with its replica, so the answer is late, as one after a time limit.
             Ok(_) | Err(Unanswered::Gone) => Ok(()),
             Err(Unanswered::Silent(silent)) => {
@@ -119,7 +134,7 @@ impl Endpoint {
     ) -> Result<Option<Frames>, Refused> {
         let Some(cluster) = &self.server.cluster else { return Ok(None) };
         let question = Question::Resume { session: session.id.to_string(), after: after.to_owned() };
-        match cluster.follow(address, &question).await {
+        match cluster.follow(address, &question, session.party).await {
             Ok(Ok(frames)) => Ok(Some(frames)),
             Ok(Err(_)) | Err(Unanswered::Gone) => Ok(None),
             // Changes are told again from what is known here.

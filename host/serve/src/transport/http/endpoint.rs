@@ -240,7 +240,7 @@ impl Endpoint {
     /// Makes a session again from what its id says.
     fn reopen(&self, id: &str, record: SessionRecord, visitor: &Visitor) -> Named {
         let Visitor { caller, accounts, profile, .. } = visitor;
-        let made = || Session::reopen(&self.server, id, record, caller, accounts.session(), profile.clone());
+        let made = || Session::reopen(&self.server, id, record, caller, accounts, profile.clone());
         match self.sessions.reopen(&self.server, id, accounts.party(), made) {
             Ok(session) => Named::Is(session),
             Err(NotReopened::Ended) => Named::Unknown,
@@ -561,7 +561,7 @@ impl Endpoint {
             None => self.server.session_ids.open(id, IssuedTo { principal, profile }).map(|record| record.issued),
         };
         if issued.is_some() && !self.server.remembered.has_ended(id) {
-            let shared = self.server.share_end(id).await;
+            let shared = self.server.share_end(id, visitor.accounts.party()).await;
             shared.map_err(|error| Refused::new(StatusCode::SERVICE_UNAVAILABLE, None, &error))?;
         }
         match issued {

@@ -1,14 +1,14 @@
 //! This process as one of several replicas: what it takes in from the others.
 
-use std::{convert::Infallible, pin::Pin, sync::Arc};
+use std::{collections::HashMap, convert::Infallible, pin::Pin, sync::Arc};
 
 use axum::body::Body;
 use futures_util::{StreamExt, stream};
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
-use wharf_base::party::named;
+use wharf_base::party::{Party, named};
 use wharf_cluster::{Answer, Cluster, Frames, Member};
-use wharf_protocol::{Frame, Message};
+use wharf_protocol::{Frame, Id, Message};
 
 use super::{
     body::Hold,
@@ -16,7 +16,7 @@ use super::{
     sessions::Sessions,
 };
 use crate::client::{
-    news::{News, Question, StoredSession},
+    news::{News, Question, Stored},
     replicas::name_of,
     server::Server,
 };
@@ -91,10 +91,11 @@ impl Member for Replica {
                     () = server.stop.cancelled() => return,
                 };
                 match stored {
-                    Some(stored) if stored.ended => {
-                        sessions.end(&server, &session.id, &session.principal, session.issued);
+                    Some(stored) => {
+                        if session.take_over(stored) {
+                            sessions.end(&server, &session.id, &session.principal, session.issued);
+                        }
                     }
-                    Some(stored) => stored.settings().for_each(|setting| session.set(setting)),
                     None => server.restore(cluster, &session).await,
                 }
             }
@@ -103,9 +104,9 @@ impl Member for Replica {
 }
 
 /// Reads what is stored of a session, as soon as Redis answers. Messages may come through before commands do.
-async fn read_again(cluster: &Cluster, name: &str) -> Option<StoredSession> {
+async fn read_again(cluster: &Cluster, name: &str) -> Option<HashMap<String, Stored>> {
     loop {
-        match cluster.get(name).await {
+        match cluster.fields(name).await {
             Ok(stored) => return stored,
             // It answers, but not with what a replica has stored.
             Err(_) if cluster.is_up() => return None,
@@ -123,6 +124,10 @@ impl Replica {
 
     async fn answer(&self, question: Question) -> Answer {
         match question {
+            Question::IsOpen { session, id } => {
+                let asks = self.sessions.find(&session).is_some_and(|session| session.asks(&Id::string(&id)));
+                Answer::Value(asks.into())
+            }
             Question::Response { session, message } => {
                 if let Some(session) = self.sessions.find(&session)
                     && let Ok(Frame::One(Message::Response(response))) = Frame::parse(message)
@@ -172,7 +177,7 @@ pub async fn tell_of_tasks(server: Arc<Server>) {
         };
         match changed {
             Ok(record) if record.replica.as_deref() == Some(cluster.address()) => {
-                server.tell(|| News::TaskChanged { id: record.task.id.clone() });
+                server.tell(Party::SOLE, || News::TaskChanged { id: record.task.id.clone() });
             }
             // Clients poll their tasks as well.
             Ok(_) | Err(RecvError::Lagged(_)) => {}
