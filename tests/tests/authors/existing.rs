@@ -19,9 +19,11 @@ impl Existing {
         let folder = Folder::new();
         folder.write("notes/index.ts", "import { x } from 'x';\n");
         folder.write("notes/package.json", "{}");
-        let made = folder.plugin(component);
+        // A build may read what is next to its programs.
+        let made = folder.join("bin/made.wasm");
+        folder.write("bin/made.wasm", fs::read(folder.plugin(component)).unwrap());
         for program in ["node", "npm", "npx"] {
-            let (log, made) = (folder.join("log"), made.display());
+            let made = made.display();
             let build = format!(
                 "case \"$*\" in *' build '*) {then}\n\
                  to=dist; case \"$*\" in *' --live dist/live/source') to=dist/live; mkdir -p dist/live/source;; esac\n\
@@ -29,7 +31,7 @@ impl Existing {
             );
             folder.write(
                 &format!("bin/{program}"),
-                format!("#!/bin/sh\necho \"{program} $*\" >> {}\necho noise\n{build}\n", log.display()),
+                format!("#!/bin/sh\necho \"{program} $*\" >> \"$HOME/log\"\necho noise\n{build}\n"),
             );
             fs::set_permissions(folder.join(&format!("bin/{program}")), PermissionsExt::from_mode(0o755)).unwrap();
         }
@@ -46,9 +48,16 @@ impl Existing {
         Pipe::start_with(&self.folder, arguments, &self.environment())
     }
 
+    /// Returns what the programs have logged: those that install and those that build have home directories of their own.
+    fn log(&self) -> String {
+        let servers = fs::read_dir(self.folder.join("cache/wharf/servers")).into_iter().flatten().flatten();
+        let homes = servers.flat_map(|server| ["installing", "making"].map(|step| server.path().join(step)));
+        homes.map(|home| fs::read_to_string(home.join("log")).unwrap_or_default()).collect()
+    }
+
     /// Returns how often packages were installed and plugins built so far.
     fn counts(&self) -> (usize, usize) {
-        let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        let log = self.log();
         (log.matches("npm install").count(), log.matches("wharf-sdk build").count())
     }
 
@@ -85,14 +94,14 @@ async fn a_server_is_built_once_and_then_served_without_any_program() {
         assert_eq!(existing.tools().await, ["greet"], "{what}");
         assert_eq!(existing.counts(), expected, "{what}");
     }
-    let log = fs::read_to_string(existing.folder.join("log")).unwrap();
+    let log = existing.log();
     assert!(log.contains("npm install --ignore-scripts") && log.contains("wharf-sdk setup --mcp"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_is_answered_while_its_server_is_built() {
-    let existing = Existing::new("hello", "cat ../../../../gate > /dev/null");
-    let gate = existing.folder.join("gate");
+    let existing = Existing::new("hello", "cat ../../../../notes/gate > /dev/null");
+    let gate = existing.folder.join("notes/gate");
     assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
     let mut pipe = existing.start(&["run", "notes/index.ts"]);
     pipe.legacy("2025-11-25", json!({})).await;
@@ -149,7 +158,7 @@ async fn no_plugin_of_any_wharf_writes_what_a_build_may_run() {
         access.into_iter().zip(folders).map(line).collect::<Vec<_>>().join("\n")
     };
     assert_eq!(text(&pipe.call("reach_dirs", json!({})).await), open(["rw"; 6]));
-    let shown = folder.run(&["inspect", "notes/index.ts"], &existing.environment()).await;
+    let shown = folder.run(&["inspect", "--build", "notes/index.ts"], &existing.environment()).await;
     assert!(folder::stdout(&shown).contains("greet"), "{}", folder::stderr(&shown));
     assert_eq!(text(&pipe.call("reach_dirs", json!({})).await), open(["ro", "ro", "ro", "ro", "ro", "rw"]));
     let written = pipe.call("reach_write", json!({ "path": folder.join("notes/lib/a.ts"), "text": "x" })).await;
@@ -159,6 +168,9 @@ async fn no_plugin_of_any_wharf_writes_what_a_build_may_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn call_and_inspect_take_a_server() {
     let existing = Existing::new("hello", "");
+    let refused = existing.folder.run(&["inspect", "notes/index.ts"], &existing.environment()).await;
+    assert!(folder::stderr(&refused).contains("add --build"), "{}", folder::stderr(&refused));
+    assert_eq!(existing.counts(), (0, 0), "nothing of it has run");
     let called = existing.folder.run(&["call", "notes/index.ts", "greet", "name=Ada"], &existing.environment()).await;
     assert_eq!(folder::stdout(&called), "Hello, Ada!\n", "{}", folder::stderr(&called));
     assert!(folder::stderr(&called).contains("its packages are installed in"), "{}", folder::stderr(&called));
@@ -203,7 +215,7 @@ async fn a_server_is_developed() {
     let mut pipe = existing.start(&["dev", "notes/index.ts", "--stdio"]);
     pipe.legacy("2025-11-25", json!({})).await;
     assert_eq!(names(&pipe.request("tools/list", json!({})).await.unwrap()), ["greet"]);
-    fs::copy(existing.folder.plugin("echo"), existing.folder.join("plugins/hello.wasm")).unwrap();
+    fs::copy(existing.folder.plugin("echo"), existing.folder.join("bin/made.wasm")).unwrap();
     existing.folder.write("notes/index.ts", "changed();\n");
     pipe.wait_for_nth_log("serving", 2).await;
     let now = names(&pipe.request("tools/list", json!({})).await.unwrap());
@@ -229,7 +241,7 @@ async fn a_project_of_ones_own_is_made_from_a_server() {
     }
     let built = existing.folder.run(&["build", "mine", "--setup"], &existing.environment()).await;
     assert!(folder::stdout(&built).contains("mine/dist/plugin.wasm"), "{}", folder::stderr(&built));
-    let log = fs::read_to_string(existing.folder.join("log")).unwrap();
+    let log = fs::read_to_string(existing.folder.home().join("log")).unwrap();
     assert!(log.contains("wharf-sdk build --mcp server/index.ts -o dist/plugin.wasm"), "{log}");
     let refused = existing.folder.run(&["new", "--from", "plugins"], &existing.environment()).await;
     assert!(folder::stderr(&refused).contains("which file is the server"), "{}", folder::stderr(&refused));
@@ -251,4 +263,53 @@ async fn a_set_up_that_failed_begins_from_an_empty_folder() {
         found.push(servers.filter(|server| server.path().join("half-installed").exists()).count());
     }
     assert_eq!(found, [1, 0]);
+}
+
+/// What builds a server, and the packages that it brings, reach the server and what they make: no other file, no variable, and no socket while
+/// their code runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_reaches_only_its_server_and_what_it_makes() {
+    let existing = Existing::new("hello", "");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let top = existing.folder.join("");
+    existing.folder.write("own/secret", "s");
+    // Each line says what it has reached.
+    let tries = format!(
+        "{{ cat {top}/own/secret > /dev/null && echo read; cat notes.secret > /dev/null && echo linked; echo x > {top}/own/new && echo wrote; \
+         rm -f {top}/own/secret && echo removed; echo x >> {top}/notes/index.ts && echo source; echo x >> plugin.toml && echo project; \
+         test -z \"$TOKEN\" || echo variable; bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' && echo tcp; \
+         bash -c 'exec 3<>/dev/udp/127.0.0.1/9' && echo udp; cat {top}/notes/index.ts > /dev/null && echo server; }} > $HOME/reached 2> /dev/null",
+        top = top.display()
+    );
+    for program in ["npm", "npx"] {
+        let stand_in = fs::read_to_string(existing.folder.join(&format!("bin/{program}"))).unwrap();
+        // Where a link leads that the build has made is not reached through it.
+        let tries = format!("ln -sf {}/own/secret notes.secret 2> /dev/null\n{tries}", top.display());
+        existing.folder.write(&format!("bin/{program}"), stand_in.replace("echo noise", &tries));
+        existing.folder.set_mode(&format!("bin/{program}"), 0o755);
+    }
+    let environment = [existing.environment().as_slice(), &[("TOKEN", "t")]].concat();
+    let called = existing.folder.run(&["call", "notes/index.ts", "greet", "name=A"], &environment).await;
+    assert!(called.status.success(), "{}", folder::stderr(&called));
+    let server = fs::read_dir(existing.folder.join("cache/wharf/servers")).unwrap().flatten().map(|entry| entry.path());
+    let server = server.filter(|path| path.is_dir()).collect::<Vec<_>>();
+    let [server] = server.as_slice() else { panic!("one: {server:?}") };
+    let reached = |home: &str| {
+        fs::read_to_string(server.join(home).join("reached"))
+            .unwrap_or_else(|_| panic!("{home}: {}", folder::stderr(&called)))
+    };
+    // What installs packages needs the network, and owns the folder of the server in the cache.
+    assert_eq!(reached("installing"), "project\ntcp\nudp\nserver\n");
+    assert_eq!(reached("making"), "server\n");
+    drop(listener);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_a_build_has_made_is_not_followed() {
+    let existing = Existing::new("hello", "ln -s ../../../../../own/plugin.wasm dist/plugin.wasm; exit 0");
+    existing.folder.plugin_as("echo", "own/plugin.wasm");
+    let called = existing.folder.run(&["call", "notes/index.ts", "echo", "message=A"], &existing.environment()).await;
+    assert!(folder::stderr(&called).contains("a link that leads elsewhere"), "{}", folder::stderr(&called));
+    assert!(!called.status.success());
 }

@@ -19,7 +19,10 @@ use tokio::{
     process::Command,
 };
 
-use super::project::{Build, Live, Project};
+use super::{
+    confined::Step,
+    project::{Build, Live, Project},
+};
 use wharf_base::{
     failed::{OrFailed, failed},
     group::Group,
@@ -65,7 +68,7 @@ pub async fn ready(project: &Project, set_up: bool, (until, output): (Until, Out
         text::path(&project.folder)
     );
     tracing::info!("setting up: {}", shown(&setup.command));
-    run(project, &setup.command, (until, output)).await.context("the setup failed")?;
+    run(project, (&setup.command, Step::Install), (until, output)).await.context("the setup failed")?;
     if !setup.makes.exists() {
         let (command, makes) = (shown(&setup.command), text::path(&setup.makes));
         return Err(failed(anyhow!("`{command}` did not create {makes}, which is `build.setup.makes` in plugin.toml")));
@@ -82,6 +85,7 @@ pub async fn build(project: &Project, how: (Until, Output)) -> Result<Built> {
 /// Builds a plugin for development: the component without the plugin's code, and the folder with that code.
 pub async fn build_live(project: &Project, live: &Live, how: (Until, Output)) -> Result<Built> {
     let built = make(project, (&live.command, &live.artifact, "build.live.artifact"), how).await?;
+    check_inside(project, &live.source)?;
     ensure!(
         live.source.is_dir(),
         "`{}` did not create {}, which is `build.live.source` in plugin.toml",
@@ -94,8 +98,17 @@ pub async fn build_live(project: &Project, live: &Live, how: (Until, Output)) ->
 async fn make(project: &Project, (command, artifact, key): (&str, &Path, &str), how: (Until, Output)) -> Result<Built> {
     tracing::info!("building: {}", shown(command));
     let began = Instant::now();
-    run(project, command, how).await.context("the build failed")?;
+    run(project, (command, Step::Make), how).await.context("the build failed")?;
+    check_inside(project, artifact)?;
     Ok(Built { component: read(command, artifact, key)?, took: began.elapsed() })
+}
+
+/// Fails if what a confined build has made is a link to something that it cannot reach itself, and that would be read for it.
+fn check_inside(project: &Project, made: &Path) -> Result<()> {
+    let Some(real) = fs::canonicalize(made).ok().filter(|_| project.confined.is_some()) else { return Ok(()) };
+    let folder = fs::canonicalize(&project.folder).with_context(|| text::path(&project.folder))?;
+    ensure!(real.starts_with(folder), "{}: the build has made a link that leads elsewhere", text::path(made));
+    Ok(())
 }
 
 /// Reads the component that the build command made.
@@ -126,7 +139,7 @@ fn check_needs(project: &Project) -> Result<()> {
 }
 
 /// Runs a command of the author in the plugin's folder. Its output goes to stderr.
-async fn run(project: &Project, command: &str, (until, output): (Until, Output)) -> Result<()> {
+async fn run(project: &Project, (command, step): (&str, Step), (until, output): (Until, Output)) -> Result<()> {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command).current_dir(&project.folder).stdin(Stdio::null()).kill_on_drop(true);
     if until == Until::Dropped {
@@ -143,7 +156,11 @@ async fn run(project: &Project, command: &str, (until, output): (Until, Output))
             Some(Receiver::from_owned_fd(reader.into()).or_failed()?)
         }
     };
-    let mut child = shell.spawn().context("`sh` could not be started").or_failed()?;
+    let started = match &project.confined {
+        Some(confined) => confined.start(&mut shell, step),
+        None => shell.spawn().context("`sh` could not be started"),
+    };
+    let mut child = started.or_failed()?;
     // Holds the other end of the pipe, which would never end.
     drop(shell);
     let (mut last, mut is_read) = (Vec::new(), reader.is_none());

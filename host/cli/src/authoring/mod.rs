@@ -1,6 +1,7 @@
 //! Tools for plugin authors: project templates, and building a component from the sources of a project.
 
 pub mod build;
+mod confined;
 pub mod developed;
 pub mod existing;
 pub mod pack;

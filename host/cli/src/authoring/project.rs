@@ -10,7 +10,10 @@ use anyhow::{Context, Result, ensure};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 
-use super::pack::package::{self, Package};
+use super::{
+    confined::Confined,
+    pack::package::{self, Package},
+};
 use wharf_base::{below::Below, explain, text};
 use wharf_config::config;
 
@@ -73,6 +76,8 @@ pub struct Project {
     dev: toml::Table,
     /// The contents of `[secrets]` in the development config.
     secrets: toml::Table,
+    /// What confines the builds. `None`: the plugin is the person's own.
+    pub confined: Option<Confined>,
 }
 
 /// How the plugin is built.
@@ -172,7 +177,7 @@ impl Project {
         make_absolute(&mut dev, &folder);
         let package = package.map(|package| Package::check(package, &name)).transpose()?;
         let build = Build { command, artifact, watch, needs, setup, live };
-        Ok(Self { folder, package, name, build, dev, secrets })
+        Ok(Self { folder, package, name, build, dev, secrets, confined: None })
     }
 
     /// Returns the contents of `[plugins.NAME]` in the development config.

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::ExitCode};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::{
     arguments::Inspect,
@@ -14,9 +14,12 @@ use super::{
 };
 use crate::authoring::{
     build::Until,
-    existing::{make::make, server::Server},
+    existing::{
+        make::{admit, is_built, make},
+        server::Server,
+    },
 };
-use wharf_base::text::escaped;
+use wharf_base::text::{self, escaped};
 use wharf_config::{
     access::wants::want::because,
     config::{self, CommandLine, Named, Positional, builtin, reference::SourceReference},
@@ -37,7 +40,16 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
         Some(Ok(Positional::Server(path))) => Some(Server::at(&path)?),
         _ => None,
     };
+    ensure!(
+        !command.build || server.is_some(),
+        "--build is for an existing server in Python, TypeScript or JavaScript"
+    );
     if let Some(server) = &server {
+        ensure!(
+            command.build || is_built(server, &admit(server)?),
+            "{}: this server is not built, or has changed since; add --build to build it, which runs its package manager and its own code",
+            text::path(&server.entry)
+        );
         make(server, Until::Interrupted).await?;
     }
     let path = server.map(|server| server.component()).or(plugin);

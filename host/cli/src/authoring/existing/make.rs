@@ -1,7 +1,7 @@
 //! Builds the plugin of an existing server in the cache, once for each content of its source.
 //!
-//! Installing packages and building run programs of other authors with the rights of the person: pip, npm, and whatever of the packages
-//! these run. A server that is built and unchanged starts none of them, and needs no network.
+//! Installing packages and building run programs of other authors, in confinement: pip, npm, and whatever of the packages these run. A server
+//! that is built and unchanged starts none of them, and needs no network.
 
 #![expect(clippy::disallowed_methods, reason = "keeps the project of the server in the cache")]
 
@@ -26,6 +26,7 @@ use super::{
 };
 use crate::authoring::{
     build::{self, Built, Output, Until},
+    confined::Confined,
     project::Project,
 };
 use wharf_base::{failed::OrFailed, guard, text};
@@ -101,8 +102,8 @@ async fn set_up(server: &Server, inputs: &Inputs, until: Until) -> Result<Projec
     let project = open(server, inputs)?;
     if !project.folder.join(READY).exists() {
         tracing::info!(
-            "making a plugin of {}: its packages are installed in {}; code of packages may run with your rights while they are \
-             installed and while the plugin is built, and only in the sandbox after that",
+            "making a plugin of {}: its packages are installed in {}, where package managers and the server's own code run while it is \
+             built, without access to your other files",
             text::path(&server.entry),
             text::path(&server.folder)
         );
@@ -136,7 +137,18 @@ fn open(server: &Server, inputs: &Inputs) -> Result<Project> {
     } else if reads(&folder.join(PACKAGES)).as_ref() != Some(&inputs.packages) {
         gone(&folder.join(READY))?;
     }
-    Project::open(folder).with_context(|| format!("{}: remove this folder, and start again", text::path(folder)))
+    let mut project = Project::open(folder)
+        .with_context(|| format!("{}: remove this folder, and start again", text::path(folder)))?;
+    project.confined = Some(Confined::new(folder.clone(), source(server, inputs)?));
+    Ok(project)
+}
+
+/// Returns what a build of the server reads: its source, and where links in it lead.
+fn source(server: &Server, inputs: &Inputs) -> Result<Vec<PathBuf>> {
+    let reached = protected(server, inputs)?.trusted;
+    // A folder that holds more than this server stands there with all its files. Of these, the inputs are read.
+    let files = reached.files.into_iter().filter(|file| !file.ends_with("*"));
+    Ok(reached.trees.into_iter().chain(files).chain(inputs.files.iter().map(|file| server.root.join(file))).collect())
 }
 
 /// Checks that nobody else can change what is built, and enters what a build may run, into which no plugin of any wharf may write from now

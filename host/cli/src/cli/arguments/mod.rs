@@ -328,6 +328,9 @@ pub struct Inspect {
     /// List the packages that went into it, as far as it says
     #[arg(long)]
     pub packages: bool,
+    /// Build the existing server if it is not built, which runs its package manager and its own code
+    #[arg(long)]
+    pub build: bool,
 }
 
 /// Checks the configs of clients that start wharf, wharf's own config and who may write the files that it names, and the machine:

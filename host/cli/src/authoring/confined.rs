@@ -1,0 +1,280 @@
+//! Where a build of an existing server may read, write and connect. Package managers and the server's own module run in it, so on Linux it
+//! is confined: by Landlock to the files that it needs, and by a filter of system calls to no sockets. Only the step that installs packages
+//! reaches the network, and only what that step has written is executed by it.
+
+#![expect(clippy::disallowed_methods, reason = "finds the programs and files that a build needs")]
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use tokio::process::{Child, Command};
+
+use wharf_base::text;
+
+/// The variable that allows builds where the kernel cannot confine them.
+const UNCONFINED: &str = "WHARF_UNCONFINED_BUILDS";
+
+/// The folder of what is built.
+const BUILT: &str = "dist";
+/// The folder for temporary files, in the home directory of a step.
+const TEMPORARY: &str = "tmp";
+
+/// What every build may read: programs, libraries, certificates, and how names are resolved.
+const SYSTEM: [&str; 46] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/nix",
+    "/gnu",
+    "/run/current-system",
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/run/NetworkManager/resolv.conf",
+    "/proc",
+    "/sys/devices/system/cpu",
+    "/sys/fs/cgroup",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/zero",
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/crypto-policies",
+    "/etc/gai.conf",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/pip.conf",
+    "/etc/pki",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/ssl",
+    "/etc/static",
+    "/etc/timezone",
+    "/etc/npmrc",
+    "/etc/python3",
+    "/etc/debian_version",
+    "/etc/lsb-release",
+];
+/// Variables that every build has.
+const KEPT: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TERM", "TZ", "PYENV_VERSION"];
+/// Variables that the step with network has too: how to reach registries of packages, by name and by their beginning.
+const REACH: [&str; 8] = [
+    "ALL_PROXY",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+];
+const REACH_BEGINNINGS: [&str; 2] = ["PIP_", "NPM_CONFIG_"];
+/// The variables that name the person's own settings of pip and npm, and where these are below the home directory.
+const SETTINGS: [(&str, &[&str]); 2] =
+    [("PIP_CONFIG_FILE", &[".config/pip/pip.conf", ".pip/pip.conf"]), ("NPM_CONFIG_USERCONFIG", &[".npmrc"])];
+
+/// What a command of a build may reach and change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Installs packages: with network, and the person's settings of the package managers. It writes the whole folder of the server.
+    Install,
+    /// Builds: without sockets and these settings. It writes only what it makes, and nothing that an installation executes or obeys.
+    Make,
+}
+
+impl Step {
+    /// Returns the name of the folder that is the home directory of this step.
+    fn home(self) -> &'static str {
+        match self {
+            Self::Install => "installing",
+            Self::Make => "making",
+        }
+    }
+}
+
+/// What confines the builds of one server.
+#[derive(Debug, Clone)]
+pub struct Confined {
+    folder: PathBuf,
+    /// The source, and where links in it lead.
+    source: Vec<PathBuf>,
+}
+
+impl Confined {
+    /// `folder`: where the builds write. `source`: what they read.
+    pub fn new(folder: PathBuf, source: Vec<PathBuf>) -> Self {
+        Self { folder, source }
+    }
+
+    /// Starts a command in the folder of the server.
+    pub fn start(&self, command: &mut Command, step: Step) -> Result<Child> {
+        let home = self.folder.join(step.home());
+        let temporary = home.join(TEMPORARY);
+        for folder in [&temporary, &self.folder.join(BUILT)] {
+            fs::create_dir_all(folder).with_context(|| text::path(folder))?;
+        }
+        command.env_clear().envs(variables(step)).env("HOME", home).env("TMPDIR", temporary);
+        if env::var_os(UNCONFINED).is_some_and(|set| set == "1") {
+            return command.spawn().context("`sh` could not be started");
+        }
+        // What confines a thread confines the processes that it starts.
+        let runtime = tokio::runtime::Handle::current();
+        let start = || {
+            let _entered = runtime.enter();
+            if let Err(why) = self.enforce(step) {
+                bail!(
+                    "this kernel cannot confine what builds an existing server ({why}); use Linux 5.13 or later with Landlock, or set \
+                     {UNCONFINED}=1 to let its packages run with all your rights"
+                );
+            }
+            command.spawn().context("`sh` could not be started")
+        };
+        std::thread::scope(|scope| scope.spawn(start).join()).unwrap_or_else(|_| bail!("a thread has ended early"))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn enforce(&self, step: Step) -> Result<()> {
+        use landlock::{
+            ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
+            path_beneath_rules,
+        };
+        // What later kernels add is used where it is there.
+        let (least, most) = (ABI::V1, ABI::V6);
+        let (read, all) = (AccessFs::from_read(most), AccessFs::from_all(most));
+        let written: Vec<PathBuf> = match step {
+            Step::Install => vec![self.folder.clone()],
+            Step::Make => [step.home(), BUILT].map(|name| self.folder.join(name)).into(),
+        };
+        let own = [self.folder.clone()].into_iter().chain(self.source.iter().cloned());
+        let read_too = own.chain(SYSTEM.into_iter().map(PathBuf::from)).chain(programs()).chain(named(step));
+        Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(least))?
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(all)?
+            .scope(Scope::from_all(most))?
+            .create()?
+            .add_rules(path_beneath_rules(read_too, read))?
+            .add_rules(path_beneath_rules(written.into_iter().chain(["/dev/null".into()]), all))?
+            .restrict_self()?;
+        filter(step)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn enforce(&self, _: Step) -> Result<()> {
+        bail!("only Linux can")
+    }
+}
+
+/// Denies this thread, and what it starts, sockets: all of them, or those of this machine, such as that of a container engine.
+#[cfg(target_os = "linux")]
+fn filter(step: Step) -> Result<()> {
+    use seccompiler::{
+        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    };
+    let refused = match step {
+        Step::Make => Vec::new(),
+        Step::Install => {
+            let local = u64::try_from(libc::AF_UNIX)?;
+            let local = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, local)?;
+            vec![SeccompRule::new(vec![local])?]
+        }
+    };
+    // The ring can open sockets without the other call.
+    let rules = [(libc::SYS_socket, refused), (libc::SYS_io_uring_setup, Vec::new())];
+    let refuse = SeccompAction::Errno(u32::try_from(libc::EACCES)?);
+    let filter = SeccompFilter::new(rules.into(), SeccompAction::Allow, refuse, env::consts::ARCH.try_into()?)?;
+    Ok(seccompiler::apply_filter(&BpfProgram::try_from(filter)?)?)
+}
+
+/// Returns the variables of a build.
+fn variables(step: Step) -> impl Iterator<Item = (String, std::ffi::OsString)> {
+    let all = env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let kept = all.filter(move |(name, _)| {
+        let upper = name.to_ascii_uppercase();
+        let reaches =
+            REACH.contains(&upper.as_str()) || REACH_BEGINNINGS.iter().any(|begins| upper.starts_with(begins));
+        KEPT.contains(&name.as_str()) || (step == Step::Install && reaches)
+    });
+    let home = env::home_dir().filter(|_| step == Step::Install);
+    let settings = SETTINGS.into_iter().filter_map(move |(name, files)| {
+        let mut files = files.iter().map(|file| home.as_ref().map(|home| home.join(file)));
+        let file = files.find_map(|file| file.filter(|file| file.is_file()))?;
+        env::var_os(name).is_none().then(|| (name.to_owned(), file.into_os_string()))
+    });
+    kept.chain(settings)
+}
+
+/// Returns the files and folders that the settings of this step name: certificates, local packages.
+fn named(step: Step) -> impl Iterator<Item = PathBuf> {
+    let home = env::home_dir();
+    let settings = variables(step).filter(|(name, _)| !KEPT.contains(&name.as_str()));
+    let words = settings.filter_map(|(_, value)| value.into_string().ok());
+    let paths = words.flat_map(|value| value.split_whitespace().map(PathBuf::from).collect::<Vec<_>>());
+    paths.filter(move |path| path.is_absolute() && !is_shared(path, home.as_deref()))
+}
+
+/// Returns the folders that programs on PATH need: their own, and the one that they were installed into.
+fn programs() -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for folder in env::split_paths(&env::var_os("PATH").unwrap_or_default()) {
+        all.push(folder.clone());
+        // Version managers put programs into such a folder that start the real ones.
+        if folder.ends_with("shims") {
+            all.extend(folder.parent().map(Path::to_owned));
+        }
+        for program in ["python3", "node", "npm"] {
+            if let Ok(real) = fs::canonicalize(folder.join(program)) {
+                all.extend(real.parent().and_then(Path::parent).map(Path::to_owned));
+            }
+        }
+    }
+    let home = env::home_dir();
+    all.retain(|folder| !is_shared(folder, home.as_deref()));
+    all
+}
+
+/// Whether a folder holds more than programs: the home directory, those above it, and those in it where programs keep the data of the person.
+fn is_shared(folder: &Path, home: Option<&Path>) -> bool {
+    let data = [".local", ".local/share", ".config", ".cache"];
+    folder.parent().is_none()
+        || home.is_some_and(|home| home.starts_with(folder) || data.iter().any(|name| home.join(name) == *folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_program_makes_the_data_of_the_person_readable() {
+        let home = Some(Path::new("/home/ada"));
+        for (folder, shared) in [
+            ("/", true),
+            ("/home", true),
+            ("/home/ada", true),
+            ("/home/ada/.local", true),
+            ("/home/ada/.local/share", true),
+            ("/home/ada/.local/bin", false),
+            ("/home/ada/.pyenv", false),
+            ("/opt/node", false),
+        ] {
+            assert_eq!(is_shared(Path::new(folder), home), shared, "{folder}");
+        }
+    }
+}
