@@ -62,6 +62,7 @@ pub fn measure(root: &Path, rest: &[String]) -> Result<()> {
     let file = root.join(FIGURES);
     let text = fs::read_to_string(&file).with_context(|| FIGURES.to_owned())?;
     let before: Vec<Figure> = text.lines().filter_map(Figure::parse).collect();
+    let commit = said_by("git", &["-C", &source.display().to_string(), "rev-parse", "--short=8", "HEAD"])?;
     let mut measured = Vec::new();
     for (name, arguments) in STEPS.iter().take(last + 1) {
         say(&format!("cargo xtask {}, in {}", arguments.join(" "), source.display()));
@@ -76,7 +77,7 @@ pub fn measure(root: &Path, rest: &[String]) -> Result<()> {
         ensure!(ended.success(), "cargo xtask {}: {ended}; the folder is {}", arguments.join(" "), folder.display());
         let figure = Figure {
             date: said_by("date", &["+%F"])?,
-            commit: said_by("git", &["-C", &root.display().to_string(), "rev-parse", "--short=8", "HEAD"])?,
+            commit: commit.clone(),
             machine: machine()?,
             step: (*name).to_owned(),
             seconds: began.elapsed().as_secs_f64(),
