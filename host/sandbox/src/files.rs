@@ -50,6 +50,7 @@ use crate::{
     blocking::blocking,
     scope::{Identity, identity_of},
     store::{Listed, State},
+    written::Counted,
 };
 
 /// The interface with exactly the version that wasmtime links. With another version these functions would be added next to wasmtime's own
@@ -67,6 +68,7 @@ type OpenAt = (Resource<Descriptor>, PathFlags, String, OpenFlags, DescriptorFla
 type MetadataHashAt = (Resource<Descriptor>, PathFlags, String);
 type ReadlinkAt = (Resource<Descriptor>, String);
 type RenameAt = (Resource<Descriptor>, String, Resource<Descriptor>, String);
+type WriteAt = (Resource<Descriptor>, Vec<u8>, u64);
 type SetTimesAt = (Resource<Descriptor>, PathFlags, String, NewTimestamp, NewTimestamp);
 
 /// A directory that a guest is reading.
@@ -112,11 +114,16 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     types.func_wrap(
         "[method]descriptor.write-via-stream",
         |mut store, (file, offset): (Resource<Descriptor>, u64)| {
-            stream(store.data_mut(), |files| files.write_via_stream(file, offset))
+            let known = Resource::new_borrow(file.rep());
+            counted(store.data_mut(), &known, |files| files.write_via_stream(file, offset))
         },
     )?;
     types.func_wrap("[method]descriptor.append-via-stream", |mut store, (file,): (Resource<Descriptor>,)| {
-        stream(store.data_mut(), |files| files.append_via_stream(file))
+        let known = Resource::new_borrow(file.rep());
+        counted(store.data_mut(), &known, |files| files.append_via_stream(file))
+    })?;
+    types.func_wrap_async("[method]descriptor.write", |mut store, args: WriteAt| {
+        Box::new(async move { write(store.data_mut(), args).await })
     })?;
     types.func_wrap_async("[method]descriptor.open-at", |mut store, args: OpenAt| {
         Box::new(async move { open_at(store.data_mut(), args).await })
@@ -141,6 +148,33 @@ fn stream<T>(state: &mut State, open: impl FnOnce(&mut WasiFilesystemCtxView<'_>
         return Ok((Err(ErrorCode::InsufficientMemory),));
     }
     answer(open(&mut state.filesystem()))
+}
+
+/// Opens a stream to a file, whose bytes are counted.
+fn counted(
+    state: &mut State,
+    file: &Resource<Descriptor>,
+    open: impl FnOnce(&mut WasiFilesystemCtxView<'_>) -> FsResult<Resource<DynOutputStream>>,
+) -> Answer<Resource<DynOutputStream>> {
+    let opened = match stream(state, open)? {
+        (Ok(opened),) => opened,
+        refused => return Ok(refused),
+    };
+    let written = Arc::clone(&state.written);
+    let table = state.filesystem().table;
+    let Descriptor::File(file) = table.get(file)? else { return Ok((Ok(opened),)) };
+    let file = Arc::clone(&file.file);
+    let stream = table.delete(opened)?;
+    Ok((Ok(table.push(Counted::of(stream, file, written))?),))
+}
+
+/// Writes to a file as WASI's own function does, and counts the bytes.
+async fn write(state: &mut State, (file, bytes, offset): WriteAt) -> Answer<u64> {
+    let written = Arc::clone(&state.written);
+    if let Descriptor::File(file) = state.filesystem().table.get(&file)? {
+        written.count(&file.file, bytes.len(), &mut None)?;
+    }
+    answer(state.filesystem().write(file, bytes, offset).await)
 }
 
 /// Charges for one more stream, of a file or of a directory's entries, if there is room for what it may buffer.

@@ -66,6 +66,7 @@ mod traces;
 mod traffic;
 mod voice;
 mod warm;
+mod written;
 
 pub use adapter::{
     command::{CommandTool, Flag, Output, Param, ParamType, Template, is_param_name},
@@ -91,6 +92,7 @@ pub use operation::{
 pub use outside::{Outside, with_section};
 pub use sandbox::{Sandbox, SandboxConfig};
 pub use scope::{Directory, Events, Limits, MemoryLimit, NoEvents, PluginSpec, Scope, Wait};
+pub use written::NotWritten;
 
 /// The rules of the sandbox's bounded pools, for the table of limits in the documentation.
 pub static RULES: [&places::PoolRule; 3] = [&load::CALLS, &sandbox::SLOTS, &sandbox::FIRST];

@@ -124,6 +124,7 @@ impl Masked for CallError {
             | Self::Memory(_)
             | Self::TotalMemory
             | Self::Output(_)
+            | Self::Files(_)
             | Self::NoInterface(_)
             | Self::Exit(_)
             | Self::Stopped => {}

@@ -14,6 +14,7 @@ use crate::{
         types::{Body, Content, Context, Failure, ResourceContents, Round},
     },
     told::{backtrace, told},
+    written::NotWritten,
 };
 
 /// The most questions that a plugin may ask at once.
@@ -185,6 +186,9 @@ pub enum CallError {
     /// It answered more than this many bytes.
     #[error("its result is larger than its limit of {} KiB; the operator can raise `output_kib`", .0 >> 10)]
     Output(usize),
+    /// It may not write more to files.
+    #[error("{0}")]
+    Files(NotWritten),
     /// The component does not export what the operation needs.
     #[error("it has no `{0}` interface")]
     NoInterface(&'static str),
@@ -215,6 +219,9 @@ const TOO_MUCH_DATA: &str =
 pub(crate) fn call_error(error: &wasmtime::Error) -> CallError {
     if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
         return CallError::Exit(*code);
+    }
+    if let Some(not_written) = error.downcast_ref::<NotWritten>() {
+        return CallError::Files(*not_written);
     }
     let cause = told(format_args!("{}", error.root_cause()));
     // The type of this error is private to wasmtime, so it can only be recognised by its text. A guest chooses only texts that are around

@@ -31,6 +31,7 @@ use crate::{
     traces::Traces,
     traffic::{Traffic, denied},
     voice::Voice,
+    written::Written,
 };
 
 /// How many random bytes a guest may ask for at once.
@@ -117,6 +118,8 @@ pub(crate) struct State {
     _started_with: Option<Charge>,
     pub(crate) call: CallState,
     pub(crate) budget: MemoryBudget,
+    /// What the call has written to files.
+    pub(crate) written: Arc<Written>,
     handles_limit: usize,
     /// The last field, so that it is dropped, and the handles are given back, after the files have been closed.
     handles: Share,
@@ -189,6 +192,7 @@ impl State {
             _started_with: started_with,
             call,
             budget: MemoryBudget::new(memory_bytes, total),
+            written: Written::new(memory_bytes),
             handles_limit: handles.limit(),
             handles,
         }
@@ -240,6 +244,7 @@ impl State {
         self.table.set_max_capacity(self.handles.limit());
         self.printed.clear();
         self.budget.renew();
+        self.written.renew();
         call.traces.capture(&self.printed);
         self.call = call;
     }

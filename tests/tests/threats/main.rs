@@ -12,6 +12,7 @@ mod bystander;
 mod clients;
 mod compiler;
 mod control;
+mod disk;
 mod greedy;
 mod guests;
 mod memory;

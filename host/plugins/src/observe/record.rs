@@ -301,7 +301,9 @@ impl From<&CallError> for Ended {
         match error {
             CallError::Failed(_) => Self::Failed,
             CallError::Timeout(_) => Self::TimedOut,
-            CallError::Memory(_) | CallError::TotalMemory | CallError::Output(_) => Self::OverLimit,
+            CallError::Memory(_) | CallError::TotalMemory | CallError::Output(_) | CallError::Files(_) => {
+                Self::OverLimit
+            }
             CallError::NotMcp(_) | CallError::NoInterface(_) | CallError::Exit(_) | CallError::Trap { .. } => {
                 Self::Crashed
             }

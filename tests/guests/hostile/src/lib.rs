@@ -66,6 +66,7 @@ const NAMES: &[&str] = &[
     "write_wide",
     "streams",
     "touch",
+    "fill",
     "identities",
 ];
 
@@ -232,6 +233,12 @@ impl Tools for Hostile {
             "listings" => listings(number("n"), &text("path"), number("ms")),
             "write_wide" => said(raw::write_wide(number("bytes"))),
             "streams" => streams(number("n"), &text("path"), number("ms")),
+            "fill" => {
+                let piece = vec![1_u8; 1 << 20];
+                let mut file = std::fs::File::create(text("path"));
+                let mut write = || std::io::Write::write_all(file.as_mut().ok()?, &piece).ok();
+                said(if (0..number("mib")).all(|_| write().is_some()) { "written" } else { "not written" })
+            }
             "touch" => said(raw::touch(&text("path"))),
             "identities" => said(raw::identities(&text("path"))),
             "args" => {

@@ -44,7 +44,7 @@ pub struct Limits {
     ///
     /// Default: `16`, or 4 for each core, up to 256
     pub concurrency: Option<usize>,
-    /// The memory of one instance of a plugin.
+    /// The memory of one instance of a plugin. A call may write sixteen times as many bytes to files.
     ///
     /// Default: `64`, or four times the memory that the component starts with, up to 256
     pub memory_mib: Option<usize>,
