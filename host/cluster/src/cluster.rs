@@ -12,6 +12,7 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 use parking_lot::RwLock;
 use redis::Script;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use wharf_base::{
     party,
@@ -153,6 +154,7 @@ impl Cluster {
     /// Says that this replica runs, for as long as wharf runs. `compare`: what is known of others may be old, and is compared with Redis.
     pub(crate) async fn keep_alive(&self, compare: impl Fn() + Send, stop: &CancellationToken) {
         loop {
+            let beat = Instant::now();
             // If this fails, the next beat tries again.
             if self.say_alive(LEASE).await.is_ok() && self.link.unsure.swap(false, Ordering::Relaxed) {
                 compare();
@@ -160,8 +162,9 @@ impl Cluster {
             let pause = if self.link.is_up() { BEAT_INTERVAL } else { PROBE_INTERVAL };
             tokio::select! {
                 () = stop.cancelled() => break,
-                () = self.link.doubted.notified() => {}
-                () = tokio::time::sleep(pause) => {}
+                // However many commands fail, Redis is probed no more often than when it does not answer.
+                () = async { self.link.doubted.notified().await; sleep_until(beat + PROBE_INTERVAL).await } => {}
+                () = sleep_until(beat + pause) => {}
             }
         }
         let _ = self.say_alive(Duration::ZERO).await;

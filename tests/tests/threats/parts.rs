@@ -67,6 +67,43 @@ async fn one_client_does_not_take_the_places_of_all_tasks() {
     server.terminate().await;
 }
 
+/// The results of tasks are kept for ten minutes. Those of a client without a session are charged to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn results_of_one_clients_tasks_leave_memory_for_those_of_others() {
+    let folder = Folder::new();
+    let tasks = given("opt", &json!({ "task": "optional" }), "");
+    folder.config(&format!("[limits]\ntotal_host_memory_mib = 256\n{tasks}"));
+    let server = Server::loaded(&folder).await;
+    let (ann, ben) = (Client::at(&server, 1), Client::at(&server, 2));
+    let large = "x".repeat(1 << 20);
+    // Returns the task once it has ended, or the refusal.
+    let ended = async |client: &Client<'_>| {
+        let call = json!({ "name": "opt_t", "arguments": { "text": large } });
+        let mut now = asked(client, "tools/call", call).await;
+        let began = Instant::now();
+        while now["result"]["taskId"].is_string() && now["result"]["status"] == "working" {
+            assert!(began.elapsed() < PATIENCE, "{now}");
+            now = asked(client, "tasks/get", json!({ "taskId": now["result"]["taskId"] })).await;
+        }
+        now
+    };
+    let mut kept = 0;
+    let refused = loop {
+        let now = ended(&ann).await;
+        if now["result"]["status"] != "completed" {
+            break now;
+        }
+        kept += 1;
+        assert!(kept < 256, "more than there is");
+    };
+    assert!(refused.to_string().contains("total_host_memory_mib"), "{refused}");
+    for _ in 0..4 {
+        let now = ended(&ben).await;
+        assert_eq!(now["result"]["status"], "completed", "{}", now["result"]["error"]);
+    }
+    server.terminate().await;
+}
+
 /// Calls that wait for a program which does not answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_client_does_not_keep_the_program_for_approvals_from_others() {

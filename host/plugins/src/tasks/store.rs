@@ -82,7 +82,11 @@ pub enum StoreError {
 
 impl From<StoreError> for RpcError {
     fn from(error: StoreError) -> Self {
-        Self::unavailable(error.to_string())
+        match error {
+            StoreError::Unavailable(_) => Self::unavailable(error.to_string()),
+            // Trying again soon would not help.
+            StoreError::NoRoom(_) => Self::internal(error.to_string()),
+        }
     }
 }
 

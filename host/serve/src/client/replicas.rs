@@ -88,7 +88,8 @@ impl Server {
                 Ok(())
             }
             Err(NotStored::Silent(_)) => Ok(()),
-            Err(no_room @ NotStored::NoRoom) => Err(RpcError::unavailable(no_room.to_string())),
+            // Trying again soon would not help.
+            Err(no_room @ NotStored::NoRoom) => Err(RpcError::internal(no_room.to_string())),
         }
     }
 
