@@ -78,6 +78,13 @@ class Starting(Folder):
 
 
 class Requirements(Folder):
+    def test_what_is_no_package_of_an_index_is_refused(self) -> None:
+        for line in ("mcp @ git+https://example.com/mcp", "mcp@https://example.com/mcp.whl", "./mcp", "file:/mcp"):
+            self.write("requirements.txt", f"{line}\n")
+            self.write("server.py", "import mcp\n")
+            with self.assertRaisesRegex(CompatError, "is not a package of an index"):
+                installing.requirements("server.py", self.folder)
+
     def test_inline_metadata_comes_first(self) -> None:
         self.write("requirements.txt", "flask\n")
         self.write("server.py", '# /// script\n# dependencies = ["mcp>=1.2", "httpx"]\n# ///\nfrom mcp.server.fastmcp import FastMCP\n')

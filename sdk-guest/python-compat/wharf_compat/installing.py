@@ -122,6 +122,8 @@ def requirements(said: str, project: Path) -> list[str]:
         if not found and (place / "requirements.txt").is_file():
             found = list(_listed(place / "requirements.txt"))
     _tell(f"the server declares: {', '.join(found) or 'nothing'}")
+    for one in found:
+        _check(one)
     known = {_key(one) for one in found}
     imported = set(_imports(server.main)) if server.main is not None else set()
     if "fastmcp" in imported and "fastmcp" not in known:
@@ -148,6 +150,12 @@ def requirements(said: str, project: Path) -> list[str]:
             "write them into requirements.txt or into its inline metadata"
         )
     return found
+
+
+def _check(needed: str) -> None:
+    """Refuses what pip would not take from an index of packages: options, paths, URLs and repositories, whose programs it would run."""
+    if needed.lstrip().startswith("-") or "@" in needed or "/" in needed.partition(";")[0]:
+        raise CompatError(f"the dependency {needed!r} is not a package of an index; name one, as in `name>=1.0`")
 
 
 def _older(needed: str) -> str:

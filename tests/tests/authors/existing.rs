@@ -278,6 +278,7 @@ async fn a_build_reaches_only_its_server_and_what_it_makes() {
     let tries = format!(
         "{{ cat {top}/own/secret > /dev/null && echo read; cat notes.secret > /dev/null && echo linked; echo x > {top}/own/new && echo wrote; \
          rm -f {top}/own/secret && echo removed; echo x >> {top}/notes/index.ts && echo source; echo x >> plugin.toml && echo project; \
+         cat /proc/$(cut -d' ' -f4 /proc/$PPID/stat)/environ > /dev/null && echo environ; \
          test -z \"$TOKEN\" || echo variable; bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' && echo tcp; \
          bash -c 'exec 3<>/dev/udp/127.0.0.1/9' && echo udp; cat {top}/notes/index.ts > /dev/null && echo server; }} > $HOME/reached 2> /dev/null",
         top = top.display()

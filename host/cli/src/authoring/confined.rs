@@ -22,8 +22,9 @@ const BUILT: &str = "dist";
 /// The folder for temporary files, in the home directory of a step.
 const TEMPORARY: &str = "tmp";
 
-/// What every build may read: programs, libraries, certificates, and how names are resolved.
-const SYSTEM: [&str; 46] = [
+/// What every build may read: programs, libraries, certificates, and how names are resolved. Not what /proc says of processes: a superuser could
+/// read the variables of all others there.
+const SYSTEM: [&str; 50] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -36,7 +37,11 @@ const SYSTEM: [&str; 46] = [
     "/run/systemd/resolve",
     "/run/resolvconf",
     "/run/NetworkManager/resolv.conf",
-    "/proc",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/sys",
+    "/proc/version",
     "/sys/devices/system/cpu",
     "/sys/fs/cgroup",
     "/dev/random",

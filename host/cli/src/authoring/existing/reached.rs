@@ -10,7 +10,10 @@ use std::{
 
 use anyhow::{Result, ensure};
 
-use super::{inputs::Inputs, server::Server};
+use super::{
+    inputs::Inputs,
+    server::{Language, Server},
+};
 use wharf_base::text;
 use wharf_config::access::protected::Protected;
 
@@ -29,6 +32,13 @@ pub fn protected(server: &Server, inputs: &Inputs) -> Result<Protected> {
     let (mut folders, mut seen) = (vec![server.root.clone()], BTreeSet::from([server.root.clone()]));
     let mut entries = 0;
     all.tree(&server.root);
+    if server.language == Language::Node {
+        for modules in
+            server.root.ancestors().skip(1).map(|above| above.join("node_modules")).filter(|one| one.is_dir())
+        {
+            packages_above(&modules, &mut all, &mut folders, &mut seen);
+        }
+    }
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             entries += 1;
@@ -47,6 +57,20 @@ pub fn protected(server: &Server, inputs: &Inputs) -> Result<Protected> {
         }
     }
     Ok(all)
+}
+
+/// Adds the packages of a folder above the server, which Node.js finds from it, and where links to other packages of its repository lead.
+fn packages_above(modules: &Path, all: &mut Protected, folders: &mut Vec<PathBuf>, seen: &mut BTreeSet<PathBuf>) {
+    all.tree(modules);
+    seen.extend(fs::canonicalize(modules));
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries(modules) {
+        let is_scope = entry.file_name().as_encoded_bytes().starts_with(b"@");
+        let packages = is_scope.then(|| entries(&entry.path())).into_iter().flatten();
+        for package in packages.chain([entry]).filter(|one| one.file_type().is_ok_and(|kind| kind.is_symlink())) {
+            linked(&package.path(), all, folders, seen);
+        }
+    }
 }
 
 /// Adds where a link leads, unless it leads to what is known already.
@@ -78,7 +102,6 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::authoring::existing::server::Language;
 
     #[test]
     fn a_build_runs_what_links_lead_to() {
@@ -108,5 +131,26 @@ mod tests {
         let paths = |names: &[&str]| names.iter().map(|name| base.join(name)).collect::<Vec<_>>();
         assert_eq!(all.trusted.trees, paths(&["own", "own/lib/parts", "parts/deep/further"]));
         assert_eq!(all.trusted.files, paths(&["own/common.py", "own/gone", "own/server.py", "own/up"]));
+    }
+
+    #[test]
+    fn a_build_finds_packages_above_its_server() {
+        let place = tempfile::tempdir().unwrap();
+        let base = fs::canonicalize(place.path()).unwrap();
+        for folder in ["node_modules/zod", "node_modules/@own", "packages/server", "packages/shared"] {
+            fs::create_dir_all(base.join(folder)).unwrap();
+        }
+        fs::write(base.join("packages/server/index.ts"), "").unwrap();
+        symlink("../../packages/shared", base.join("node_modules/@own/shared")).unwrap();
+        let server = Server {
+            language: Language::Node,
+            entry: base.join("packages/server/index.ts"),
+            root: base.join("packages/server"),
+            id: "x".into(),
+            folder: "/cache/x".into(),
+        };
+        let trees = protected(&server, &Inputs::of(&server).unwrap()).unwrap().sorted().trusted.trees;
+        let paths = ["node_modules", "node_modules/@own/shared", "packages/server"].map(|name| base.join(name));
+        assert!(paths.iter().all(|path| trees.contains(path)), "{trees:?}");
     }
 }
