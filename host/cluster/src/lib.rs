@@ -24,4 +24,5 @@ pub use bus::{Answer, Frames, Member};
 pub use cluster::{ADDRESS_BYTES, Cluster};
 pub use count::{Counted, Limit, Used};
 pub use silent::{NotStored, Silent, Unanswered};
+pub use store::Before;
 pub use waiting::ASKED;

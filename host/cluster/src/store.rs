@@ -146,6 +146,17 @@ return 1",
     )
 });
 
+/// What becomes of a value that is there when fields are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// It goes, with all its fields.
+    Goes,
+    /// Its other fields stay.
+    Stays,
+    /// It stays as it is, and nothing is stored.
+    Wins,
+}
+
 /// What must be so for a value to be written.
 #[derive(Clone, Copy)]
 enum Must<'a> {
@@ -178,19 +189,8 @@ impl Cluster {
         sealed.map(|sealed| self.read(&sealed, &key, ONLY)).transpose()
     }
 
-    /// Stores a value.
+    /// Stores a value. `least`: how many bytes are charged at least, since it may become as large.
     pub async fn put<T: Serialize + ?Sized>(
-        &self,
-        name: &str,
-        value: &T,
-        lives: Duration,
-        party: Party,
-    ) -> Result<(), NotStored> {
-        self.put_fields(name, &[(ONLY, value)], lives, party).await
-    }
-
-    /// Stores a new value of which at least this many bytes are charged, since it may become as large.
-    pub async fn put_new<T: Serialize + ?Sized>(
         &self,
         name: &str,
         value: &T,
@@ -199,9 +199,8 @@ impl Cluster {
     ) -> Result<(), NotStored> {
         let key = self.key(name);
         let fields = vec![self.written(&key, ONLY, value)?];
-        self.write(&key, Write { party, lives: Some(lives), least, must: Must::Any, whole: true, fields })
-            .await
-            .map(drop)
+        let write = Write { party, lives: Some(lives), least, must: Must::Any, whole: true, fields };
+        self.write(&key, write).await.map(drop)
     }
 
     pub async fn delete(&self, name: &str) -> Result<(), Silent> {
@@ -241,49 +240,19 @@ impl Cluster {
         self.write(&key, Write { party, lives: Some(lives), least: 0, must: Must::Absent, whole: true, fields }).await
     }
 
-    /// Stores a value that has several fields. Fields that it had before are gone.
+    /// Stores fields of a value.
     pub async fn put_fields<T: Serialize + ?Sized>(
         &self,
         name: &str,
         fields: &[(&str, &T)],
-        lives: Duration,
-        party: Party,
+        (lives, party): (Duration, Party),
+        before: Before,
     ) -> Result<(), NotStored> {
         let key = self.key(name);
-        let fields = self.all_written(&key, fields)?;
-        self.write(&key, Write { party, lives: Some(lives), least: 0, must: Must::Any, whole: true, fields })
-            .await
-            .map(drop)
-    }
-
-    /// Stores a value that has several fields, unless something is stored under this name.
-    pub async fn put_fields_if_absent<T: Serialize + ?Sized>(
-        &self,
-        name: &str,
-        fields: &[(&str, &T)],
-        lives: Duration,
-        party: Party,
-    ) -> Result<(), NotStored> {
-        let key = self.key(name);
-        let fields = self.all_written(&key, fields)?;
-        self.write(&key, Write { party, lives: Some(lives), least: 0, must: Must::Absent, whole: true, fields })
-            .await
-            .map(drop)
-    }
-
-    /// Stores one field of a value, next to those that it has.
-    pub async fn put_field<T: Serialize + ?Sized>(
-        &self,
-        name: &str,
-        (field, value): (&str, &T),
-        lives: Duration,
-        party: Party,
-    ) -> Result<(), NotStored> {
-        let key = self.key(name);
-        let fields = vec![self.written(&key, field, value)?];
-        self.write(&key, Write { party, lives: Some(lives), least: 0, must: Must::Any, whole: false, fields })
-            .await
-            .map(drop)
+        let fields = fields.iter().map(|(field, value)| self.written(&key, field, value)).collect::<Result<_, _>>()?;
+        let must = if before == Before::Wins { Must::Absent } else { Must::Any };
+        let whole = before != Before::Stays;
+        self.write(&key, Write { party, lives: Some(lives), least: 0, must, whole, fields }).await.map(drop)
     }
 
     /// Removes one field of a value, if there is one.
@@ -368,14 +337,6 @@ impl Cluster {
     fn read<T: DeserializeOwned>(&self, sealed: &[u8], key: &str, field: &str) -> Result<T, Silent> {
         // Only what another version of wharf wrote can be opened and not be read.
         serde_json::from_slice(&self.open(sealed, &place(key, field))?).map_err(|_| Silent)
-    }
-
-    fn all_written<T: Serialize + ?Sized>(
-        &self,
-        key: &str,
-        fields: &[(&str, &T)],
-    ) -> Result<Vec<(String, Vec<u8>)>, Silent> {
-        fields.iter().map(|(field, value)| self.written(key, field, value)).collect()
     }
 
     /// Returns a field with its sealed text.

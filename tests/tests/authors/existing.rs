@@ -274,9 +274,11 @@ async fn a_build_reaches_only_its_server_and_what_it_makes() {
     let port = listener.local_addr().unwrap().port();
     let top = existing.folder.join("");
     existing.folder.write("own/secret", "s");
+    std::os::unix::fs::symlink("../own/secret", existing.folder.join("notes/linked")).unwrap();
     // Each line says what it has reached.
     let tries = format!(
-        "{{ cat {top}/own/secret > /dev/null && echo read; cat notes.secret > /dev/null && echo linked; echo x > {top}/own/new && echo wrote; \
+        "{{ cat {top}/own/secret > /dev/null && echo read; cat notes.secret > /dev/null && echo linked; \
+         cat {top}/notes/linked > /dev/null && echo followed; echo x > {top}/own/new && echo wrote; \
          rm -f {top}/own/secret && echo removed; echo x >> {top}/notes/index.ts && echo source; echo x >> plugin.toml && echo project; \
          cat /proc/$(cut -d' ' -f4 /proc/$PPID/stat)/environ > /dev/null && echo environ; \
          test -z \"$TOKEN\" || echo variable; bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' && echo tcp; \

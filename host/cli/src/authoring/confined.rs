@@ -213,8 +213,10 @@ fn variables(step: Step) -> impl Iterator<Item = (String, std::ffi::OsString)> {
     let all = env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
     let kept = all.filter(move |(name, _)| {
         let upper = name.to_ascii_uppercase();
-        let reaches =
-            REACH.contains(&upper.as_str()) || REACH_BEGINNINGS.iter().any(|begins| upper.starts_with(begins));
+        // Caches and logs outside of the server's folder could not be written.
+        let is_place = ["CACHE", "LOGS_DIR"].iter().any(|place| upper.contains(place));
+        let is_setting = REACH_BEGINNINGS.iter().any(|begins| upper.starts_with(begins)) && !is_place;
+        let reaches = is_setting || REACH.contains(&upper.as_str());
         KEPT.contains(&name.as_str()) || (step == Step::Install && reaches)
     });
     let home = env::home_dir().filter(|_| step == Step::Install);

@@ -74,7 +74,7 @@ impl SharedStore {
     async fn store(&self, mut record: Record, party: Party) -> Result<(), StoreError> {
         record.number = self.cluster.next_number("tasks").await?;
         let (name, lives) = (name_of(&record.task.id), lives(&record));
-        self.cluster.put_new(&name, &StoredTask::of(&record), lives, (party, LEAST_BYTES)).await?;
+        self.cluster.put(&name, &StoredTask::of(&record), lives, (party, LEAST_BYTES)).await?;
         let member = (record.number, name.strip_prefix(TASK).unwrap_or(&name));
         self.cluster.list_add(&list_of(&record.owner), member, lives, TASK).await?;
         Ok(())

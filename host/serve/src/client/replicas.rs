@@ -6,7 +6,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use sha2::{Digest, Sha256};
 use wharf_base::{party::Party, session_id::ListDigests, text::hex};
-use wharf_cluster::{Cluster, NotStored};
+use wharf_cluster::{Before, Cluster, NotStored};
 use wharf_protocol::{Level, RpcError};
 
 use super::{
@@ -79,7 +79,7 @@ impl Server {
         let field = stored.field();
         let shared = match &setting {
             Setting::Unsubscribe(_) => cluster.remove_field(&name, &field, lives).await,
-            _ => cluster.put_field(&name, (&field, &stored), lives, session.party).await,
+            _ => cluster.put_fields(&name, &[(&field, &stored)], (lives, session.party), Before::Stays).await,
         };
         match shared {
             Ok(()) => {
@@ -103,7 +103,7 @@ impl Server {
         let fields: Vec<(&str, &Stored)> = names.iter().map(String::as_str).zip(&settings).collect();
         let lives = self.startup.http.session_lifetime;
         // If Redis does not answer again, this is tried again once it does.
-        cluster.put_fields_if_absent(&name_of(&session.id), &fields, lives, session.party).await.ok();
+        cluster.put_fields(&name_of(&session.id), &fields, (lives, session.party), Before::Wins).await.ok();
     }
 
     /// Stores that a session has ended, and tells the other replicas. Fails if that cannot be stored, since then they would go on with it.
@@ -111,7 +111,8 @@ impl Server {
     pub async fn share_end(&self, session: &str, party: Party) -> Result<(), RpcError> {
         let Some(cluster) = &self.cluster else { return Ok(()) };
         let (ended, lives) = (Stored::Ended, self.startup.http.session_lifetime);
-        let stored = cluster.put_fields(&name_of(session), &[(&ended.field(), &ended)], lives, party).await;
+        let fields = [(&*ended.field(), &ended)];
+        let stored = cluster.put_fields(&name_of(session), &fields, (lives, party), Before::Goes).await;
         stored.map_err(|not| RpcError::unavailable(format!("{not}; nothing was ended; try again")))?;
         cluster.tell(&News::Ended { session: session.to_owned() }).await.ok();
         Ok(())
@@ -122,7 +123,7 @@ impl Server {
         if let Some(cluster) = self.cluster.clone() {
             let (name, party, lives) = (name_of_told(&session.id), session.party, self.startup.http.session_lifetime);
             // If it cannot be stored, the client is told once more.
-            self.tracker.spawn(async move { cluster.put(&name, &lists, lives, party).await });
+            self.tracker.spawn(async move { cluster.put(&name, &lists, lives, (party, 0)).await });
         }
     }
 

@@ -21,7 +21,7 @@ use tokio::{sync::watch, task::JoinSet};
 use super::{
     inputs::Inputs,
     project::{self, READY, Recipe},
-    reached::protected,
+    reached::{protected, readable},
     server::Server,
 };
 use crate::authoring::{
@@ -139,16 +139,8 @@ fn open(server: &Server, inputs: &Inputs) -> Result<Project> {
     }
     let mut project = Project::open(folder)
         .with_context(|| format!("{}: remove this folder, and start again", text::path(folder)))?;
-    project.confined = Some(Confined::new(folder.clone(), source(server, inputs)?));
+    project.confined = Some(Confined::new(folder.clone(), readable(server, inputs)?));
     Ok(project)
-}
-
-/// Returns what a build of the server reads: its source, and where links in it lead.
-fn source(server: &Server, inputs: &Inputs) -> Result<Vec<PathBuf>> {
-    let reached = protected(server, inputs)?.trusted;
-    // A folder that holds more than this server stands there with all its files. Of these, the inputs are read.
-    let files = reached.files.into_iter().filter(|file| !file.ends_with("*"));
-    Ok(reached.trees.into_iter().chain(files).chain(inputs.files.iter().map(|file| server.root.join(file))).collect())
 }
 
 /// Checks that nobody else can change what is built, and enters what a build may run, into which no plugin of any wharf may write from now

@@ -59,6 +59,31 @@ pub fn protected(server: &Server, inputs: &Inputs) -> Result<Protected> {
     Ok(all)
 }
 
+/// Returns what a build of the server reads: its source, and where links in it lead within its repository. The author of the server chose where
+/// its links lead, so one that leads elsewhere, such as to a key in the home directory, is not followed.
+pub fn readable(server: &Server, inputs: &Inputs) -> Result<Vec<PathBuf>> {
+    let above = server.root.ancestors().take_while(|folder| !is_shared(folder));
+    let repository = above.clone().find(|folder| folder.join(".git").exists()).unwrap_or(&server.root);
+    let packages: Vec<PathBuf> = above.map(|folder| folder.join("node_modules")).collect();
+    let reached = protected(server, inputs)?.trusted;
+    // A folder that holds more than this server stands there with all its files. Of these, the inputs are read.
+    let files = reached.files.into_iter().filter(|file| !file.ends_with("*"));
+    let inputs = inputs.files.iter().map(|file| server.root.join(file));
+    let is_own = |path: &PathBuf| {
+        let Ok(real) = fs::canonicalize(path) else { return false };
+        let own = real.starts_with(repository) || packages.contains(&real);
+        if !own {
+            tracing::warn!(
+                "{} leads to {}, outside of the repository of this server, so its build cannot read it",
+                text::path(path),
+                text::path(&real)
+            );
+        }
+        own
+    };
+    Ok(reached.trees.into_iter().chain(files).chain(inputs).filter(is_own).collect())
+}
+
 /// Adds the packages of a folder above the server, which Node.js finds from it, and where links to other packages of its repository lead.
 fn packages_above(modules: &Path, all: &mut Protected, folders: &mut Vec<PathBuf>, seen: &mut BTreeSet<PathBuf>) {
     all.tree(modules);
@@ -131,6 +156,11 @@ mod tests {
         let paths = |names: &[&str]| names.iter().map(|name| base.join(name)).collect::<Vec<_>>();
         assert_eq!(all.trusted.trees, paths(&["own", "own/lib/parts", "parts/deep/further"]));
         assert_eq!(all.trusted.files, paths(&["own/common.py", "own/gone", "own/server.py", "own/up"]));
+        let read = || readable(&server, &Inputs::of(&server).unwrap()).unwrap();
+        assert_eq!(read(), paths(&["own", "own/server.py", "own/server.py"]), "no link leads to more");
+        fs::create_dir(base.join(".git")).unwrap();
+        let (within, linked) = (read(), paths(&["own/common.py", "own/lib/parts"]));
+        assert!(linked.iter().all(|path| within.contains(path)), "{within:?}");
     }
 
     #[test]

@@ -322,7 +322,7 @@ impl Gate<'_> {
             let lives = server.startup.http.session_lifetime;
             let until = now().saturating_add(u64::try_from(lives.as_millis()).unwrap_or(u64::MAX));
             // If it cannot be stored, the person is asked again at other replicas.
-            cluster.put(&name, &until, lives, ctx.party()).await.ok();
+            cluster.put(&name, &until, lives, (ctx.party(), 0)).await.ok();
         }
         match &ctx.session {
             Some(session) => {
