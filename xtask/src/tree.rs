@@ -12,7 +12,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use cargo_metadata::MetadataCommand;
 
 use crate::{debian, deny, lint, root, run, say, toolchain};
@@ -162,9 +162,6 @@ pub fn demo(rest: &[String]) -> Result<()> {
     run(Command::new(built("demo")).arg("--wharf").arg(wharf()).args(rest))
 }
 
-/// The test program whose attackers use all cores, next to which a client must be answered.
-const HEAVY: &str = "threats";
-
 /// Runs everything that a pull request has to pass.
 pub fn test() -> Result<()> {
     // Warnings, of the linter as well, are errors here and nowhere else.
@@ -186,27 +183,9 @@ pub fn test() -> Result<()> {
     debian::provide(&root(), "redis-server", "usr/bin/redis-server")?;
     debian::provide(&root(), "docker-registry", "usr/bin/docker-registry")?;
     steps.begin("tests of the real binary");
-    let targets = test_programs()?;
-    let others: Vec<&String> = targets.iter().filter(|target| *target != HEAVY).collect();
-    // Most tests wait for wharf or for a time limit rather than compute.
-    let threads = 2 * std::thread::available_parallelism()?.get();
-    let mut waiting = command(["test", "--no-fail-fast"].into_iter().chain(named(&others)))?;
-    waiting.env("CARGO_BUILD_WARNINGS", "deny").env("RUST_TEST_THREADS", threads.to_string());
-    // Both run, whatever the first one says.
-    let waited = run(&mut waiting);
-    strict(&["test", "--no-fail-fast", "--test", HEAVY])?;
-    waited?;
+    strict(&["test", "--no-fail-fast", "--test", "*"])?;
     steps.begin("examples in documents of the code");
     strict(&["test", "--doc"])
-}
-
-/// Returns the names of all test programs in the workspace, but for unit tests.
-fn test_programs() -> Result<Vec<String>> {
-    let metadata = MetadataCommand::new().current_dir(root()).no_deps().exec()?;
-    let tests = metadata.packages.iter().flat_map(|package| &package.targets).filter(|target| target.is_test());
-    let names: Vec<String> = tests.map(|target| target.name.clone()).collect();
-    ensure!(names.iter().any(|name| name == HEAVY), "there is no test program `{HEAVY}`");
-    Ok(names)
 }
 
 /// Builds what has changed, and runs the tests whose path contains `name`: those of the real binary, or else unit tests.
@@ -217,13 +196,8 @@ pub fn try_tests(rest: &[String]) -> Result<()> {
         return cargo(["test", "--lib", "--bins", name]);
     }
     prepare(&[])?;
-    let targets: Vec<&String> = targets.iter().collect();
-    cargo(["test"].into_iter().chain(named(&targets)).chain([name.as_str()]))
-}
-
-/// Returns the arguments for these test programs.
-fn named<'t>(targets: &'t [&String]) -> impl Iterator<Item = &'t str> {
-    targets.iter().flat_map(|target| ["--test", target])
+    let named = targets.iter().flat_map(|target| ["--test", target]);
+    cargo(["test"].into_iter().chain(named).chain([name.as_str()]))
 }
 
 /// Returns the test programs with a function or module whose name contains the last part of `name`, or the one before a final `::`.
