@@ -1,9 +1,10 @@
 //! A temporary folder of a test: home, config and plugins of the wharf that it starts. All tests share the cache of compiled code.
 
 use std::{
+    ffi::{OsStr, OsString},
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
-    process::{Output, Stdio},
+    process::{ExitStatus, Output, Stdio},
 };
 
 use tempfile::TempDir;
@@ -102,21 +103,37 @@ impl Folder {
         command
     }
 
+    /// The same, in a mount namespace of its own. `mount`: the shell command that mounts, whose arguments are `paths`. `None`: some machines do
+    /// not allow that for every user.
+    pub fn mounted(&self, mount: &str, paths: &[PathBuf], arguments: &[&str]) -> Option<Command> {
+        let namespace = ["--user", "--map-root-user", "--mount"];
+        let possible = std::process::Command::new("unshare").args(namespace).arg("true").status();
+        possible.ok().filter(ExitStatus::success)?;
+        let script = format!("{mount} && shift {} && exec \"$@\"", paths.len());
+        let shell = ["sh", "-c", &script, "sh"].map(OsString::from);
+        let first = namespace.map(OsString::from).into_iter().chain(shell).chain(paths.iter().map(OsString::from));
+        let mut command = self.started_by("unshare", first, &self.command(arguments, &[]));
+        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        Some(command)
+    }
+
     /// The same, started by a shell that first sets limits, such as `ulimit -f 300`.
     pub fn limited(&self, limits: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
-        let plain = self.command(arguments, environment);
+        let first = ["-c", &format!("{limits} && exec \"$@\""), "sh"];
+        self.started_by("sh", first, &self.command(arguments, environment))
+    }
+
+    /// Returns a command of a program that starts this one: its words follow those in `first`.
+    fn started_by(
+        &self,
+        program: &str,
+        first: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        plain: &Command,
+    ) -> Command {
         let plain = plain.as_std();
-        let mut command = Command::new("sh");
-        command
-            .arg("-c")
-            .arg(format!("{limits} && exec \"$@\""))
-            .arg("sh")
-            .arg(plain.get_program())
-            .args(plain.get_args());
-        command
-            .env_clear()
-            .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))))
-            .current_dir(self.path());
+        let mut command = Command::new(program);
+        command.args(first).arg(plain.get_program()).args(plain.get_args()).current_dir(&self.path);
+        command.env_clear().envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         command
     }

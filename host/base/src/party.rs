@@ -26,20 +26,13 @@ pub fn share_key(key: &StateKey) {
     }
 }
 
-fn hash(name: impl Hash) -> Party {
-    let random = |salt: u8| RandomState::new().hash_one(salt);
-    let mut hasher = HASHER.get_or_init(|| SipHasher::new_with_keys(random(0), random(1))).clone();
-    name.hash(&mut hasher);
-    Party::of(hasher.finish())
-}
-
 /// Returns the party of a client. A user, an API key, a certificate, and a name given by the embedding program are each one party,
 /// whatever address they connect from. Clients that share a bearer token, or have no credentials, are told apart by their address;
 /// behind a proxy, which has a single address, they are one party.
 pub fn party(principal: &Principal, address: Option<IpAddr>) -> Party {
     match principal {
         Principal::Anonymous => unauthenticated(address),
-        Principal::Token(_) => hash((principal, address.map(network))),
+        Principal::Token(_) => named((principal, address.map(network))),
         Principal::Process
         | Principal::Named(_)
         | Principal::User(_)
@@ -56,7 +49,10 @@ pub fn unauthenticated(address: Option<IpAddr>) -> Party {
 
 /// Returns the party with this name.
 pub fn named(name: impl Hash) -> Party {
-    hash(name)
+    let random = |salt: u8| RandomState::new().hash_one(salt);
+    let mut hasher = HASHER.get_or_init(|| SipHasher::new_with_keys(random(0), random(1))).clone();
+    name.hash(&mut hasher);
+    Party::of(hasher.finish())
 }
 
 /// Returns the network that usually belongs to a single client: one address in IPv4, a /64 in IPv6.

@@ -281,7 +281,8 @@ impl Cluster {
                 let (cluster, member) = (Arc::clone(self), Arc::clone(member));
                 asked.spawn(async move {
                     let answered = async { cluster.answer(&from, number, member.asked(question).await).await };
-                    left.run_until_cancelled(answered).await;
+                    // If it cannot be sent, the one who asked does not wait forever, and reads the rest of a stream when its client comes back.
+                    let _sent: Option<Result<(), Silent>> = left.run_until_cancelled(answered).await;
                     cluster.bus.sending.lock().remove(&number);
                     drop(place);
                 });
@@ -316,27 +317,20 @@ impl Cluster {
         }
     }
 
-    /// Sends an answer. If that fails, the one who asked does not wait forever.
-    async fn answer(&self, from: &str, number: u64, answer: Answer) {
+    /// Sends an answer.
+    async fn answer(&self, from: &str, number: u64, answer: Answer) -> Result<(), Silent> {
         let channel = to(from);
         let mut frames = match answer {
-            Answer::Value(value) => {
-                self.send(&channel, Act::Answer(number, value)).await.ok();
-                return;
-            }
+            Answer::Value(value) => return self.send(&channel, Act::Answer(number, value)).await.map(drop),
             Answer::Frames(frames) => frames,
         };
-        let sent = async {
-            self.send(&channel, Act::Begin(number)).await?;
-            while let Some(frame) = frames.next().await {
-                if self.send(&channel, Act::Frame(number, frame)).await? == 0 {
-                    return Ok(());
-                }
+        self.send(&channel, Act::Begin(number)).await?;
+        while let Some(frame) = frames.next().await {
+            if self.send(&channel, Act::Frame(number, frame)).await? == 0 {
+                return Ok(());
             }
-            self.send(&channel, Act::End(number)).await.map(drop)
-        };
-        // What could not be sent is sent when the client comes back.
-        let _: Result<(), Silent> = sent.await;
+        }
+        self.send(&channel, Act::End(number)).await.map(drop)
     }
 }
 

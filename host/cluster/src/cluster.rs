@@ -117,8 +117,8 @@ impl Cluster {
     pub fn asker<'a>(&self, session: &str, id: &'a str) -> Option<&'a str> {
         let (question, code) = id.rsplit_once('.')?;
         let code = u64::from_str_radix(code, 16).ok().filter(|_| code.len() == 2 * CODE_BYTES)?;
-        let asked = self.questions.has_signed(signed(session, question).as_bytes(), &code.to_be_bytes());
-        asked.then(|| Some(question.strip_prefix("wharf-")?.split_once('.')?.0)).flatten()
+        let (address, _) = question.strip_prefix("wharf-")?.split_once('.')?;
+        self.questions.has_signed(signed(session, question).as_bytes(), &code.to_be_bytes()).then_some(address)
     }
 
     /// Returns the number of replicas that run, or ran when Redis last answered.
@@ -212,28 +212,30 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// The settings of a replica whose Redis is at this port of this machine, in this database.
+#[cfg(test)]
+pub(crate) fn settings(port: u16, database: i64) -> Settings {
+    Settings {
+        name: "one".into(),
+        redis: wharf_config::config::cluster::RedisAddress { host: "127.0.0.1".into(), port, database, tls: false },
+        user: None,
+        password: None,
+        ca_file: None,
+        prefix: "wharf:".into(),
+        memory_bytes: 1 << 20,
+        limits_alone: LimitsAlone::Divide,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use wharf_config::config::cluster::RedisAddress;
-
     use super::*;
 
     // The connections to Redis are made in a runtime.
     #[tokio::test]
     async fn only_a_question_that_a_replica_has_asked_in_the_session_has_an_asker() {
         let made = |key: u8, number: u8| {
-            let redis = RedisAddress { host: "127.0.0.1".into(), port: 1, database: 0, tls: false };
-            let settings = Settings {
-                name: "a".into(),
-                redis,
-                user: None,
-                password: None,
-                ca_file: None,
-                prefix: "wharf:".into(),
-                memory_bytes: 1 << 20,
-                limits_alone: LimitsAlone::Divide,
-            };
-            Cluster::new(&settings, &StateKeys::new([key; 32], Vec::new()), [number; ADDRESS_BYTES]).unwrap()
+            Cluster::new(&settings(1, 0), &StateKeys::new([key; 32], Vec::new()), [number; ADDRESS_BYTES]).unwrap()
         };
         let (one, other, stranger) = (made(7, 1), made(7, 2), made(8, 3));
         let id = one.question_id("s", "x-1");

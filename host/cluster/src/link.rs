@@ -237,9 +237,8 @@ mod tests {
         thread,
     };
 
-    use wharf_config::config::cluster::LimitsAlone;
-
     use super::*;
+    use crate::cluster::settings;
 
     /// Starts a Redis server that refuses its first connection for commands and no other. Returns its port.
     fn refuses_once() -> u16 {
@@ -262,18 +261,8 @@ mod tests {
 
     #[tokio::test]
     async fn commands_go_on_after_a_connection_that_was_refused() {
-        let link = Link::new(&Settings {
-            name: "one".into(),
-            // Other than 0, so that Redis is asked for it when a connection is made.
-            redis: RedisAddress { host: "127.0.0.1".into(), port: refuses_once(), database: 1, tls: false },
-            user: None,
-            password: None,
-            ca_file: None,
-            prefix: "wharf:".into(),
-            memory_bytes: 1 << 20,
-            limits_alone: LimitsAlone::Divide,
-        })
-        .unwrap();
+        // A database other than 0, so that Redis is asked for it when a connection is made.
+        let link = Link::new(&settings(refuses_once(), 1)).unwrap();
         let ping = redis::cmd("PING");
         assert_eq!(link.run::<String>(&ping).await, Err(Silent));
         assert!(link.is_up(), "only a probe tells");

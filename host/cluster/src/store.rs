@@ -87,8 +87,6 @@ local function settle()
   end
 end
 if lives == 0 then
-  held(all)
-  held(own)
   settle()
   redis.call('DEL', value)
   return 1
@@ -212,7 +210,8 @@ impl Cluster {
     }
 
     /// Changes a value atomically, and returns what it is then. `change` gets the current value, and may be called more than once. If it
-    /// returns `None`, or there is no value, nothing is changed. What it takes is charged to the party that has stored it; `least` as there.
+    /// returns `None`, or there is no value, nothing is changed. The value is charged to the party that has stored it. `least`: how many bytes
+    /// are charged at least.
     pub async fn change<T: Serialize + DeserializeOwned + Send>(
         &self,
         name: &str,

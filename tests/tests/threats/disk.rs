@@ -36,31 +36,14 @@ async fn a_call_writes_no_more_than_its_limit() {
 /// Needs its own mount namespace, which some machines do not allow for every user; the rule is tested without one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_of_a_file_system_stays_free() {
-    let namespace = ["--user", "--map-root-user", "--mount"];
-    let possible = std::process::Command::new("unshare").args(namespace).arg("true").status();
-    if !possible.is_ok_and(|status| status.success()) {
-        println!("no mount namespaces on this machine: not tried");
-        return;
-    }
     let folder = Folder::new();
     std::fs::create_dir(folder.join("d")).unwrap();
     config(&folder);
-    let plain = folder.command(&["run"], &[]);
-    let plain = plain.as_std();
-    let mut command = tokio::process::Command::new("unshare");
-    command
-        .args(namespace)
-        .args(["sh", "-c", "mount -t tmpfs -o size=64m tmpfs \"$1\" && shift && exec \"$@\"", "sh"])
-        .arg(folder.join("d"))
-        .arg(plain.get_program())
-        .args(plain.get_args())
-        .env_clear()
-        .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))))
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .current_dir(folder.path())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .kill_on_drop(true);
+    let mount = "mount -t tmpfs -o size=64m tmpfs \"$1\"";
+    let Some(command) = folder.mounted(mount, &[folder.join("d")], &["run"]) else {
+        println!("no mount namespaces on this machine: not tried");
+        return;
+    };
     let mut pipe = Pipe::of_command(command);
     pipe.legacy("2025-11-25", json!({})).await;
     let refused = fill(&mut pipe, 100).await.unwrap_err();

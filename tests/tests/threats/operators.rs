@@ -50,12 +50,6 @@ async fn the_default_config_is_trusted_before_it_is_used() {
 /// not allow for every user; the table of names is tested without one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_name_by_a_mount_is_no_way_in() {
-    let namespace = ["--user", "--map-root-user", "--mount"];
-    let possible = std::process::Command::new("unshare").args(namespace).arg("true").status();
-    if !possible.is_ok_and(|status| status.success()) {
-        println!("no mount namespaces on this machine: not tried");
-        return;
-    }
     let folder = Folder::new();
     folder.plugin("reach");
     std::fs::create_dir_all(folder.join("project/mounted")).unwrap();
@@ -69,22 +63,11 @@ async fn a_second_name_by_a_mount_is_no_way_in() {
             folder.join("plugins/reach.wasm"),
         ),
     );
-    let plain = folder.command(&["run", "-c", own.to_str().unwrap()], &[]);
-    let plain = plain.as_std();
-    let mut command = tokio::process::Command::new("unshare");
-    command
-        .args(namespace)
-        .args(["sh", "-c", "mount --bind \"$1\" \"$2\" && shift 2 && exec \"$@\"", "sh"])
-        .args([folder.join("plugins"), folder.join("project/mounted")])
-        .arg(plain.get_program())
-        .args(plain.get_args())
-        .env_clear()
-        .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))))
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .current_dir(folder.path())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .kill_on_drop(true);
+    let (mount, paths) = ("mount --bind \"$1\" \"$2\"", [folder.join("plugins"), folder.join("project/mounted")]);
+    let Some(command) = folder.mounted(mount, &paths, &["run", "-c", own.to_str().unwrap()]) else {
+        println!("no mount namespaces on this machine: not tried");
+        return;
+    };
     let mut pipe = Pipe::of_command(command);
     let uri = format!("file://{}", folder.join("project").display());
     pipe.answer_with(move |method, _| (method == "roots/list").then(|| json!({ "roots": [{ "uri": uri }] })));

@@ -45,12 +45,15 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
         "--build is for an existing server in Python, TypeScript or JavaScript"
     );
     if let Some(server) = &server {
-        ensure!(
-            command.build || is_built(server, &admit(server)?),
-            "{}: this server is not built, or has changed since; add --build to build it, which runs its package manager and its own code",
-            text::path(&server.entry)
-        );
-        make(server, Until::Interrupted).await?;
+        if command.build {
+            make(server, Until::Interrupted).await?;
+        } else {
+            ensure!(
+                is_built(server, &admit(server)?),
+                "{}: this server is not built, or has changed since; add --build to build it, which runs its package manager and its own code",
+                text::path(&server.entry)
+            );
+        }
     }
     let path = server.map(|server| server.component()).or(plugin);
     let file = path.clone().map(Named::File);

@@ -42,8 +42,8 @@ static CHANGES: AtomicU64 = AtomicU64::new(0);
 /// The registry of the user.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
-    /// Where all processes of the user write what they trust. `None` if there is no home directory: a process then finds only its own
-    /// entries.
+    /// The folder to which each process of the user writes what it trusts. `None` if there is no home directory: then a process finds only
+    /// what it has entered itself.
     folder: Option<PathBuf>,
 }
 

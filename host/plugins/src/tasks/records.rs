@@ -30,17 +30,10 @@ impl Records {
         Self { store, changes: broadcast::channel(MAX_BUFFERED_CHANGES).0 }
     }
 
-    /// Changes a task that has not finished, and notifies listeners. While the store does not answer, this tries again for a while; if there
-    /// is no room for it, the task has failed. A failure of the store is only logged, so that the task itself continues.
+    /// Changes a task that has not finished, and notifies listeners. While the store does not answer, this tries again for a while, and then
+    /// logs that, so that the task itself continues. A task for whose change the store has no room is marked as failed.
     pub async fn change(&self, id: &str, change: impl Fn(&mut Record) + Send + Sync) {
-        let change = |record: &mut Record| {
-            let goes_on = !record.task.status.is_terminal();
-            if goes_on {
-                change(record);
-                record.task.updated = SystemTime::now();
-            }
-            goes_on
-        };
+        let change = |record: &mut Record| going_on(record, &change);
         let mut updated = self.store.update(id, &change).await;
         for _ in 0..MAX_RETRIES {
             updated = match updated {
@@ -64,15 +57,22 @@ impl Records {
     }
 }
 
-/// Marks a task as failed, if it has not ended. Returns whether that changed it.
-pub fn fail(record: &mut Record, why: &str) -> bool {
+/// Changes a task, if it has not ended. Returns whether it has not.
+fn going_on(record: &mut Record, change: impl FnOnce(&mut Record)) -> bool {
     let goes_on = !record.task.status.is_terminal();
     if goes_on {
-        record.task.status = TaskStatus::Failed;
-        record.task.message = Some(why.to_owned());
+        change(record);
         record.task.updated = SystemTime::now();
-        record.questions.clear();
-        record.outcome = Some(Err(RpcError::internal(why)));
     }
     goes_on
+}
+
+/// Marks a task as failed, if it has not ended. Returns whether that changed it.
+pub fn fail(record: &mut Record, why: &str) -> bool {
+    going_on(record, |record| {
+        record.task.status = TaskStatus::Failed;
+        record.task.message = Some(why.to_owned());
+        record.questions.clear();
+        record.outcome = Some(Err(RpcError::internal(why)));
+    })
 }

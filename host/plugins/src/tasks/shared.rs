@@ -17,8 +17,10 @@ use wharf_protocol::{
     task::{Task, TaskStatus},
 };
 
-use super::records::fail;
-use super::store::{Change, Purpose, Reach, Record, StoreError, Stored, TaskStore};
+use super::{
+    records::fail,
+    store::{Change, Purpose, Reach, Record, StoreError, Stored, TaskStore},
+};
 
 /// Why a task of a replica that has stopped has no result.
 const LOST: &str =

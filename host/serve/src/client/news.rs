@@ -221,6 +221,11 @@ pub enum Stored {
     Setting(Setting),
 }
 
+/// Whether the client has ended the session of which this is stored.
+pub fn has_ended(stored: &HashMap<String, Stored>) -> bool {
+    stored.values().any(|one| *one == Stored::Ended)
+}
+
 impl Stored {
     /// Returns the name of the field. What a client sets again has the name of what it replaces.
     pub fn field(&self) -> String {

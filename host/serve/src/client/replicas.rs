@@ -141,15 +141,13 @@ impl Session {
         level.into_iter().chain(self.resources().into_iter().map(Setting::Subscribe)).collect()
     }
 
-    /// Takes over what is stored. Returns whether the client has ended the session.
-    pub fn take_over(&self, stored: HashMap<String, Stored>) -> bool {
-        let ended = stored.values().any(|one| *one == Stored::Ended);
+    /// Sets what is stored.
+    pub fn take_over(&self, stored: HashMap<String, Stored>) {
         for one in stored.into_values() {
             if let Stored::Setting(setting) = one {
                 self.set(setting);
             }
         }
-        ended
     }
 
     /// Sets what the client has set at another replica.

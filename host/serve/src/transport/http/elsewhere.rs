@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     client::{
-        news::{News, Question, ShortId, Stored},
+        news::{News, Question, ShortId, Stored, has_ended},
         replicas::name_of,
         session::{Listening, Session},
     },
@@ -44,7 +44,7 @@ impl Endpoint {
         let Some(record) = self.server.session_ids.open(id, IssuedTo { principal, profile }) else { return };
         // If Redis does not answer, the session goes on without what its client has set.
         let stored: HashMap<String, Stored> = cluster.fields(&name_of(id)).await.ok().flatten().unwrap_or_default();
-        if stored.values().any(|one| *one == Stored::Ended) {
+        if has_ended(&stored) {
             self.sessions.end(&self.server, id, principal, record.issued);
         } else if let Named::Is(session) = self.named(headers, visitor, true) {
             session.take_over(stored);

@@ -16,7 +16,7 @@ use super::{
     sessions::Sessions,
 };
 use crate::client::{
-    news::{News, Question, Stored},
+    news::{News, Question, Stored, has_ended},
     replicas::name_of,
     server::Server,
 };
@@ -91,11 +91,10 @@ impl Member for Replica {
                     () = server.stop.cancelled() => return,
                 };
                 match stored {
-                    Some(stored) => {
-                        if session.take_over(stored) {
-                            sessions.end(&server, &session.id, &session.principal, session.issued);
-                        }
+                    Some(stored) if has_ended(&stored) => {
+                        sessions.end(&server, &session.id, &session.principal, session.issued);
                     }
+                    Some(stored) => session.take_over(stored),
                     None => server.restore(cluster, &session).await,
                 }
             }
