@@ -16,7 +16,7 @@ use crate::{
     open::Place,
     refs::{self, Entry, Lock},
     revision,
-    side::{self, File, LINK, MODULE, Side},
+    side::{self, FILE, File, LINK, MODULE, Side},
     state, unrun,
     untracked::untracked,
     work::{Found, Unknown, Work},
@@ -94,7 +94,7 @@ pub fn add(place: &Place, files: &[String]) -> Result<String> {
     let mut unknown = Unknown::default();
     let new = untracked(repo, &place.open, &locked.index, EmissionMode::Matching, &mut unknown)?;
     let wanted = wanted(place, &locked.index, &new, files, &mut unknown)?;
-    let (mut changed, mut embedded) = (false, Vec::new());
+    let (mut changed, mut embedded, mut scripts) = (false, Vec::new(), Vec::new());
     for path in &wanted {
         // A repository in the work tree is listed as a folder.
         let is_repository = path.ends_with(b"/");
@@ -146,6 +146,9 @@ pub fn add(place: &Place, files: &[String]) -> Result<String> {
         if file.mode == MODULE && is_repository {
             embedded.push(path.to_owned());
         }
+        if entry.is_none() && file.mode == FILE && is_script(repo, &file) {
+            scripts.push(path.to_string());
+        }
         locked.put(path, &file, stat);
         locked.index.sort_entries();
         changed = true;
@@ -154,6 +157,13 @@ pub fn add(place: &Place, files: &[String]) -> Result<String> {
     for path in &embedded {
         text.push_str(&format!(
             "\nwarning: adding embedded git repository: {path}; only the id of its commit is staged, not its files"
+        ));
+    }
+    if let Some(first) = scripts.first() {
+        let more = if scripts.len() > 1 { format!(" and {} more", scripts.len() - 1) } else { String::new() };
+        text.push_str(&format!(
+            "\nwarning: the mode of files cannot be seen here: new scripts are staged as not executable ({first}{more}). \
+             In a terminal, `git update-index --chmod=+x PATH` changes that"
         ));
     }
     let missing = unknown.section("Not staged, even if changed", place.folder.as_bstr());
@@ -167,6 +177,14 @@ pub fn add(place: &Place, files: &[String]) -> Result<String> {
     }
     locked.write()?;
     Ok(format!("Files staged successfully{text}"))
+}
+
+/// Whether a file names the program that runs it, so that it is probably executable.
+fn is_script(repo: &gix::Repository, file: &File) -> bool {
+    match &file.content {
+        Some(content) => content.starts_with(b"#!"),
+        None => repo.find_blob(file.id).is_ok_and(|blob| blob.data.starts_with(b"#!")),
+    }
 }
 
 /// Returns the paths of the index and of new files that the arguments of a call stand for, and keeps only them in `unknown`.

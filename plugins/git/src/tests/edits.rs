@@ -157,6 +157,17 @@ fn an_ignored_file_and_a_missing_one_are_not_added() {
 }
 
 #[test]
+fn new_scripts_are_said_to_be_staged_as_not_executable() {
+    let home = Home::new();
+    let repo = home.repository("r", &[]);
+    repo.write("run.sh", "#!/bin/sh\n");
+    repo.write("more.sh", "#!/bin/sh\n");
+    contains(&repo.add(&["."]).unwrap(), "new scripts are staged as not executable (more.sh and 1 more)");
+    repo.write("run.sh", "#!/bin/bash\n");
+    assert_eq!(repo.add(&["."]).unwrap(), "Files staged successfully");
+}
+
+#[test]
 fn what_the_person_ignores_everywhere_is_not_added() {
     let home = Home::new();
     let repo = home.repository("r", &[]);
