@@ -7,7 +7,7 @@
 
 use std::{
     fs::{self, File},
-    io::{ErrorKind, Read},
+    io::{ErrorKind, Read, Seek, SeekFrom, Write},
     path::PathBuf,
     rc::Rc,
     thread,
@@ -18,7 +18,7 @@ use kept::{Lock, Patience, at, random, with_suffix};
 use rusqlite::Connection;
 use wharf_sdk::{Error, Result};
 
-use crate::{guard, statement::said};
+use crate::{guard, log::Log, statement::said};
 
 pub const PATIENCE: Patience =
     Patience { held: Duration::from_secs(5), stale: Duration::from_secs(10), waited: Duration::from_secs(20) };
@@ -38,6 +38,18 @@ struct Seen {
     changed: Option<SystemTime>,
     /// The header of the file, unless the file is empty. It contains SQLite's change counter.
     begin: Option<[u8; 100]>,
+    /// The state of the write-ahead log, unless it is empty or does not exist.
+    log: Option<SeenLog>,
+}
+
+/// The state of a write-ahead log. It differs after every change of the log, and before pages of it that were not there are copied into the
+/// database file.
+#[derive(PartialEq)]
+struct SeenLog {
+    length: u64,
+    changed: Option<SystemTime>,
+    /// The header of the file, which differs after each time that the log begins again.
+    begin: [u8; 32],
 }
 
 impl Seen {
@@ -54,7 +66,10 @@ impl Database {
         loop {
             let before = self.settled(began)?;
             let opened = match &before {
-                Some(Seen { begin: Some(_), .. }) => guard::reading(&self.file),
+                Some(Seen { begin: Some(_), log, .. }) => {
+                    let log = if log.is_some() { self.log()? } else { None };
+                    guard::reading(&self.file, log)
+                }
                 _ => Connection::open_in_memory(),
             };
             let done = opened.map_err(|error| said(&error)).and_then(|mut connection| work(&mut connection));
@@ -81,8 +96,15 @@ impl Database {
         if lock.inherited() && self.journal()? {
             self.roll_back(&lock)?;
         }
-        if self.seen()?.is_some_and(|seen| seen.logs()) || self.logged()? {
-            return Err(self.unshared());
+        let logs = self.seen()?.is_some_and(|seen| seen.logs());
+        if logs {
+            // Programs that have the database open in WAL mode have these files open.
+            if self.exists("-wal")? || self.exists("-shm")? {
+                return Err(self.unshared());
+            }
+            // Without a log, the mode is only these numbers, which SQLite writes too when it changes the mode. If the call is stopped, the
+            // mode stays changed, and programs that want the other one set it again when they open the database.
+            self.set_versions(&lock, 1)?;
         }
         let done = guard::writing(&self.file, &lock, |mut connection| {
             let done = work(&mut connection);
@@ -92,6 +114,8 @@ impl Database {
         let counts = lock.counts();
         if self.journal()? {
             lock.leave();
+        } else if logs {
+            self.set_versions(&lock, 2)?;
         }
         match done.map_err(|error| said(&error)).and_then(|done| done) {
             Err(Error::Failed(_)) if !counts => {
@@ -116,9 +140,6 @@ impl Database {
             if self.journal()? {
                 self.roll_back(&lock)?;
             }
-        }
-        if self.logged()? {
-            return Err(self.unshared());
         }
         self.seen()
     }
@@ -167,12 +188,47 @@ impl Database {
         }
     }
 
-    /// Whether the write-ahead log has changes that are not in the database file yet.
-    fn logged(&self) -> Result<bool> {
+    fn exists(&self, suffix: &str) -> Result<bool> {
+        let file = with_suffix(&self.file, suffix);
+        file.try_exists().map_err(|error| at(&file, &error))
+    }
+
+    /// Writes the version numbers of the format: 2 for WAL mode, 1 for the others.
+    fn set_versions(&self, lock: &Lock, version: u8) -> Result<()> {
+        if !lock.keep() {
+            return Err(Error::failed("the disk was too slow, and nothing was changed; try again"));
+        }
+        let set = || {
+            let mut file = File::options().write(true).open(&self.file)?;
+            file.seek(SeekFrom::Start(18))?;
+            file.write_all(&[version; 2])?;
+            file.sync_all()
+        };
+        set().map_err(|error| at(&self.file, &error))
+    }
+
+    /// Reads the write-ahead log.
+    fn log(&self) -> Result<Option<Log>> {
         let log = with_suffix(&self.file, "-wal");
-        match fs::metadata(&log) {
-            Ok(found) => Ok(found.len() > 0),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        match File::open(&log).and_then(Log::of) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            read => read.map_err(|error| at(&log, &error)),
+        }
+    }
+
+    /// Returns the state of the write-ahead log, unless it is empty or does not exist.
+    fn seen_log(&self) -> Result<Option<SeenLog>> {
+        let log = with_suffix(&self.file, "-wal");
+        let seen = || {
+            let mut file = File::open(&log)?;
+            let found = file.metadata()?;
+            let mut begin = [0; 32];
+            file.read_exact(&mut begin)?;
+            std::io::Result::Ok(SeenLog { length: found.len(), changed: found.modified().ok(), begin })
+        };
+        match seen() {
+            Ok(seen) => Ok(Some(seen)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof) => Ok(None),
             Err(error) => Err(at(&log, &error)),
         }
     }
@@ -200,7 +256,11 @@ impl Database {
             Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(told(error)),
             _ => return Err(Error::failed(format!("{} is not an SQLite database", self.file.display()))),
         };
-        Ok(Some(Seen { length: found.len(), changed: found.modified().ok(), begin }))
+        let mut seen = Seen { length: found.len(), changed: found.modified().ok(), begin, log: None };
+        if seen.logs() {
+            seen.log = self.seen_log()?;
+        }
+        Ok(Some(seen))
     }
 
     fn busy(&self) -> Error {
@@ -214,8 +274,8 @@ impl Database {
 
     fn unshared(&self) -> Error {
         Error::failed(format!(
-            "{} is in WAL mode, which needs shared memory between programs and is not supported here. It can be read here once all other \
-             programs have closed it; to change it here, first run `PRAGMA journal_mode = DELETE` on it with another program",
+            "{} is in WAL mode, and another program has it open or ended without closing it. It can be read here meanwhile, but not changed: \
+             close it in that program; if no program has it open, open and close it once",
             self.file.display()
         ))
     }
@@ -358,18 +418,60 @@ mod tests {
     }
 
     #[test]
-    fn wal_mode_is_read_when_all_is_in_the_file_and_never_written() {
+    fn a_database_in_wal_mode_is_read_while_it_is_open_and_written_when_it_is_closed() {
         let folder = TempDir::new().unwrap();
         let database = database(&folder, PATIENCE);
         let other = Connection::open(&database.file).unwrap();
         other.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (7)").unwrap();
-        assert!(why(read(&database, "SELECT * FROM t")).contains("journal_mode = DELETE"));
-        drop(other);
-        let before = fs::read(&database.file).unwrap();
         assert_eq!(read(&database, "SELECT * FROM t").unwrap(), r#"[{"a":7}]"#);
-        assert!(why(write(&database, "DELETE FROM t")).contains("journal_mode = DELETE"));
-        assert_eq!(fs::read(&database.file).unwrap(), before);
+        // A transaction that is not committed, in the log.
+        other.execute_batch("PRAGMA cache_size = 1; BEGIN").unwrap();
+        for _ in 0..100 {
+            other.execute("INSERT INTO t VALUES (randomblob(1000))", []).unwrap();
+        }
+        assert!(fs::metadata(with_suffix(&database.file, "-wal")).unwrap().len() > 50_000);
+        assert_eq!(read(&database, "SELECT a FROM t").unwrap(), r#"[{"a":7}]"#);
+        other.execute_batch("ROLLBACK; UPDATE t SET a = 8").unwrap();
+        assert_eq!(read(&database, "SELECT a FROM t").unwrap(), r#"[{"a":8}]"#);
+        // A log that begins again.
+        other.execute_batch("PRAGMA wal_checkpoint(RESTART); UPDATE t SET a = 9").unwrap();
+        assert_eq!(read(&database, "SELECT a FROM t").unwrap(), r#"[{"a":9}]"#);
+        assert!(why(write(&database, "DELETE FROM t")).contains("another program has it open"));
+        drop(other);
+        assert_eq!(write(&database, "INSERT INTO t VALUES (10)").unwrap(), r#"[{"affected_rows":1}]"#);
+        assert!(why(write(&database, "INSERT INTO t VALUES (x)")).contains("no such column"));
+        assert_eq!(read(&database, "SELECT a FROM t").unwrap(), "[{\"a\":9},\n{\"a\":10}]");
         assert_eq!(names(&folder), ["a b?%23.db"]);
+        let other = Connection::open(&database.file).unwrap();
+        let mode: String = other.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+        assert_eq!(mode, "wal");
+    }
+
+    #[test]
+    fn who_reads_while_another_program_writes_a_log_sees_whole_transactions() {
+        let folder = TempDir::new().unwrap();
+        let database = database(&folder, PATIENCE);
+        let other = Connection::open(&database.file).unwrap();
+        other
+            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 5; CREATE TABLE t (a, b, c)")
+            .unwrap();
+        let read_often = |times: usize| {
+            for _ in 0..times {
+                assert_eq!(read(&database, "SELECT coalesce(sum(a), 0) AS a FROM t").unwrap(), r#"[{"a":0}]"#);
+                assert_eq!(read(&database, "PRAGMA integrity_check").unwrap(), r#"[{"integrity_check":"ok"}]"#);
+            }
+        };
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| read_often(30));
+            while !reader.is_finished() {
+                let many =
+                    "WITH c(x) AS (VALUES (1), (-1)) INSERT INTO t SELECT x, randomblob(700), randomblob(3000) FROM c";
+                other.execute(many, []).unwrap();
+                pause();
+            }
+            reader.join().unwrap();
+        });
+        read_often(1);
     }
 
     #[test]

@@ -13,6 +13,8 @@ use kept::Lock;
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use rusqlite::{Connection, OpenFlags, ffi};
 
+use crate::log::Log;
+
 const VFS_NAME: &CStr = c"guarded";
 /// The characters with a special meaning in a `file:` URL.
 const IN_URLS: AsciiSet = CONTROLS.add(b'%').add(b'?').add(b'#').add(b'&').add(b'=');
@@ -20,18 +22,22 @@ const IN_URLS: AsciiSet = CONTROLS.add(b'%').add(b'?').add(b'#').add(b'&').add(b
 thread_local! {
     /// The lock under which this instance may change its database, if it holds one.
     static HELD: RefCell<Option<Rc<Lock>>> = const { RefCell::new(None) };
+    /// The log that the database is read with, if it has one.
+    static LOG: RefCell<Option<Log>> = const { RefCell::new(None) };
     /// Whether the next file that SQLite opens as a database is the intended one.
     static MEANT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Opens the database in immutable mode, without locks. The caller has to check that nobody changed the file meanwhile.
-pub fn reading(file: &Path) -> rusqlite::Result<Connection> {
+/// Opens the database in immutable mode, without locks. The caller has to check that nobody changed the files meanwhile.
+pub fn reading(file: &Path, log: Option<Log>) -> rusqlite::Result<Connection> {
+    LOG.set(log);
     let path = percent_encode(file.as_os_str().as_encoded_bytes(), &IN_URLS);
     open(&format!("file:{path}?immutable=1"), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
 }
 
 /// Runs `work` with a connection that can change the database as long as the lock is valid.
 pub fn writing<T>(file: &Path, lock: &Rc<Lock>, work: impl FnOnce(Connection) -> T) -> rusqlite::Result<T> {
+    LOG.take();
     HELD.set(Some(lock.clone()));
     let path = percent_encode(file.as_os_str().as_encoded_bytes(), &IN_URLS);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
@@ -116,6 +122,8 @@ unsafe extern "C" fn open_file(
 }
 
 fn guard(mut methods: ffi::sqlite3_io_methods) -> ffi::sqlite3_io_methods {
+    methods.xRead = Some(read);
+    methods.xFileSize = Some(length);
     methods.xWrite = Some(write);
     methods.xTruncate = Some(truncate);
     methods
@@ -123,6 +131,40 @@ fn guard(mut methods: ffi::sqlite3_io_methods) -> ffi::sqlite3_io_methods {
 
 fn methods() -> Option<&'static ffi::sqlite3_io_methods> {
     own()?.methods.get()?.first()
+}
+
+unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, into: *mut c_void, length: c_int, at: i64) -> c_int {
+    let logged = LOG.with_borrow_mut(|log| {
+        let (Some(log), Ok(at), Ok(length)) = (log, u64::try_from(at), usize::try_from(length)) else {
+            return Ok(false);
+        };
+        // SAFETY: SQLite passes a buffer of that length, which nothing else uses meanwhile.
+        let buffer = unsafe {
+            into.cast::<u8>().write_bytes(0, length);
+            std::slice::from_raw_parts_mut(into.cast(), length)
+        };
+        log.read(at, buffer)
+    });
+    match (logged, methods().and_then(|own| own.xRead)) {
+        (Ok(true), _) => ffi::SQLITE_OK,
+        // SAFETY: SQLite's own function is called with the arguments that SQLite passed.
+        (Ok(false), Some(read)) => unsafe { read(file, into, length, at) },
+        _ => ffi::SQLITE_IOERR_READ,
+    }
+}
+
+unsafe extern "C" fn length(file: *mut ffi::sqlite3_file, out: *mut i64) -> c_int {
+    let logged = LOG.with_borrow(|log| log.as_ref().and_then(|log| i64::try_from(log.length).ok()));
+    match (logged, methods().and_then(|own| own.xFileSize)) {
+        // SAFETY: SQLite passes a place for the result.
+        (Some(logged), _) => unsafe {
+            *out = logged;
+            ffi::SQLITE_OK
+        },
+        // SAFETY: SQLite's own function is called with the arguments that SQLite passed.
+        (None, Some(length)) => unsafe { length(file, out) },
+        (None, None) => ffi::SQLITE_IOERR_FSTAT,
+    }
 }
 
 unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, length: c_int, at: i64) -> c_int {

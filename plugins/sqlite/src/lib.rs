@@ -11,6 +11,7 @@ use wharf_sdk::{
 
 mod database;
 mod guard;
+mod log;
 mod memo;
 mod statement;
 
