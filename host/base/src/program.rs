@@ -42,14 +42,23 @@ impl Command {
         Ok(Self { name, program, arguments })
     }
 
-    /// Returns what decides what the command does: its program, the folders in which programs are found, and arguments that are paths. A
-    /// last component `*` stands for all files in the folder.
+    /// Returns what decides what the command does: its program, the folders in which programs are found, and absolute paths in its arguments.
+    /// A last component `*` stands for all files in the folder.
     pub fn files(&self) -> Vec<PathBuf> {
+        // In `--config=/etc/x` and `sh -c "exec /opt/x"` too.
+        let words = self.arguments.iter().flat_map(|argument| {
+            std::iter::once(argument.as_str())
+                .chain(argument.split(|at: char| at.is_whitespace() || "=:,;'\"".contains(at)))
+        });
+        let named = words.map(PathBuf::from).filter(|path| path.is_absolute());
         // Programs start others by name. So does the next start of wharf, which looks for this program again.
-        let found = folders_of_path().map(|folder| folder.join("*"));
-        let named = self.arguments.iter().map(PathBuf::from).filter(|path| path.is_absolute());
-        self.program.iter().cloned().chain(found).chain(named).collect()
+        self.program.iter().cloned().chain(on_path()).chain(named).collect()
     }
+}
+
+/// Returns all files in the folders of PATH, each as the folder and `*`: who runs a program by its name runs one of these.
+pub fn on_path() -> impl Iterator<Item = PathBuf> {
+    folders_of_path().map(|folder| folder.join("*"))
 }
 
 /// The folders of PATH. Relative ones are left out: they are another folder wherever wharf is started.
@@ -143,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_program_is_found_when_the_config_is_read() {
-        let found = command(&["sh", "-c", "/opt/x"]);
+        let found = command(&["sh", "-c", "exec /opt/x --config=/etc/x"]);
         assert!(found.program.as_ref().is_some_and(|program| program.is_absolute()), "{found:?}");
         let path = std::env::var_os("PATH").unwrap();
         for folder in std::env::split_paths(&path).filter(|folder| folder.is_absolute()) {
@@ -153,7 +162,9 @@ mod tests {
                 folder.display()
             );
         }
-        assert!(found.files().contains(&"/opt/x".into()), "it may be run, once it is there");
+        for named in ["/opt/x", "/etc/x"] {
+            assert!(found.files().contains(&named.into()), "it may be run, once it is there");
+        }
         assert_eq!(command(&["no-such-program"]).program, None);
     }
 

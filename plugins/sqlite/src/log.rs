@@ -21,7 +21,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Reads a log up to its last committed transaction. Returns `None` if there is none.
+    /// Reads a log up to its last committed transaction. Returns `None` if it has none.
     pub fn of(file: File) -> io::Result<Option<Self>> {
         let mut input = BufReader::new(file);
         let mut header = [0; HEADER];
@@ -34,7 +34,7 @@ impl Log {
             return Ok(None);
         }
         let is_big = magic & 1 == 1;
-        let mut sums = summed([0, 0], &header[..24], is_big);
+        let mut sums = summed([0, 0], header.split_at(24).0, is_big);
         if sums != [first_sum, second_sum] {
             return Ok(None);
         }
@@ -43,7 +43,7 @@ impl Log {
         while filled(&mut input, &mut frame)? {
             let (head, content) = frame.split_at(FRAME_HEADER);
             let [page, committed, first, second, first_sum, second_sum] = numbers(head);
-            sums = summed(summed(sums, &head[..8], is_big), content, is_big);
+            sums = summed(summed(sums, head.split_at(8).0, is_big), content, is_big);
             // What follows belongs to an earlier use of the log.
             if [first, second] != [first_salt, second_salt] || sums != [first_sum, second_sum] {
                 break;

@@ -140,7 +140,8 @@ fn check_needs(project: &Project) -> Result<()> {
 
 /// Runs a command of the author in the plugin's folder. Its output goes to stderr.
 async fn run(project: &Project, (command, step): (&str, Step), (until, output): (Until, Output)) -> Result<()> {
-    let mut shell = Command::new("sh");
+    let _protected = project.protect();
+    let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(command).current_dir(&project.folder).stdin(Stdio::null()).kill_on_drop(true);
     if until == Until::Dropped {
         shell.process_group(Group::OWN);

@@ -240,7 +240,9 @@ fn named(step: Step) -> impl Iterator<Item = PathBuf> {
 /// Returns the folders that programs on PATH need: their own, and the one that they were installed into.
 fn programs() -> Vec<PathBuf> {
     let mut all = Vec::new();
-    for folder in env::split_paths(&env::var_os("PATH").unwrap_or_default()) {
+    // A relative one would be another folder for each build.
+    let path = env::var_os("PATH").unwrap_or_default();
+    for folder in env::split_paths(&path).filter(|folder| folder.is_absolute()) {
         all.push(folder.clone());
         // Version managers put programs into such a folder that start the real ones.
         if folder.ends_with("shims") {

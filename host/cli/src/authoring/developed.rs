@@ -19,11 +19,8 @@ use super::{
     project::{self, Project},
     sources::Sources,
 };
-use wharf_base::{folders::Folders, paths::resolved};
-use wharf_config::{
-    access::{protected::Protected, registry::Entered},
-    config,
-};
+use wharf_base::folders::Folders;
+use wharf_config::access::registry::Entered;
 
 /// Where a plugin that was built for development finds its code. The SDKs know this path.
 const LIVE: &str = "/.wharf-live";
@@ -63,20 +60,10 @@ impl Developed {
         Ok(Self::Project(Box::new(project), sources))
     }
 
-    /// Protects the project from the plugins of all wharfs, its own one included, for as long as what this returns exists: its `plugin.toml`
-    /// names programs that are run outside of the sandbox. What is built of a server is protected with the server.
+    /// Protects what builds execute, for as long as what this returns exists. What is built of a server is protected with the server.
     pub fn protect(&self) -> Option<Entered> {
         let Self::Project(project, _) = self else { return None };
-        let mut all = Protected::default();
-        let folder = resolved(&project.folder);
-        all.tree(&folder);
-        let entered = config::registry().enter(&folder, &all);
-        entered.unwrap_or_else(|error| {
-            tracing::info!(
-                "plugins of other wharfs of this user may write this project, since that cannot be entered: {error:#}"
-            );
-            None
-        })
+        Some(project.protect())
     }
 
     /// Returns the component of an earlier build, if no source is newer.

@@ -14,8 +14,11 @@ use super::{
     confined::Confined,
     pack::package::{self, Package},
 };
-use wharf_base::{below::Below, explain, text};
-use wharf_config::config;
+use wharf_base::{below::Below, explain, paths::resolved, program, text};
+use wharf_config::{
+    access::{protected::Protected, registry::Entered},
+    config,
+};
 
 /// The file name of a project's manifest.
 pub const PLUGIN_TOML: &str = "plugin.toml";
@@ -118,6 +121,27 @@ pub struct Setup {
 }
 
 impl Project {
+    /// Protects from the plugins of all wharfs of this user what a build executes, until what this returns is dropped: the repository of the
+    /// project, and the folders in which programs are found.
+    #[expect(clippy::disallowed_methods, reason = "only looks where the repository of the project begins")]
+    pub fn protect(&self) -> Entered {
+        let mut all = Protected::default();
+        let folder = resolved(&self.folder);
+        let home = std::env::home_dir();
+        let is_shared = |above: &Path| home.as_ref().is_some_and(|home| home.starts_with(above));
+        let mut above = folder.ancestors().take_while(|above| !is_shared(above));
+        // `plugin.toml` may name a script or a crate beside the project.
+        all.tree(above.find(|above| above.join(".git").exists()).unwrap_or(&folder));
+        all.files(program::on_path());
+        let (entered, done) = config::registry().enter(&all);
+        if let Err(error) = done {
+            tracing::info!(
+                "plugins of other wharfs of this user may write this project, since that cannot be entered: {error:#}"
+            );
+        }
+        entered
+    }
+
     /// Reads the `plugin.toml` of a folder. A missing file is an error.
     pub fn open(folder: &Path) -> Result<Self> {
         let project = Self::find(folder)?;

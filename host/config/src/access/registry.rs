@@ -1,10 +1,13 @@
 //! What all wharf processes of a user execute or obey, so that the plugins of each are kept from the files of all.
 //!
-//! The registry is a folder in the state folder, in which each process enters what it protects. There are two kinds of entries. One of a
+//! The registry is a folder in each state folder, in which each process enters what it protects. There are two kinds of entries. One of a
 //! process counts while the process runs, which holds a lock on its file. A lasting one belongs to a config or to the source of a server,
-//! and counts as long as that file exists, whether or not a wharf runs: the next start obeys the file again.
+//! and counts as long as that file exists, whether or not a wharf runs: the next start obeys the file again. A file that is gone may come
+//! back, for example when another branch is checked out, so the entries of the last hundred such files stay.
 //!
-//! Each call looks at the time of the folder, which tells whether an entry was added, replaced or removed.
+//! The environment says where the state folder is. Wharfs with different environments have the one in the home directory in common.
+//!
+//! Each call looks at the times of the folders, which tell whether an entry was added, replaced or removed.
 
 #![expect(clippy::disallowed_methods, reason = "wharf's own files are written and read here")]
 
@@ -16,6 +19,7 @@ use std::{
     os::unix::{ffi::OsStrExt, fs::DirBuilderExt},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
+    time::SystemTime,
 };
 
 use anyhow::{Context, Result};
@@ -33,30 +37,38 @@ const FORMAT: &[u8] = b"wharf trusts 1";
 /// The beginnings of the names of entries.
 const LASTING: &str = "of-";
 const OF_PROCESS: &str = "process-";
+/// How many lasting entries stay of files that are gone.
+const MAX_GONE: usize = 100;
 
-/// What this process has entered, which its own plugins are kept from even where nothing can be written.
-static OWN: Mutex<BTreeMap<PathBuf, Protected>> = Mutex::new(BTreeMap::new());
+/// What this process has entered, by the names of the entries. Its own plugins are kept from that even where nothing can be written.
+static OWN: Mutex<BTreeMap<String, Protected>> = Mutex::new(BTreeMap::new());
 /// How often `OWN` has changed.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
+/// How many entries this process has made.
+static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// The registry of the user.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
-    /// The folder to which each process of the user writes what it trusts. `None` if there is no home directory: then a process finds only
+    /// The folders to which each process of the user writes what it trusts. There is none without a home directory: then a process finds only
     /// what it has entered itself.
-    folder: Option<PathBuf>,
+    folders: Vec<PathBuf>,
 }
 
 /// An entry of this process, which counts until this is dropped.
 #[derive(Debug)]
 pub struct Entered {
-    path: PathBuf,
-    _locked: File,
+    name: String,
+    files: Vec<(PathBuf, File)>,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        std::fs::remove_file(&self.path).ok();
+        OWN.lock().remove(&self.name);
+        CHANGES.fetch_add(1, Ordering::Release);
+        for (path, _) in &self.files {
+            std::fs::remove_file(path).ok();
+        }
     }
 }
 
@@ -64,29 +76,34 @@ impl Drop for Entered {
 #[derive(Debug, Default)]
 pub struct Seen {
     own: u64,
-    folder: Option<FolderStamp>,
+    folders: Vec<Option<FolderStamp>>,
 }
 
 impl Registry {
-    pub fn at(folder: Option<PathBuf>) -> Self {
-        Self { folder }
+    pub fn at(folders: Vec<PathBuf>) -> Self {
+        Self { folders }
     }
 
-    pub fn folder(&self) -> Option<&Path> {
-        self.folder.as_deref()
+    pub fn folders(&self) -> &[PathBuf] {
+        &self.folders
+    }
+
+    fn stamps(&self) -> impl Iterator<Item = Option<FolderStamp>> {
+        self.folders.iter().map(|folder| FolderStamp::of(folder))
     }
 
     /// Whether nothing was entered or removed since it was read.
     pub fn is_as(&self, seen: &Seen) -> bool {
         seen.own == CHANGES.load(Ordering::Acquire)
-            && FolderStamp::still(seen.folder, self.folder.as_deref().and_then(FolderStamp::of))
+            && seen.folders.len() == self.folders.len()
+            && seen.folders.iter().zip(self.stamps()).all(|(before, now)| FolderStamp::still(*before, now))
     }
 
     /// Returns all that counts now.
     pub fn read(&self) -> (Protected, Seen) {
         // The state comes first, so that what changes meanwhile is read again.
         let own = CHANGES.load(Ordering::Acquire);
-        let seen = Seen { own, folder: self.folder.as_deref().and_then(FolderStamp::of) };
+        let seen = Seen { own, folders: self.stamps().collect() };
         let mut all = Protected::default();
         for own in OWN.lock().values() {
             all.and(own);
@@ -104,57 +121,85 @@ impl Registry {
 
     /// Protects something as long as the file `of` exists. The error says why only the plugins of this process are kept from it.
     pub fn keep(&self, of: &Path, protected: &Protected) -> Result<()> {
-        remember(of, protected);
-        let Some(folder) = &self.folder else { return Ok(()) };
         let mut name = hex(&Sha256::digest(of.as_os_str().as_bytes()));
         name.truncate(32);
-        let path = folder.join(format!("{LASTING}{name}"));
+        let name = format!("{LASTING}{name}");
+        remember(&name, protected);
         let bytes = encoded(Some(of), protected);
-        if std::fs::read(&path).is_ok_and(|before| before == bytes) {
-            return Ok(());
-        }
-        self.put(&path, &bytes).map(drop).with_context(|| text::path(folder))
+        self.each(|folder| {
+            let path = folder.join(&name);
+            let is_same = std::fs::read(&path).is_ok_and(|before| before == bytes);
+            // Once the file is gone, the time tells how long ago it was used.
+            if is_same && File::open(&path).and_then(|file| file.set_modified(SystemTime::now())).is_ok() {
+                return Ok(());
+            }
+            put(folder, &path, &bytes).map(drop)
+        })
+        .map(drop)
     }
 
-    /// Protects something until what this returns is dropped, or the process ends. `of`: what it belongs to.
-    pub fn enter(&self, of: &Path, protected: &Protected) -> Result<Option<Entered>> {
-        remember(of, protected);
-        let Some(folder) = &self.folder else { return Ok(None) };
+    /// Protects something until the entry that this returns is dropped, or the process ends. The error says why only the plugins of this
+    /// process are kept from it.
+    pub fn enter(&self, protected: &Protected) -> (Entered, Result<()>) {
+        // Processes of containers with one home directory may have the same number.
         let mut number = [0; 8];
-        getrandom::fill(&mut number).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
-        let path = folder.join(format!("{OF_PROCESS}{}-{}", std::process::id(), hex(&number)));
-        let locked = self.put(&path, &encoded(None, protected)).with_context(|| text::path(folder))?;
-        Ok(Some(Entered { path, _locked: locked }))
+        let random = getrandom::fill(&mut number);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{OF_PROCESS}{}-{count}-{}", std::process::id(), hex(&number));
+        remember(&name, protected);
+        let bytes = encoded(None, protected);
+        let written = self.each(|folder| {
+            random.map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+            let path = folder.join(&name);
+            put(folder, &path, &bytes).map(|file| (path, file))
+        });
+        let (files, done) = match written {
+            Ok(files) => (files, Ok(())),
+            Err(error) => (Vec::new(), Err(error)),
+        };
+        (Entered { name, files }, done)
     }
 
-    /// Writes an entry, so that a reader finds all of it, and locked, or nothing.
-    fn put(&self, path: &Path, bytes: &[u8]) -> Result<File> {
-        let folder = path.parent().context("it has no folder")?;
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        self.tidy();
-        let mut new = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
-        new.write_all(bytes)?;
-        new.as_file().lock()?;
-        Ok(new.persist(path).map_err(|error| error.error)?)
+    /// Writes to all folders. Fails if there are some and none can be written.
+    fn each<T>(&self, write: impl Fn(&Path) -> Result<T>) -> Result<Vec<T>> {
+        let (mut written, mut failed) = (Vec::new(), Ok(()));
+        for folder in &self.folders {
+            self.tidy();
+            match write(folder).with_context(|| text::path(folder)) {
+                Ok(one) => written.push(one),
+                Err(error) => failed = Err(error),
+            }
+        }
+        if written.is_empty() { failed.map(|()| written) } else { Ok(written) }
     }
 
-    /// Removes the entries of processes that have ended, and of files that do not exist any more.
+    /// Removes the entries of processes that have ended, and all but the newest of files that do not exist any more.
     fn tidy(&self) {
+        let mut gone = Vec::new();
         for (path, lasting) in self.entries() {
-            let is_gone = || {
-                let bytes = std::fs::read(&path).ok()?;
-                let (of, _) = decoded(&bytes)?;
-                std::fs::symlink_metadata(of?).err().filter(|error| error.kind() == ErrorKind::NotFound)
-            };
-            if if lasting { is_gone().is_some() } else { is_left(&path) } {
+            if lasting {
+                let (Ok(bytes), Ok(written)) = (std::fs::read(&path), path.metadata().and_then(|file| file.modified()))
+                else {
+                    continue;
+                };
+                let of = decoded(&bytes).and_then(|(of, _)| of);
+                let missing = of.and_then(|of| std::fs::symlink_metadata(of).err());
+                if missing.is_some_and(|error| error.kind() == ErrorKind::NotFound) {
+                    gone.push((written, path));
+                }
+            } else if is_left(&path) {
                 std::fs::remove_file(&path).ok();
             }
+        }
+        gone.sort();
+        for (_, path) in gone.iter().rev().skip(MAX_GONE) {
+            std::fs::remove_file(path).ok();
         }
     }
 
     /// The files of all entries, and whether each is a lasting one.
     fn entries(&self) -> impl Iterator<Item = (PathBuf, bool)> {
-        let entries = self.folder.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+        let entries = self.folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
         entries.filter_map(|entry| {
             let name = entry.file_name();
             let begins = |with: &str| name.as_bytes().starts_with(with.as_bytes());
@@ -163,12 +208,21 @@ impl Registry {
     }
 }
 
-fn remember(of: &Path, protected: &Protected) {
+fn remember(name: &str, protected: &Protected) {
     let mut own = OWN.lock();
-    if own.get(of) != Some(protected) {
-        own.insert(of.to_owned(), protected.clone());
+    if own.get(name) != Some(protected) {
+        own.insert(name.to_owned(), protected.clone());
         CHANGES.fetch_add(1, Ordering::Release);
     }
+}
+
+/// Writes an entry, so that a reader finds all of it, and locked, or nothing.
+fn put(folder: &Path, path: &Path, bytes: &[u8]) -> Result<File> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let mut new = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+    new.write_all(bytes)?;
+    new.as_file().lock()?;
+    Ok(new.persist(path).map_err(|error| error.error)?)
 }
 
 /// Whether the process of an entry has ended, and with it the lock.
@@ -233,34 +287,72 @@ mod tests {
     #[test]
     fn entries_count_while_a_process_runs_or_a_file_exists() {
         let folder = tempfile::tempdir().unwrap();
-        let registry = Registry::at(Some(folder.path().join("state/trusted")));
+        let [first, second] = ["first", "second"].map(|name| folder.path().join(name).join("trusted"));
+        let registry = Registry::at(vec![first.clone(), second.clone()]);
         let config = folder.path().join("wharf.toml");
         std::fs::write(&config, "").unwrap();
-        let has = |path: &str| {
-            registry.entries().any(|(entry, lasting)| {
+        let has_in = |at: &Path, path: &str| {
+            Registry::at(vec![at.to_owned()]).entries().any(|(entry, lasting)| {
                 let bytes = std::fs::read(&entry).unwrap();
                 (lasting || !is_left(&entry)) && decoded(&bytes).unwrap().1.trusted.files == [PathBuf::from(path)]
             })
         };
+        // Another environment names only one of the folders.
+        let has = |path: &str| {
+            let [one, other] = [&first, &second].map(|at| has_in(at, path));
+            assert_eq!(one, other, "{path}");
+            one
+        };
         let (_, before) = registry.read();
         registry.keep(&config, &file("/kept")).unwrap();
         assert!(!registry.is_as(&before), "a call looks at it again");
-        let entered = registry.enter(Path::new("/x"), &file("/entered")).unwrap();
+        let (entered, done) = registry.enter(&file("/entered"));
+        done.unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(registry.folder().unwrap()), 0o700);
+        assert!(registry.folders().iter().all(|folder| mode(folder) == 0o700));
         assert!(registry.entries().all(|(path, _)| mode(&path) == 0o600));
         assert!(has("/kept") && has("/entered"));
-        let path = entered.as_ref().unwrap().path.clone();
+        assert!(registry.read().0.trusted.files.contains(&"/entered".into()));
+        let paths: Vec<PathBuf> = entered.files.iter().map(|(path, _)| path.clone()).collect();
         let left = folder.path().join("left");
-        std::fs::copy(&path, &left).unwrap();
+        std::fs::copy(&paths[0], &left).unwrap();
         drop(entered);
         assert!(!has("/entered"));
         // As if the process had been killed.
-        std::fs::rename(&left, &path).unwrap();
-        assert!(!has("/entered") && path.exists());
+        for path in &paths {
+            std::fs::copy(&left, path).unwrap();
+        }
+        assert!(!has("/entered") && paths[0].exists());
         std::fs::remove_file(&config).unwrap();
-        assert!(has("/kept"), "until the next entry, since a program may be about to replace the file");
         registry.keep(folder.path(), &file("/other")).unwrap();
-        assert!(!has("/kept") && has("/other") && !path.exists());
+        assert!(has("/kept") && has("/other"), "the file may come back");
+        assert!(!paths[0].exists());
+    }
+
+    #[test]
+    fn entries_of_files_that_are_gone_are_few() {
+        let folder = tempfile::tempdir().unwrap();
+        let registry = Registry::at(vec![folder.path().join("trusted")]);
+        for number in 0..MAX_GONE + 10 {
+            registry.keep(&folder.path().join(format!("{number}.toml")), &file(&format!("/{number}"))).unwrap();
+        }
+        registry.keep(folder.path(), &file("/there")).unwrap();
+        assert_eq!(registry.entries().count(), MAX_GONE + 1);
+        assert!(registry.read().0.trusted.files.contains(&"/there".into()));
+    }
+
+    #[test]
+    fn what_cannot_be_entered_anywhere_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        let bad = folder.path().join("file/trusted");
+        let registry = Registry::at(vec![bad.clone(), folder.path().join("good")]);
+        assert!(registry.enter(&file("/a")).1.is_ok());
+        let registry = Registry::at(vec![bad]);
+        let (entered, done) = registry.enter(&file("/b"));
+        assert!(done.is_err() && registry.read().0.trusted.files.contains(&"/b".into()));
+        drop(entered);
+        assert!(!registry.read().0.trusted.files.contains(&"/b".into()));
+        assert!(Registry::default().enter(&file("/c")).1.is_ok());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashSet,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -179,9 +179,9 @@ impl Scopes {
         scopes
     }
 
-    /// The folder in which wharfs enter what they protect. A task that notices a change in it calls [`Self::look_around`].
-    pub fn registry(&self) -> Option<&Path> {
-        self.registry.folder()
+    /// The folders in which wharfs enter what they protect. A task that notices a change in one calls [`Self::look_around`].
+    pub fn registry(&self) -> &[PathBuf] {
+        self.registry.folders()
     }
 
     /// Returns the replacements of a test, or `None` outside of tests.
@@ -424,6 +424,8 @@ impl Scopes {
         let (file, named) = &state.named;
         let mut all = named.clone();
         all.and(&state.own);
+        // A wharf with another environment has other default files.
+        all.and(&state.always);
         all.files(self.dropped_in.read().iter().cloned());
         let all = all.sorted();
         let mut entry = entry.lock();
@@ -431,8 +433,8 @@ impl Scopes {
             return;
         }
         let kept = file.as_ref().map_or(Ok(()), |file| self.registry.keep(file, named));
-        let entered = kept.and_then(|()| self.registry.enter(Path::new(""), &all));
-        if let Err(error) = &entered
+        let (entered, done) = self.registry.enter(&all);
+        if let Err(error) = kept.and(done)
             && !std::mem::replace(&mut entry.said, true)
         {
             tracing::info!(
@@ -441,7 +443,7 @@ impl Scopes {
             );
         }
         let said = entry.said;
-        *entry = OwnEntry { protected: all, _entered: entered.ok().flatten(), said };
+        *entry = OwnEntry { protected: all, _entered: Some(entered), said };
     }
 
     /// Removes what this process has entered into the registry, when it serves nothing any more.

@@ -116,12 +116,18 @@ pub fn always() -> Protected {
     for folder in cache_dirs() {
         all.tree(folder);
     }
+    // The certificates that servers are checked against, if the environment names others than the system's.
+    let named = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    all.files(named("SSL_CERT_FILE"));
+    all.files(named("SSL_CERT_DIR").map(|folder| folder.join("*")));
     all
 }
 
-/// Returns the registry of what all wharfs of this user protect: the folder `trusted` in the state folder.
+/// Returns the registry of what all wharfs of this user protect: the folder `trusted` in each state folder.
 pub fn registry() -> Registry {
-    Registry::at(state_dirs().first().map(|folder| folder.join(REGISTRY)))
+    let mut folders: Vec<PathBuf> = state_dirs().into_iter().map(|folder| folder.join(REGISTRY)).collect();
+    folders.dedup();
+    Registry::at(folders)
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ fn folders_of(config: &Config, scopes: &Scopes) -> HashSet<PathBuf> {
         // The parent is watched too, so that creating or replacing the plugin folder is noticed.
         folders.extend(folder.parent().map(existing));
     }
-    folders.extend(scopes.registry().filter(|folder| is_folder(folder)).map(Path::to_path_buf));
+    folders.extend(scopes.registry().iter().filter(|folder| is_folder(folder)).cloned());
     folders
 }
 
