@@ -218,7 +218,8 @@ fn each_id_stands_once_in_its_section_and_none_is_left_out() {
 #[test]
 fn all_requirements_are_met() {
     let document = document();
-    let unmet: Vec<&str> = duties(&document).iter().filter(|(_, proof)| proof.starts_with("not met")).map(|(id, _)| *id).collect();
+    let unmet: Vec<&str> =
+        duties(&document).iter().filter(|(_, proof)| proof.starts_with("not met")).map(|(id, _)| *id).collect();
     assert!(unmet.is_empty(), "{unmet:?}");
 }
 
