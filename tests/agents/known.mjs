@@ -6,8 +6,8 @@
 //
 // `deferred`: the tool with which a model asks for tools of which it knows only the names, and `through`, the tool that calls them.
 //
-// `expected` is what the agent was seen to do, which wharf cannot change; a difference is a failure, because the table in
-// docs/clients.md says so. `encodes`: it writes every result as JSON. `reasons`: it shows why a server does not start.
+// `expected` is what the agent was seen to do, which wharf cannot change; a difference is a failure, because README.md
+// and docs/clients.md say so. `encodes`: it writes every result as JSON. `reasons`: it shows why a server does not start.
 
 import { fileURLToPath } from 'node:url';
 import { PROMPT } from './script.mjs';

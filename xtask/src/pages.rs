@@ -1,5 +1,5 @@
-//! Executes pages of the documentation that show a file and the commands for it, as a reader would: in an empty folder, with the SDKs of this
-//! repository in place of those in the registries.
+//! Executes sections of a page of the documentation that show a file and the commands for it, as a reader would: in an empty folder, with the
+//! SDKs of this repository in place of those in the registries.
 
 use std::{
     fs,
@@ -12,38 +12,42 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{run, run_in, say, tree::built};
 
-/// Each page, with the name under which the file that it shows is saved.
-const PAGES: [(&str, &str); 2] = [("from-fastmcp.md", "server.py"), ("from-mcpserver.md", "server.ts")];
+const PAGE: &str = "docs/existing.md";
+/// The headings of the sections, each with the name under which the file that it shows is saved.
+const SECTIONS: [(&str, &str); 2] = [("## Python", "server.py"), ("## TypeScript and JavaScript", "server.ts")];
 /// What a command prints, in the comment at its end.
 const PRINTS: &str = "# prints ";
 
-/// Executes all pages below `work`. `python`: an interpreter with pip.
+/// Executes all sections below `work`. `python`: an interpreter with pip.
 pub fn execute(root: &Path, work: &Path, python: &Path) -> Result<()> {
     if work.exists() {
         fs::remove_dir_all(work)?;
     }
     let packages = packages(root, &work.join("packages"), python)?;
-    for (page, file) in PAGES {
+    let page = fs::read_to_string(root.join(PAGE))?;
+    for (heading, file) in SECTIONS {
         let began = Instant::now();
-        let text = fs::read_to_string(root.join("docs").join(page))?;
         let folder = work.join(file);
         fs::create_dir_all(&folder)?;
-        let [shown, commands] = blocks(&text).with_context(|| format!("docs/{page}"))?;
+        let [shown, commands] = blocks(&page, heading).with_context(|| format!("{PAGE}, {heading}"))?;
         fs::write(folder.join(file), shown)?;
         for line in commands.lines() {
-            execute_line(root, &folder, line, &packages).with_context(|| format!("docs/{page}: {line}"))?;
+            execute_line(root, &folder, line, &packages).with_context(|| format!("{PAGE}: {line}"))?;
         }
-        say(&format!("docs/{page} was executed in {:.0} s", began.elapsed().as_secs_f64()));
+        say(&format!("{file} of {PAGE} was executed in {:.0} s", began.elapsed().as_secs_f64()));
     }
     Ok(())
 }
 
-/// Returns the first two fenced blocks of a page: the file, then the commands.
-fn blocks(text: &str) -> Result<[String; 2]> {
-    let mut pieces = text.split("```").skip(1).step_by(2).map(|block| block.split_once('\n').map(|(_, lines)| lines));
+/// Returns the first two fenced blocks of a section: the file, then the commands.
+fn blocks<'p>(page: &'p str, heading: &str) -> Result<[&'p str; 2]> {
+    let (_, section) = page.split_once(&format!("\n{heading}\n")).context("the page has no such heading")?;
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let mut pieces =
+        section.split("```").skip(1).step_by(2).map(|block| block.split_once('\n').map(|(_, lines)| lines));
     match (pieces.next().flatten(), pieces.next().flatten()) {
-        (Some(file), Some(commands)) => Ok([file.to_owned(), commands.to_owned()]),
-        _ => bail!("the page does not show a file and commands"),
+        (Some(file), Some(commands)) => Ok([file, commands]),
+        _ => bail!("the section does not show a file and commands"),
     }
 }
 
@@ -89,4 +93,31 @@ fn execute_line(root: &Path, folder: &Path, line: &str, packages: &Packages) -> 
         ensure!(printed.trim() == expected, "it printed {:?}", printed.trim());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::root;
+
+    #[test]
+    fn each_section_shows_a_server_and_how_to_call_it() {
+        let page = fs::read_to_string(root().join(PAGE)).unwrap();
+        for (heading, file) in SECTIONS {
+            let [shown, commands] = blocks(&page, heading).unwrap();
+            assert!(shown.contains("notes") && commands.contains(file) && commands.contains(PRINTS), "{heading}");
+        }
+    }
+
+    #[test]
+    fn the_page_lists_the_servers_of_pypi_that_the_check_holds_to_run() {
+        let [page, corpus] =
+            [PAGE, "tests/existing/python.toml"].map(|file| fs::read_to_string(root().join(file)).unwrap());
+        let (_, listed) = page.split_once("- **PyPI**: ").unwrap();
+        let listed = listed.split(".\n").next().unwrap().split(',').map(str::trim);
+        let runs = corpus.split("[[server]]").filter(|server| server.contains("\nruns = true\n"));
+        let mut runs: Vec<&str> = runs.map(|server| server.split('"').nth(1).unwrap()).collect();
+        runs.sort_unstable();
+        assert_eq!(listed.collect::<Vec<_>>(), runs);
+    }
 }

@@ -1,7 +1,7 @@
 //! Puts everything together and runs it. Programs that embed wharf use what is exported here; the commands of the binary use
 //! [`operator`] as well, which the facade does not export.
 //!
-//! docs/architecture.md describes the path of a call through the crates.
+//! host/README.md describes the path of a call through the crates.
 
 #![forbid(unsafe_code)]
 

@@ -33,7 +33,7 @@
 //!
 //! Begin with [`Wharf`]. `docs/embedding.md` explains the whole interface by examples, and says which parts of it stay as they are.
 //!
-//! This crate only passes on what other programs may use; `docs/architecture.md` lists the crates behind it, and the path of a call through
+//! This crate only passes on what other programs may use; `host/README.md` lists the crates behind it, and the path of a call through
 //! them.
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Checks that every test that `docs/conformance.md` names exists. Whether a test proves its requirement must be judged by a reader.
+//! Checks that every test that `tests/conformance/REQUIREMENTS.md` names exists. Whether a test proves its requirement must be judged by a reader.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -49,7 +49,7 @@ fn read(path: &str) -> String {
 }
 
 fn document() -> String {
-    read("docs/conformance.md")
+    read("tests/conformance/REQUIREMENTS.md")
 }
 
 /// The prefix and the number of an id such as `BASE-01`.
@@ -212,6 +212,15 @@ fn each_id_stands_once_in_its_section_and_none_is_left_out() {
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     assert!(sections.len() > 30, "only {} sections were understood", sections.len());
+}
+
+/// `docs/compatibility.md` says so.
+#[test]
+fn all_requirements_are_met() {
+    let document = document();
+    let unmet: Vec<&str> =
+        duties(&document).iter().filter(|(_, proof)| proof.starts_with("not met")).map(|(id, _)| *id).collect();
+    assert!(unmet.is_empty(), "{unmet:?}");
 }
 
 /// Otherwise, the document could name a helper, or a test that is never run.

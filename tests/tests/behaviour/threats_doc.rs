@@ -1,4 +1,4 @@
-//! Checks that every test that `docs/threats.md` names exists.
+//! Checks that every test that `tests/tests/threats/README.md` names exists.
 
 use std::{
     collections::BTreeSet,
@@ -45,7 +45,7 @@ fn every_threat_has_a_test() {
     for folder in ["tests/tests", "host"] {
         tests(&root().join(folder), &mut all);
     }
-    let document = fs::read_to_string(root().join("docs/threats.md")).unwrap();
+    let document = fs::read_to_string(root().join("tests/tests/threats/README.md")).unwrap();
     let named: Vec<&str> = document
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.rsplit(" | ").next())

@@ -2,7 +2,7 @@
 //! client works.
 //!
 //! In each test, the other client is answered, memory use stays within the configured limits, and refusals are reported. All attacks are
-//! listed in docs/threats.md.
+//! listed in README.md.
 
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -1,6 +1,6 @@
 //! Checks the imports between modules by parsing the code. The compiler checks the imports between crates. In a crate with several top-level
 //! modules, each may import only from those that [`ALLOWED_IMPORTS`] lists for it; and the modules of a crate must not import each other in a
-//! cycle. The tables in docs/architecture.md are compared with both.
+//! cycle. The tables in host/README.md are compared with both.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -47,7 +47,7 @@ const ALLOWED_IMPORTS: [(&str, Modules); 4] = [
 ];
 
 /// The document with the tables of crates and modules.
-const DOCUMENT: &str = "docs/architecture.md";
+const DOCUMENT: &str = "host/README.md";
 
 /// Returns the problems with the imports in the host's crates, and with the tables of them.
 pub fn problems(root: &Path) -> Result<Vec<String>> {

@@ -10,6 +10,7 @@ use crate::imports::collect;
 
 mod contract;
 mod imports;
+mod links;
 mod names;
 mod shown;
 mod words;
@@ -62,6 +63,7 @@ fn check(root: &Path) -> Result<()> {
     problems.extend(imports::problems(root)?);
     problems.extend(names::problems(root)?);
     problems.extend(shown::problems(root)?);
+    problems.extend(links::problems(root)?);
     problems.extend(words::problems(root)?);
     problems.extend(contract::check(root).err().map(|problem| format!("{problem:#}")));
     if problems.is_empty() { Ok(()) } else { bail!("untidy:\n  {}", problems.join("\n  ")) }
