@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rustix::{
-    fd::OwnedFd,
+    fd::{AsFd, BorrowedFd, OwnedFd},
     fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, readlinkat, renameat, statat, unlinkat},
     io::Errno,
 };
@@ -70,6 +70,20 @@ impl Below {
         Ok(Some(Self { folder, shown: self.shown(path) }))
     }
 
+    /// Opens a folder below this one, and creates it and those above it if nothing is there. A link in its place is an error.
+    pub fn made(&self, path: &Path) -> Result<Self> {
+        let mut folder = self.folder.try_clone()?;
+        for name in names(path)? {
+            match mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(self.refused(path, &folder, name, error)).or_failed(),
+            }
+            let opened = openat(&folder, name, FOLDER_FLAGS, Mode::empty());
+            folder = opened.map_err(|error| self.refused(path, &folder, name, error))?;
+        }
+        Ok(Self { folder, shown: self.shown(path) })
+    }
+
     /// Reads a text of at most `most` bytes. None: nothing is there.
     pub fn read(&self, path: &Path, most: u64) -> Result<Option<String>> {
         let Some(bytes) = self.bytes(path, most)? else { return Ok(None) };
@@ -89,17 +103,12 @@ impl Below {
 
     /// Writes a file atomically, and creates the folders above it. A link in its place is replaced.
     pub fn replace(&self, path: &Path, contents: &[u8]) -> Result<()> {
-        let mut folder = self.folder.try_clone()?;
-        let mut names = names(path)?;
-        let name = names.pop().unwrap_or_default();
-        for above in names {
-            match mkdirat(&folder, above, Mode::from_raw_mode(0o777)) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => return Err(self.refused(path, &folder, above, error)).or_failed(),
-            }
-            let opened = openat(&folder, above, FOLDER_FLAGS, Mode::empty());
-            folder = opened.map_err(|error| self.refused(path, &folder, above, error))?;
-        }
+        let name = names(path)?.pop().unwrap_or_default();
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+        let folder = match above {
+            Some(above) => self.made(above)?.folder,
+            None => self.folder.try_clone()?,
+        };
         let written = || format!("{}: cannot be written", text::path(&self.shown(path)));
         let new = format!(".wharf-{}", random_id::id().map_err(|error| anyhow!(error.message))?);
         let put = || {
@@ -207,6 +216,12 @@ impl Below {
             ),
             _ => anyhow::Error::new(error).context(shown),
         }
+    }
+}
+
+impl AsFd for Below {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
     }
 }
 

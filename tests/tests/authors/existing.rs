@@ -22,7 +22,7 @@ impl Existing {
         // A build may read what is next to its programs.
         let made = folder.join("bin/made.wasm");
         folder.write("bin/made.wasm", fs::read(folder.plugin(component)).unwrap());
-        for program in ["node", "npm", "npx"] {
+        for program in ["node", "npm"] {
             let made = made.display();
             let build = format!(
                 "case \"$*\" in *' build '*) {then}\n\
@@ -58,7 +58,7 @@ impl Existing {
     /// Returns how often packages were installed and plugins built so far.
     fn counts(&self) -> (usize, usize) {
         let log = self.log();
-        (log.matches("npm install").count(), log.matches("wharf-sdk build").count())
+        (log.matches("npm install").count(), log.matches("wharf-sdk.js build").count())
     }
 
     /// Runs a wharf whose tools are listed, and ends it.
@@ -95,7 +95,7 @@ async fn a_server_is_built_once_and_then_served_without_any_program() {
         assert_eq!(existing.counts(), expected, "{what}");
     }
     let log = existing.log();
-    assert!(log.contains("npm install --ignore-scripts") && log.contains("wharf-sdk setup --mcp"), "{log}");
+    assert!(log.contains("npm install --ignore-scripts") && log.contains("wharf-sdk.js setup --mcp"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,7 +105,7 @@ async fn a_client_is_answered_while_its_server_is_built() {
     assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
     let mut pipe = existing.start(&["run", "notes/index.ts"]);
     pipe.legacy("2025-11-25", json!({})).await;
-    assert!(pipe.wait_for_log("building: ").await.contains("wharf-sdk build --mcp"));
+    assert!(pipe.wait_for_log("building: ").await.contains("wharf-sdk.js build --mcp"));
     let list = pipe.begin("tools/list", json!({})).await;
     pipe.request("ping", json!({})).await.unwrap();
     assert!(pipe.inbox().is_empty(), "the list waits for the build: {:?}", pipe.inbox());
@@ -242,7 +242,7 @@ async fn a_project_of_ones_own_is_made_from_a_server() {
     let built = existing.folder.run(&["build", "mine", "--setup"], &existing.environment()).await;
     assert!(folder::stdout(&built).contains("mine/dist/plugin.wasm"), "{}", folder::stderr(&built));
     let log = fs::read_to_string(existing.folder.home().join("log")).unwrap();
-    assert!(log.contains("wharf-sdk build --mcp server/index.ts -o dist/plugin.wasm"), "{log}");
+    assert!(log.contains("wharf-sdk.js build --mcp server/index.ts -o dist/plugin.wasm"), "{log}");
     let refused = existing.folder.run(&["new", "--from", "plugins"], &existing.environment()).await;
     assert!(folder::stderr(&refused).contains("which file is the server"), "{}", folder::stderr(&refused));
 }
@@ -285,7 +285,7 @@ async fn a_build_reaches_only_its_server_and_what_it_makes() {
          bash -c 'exec 3<>/dev/udp/127.0.0.1/9' && echo udp; cat {top}/notes/index.ts > /dev/null && echo server; }} > $HOME/reached 2> /dev/null",
         top = top.display()
     );
-    for program in ["npm", "npx"] {
+    for program in ["npm", "node"] {
         let stand_in = fs::read_to_string(existing.folder.join(&format!("bin/{program}"))).unwrap();
         // Where a link leads that the build has made is not reached through it.
         let tries = format!("ln -sf {}/own/secret notes.secret 2> /dev/null\n{tries}", top.display());
@@ -313,6 +313,56 @@ async fn a_link_that_a_build_has_made_is_not_followed() {
     let existing = Existing::new("hello", "ln -s ../../../../../own/plugin.wasm dist/plugin.wasm; exit 0");
     existing.folder.plugin_as("echo", "own/plugin.wasm");
     let called = existing.folder.run(&["call", "notes/index.ts", "echo", "message=A"], &existing.environment()).await;
-    assert!(folder::stderr(&called).contains("a link that leads elsewhere"), "{}", folder::stderr(&called));
+    assert!(
+        folder::stderr(&called).contains("`plugin.wasm` is a link, and links are not followed here"),
+        "{}",
+        folder::stderr(&called)
+    );
     assert!(!called.status.success());
+}
+
+/// What installs packages may change the folder of the server, and so put something else in place of what the next step writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_in_place_of_what_a_step_writes_is_not_followed() {
+    for name in ["dist", "making"] {
+        let existing = Existing::new("hello", "");
+        existing.folder.write("own/secret", "s");
+        let stand_in = fs::read_to_string(existing.folder.join("bin/npm")).unwrap();
+        let own = existing.folder.join("own").display().to_string();
+        existing.folder.write("bin/npm", stand_in.replace("echo noise", &format!("rm -rf {name}; ln -s {own} {name}")));
+        existing.folder.set_mode("bin/npm", 0o755);
+        let called = existing.folder.run(&["call", "notes/index.ts", "greet", "name=A"], &existing.environment()).await;
+        let said = folder::stderr(&called);
+        assert!(said.contains(&format!("`{name}` is a link, and links are not followed here")), "{said}");
+        let names: Vec<_> = fs::read_dir(&own).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["secret"]);
+    }
+}
+
+/// Nothing that a build starts runs on after its step, and it changes neither the modes of files nor other processes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_leaves_no_process_and_changes_no_mode() {
+    let tries = "chmod 666 OWN; renice 19 -p TEST > /dev/null 2>&1 && touch dist/reniced; setsid sleep 300 & sleep 300 & \
+                 (trap '' TERM HUP; sleep 300) &";
+    let (own, test) = ("$(cat notes.own)", std::process::id().to_string());
+    let existing =
+        Existing::new("hello", &tries.replace("OWN", own).replace("TEST", &test).replace(" &", " > /dev/null 2>&1 &"));
+    let secret = existing.folder.write("own/secret", "s");
+    existing.folder.set_mode("own/secret", 0o600);
+    let stand_in = fs::read_to_string(existing.folder.join("bin/npm")).unwrap();
+    let say = format!("echo {} > notes.own; sleep 300 > /dev/null 2>&1 &", secret.display());
+    existing.folder.write("bin/npm", stand_in.replace("echo noise", &say));
+    existing.folder.set_mode("bin/npm", 0o755);
+    let called = existing.folder.run(&["call", "notes/index.ts", "greet", "name=A"], &existing.environment()).await;
+    assert!(called.status.success(), "{}", folder::stderr(&called));
+    let servers = existing.folder.join("cache/wharf/servers");
+    let home = format!("HOME={}", servers.display());
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let environments = processes.filter_map(|process| fs::read(process.path().join("environ")).ok());
+    let left = environments.filter(|environment| String::from_utf8_lossy(environment).contains(&home)).count();
+    assert_eq!(left, 0, "processes of the build are left");
+    let server =
+        fs::read_dir(&servers).unwrap().flatten().map(|entry| entry.path()).find(|path| path.is_dir()).unwrap();
+    assert!(server.join("dist/plugin.wasm").exists() && !server.join("dist/reniced").exists());
+    assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
 }

@@ -30,7 +30,9 @@ async fn a_plugin_writes_no_config_of_another_wharf() {
     folder.write("other/file", "");
     folder.plugin_as("hello", "project/own/hello.wasm");
     let config = folder.write("project/wharf.toml", "[plugins.hello]\npath = 'own/hello.wasm'\n");
-    let mut writer = writer(&folder, &["project", "other"], &[]).await;
+    // Editors give programs environments of their own.
+    let state = folder.join("state-of-editor").display().to_string();
+    let mut writer = writer(&folder, &["project", "other"], &[("XDG_STATE_HOME", &state)]).await;
     assert!(writes(&mut writer, &project).await, "nothing of it was ever used");
     let mut other = Pipe::start(&folder, &["run", "-c", config.to_str().unwrap()]);
     other.legacy("2025-11-25", json!({})).await;
@@ -42,10 +44,10 @@ async fn a_plugin_writes_no_config_of_another_wharf() {
         assert!(!writes(pipe, &project).await, "the next start obeys it");
         assert!(writes(pipe, &folder.join("other")).await);
     }
-    // A config that is gone protects nothing once another wharf has started.
+    // A config that is gone may come back, for example with another branch.
     std::fs::remove_file(config).unwrap();
     writer_of_both(&folder).await.close().await;
-    assert!(writes(&mut writer, &project).await);
+    assert!(!writes(&mut writer, &project).await);
 }
 
 async fn writer_of_both(folder: &Folder) -> Pipe {
@@ -132,21 +134,31 @@ async fn a_plugin_under_development_does_not_write_its_own_build() {
     let folder = Folder::new();
     let manifest =
         "name = 'p'\n[build]\ncommand = 'true'\nartifact = 'dist/p.wasm'\n[dev.grants]\nroots = 'read-write'\n";
-    folder.write("p/plugin.toml", manifest);
-    folder.plugin_as("reach", "p/dist/p.wasm");
-    folder.write("p/src/lib.rs", "");
-    let mut neighbour = writer(&folder, &["p/src"], &[]).await;
-    assert!(writes(&mut neighbour, &folder.join("p/src")).await);
-    let root = folder.join("p").display().to_string();
-    let mut pipe = Pipe::start(&folder, &["dev", "p", "--stdio", "--root", &root]);
+    folder.write("repository/.git/HEAD", "");
+    folder.write("repository/p/plugin.toml", manifest);
+    folder.plugin_as("reach", "repository/p/dist/p.wasm");
+    let sources = ["p/src", "shared"].map(|name| folder.write(&format!("repository/{name}/lib.rs"), ""));
+    let sources = sources.map(|file| file.parent().unwrap().to_owned());
+    let bin = folder.write("bin/x", "").parent().unwrap().to_owned();
+    let mut neighbour = writer(&folder, &["repository/p/src", "repository/shared", "bin"], &[]).await;
+    for source in sources.iter().chain([&bin]) {
+        assert!(writes(&mut neighbour, source).await);
+    }
+    let root = folder.join("repository/p").display().to_string();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut pipe = Pipe::start_with(&folder, &["dev", "repository/p", "--stdio", "--root", &root], &[("PATH", &path)]);
     pipe.legacy("2025-11-25", json!({})).await;
     let evil = manifest.replace("true", "touch evil");
-    let said = pipe.call("p_write", json!({ "path": folder.join("p/plugin.toml"), "text": evil })).await;
+    let said = pipe.call("p_write", json!({ "path": folder.join("repository/p/plugin.toml"), "text": evil })).await;
     assert!(text(&said).starts_with("error: "), "{said}");
-    assert_eq!(std::fs::read_to_string(folder.join("p/plugin.toml")).unwrap(), manifest);
-    assert!(!writes(&mut neighbour, &folder.join("p/src")).await, "what is built is the whole project");
+    assert_eq!(std::fs::read_to_string(folder.join("repository/p/plugin.toml")).unwrap(), manifest);
+    for source in sources.iter().chain([&bin]) {
+        assert!(!writes(&mut neighbour, source).await, "a build runs what is in the repository and on PATH");
+    }
     pipe.close().await;
-    assert!(writes(&mut neighbour, &folder.join("p/src")).await);
+    for source in sources.iter().chain([&bin]) {
+        assert!(writes(&mut neighbour, source).await);
+    }
 }
 
 /// A call that may write into a folder ends when the folder gets something that wharf runs.

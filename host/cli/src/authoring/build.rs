@@ -24,10 +24,12 @@ use super::{
     project::{Build, Live, Project},
 };
 use wharf_base::{
+    below::Below,
     failed::{OrFailed, failed},
     group::Group,
     text::{self, clip},
 };
+use wharf_sandbox::MAX_COMPONENT_BYTES;
 
 /// How a running command of the author is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,9 +87,12 @@ pub async fn build(project: &Project, how: (Until, Output)) -> Result<Built> {
 /// Builds a plugin for development: the component without the plugin's code, and the folder with that code.
 pub async fn build_live(project: &Project, live: &Live, how: (Until, Output)) -> Result<Built> {
     let built = make(project, (&live.command, &live.artifact, "build.live.artifact"), how).await?;
-    check_inside(project, &live.source)?;
+    let is_there = match &project.confined {
+        Some(_) => Below::open(&project.folder)?.folder(live.source.strip_prefix(&project.folder)?)?.is_some(),
+        None => live.source.is_dir(),
+    };
     ensure!(
-        live.source.is_dir(),
+        is_there,
         "`{}` did not create {}, which is `build.live.source` in plugin.toml",
         shown(&live.command),
         text::path(&live.source)
@@ -99,27 +104,28 @@ async fn make(project: &Project, (command, artifact, key): (&str, &Path, &str), 
     tracing::info!("building: {}", shown(command));
     let began = Instant::now();
     run(project, (command, Step::Make), how).await.context("the build failed")?;
-    check_inside(project, artifact)?;
-    Ok(Built { component: read(command, artifact, key)?, took: began.elapsed() })
-}
-
-/// Fails if what a confined build has made is a link to something that it cannot reach itself, and that would be read for it.
-fn check_inside(project: &Project, made: &Path) -> Result<()> {
-    let Some(real) = fs::canonicalize(made).ok().filter(|_| project.confined.is_some()) else { return Ok(()) };
-    let folder = fs::canonicalize(&project.folder).with_context(|| text::path(&project.folder))?;
-    ensure!(real.starts_with(folder), "{}: the build has made a link that leads elsewhere", text::path(made));
-    Ok(())
+    Ok(Built { component: read(project, command, artifact, key)?, took: began.elapsed() })
 }
 
 /// Reads the component that the build command made.
 pub fn component(project: &Project) -> Result<Vec<u8>> {
-    read(&project.build.command, &project.build.artifact, "build.artifact")
+    read(project, &project.build.command, &project.build.artifact, "build.artifact")
 }
 
-fn read(command: &str, artifact: &Path, key: &str) -> Result<Vec<u8>> {
+fn read(project: &Project, command: &str, artifact: &Path, key: &str) -> Result<Vec<u8>> {
     let missing =
         || format!("`{}` did not create {}, which is `{key}` in plugin.toml", shown(command), text::path(artifact));
-    let made = fs::read(artifact).with_context(missing).or_failed()?;
+    // The author's own build may link to what it has made elsewhere. That of a stranger could link to something that it cannot read itself.
+    let real = match &project.confined {
+        Some(_) => None,
+        None => Some(fs::canonicalize(artifact).with_context(missing).or_failed()?),
+    };
+    let (folder, file) = match &real {
+        Some(real) => (real.parent().with_context(missing)?, Path::new(real.file_name().with_context(missing)?)),
+        None => (project.folder.as_path(), artifact.strip_prefix(&project.folder)?),
+    };
+    let made = Below::open(folder).and_then(|folder| folder.bytes(file, MAX_COMPONENT_BYTES as u64));
+    let made = made.or_failed()?.with_context(missing).or_failed()?;
     if wharf_forge::is_core_module(&made) {
         return wharf_forge::wrap(&made).with_context(|| text::path(artifact)).or_failed();
     }
@@ -158,19 +164,20 @@ async fn run(project: &Project, (command, step): (&str, Step), (until, output): 
         }
     };
     let started = match &project.confined {
-        Some(confined) => confined.start(&mut shell, step),
-        None => shell.spawn().context("`sh` could not be started"),
+        Some(confined) => confined.start(&mut shell, step).map(|(child, leader)| (child, Some(leader))),
+        None => shell.spawn().map(|child| (child, None)).context("`sh` could not be started"),
     };
-    let mut child = started.or_failed()?;
+    let (mut child, leader) = started.or_failed()?;
     // Holds the other end of the pipe, which would never end.
     drop(shell);
+    let is_led = leader.is_some();
     let (mut last, mut is_read) = (Vec::new(), reader.is_none());
     let status = {
         let mut quoted = pin!(quote(reader, &mut last));
         let ended = async {
             match until {
-                Until::Interrupted => child.wait().await,
-                Until::Dropped => Group::of(&child).wait(&mut child).await,
+                Until::Dropped if !is_led => Group::of(&child).wait(&mut child).await,
+                _ => child.wait().await,
             }
         };
         let mut ended = pin!(ended);
@@ -181,6 +188,8 @@ async fn run(project: &Project, (command, step): (&str, Step), (until, output): 
                 ended.await
             }
         };
+        // Nothing of a stranger runs on, so nothing changes what was made before it is read.
+        drop(leader);
         if !is_read {
             // A process that the command leaves running may keep the pipe open.
             tokio::time::timeout(REST_TIMEOUT, quoted).await.ok();
@@ -205,8 +214,8 @@ async fn quote(reader: Option<Receiver>, last: &mut Vec<String>) {
     let mut lines = BufReader::new(reader).split(b'\n');
     while let Ok(Some(line)) = lines.next_segment().await {
         let line = String::from_utf8_lossy(&line);
-        // If stderr is closed, nobody reads it.
-        writeln!(std::io::stderr(), "{line}").ok();
+        // Packages of strangers print too. If stderr is closed, nobody reads it.
+        writeln!(std::io::stderr(), "{}", text::escaped(&line)).ok();
         if !line.trim().is_empty() {
             last.push(text::escaped(&clip(line.trim())));
             last.drain(..last.len().saturating_sub(MAX_QUOTED_LINES));

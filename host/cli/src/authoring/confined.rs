@@ -1,18 +1,22 @@
 //! Where a build of an existing server may read, write and connect. Package managers and the server's own module run in it, so on Linux it
-//! is confined: by Landlock to the files that it needs, and by a filter of system calls to no sockets. Only the step that installs packages
-//! reaches the network, and only what that step has written is executed by it.
+//! is confined: by Landlock to the files that it needs, and by a filter of system calls to no sockets, no other processes and no objects of
+//! the kernel. Only the step that installs packages reaches the network. No process outlives its step.
 
 #![expect(clippy::disallowed_methods, reason = "finds the programs and files that a build needs")]
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
+    process::Stdio,
 };
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
-use wharf_base::text;
+#[cfg(target_os = "linux")]
+use super::filter;
+use wharf_base::{below::Below, group::Group};
 
 /// The variable that allows builds where the kernel cannot confine them.
 const UNCONFINED: &str = "WHARF_UNCONFINED_BUILDS";
@@ -24,7 +28,7 @@ const TEMPORARY: &str = "tmp";
 
 /// What every build may read: programs, libraries, certificates, and how names are resolved. Not what /proc says of processes: a superuser could
 /// read the variables of all others there.
-const SYSTEM: [&str; 50] = [
+const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
     "/sbin",
@@ -63,19 +67,23 @@ const SYSTEM: [&str; 50] = [
     "/etc/nsswitch.conf",
     "/etc/os-release",
     "/etc/passwd",
-    "/etc/pip.conf",
-    "/etc/pki",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/certs",
     "/etc/protocols",
     "/etc/resolv.conf",
     "/etc/services",
-    "/etc/ssl",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
     "/etc/static",
     "/etc/timezone",
-    "/etc/npmrc",
     "/etc/python3",
     "/etc/debian_version",
     "/etc/lsb-release",
 ];
+/// What the step that installs may read too: the settings of the package managers for all users.
+const SYSTEM_SETTINGS: &[&str] = &["/etc/npmrc", "/etc/pip.conf"];
 /// Variables that every build has.
 const KEPT: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TERM", "TZ", "PYENV_VERSION"];
 /// Variables that the step with network has too: how to reach registries of packages, by name and by their beginning.
@@ -127,22 +135,27 @@ impl Confined {
         Self { folder, source }
     }
 
-    /// Starts a command in the folder of the server.
-    pub fn start(&self, command: &mut Command, step: Step) -> Result<Child> {
-        let home = self.folder.join(step.home());
-        let temporary = home.join(TEMPORARY);
-        for folder in [&temporary, &self.folder.join(BUILT)] {
-            fs::create_dir_all(folder).with_context(|| text::path(folder))?;
-        }
-        command.env_clear().envs(variables(step)).env("HOME", home).env("TMPDIR", temporary);
+    /// Starts a command in the folder of the server. What it starts ends when the second result is dropped.
+    pub fn start(&self, command: &mut Command, step: Step) -> Result<(Child, Leader)> {
+        let folder = Below::open(&self.folder)?;
+        // A step that ran before may have put links here, and a rule holds for what a link leads to.
+        let home = folder.made(Path::new(step.home()))?;
+        home.made(Path::new(TEMPORARY))?;
+        let written = match step {
+            Step::Install => folder,
+            Step::Make => folder.made(Path::new(BUILT))?,
+        };
+        let (home_path, leader) = (self.folder.join(step.home()), Leader::start()?);
+        command.env_clear().envs(variables(step)).env("TMPDIR", home_path.join(TEMPORARY)).env("HOME", home_path);
+        command.process_group(leader.id);
         if env::var_os(UNCONFINED).is_some_and(|set| set == "1") {
-            return command.spawn().context("`sh` could not be started");
+            return Ok((command.spawn().context("`sh` could not be started")?, leader));
         }
         // What confines a thread confines the processes that it starts.
         let runtime = tokio::runtime::Handle::current();
         let start = || {
             let _entered = runtime.enter();
-            if let Err(why) = self.enforce(step) {
+            if let Err(why) = self.enforce(step, [home, written], leader.id) {
                 bail!(
                     "this kernel cannot confine what builds an existing server ({why}); use Linux 5.13 or later with Landlock, or set \
                      {UNCONFINED}=1 to let its packages run with all your rights"
@@ -150,24 +163,26 @@ impl Confined {
             }
             command.spawn().context("`sh` could not be started")
         };
-        std::thread::scope(|scope| scope.spawn(start).join()).unwrap_or_else(|_| bail!("a thread has ended early"))
+        let child = std::thread::scope(|scope| scope.spawn(start).join());
+        Ok((child.unwrap_or_else(|_| bail!("a thread has ended early"))?, leader))
     }
 
+    /// `written`: the folders that the step writes.
     #[cfg(target_os = "linux")]
-    fn enforce(&self, step: Step) -> Result<()> {
+    fn enforce(&self, step: Step, written: [Below; 2], group: i32) -> Result<()> {
         use landlock::{
-            ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
-            path_beneath_rules,
+            ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
+            RulesetError, Scope, path_beneath_rules,
         };
         // What later kernels add is used where it is there.
         let (least, most) = (ABI::V1, ABI::V6);
         let (read, all) = (AccessFs::from_read(most), AccessFs::from_all(most));
-        let written: Vec<PathBuf> = match step {
-            Step::Install => vec![self.folder.clone()],
-            Step::Make => [step.home(), BUILT].map(|name| self.folder.join(name)).into(),
-        };
+        // A superuser could make a device and read a disk with it.
+        let write = all & !(AccessFs::MakeChar | AccessFs::MakeBlock);
         let own = [self.folder.clone()].into_iter().chain(self.source.iter().cloned());
-        let read_too = own.chain(SYSTEM.into_iter().map(PathBuf::from)).chain(programs()).chain(named(step));
+        let settings = if step == Step::Install { SYSTEM_SETTINGS } else { &[] };
+        let system = SYSTEM.iter().chain(settings).map(PathBuf::from);
+        let read_too = own.chain(system).chain(programs()).chain(named(step));
         Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
             .handle_access(AccessFs::from_all(least))?
@@ -176,36 +191,44 @@ impl Confined {
             .scope(Scope::from_all(most))?
             .create()?
             .add_rules(path_beneath_rules(read_too, read))?
-            .add_rules(path_beneath_rules(written.into_iter().chain(["/dev/null".into()]), all))?
+            .add_rules(path_beneath_rules(["/dev/null"], write))?
+            .add_rules(written.into_iter().map(|folder| Ok::<_, RulesetError>(PathBeneath::new(folder, write))))?
             .restrict_self()?;
-        filter(step)
+        filter::apply(step, group)
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn enforce(&self, _: Step) -> Result<()> {
+    fn enforce(&self, _: Step, _: [Below; 2], _: i32) -> Result<()> {
         bail!("only Linux can")
     }
 }
 
-/// Denies this thread, and what it starts, sockets: all of them, or those of this machine, such as that of a container engine.
-#[cfg(target_os = "linux")]
-fn filter(step: Step) -> Result<()> {
-    use seccompiler::{
-        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    };
-    let refused = match step {
-        Step::Make => Vec::new(),
-        Step::Install => {
-            let local = u64::try_from(libc::AF_UNIX)?;
-            let local = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, local)?;
-            vec![SeccompRule::new(vec![local])?]
+/// A process that does nothing but lead the process group of a step, so that all processes of the step can be ended. It ends them itself when
+/// wharf ends.
+pub struct Leader {
+    id: i32,
+    _process: Child,
+}
+
+impl Leader {
+    fn start() -> Result<Self> {
+        let mut command = Command::new("/bin/sh");
+        // It reads until wharf closes the other end, or ends.
+        command.args(["-c", "read -r _; kill -KILL 0"]).env_clear().stdin(Stdio::piped()).kill_on_drop(true);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(Group::OWN);
+        let process = command.spawn().context("`sh` could not be started")?;
+        let id = process.id().and_then(|id| i32::try_from(id).ok()).context("`sh` has ended early")?;
+        Ok(Self { id, _process: process })
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        // Nobody has waited for the leader, so the group is still its own.
+        if let Some(group) = Pid::from_raw(self.id) {
+            kill_process_group(group, Signal::KILL).ok();
         }
-    };
-    // The ring can open sockets without the other call.
-    let rules = [(libc::SYS_socket, refused), (libc::SYS_io_uring_setup, Vec::new())];
-    let refuse = SeccompAction::Errno(u32::try_from(libc::EACCES)?);
-    let filter = SeccompFilter::new(rules.into(), SeccompAction::Allow, refuse, env::consts::ARCH.try_into()?)?;
-    Ok(seccompiler::apply_filter(&BpfProgram::try_from(filter)?)?)
+    }
 }
 
 /// Returns the variables of a build.

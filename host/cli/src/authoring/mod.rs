@@ -4,6 +4,8 @@ pub mod build;
 mod confined;
 pub mod developed;
 pub mod existing;
+#[cfg(target_os = "linux")]
+mod filter;
 pub mod pack;
 pub mod project;
 pub mod sources;

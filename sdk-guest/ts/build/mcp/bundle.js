@@ -1,7 +1,7 @@
 // Bundles a server and everything that it imports into one module, and cuts it in two: what the packages do when they load runs at build,
 // the server's own modules become a function.
 
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -46,6 +46,15 @@ export async function bundle({ entry, project, forNode = false }) {
   const modules = Object.keys(made.metafile.inputs);
   const own = ownText(text.slice(0, at), new Map(modules.map((name) => [name, isOwn(placeOf(name, project))])));
   return { head: own.rest, tail: `${own.moved}${tail}`, missing, inputs: Object.keys(made.metafile.inputs), packages };
+}
+
+/** Whether a path is a file in a folder, and no link to one elsewhere, or to nothing. */
+function isFileBelow(root, path) {
+  try {
+    return statSync(path).isFile() && realpathSync(path).startsWith(realpathSync(root) + sep);
+  } catch {
+    return false;
+  }
 }
 
 /** Whether a module is the server's own: it lies in the server's folder, and not in a package that was installed there. */
@@ -234,7 +243,7 @@ function jsonFiles(text, path) {
         root &&
         file.startsWith(root + sep) &&
         !isPrivate(root, file.slice(root.length)) &&
-        existsSync(file) &&
+        isFileBelow(root, file) &&
         statSync(file).size <= JSON_BYTES,
     ),
   );
@@ -265,7 +274,7 @@ export function texts(root, file) {
       )
         continue;
       if (entry.isDirectory()) folders.push(path);
-      else if (TEXT.test(entry.name) && statSync(path).size <= left) {
+      else if (TEXT.test(entry.name) && isFileBelow(root, path) && statSync(path).size <= left) {
         left -= statSync(path).size;
         found[virtual(path, { root, file })] = readFileSync(path, "utf8");
       }

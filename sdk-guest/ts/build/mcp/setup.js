@@ -17,8 +17,9 @@ const TOOLS = Object.entries(sdk.peerDependencies).filter(([name]) => name !== "
 const OVERRIDES = { "@bytecodealliance/preview2-shim": "0.25.0" };
 
 // No package's install script is run: it would be a program of a stranger on this machine, and nothing of what it makes can be in a plugin.
-// What npm takes from git it prepares by programs of the repository, whatever it is told about scripts.
-const NPM = ["--no-audit", "--no-fund", "--ignore-scripts", "--allow-git=none", "--loglevel=error"];
+// What npm takes from git it prepares by programs of the repository, whatever it is told about scripts, so it gets no git. A link to the
+// program of a package would make the file executable that the program is a link to.
+const NPM = ["--no-audit", "--no-fund", "--ignore-scripts", "--git=/bin/false", "--loglevel=error"];
 
 /** Installs the packages with npm, and keeps package.json and package-lock.json. */
 export async function setup({ entry, project = process.cwd(), say = (text) => console.error(text) }) {

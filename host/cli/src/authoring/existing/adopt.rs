@@ -111,13 +111,17 @@ fn inside(root: &Path, file: &Path) -> Result<Vec<u8>> {
 
 /// Finds the file of the server in a folder: where its manifest says, else where most servers have it.
 fn entry(folder: &Path) -> Option<PathBuf> {
-    let manifest = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    let below = Below::open(folder).ok()?;
+    let manifest = |name: &str| below.read(Path::new(name), MAX_FILE_BYTES).ok().flatten();
     let node = manifest("package.json").and_then(|text| serde_json::from_str(&text).ok());
     let python = manifest("pyproject.toml").and_then(|text| toml::from_str(&text).ok());
     let named = node.iter().flat_map(of_package_json).chain(python.iter().flat_map(of_pyproject));
     let usual = ["server", "main", "index", "src/server", "src/main", "src/index"];
     let usual = usual.iter().flat_map(|name| ["py", "ts", "js", "mjs"].map(|extension| format!("{name}.{extension}")));
-    named.chain(usual).map(|path| folder.join(path)).find(|path| path.is_file() && Language::of(path).is_some())
+    let real = fs::canonicalize(folder).ok()?;
+    // A manifest may name a file elsewhere, which is no part of what the person was given.
+    let is_own = |path: &PathBuf| path.is_file() && fs::canonicalize(path).is_ok_and(|path| path.starts_with(&real));
+    named.chain(usual).map(|path| folder.join(path)).find(|path| is_own(path) && Language::of(path).is_some())
 }
 
 /// Returns where the server of a package.json may be: the source of what it runs, then what it runs.

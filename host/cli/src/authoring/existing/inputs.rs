@@ -114,7 +114,8 @@ fn below(server: &Server, depth: usize) -> Option<BTreeSet<PathBuf>> {
                 if at < depth && !is_link && !is_foreign(&path, server) {
                     folders.push((path, at + 1));
                 }
-            } else if is_source(&path, server.language)
+            } else if metadata.is_file()
+                && is_source(&path, server.language)
                 && let Ok(file) = path.strip_prefix(&server.root)
             {
                 bytes += metadata.len();

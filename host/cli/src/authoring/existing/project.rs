@@ -74,6 +74,7 @@ fn package_json(template: &[u8], id: &str) -> Result<String> {
 }
 
 fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
+    const NODE_SDK: &str = "node_modules/wharf-sdk/bin/wharf-sdk.js";
     let server = quoted(recipe.server);
     let (build, setup, needs) = match recipe.language {
         Language::Python => (
@@ -85,10 +86,11 @@ fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
             vec![("python3", "Python 3.11 or newer, with its module venv: https://www.python.org")],
         ),
         Language::Node => (
-            format!("npx --no-install wharf-sdk build --mcp {server}"),
+            // Not by npx: it also finds programs of other packages, with names such as `node`.
+            format!("node {NODE_SDK} build --mcp {server}"),
             format!(
-                "npm install --ignore-scripts --allow-git=none --no-audit --no-fund --loglevel=error && npx --no-install wharf-sdk setup --mcp \
-                 {server} && touch {READY}"
+                "npm install --ignore-scripts --no-bin-links --git=/bin/false --no-audit --no-fund --loglevel=error && \
+                 node {NODE_SDK} setup --mcp {server} && touch {READY}"
             ),
             vec![
                 ("node", "Node.js 20 or newer: https://nodejs.org"),

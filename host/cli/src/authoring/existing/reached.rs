@@ -74,7 +74,7 @@ pub fn readable(server: &Server, inputs: &Inputs) -> Result<Vec<PathBuf>> {
         let own = real.starts_with(repository) || packages.contains(&real);
         if !own {
             tracing::warn!(
-                "{} leads to {}, outside of the repository of this server, so its build cannot read it",
+                "{} leads to {}, outside of the repository of this server, so its build leaves it out",
                 text::path(path),
                 text::path(&real)
             );
