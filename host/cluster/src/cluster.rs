@@ -21,7 +21,7 @@ use wharf_base::{
 };
 use wharf_config::config::cluster::{Cluster as Settings, LimitsAlone};
 
-use crate::{link::Link, silent::Silent, waiting::Bus};
+use crate::{link::Link, silent::Silent, turns::Turns, waiting::Bus};
 
 /// What the keys are derived with: for shared values and messages, for the ids of questions to clients, and for the numbers of parties.
 const PURPOSE: &str = "wharf cluster 1";
@@ -69,6 +69,7 @@ pub struct Cluster {
     questions: Signers,
     pub(crate) link: Link,
     pub(crate) bus: Bus,
+    pub(crate) turns: Turns,
     /// The addresses of the replicas that run, as far as is known.
     live: RwLock<HashSet<String>>,
     /// Whether Redis has heard of this replica.
@@ -94,6 +95,7 @@ impl Cluster {
             questions: keys.signers(QUESTIONS).map_err(wrong)?,
             link: Link::new(settings).context("[cluster]")?,
             bus: Bus::new(),
+            turns: Turns::default(),
             live: RwLock::new(HashSet::from([address.to_string()])),
             address,
             joined: AtomicBool::new(false),

@@ -18,6 +18,7 @@ mod link;
 mod silent;
 mod store;
 mod taken;
+mod turns;
 mod waiting;
 
 pub use bus::{Answer, Frames, Member};

@@ -266,7 +266,9 @@ impl Cluster {
     /// Returns all fields of a value by their names. `None`: nothing is stored under this name.
     pub async fn fields<T: DeserializeOwned>(&self, name: &str) -> Result<Option<HashMap<String, T>>, Silent> {
         let key = self.key(name);
+        let turn = self.turns.take(&key).await;
         let all: HashMap<String, Vec<u8>> = self.link.run(cmd("HGETALL").arg(&key)).await?;
+        drop(turn);
         if all.is_empty() {
             return Ok(None);
         }
@@ -330,6 +332,7 @@ impl Cluster {
     }
 
     async fn sealed(&self, key: &str, field: &str) -> Result<Option<Vec<u8>>, Silent> {
+        let _turn = self.turns.take(key).await;
         self.link.run(cmd("HGET").arg(key).arg(field_name(field))).await
     }
 
