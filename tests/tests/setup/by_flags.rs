@@ -17,15 +17,12 @@ fn said(result: &Value) -> &str {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_local_time_is_that_of_the_machine() {
     let folder = Folder::new();
-    std::os::unix::fs::symlink("/usr/share/zoneinfo/Asia/Tokyo", folder.join("localtime")).unwrap();
-    let link = format!(":{}", folder.join("localtime").display());
     for (tz, zone, offset) in [
         ("Asia/Kolkata", "Asia/Kolkata", "+05:30"),
         (":Asia/Kolkata", "Asia/Kolkata", "+05:30"),
         ("IST-5:30", "IST-5:30", "+05:30"),
         ("<+0330>-3:30", "<+0330>-3:30", "+03:30"),
         ("", "UTC", "+00:00"),
-        (link.as_str(), "Asia/Tokyo", "+09:00"),
     ] {
         let mut pipe = started(&folder, &["--builtin", "time"], &[("TZ", tz)]).await;
         let now: Value = serde_json::from_str(said(&pipe.call("time_get_current_time", json!({})).await)).unwrap();
@@ -33,7 +30,7 @@ async fn the_local_time_is_that_of_the_machine() {
         assert!(now["datetime"].as_str().unwrap().ends_with(offset), "{tz}: {now}");
         pipe.close().await;
     }
-    for (tz, expected) in [("Nowhere/Else", "`Nowhere/Else`"), (":/no/such/file", "/no/such/file cannot be read")] {
+    for (tz, expected) in [("Nowhere/Else", "`Nowhere/Else`"), (":/no/such/file", "`/no/such/file`")] {
         let mut pipe = started(&folder, &["--builtin", "time"], &[("TZ", tz)]).await;
         let unknown = pipe.call("time_get_current_time", json!({})).await;
         assert!(is_error(&unknown) && text(&unknown).contains(expected), "{unknown}");
