@@ -1,5 +1,7 @@
 //! Built-in plugins by one command each, from an empty home directory and without a config.
 
+use std::os::unix::fs::PermissionsExt;
+
 use e2e::{Folder, Pipe, Value, is_error, json, names, text};
 
 async fn started(folder: &Folder, options: &[&str], environment: &[(&str, &str)]) -> Pipe {
@@ -80,19 +82,14 @@ async fn a_commit_has_the_name_of_the_person() {
     let folder = Folder::new();
     let plain = repository(&folder, "plain", "");
     let own = repository(&folder, "own", "[user]\n\tname = Own\n");
-    let work = repository(&folder, "home/work/one", "");
     let with_variables = repository(&folder, "variables", "");
     let unknown = committed(&folder, &plain, &[("GIT_CONFIG_NOSYSTEM", "1")]).await.unwrap_err();
     assert!(unknown.contains("no author is configured") && unknown.contains("git config --global"), "{unknown}");
-    folder.write(
-        "home/.gitconfig",
-        "[user]\n\tname = \"Ann Lee\"\n\temail = ann@example.org ; at home\n[includeIf \"gitdir:~/work/\"]\n\tpath = .work\n",
-    );
-    folder.write("home/.work", "[user]\n\temail = ann@work.example\n");
+    folder.write("home/.gitconfig", "[user]\n\tname = \"Ann Lee\" ; at home\n[include]\n\tpath = .more\n");
+    folder.write("home/.more", "[user]\n\temail = ann@example.org\n");
     for (at, environment, expected) in [
         (&plain, vec![], "Ann Lee <ann@example.org>"),
         (&own, vec![], "Own <ann@example.org>"),
-        (&work, vec![], "Ann Lee <ann@work.example>"),
         (&with_variables, vec![("GIT_AUTHOR_NAME", "Ben")], "Ben <ann@example.org>"),
     ] {
         let author = committed(&folder, at, &environment).await.unwrap();
@@ -102,6 +99,12 @@ async fn a_commit_has_the_name_of_the_person() {
     let other = repository(&folder, "other", "");
     let author = committed(&folder, &other, &[("GIT_CONFIG_GLOBAL", &elsewhere)]).await.unwrap();
     assert!(author.contains("Cat <cat@example.org>"), "{author}");
+    // A plugin may have written a git in PATH.
+    let other_git = folder.write("bin/git", "#!/bin/sh\nprintf 'user.name\\nEve\\0user.email\\neve@example.org\\0'\n");
+    std::fs::set_permissions(&other_git, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = repository(&folder, "path", "");
+    let author = committed(&folder, &path, &[("PATH", &folder.join("bin").display().to_string())]).await.unwrap();
+    assert!(author.contains("Ann Lee <ann@example.org>"), "{author}");
     folder.write("home/.gitconfig", "[user\nname = Ann\n");
     let broken = repository(&folder, "broken", "");
     let unknown = committed(&folder, &broken, &[]).await.unwrap_err();
