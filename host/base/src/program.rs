@@ -21,9 +21,21 @@ pub struct Command {
     /// Where it is. None: it was in no folder of PATH.
     program: Option<PathBuf>,
     arguments: Vec<String>,
+    /// The variables that it sees. None: all.
+    variables: Option<&'static [&'static str]>,
 }
 
 impl Command {
+    /// Returns a program that wharf itself knows, at an absolute path. It sees only these variables.
+    pub fn at(program: &str, arguments: &[&str], variables: &'static [&'static str]) -> Self {
+        Self {
+            name: program.to_owned(),
+            program: Some(program.into()),
+            arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
+            variables: Some(variables),
+        }
+    }
+
     /// Finds the program of a command: a path, which `absolute` completes, or a name in PATH. Programs are started in `/`, so an argument
     /// that seems to be a file elsewhere is refused.
     pub fn resolve(words: Vec<String>, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Self> {
@@ -39,7 +51,7 @@ impl Command {
                 );
             }
         }
-        Ok(Self { name, program, arguments })
+        Ok(Self { name, program, arguments, variables: None })
     }
 
     /// Returns what decides what the command does: its program, the folders in which programs are found, and absolute paths in its arguments.
@@ -90,11 +102,15 @@ fn file_named(argument: &str, absolute: &dyn Fn(&str) -> Result<PathBuf>) -> Opt
 /// `within`, or the future is dropped, it is killed together with every process that it started. Its stderr is discarded, since it may
 /// contain a secret.
 pub async fn run(command: &Command, input: &[u8], most: usize, within: Duration) -> Result<String> {
-    let Command { name: program, program: found, arguments } = command;
+    let Command { name: program, program: found, arguments, variables } = command;
     let found = found.as_ref().with_context(|| {
         format!("`{program}` was in no folder of PATH when the config was read; write its absolute path")
     })?;
-    let mut child = tokio::process::Command::new(found)
+    let mut started = tokio::process::Command::new(found);
+    if let Some(names) = variables {
+        started.env_clear().envs(names.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    }
+    let mut child = started
         .args(arguments)
         // A folder in which plugins may write would lend its files to programs.
         .current_dir("/")
@@ -181,6 +197,13 @@ mod tests {
         resolve(&["python3", "other.py", "-v", ""]).unwrap();
         assert_eq!(resolve(&["bin/x"]).unwrap().program, Some(folder.path().join("bin/x")));
         assert!(resolve(&[]).is_err() && resolve(&[""]).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_program_that_wharf_knows_sees_only_its_variables() {
+        let printed =
+            run(&Command::at("/usr/bin/env", &[], &["HOME"]), b"", 1000, Duration::from_secs(10)).await.unwrap();
+        assert!(printed.starts_with("HOME=") && printed.lines().count() == 1, "{printed}");
     }
 
     #[tokio::test]

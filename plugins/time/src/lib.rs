@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(local(&config(None, None)).unwrap(), TimeZone::UTC);
         for (config, expected) in [
             (config(Some("Nowhere/Else"), None), "it is set to `Nowhere/Else`"),
-            (config(None, Some("/etc/localtime cannot be read")), "/etc/localtime cannot be read. Pass `timezone`"),
+            (config(None, Some("the variable TZ is not UTF-8")), "the variable TZ is not UTF-8. Pass `timezone`"),
         ] {
             let Err(Error::Failed(problem)) = local(&config) else { panic!("a zone") };
             assert!(problem.contains(expected), "{problem}");

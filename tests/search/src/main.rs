@@ -36,7 +36,7 @@ const FIRST: usize = 3;
 /// How many are asked for.
 const WITHIN: usize = 5;
 /// Of a hundred queries: those of persons, and those of models.
-const FOUND_AT_LEAST: [usize; 2] = [85, 90];
+const FOUND_AT_LEAST: [usize; 2] = [65, 95];
 
 /// A server: what it is called here, where it comes from, and what it wants before it starts, which is never a secret of anybody's.
 struct Source {

@@ -1,5 +1,7 @@
 //! Built-in plugins by one command each, from an empty home directory and without a config.
 
+use std::os::unix::fs::PermissionsExt;
+
 use e2e::{Folder, Pipe, Value, is_error, json, names, text};
 
 async fn started(folder: &Folder, options: &[&str], environment: &[(&str, &str)]) -> Pipe {
@@ -17,15 +19,12 @@ fn said(result: &Value) -> &str {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_local_time_is_that_of_the_machine() {
     let folder = Folder::new();
-    std::os::unix::fs::symlink("/usr/share/zoneinfo/Asia/Tokyo", folder.join("localtime")).unwrap();
-    let link = format!(":{}", folder.join("localtime").display());
     for (tz, zone, offset) in [
         ("Asia/Kolkata", "Asia/Kolkata", "+05:30"),
         (":Asia/Kolkata", "Asia/Kolkata", "+05:30"),
         ("IST-5:30", "IST-5:30", "+05:30"),
         ("<+0330>-3:30", "<+0330>-3:30", "+03:30"),
         ("", "UTC", "+00:00"),
-        (link.as_str(), "Asia/Tokyo", "+09:00"),
     ] {
         let mut pipe = started(&folder, &["--builtin", "time"], &[("TZ", tz)]).await;
         let now: Value = serde_json::from_str(said(&pipe.call("time_get_current_time", json!({})).await)).unwrap();
@@ -33,7 +32,7 @@ async fn the_local_time_is_that_of_the_machine() {
         assert!(now["datetime"].as_str().unwrap().ends_with(offset), "{tz}: {now}");
         pipe.close().await;
     }
-    for (tz, expected) in [("Nowhere/Else", "`Nowhere/Else`"), (":/no/such/file", "/no/such/file cannot be read")] {
+    for (tz, expected) in [("Nowhere/Else", "`Nowhere/Else`"), (":/no/such/file", "`/no/such/file`")] {
         let mut pipe = started(&folder, &["--builtin", "time"], &[("TZ", tz)]).await;
         let unknown = pipe.call("time_get_current_time", json!({})).await;
         assert!(is_error(&unknown) && text(&unknown).contains(expected), "{unknown}");
@@ -83,19 +82,14 @@ async fn a_commit_has_the_name_of_the_person() {
     let folder = Folder::new();
     let plain = repository(&folder, "plain", "");
     let own = repository(&folder, "own", "[user]\n\tname = Own\n");
-    let work = repository(&folder, "home/work/one", "");
     let with_variables = repository(&folder, "variables", "");
     let unknown = committed(&folder, &plain, &[("GIT_CONFIG_NOSYSTEM", "1")]).await.unwrap_err();
     assert!(unknown.contains("no author is configured") && unknown.contains("git config --global"), "{unknown}");
-    folder.write(
-        "home/.gitconfig",
-        "[user]\n\tname = \"Ann Lee\"\n\temail = ann@example.org ; at home\n[includeIf \"gitdir:~/work/\"]\n\tpath = .work\n",
-    );
-    folder.write("home/.work", "[user]\n\temail = ann@work.example\n");
+    folder.write("home/.gitconfig", "[user]\n\tname = \"Ann Lee\" ; at home\n[include]\n\tpath = .more\n");
+    folder.write("home/.more", "[user]\n\temail = ann@example.org\n");
     for (at, environment, expected) in [
         (&plain, vec![], "Ann Lee <ann@example.org>"),
         (&own, vec![], "Own <ann@example.org>"),
-        (&work, vec![], "Ann Lee <ann@work.example>"),
         (&with_variables, vec![("GIT_AUTHOR_NAME", "Ben")], "Ben <ann@example.org>"),
     ] {
         let author = committed(&folder, at, &environment).await.unwrap();
@@ -105,6 +99,12 @@ async fn a_commit_has_the_name_of_the_person() {
     let other = repository(&folder, "other", "");
     let author = committed(&folder, &other, &[("GIT_CONFIG_GLOBAL", &elsewhere)]).await.unwrap();
     assert!(author.contains("Cat <cat@example.org>"), "{author}");
+    // A plugin may have written a git in PATH.
+    let other_git = folder.write("bin/git", "#!/bin/sh\nprintf 'user.name\\nEve\\0user.email\\neve@example.org\\0'\n");
+    std::fs::set_permissions(&other_git, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = repository(&folder, "path", "");
+    let author = committed(&folder, &path, &[("PATH", &folder.join("bin").display().to_string())]).await.unwrap();
+    assert!(author.contains("Ann Lee <ann@example.org>"), "{author}");
     folder.write("home/.gitconfig", "[user\nname = Ann\n");
     let broken = repository(&folder, "broken", "");
     let unknown = committed(&folder, &broken, &[]).await.unwrap_err();

@@ -22,7 +22,7 @@ use super::{
     identity::Identity,
     raw,
     source::Component,
-    zone::Machine,
+    zone,
 };
 use crate::access::{
     capability::Access,
@@ -72,8 +72,8 @@ pub fn find(name: &str) -> Result<Component> {
 pub fn complete(name: &str, written: &mut raw::Plugin) {
     match name {
         "time" if !written.config.contains_key("timezone") => {
-            let (key, value) = match Machine::this().zone() {
-                Ok(zone) => ("timezone", zone),
+            let (key, value) = match zone::of_machine() {
+                Ok(name) => ("timezone", name),
                 Err(problem) => {
                     tracing::warn!("the time zone of this machine is not known: {problem}");
                     ("timezone_problem", problem)

@@ -29,7 +29,6 @@ mod egress;
 mod elsewhere;
 pub mod existing;
 mod face;
-mod git_config;
 mod given;
 mod http;
 mod identity;

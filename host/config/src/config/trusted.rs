@@ -9,6 +9,7 @@ use super::{
     approvals::Approvals,
     audit,
     default_paths::{absolute, cache_dirs, default_paths, state_dirs},
+    identity,
     listen::{ListenAddress, parse_listen},
     raw,
     sources::{self, SignerRule},
@@ -120,6 +121,8 @@ pub fn always() -> Protected {
     let named = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     all.files(named("SSL_CERT_FILE"));
     all.files(named("SSL_CERT_DIR").map(|folder| folder.join("*")));
+    // git, which wharf runs for the built-in plugin of that name, now or at the next start.
+    all.files(identity::PROGRAMS.map(PathBuf::from));
     all
 }
 
@@ -199,5 +202,6 @@ mod tests {
         let mut secret = all.secret;
         secret.sort();
         assert_eq!(secret, named(&["key.pem", "one.secret", "state.key"]));
+        assert!(always().trusted.files.contains(&"/usr/local/bin/git".into()), "it is run at the next start");
     }
 }

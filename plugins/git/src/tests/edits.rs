@@ -191,18 +191,12 @@ fn what_the_person_ignores_everywhere_is_not_added() {
     ] {
         repo.write(name, "new\n");
     }
-    let person = |entries: &str| format!(r#"{{"person": {{"ignored": [{entries}]}}}}"#);
-    let file = format!(r#"{{"patterns": {patterns:?}}}"#);
-    let place = |config: &str| repo.open_with(config).unwrap();
+    let person = format!(r#"{{"person": {{"ignored": {patterns:?}}}}}"#);
+    let place = || repo.open_with(&person).unwrap();
     let setting = format!("core.excludesFile={}", ignored.display());
-    let said = status::text(&place(&person(&file))).unwrap();
+    let said = status::text(&place()).unwrap();
     assert_eq!(said.trim_end(), repo.git(&["-c", &setting, "status"]));
-    // Another condition, and a repository that names a file of its own.
-    let unheld = format!(r#"{file}, {{"patterns": "", "when": ["onbranch:main"]}}"#);
-    contains(&status::text(&place(&person(&unheld))).unwrap(), "\ta/\n");
-    let add = |files: &[&str]| {
-        edit::add(&place(&person(&file)), &files.iter().map(|file| (*file).to_owned()).collect::<Vec<_>>())
-    };
+    let add = |files: &[&str]| edit::add(&place(), &files.iter().map(|file| (*file).to_owned()).collect::<Vec<_>>());
     contains(&failure(add(&["a/.env"])), "The following paths are ignored by one of your .gitignore files:\na/.env");
     add(&["."]).unwrap();
     let staged = repo.git(&["diff", "--cached", "--name-only"]);
@@ -211,8 +205,9 @@ fn what_the_person_ignores_everywhere_is_not_added() {
     assert_eq!(staged, repo.git(&["diff", "--cached", "--name-only"]));
     assert_eq!(staged, "b/new\nback.tmp\nd/only\nkept.tmp");
     repo.git(&["reset", "-q"]);
+    // A repository that names a file of its own.
     repo.git(&["config", "core.excludesFile", ""]);
-    contains(&status::text(&place(&person(&file))).unwrap(), "\ta/\n");
+    contains(&status::text(&place()).unwrap(), "\ta/\n");
 }
 
 #[test]
@@ -247,19 +242,13 @@ fn the_author_is_the_first_who_is_named() {
         let author = identity::author(&repo.place().repo, config).unwrap();
         [author.name, author.email].map(Option::unwrap_or_default).join(" ")
     };
-    let entries = format!(
-        r#""entries": [{{"name": "Cat", "email": "cat@example.org"}}, {{"email": "work@example.org", "when": ["gitdir:{}/**"]}},
-        {{"email": "topic@example.org", "when": ["onbranch:topic"]}}, {{"name": "Nobody", "when": ["of a kind:that is not known"]}}]"#,
-        repo.open.display()
-    );
-    assert_eq!(author(&format!(r#"{{"person": {{{entries}}}}}"#)), "Ann ann@example.org");
+    let own = r#""own": {"name": "Cat", "email": "cat@example.org"}"#;
+    assert_eq!(author(&format!(r#"{{"person": {{{own}}}}}"#)), "Ann ann@example.org");
     let environment = r#""environment": {"name": "Ben"}"#;
-    assert_eq!(author(&format!(r#"{{"person": {{{environment}, {entries}}}}}"#)), "Ben ann@example.org");
+    assert_eq!(author(&format!(r#"{{"person": {{{environment}, {own}}}}}"#)), "Ben ann@example.org");
     assert_eq!(author(&format!(r#"{{"name": "Dan", "person": {{{environment}}}}}"#)), "Dan ann@example.org");
     repo.git(&["config", "--unset", "user.email"]);
-    assert_eq!(author(&format!(r#"{{"person": {{{entries}}}}}"#)), "Ann work@example.org");
-    repo.git(&["checkout", "-q", "-b", "topic"]);
-    assert_eq!(author(&format!(r#"{{"person": {{{entries}}}}}"#)), "Ann topic@example.org");
+    assert_eq!(author(&format!(r#"{{"person": {{{own}}}}}"#)), "Ann cat@example.org");
     contains(&failure(repo.committed("second")), "No changes staged for commit");
     repo.write("a.txt", "two\n");
     repo.git(&["add", "-A"]);

@@ -1,20 +1,14 @@
 //! Full-text search for tools, for clients whose `tools/list` contains three tools instead of all: one that finds tools, one that calls
 //! them, and one that reads resources.
 //!
-//! A query is read as concepts (`query`), and a tool may have other words for each. Tools are ranked by BM25, a ranking function of search
-//! engines: by how many concepts of the query they contain, how rare each of them is among all tools, and in which field it occurs. This
-//! score grows with the share of the tool's name and first sentence that the query covers, and is lower for a tool whose verb is of another
-//! kind than the query's (`action`). Deprecated tools come last.
+//! Tools are ranked by BM25, a ranking function of search engines: by how many words of the query they contain, how rare each of them is among
+//! all tools, and in which field it occurs. A synonym counts less than the word itself. The score grows with the share of the tool's name and
+//! first sentence that the query covers. Deprecated tools come last.
 //!
 //! Plugins write the texts and clients write the queries, so both have bounds. Building the index takes time linear in the text: each text
 //! is split a fixed number of times, and at most [`MAX_TOOL_WORDS`] words of a tool are indexed. A search looks at each posting at most
-//! once to count what is visible, and then at most once for each concept of the query, of which there are at most 64.
+//! once to count what is visible, and then at most once for each word of the query, of which [`MAX_QUERY_WORDS`] count.
 
-mod action;
-mod deprecated;
-mod phrases;
-mod query;
-mod synonyms;
 mod words;
 
 use std::{
@@ -29,11 +23,7 @@ use wharf_protocol::{
     model::{TaskSupport, Tool},
 };
 
-use self::{
-    action::Action,
-    query::{Concept, Query},
-    words::{Stems, first_sentence},
-};
+use self::words::{Stems, first_sentence, synonyms};
 use crate::bridge::MAX_TOOL_WORDS;
 
 pub const FIND: &str = "find_tools";
@@ -127,17 +117,19 @@ const K1: f32 = 0.8;
 const B: f32 = 0.4;
 /// How much the score grows for a tool whose name and first sentence are covered completely.
 const COVERAGE_WEIGHT: f32 = 3.0;
-/// What is left of the score of a tool that does something of another kind than the query asks for.
-const OTHER_ACTION: f32 = 0.7;
-/// How much a tool counts that has only another word for a concept, when it is decided how rare the concept is.
+/// The weight of a synonym of a word of the query.
+const SYNONYM_WEIGHT: f32 = 0.6;
+/// How much a tool counts that has only a synonym of a word, when it is decided how rare the word is.
 const OTHER_WORD_COUNT: f32 = 0.5;
 /// The weight of a word that only shares its beginning with a word of the query, and how long a shared beginning must be.
 const PREFIX_WEIGHT: f32 = 0.3;
 const MIN_PREFIX_BYTES: usize = 4;
 /// The maximum number of indexed words that may match because they begin with a word of the query, for all words of the query together.
 const MAX_PREFIX_MATCHES: usize = 256;
-/// The maximum number of visible tools that take the place of one deprecated tool: the first ones that its description names.
-const MAX_SUCCESSORS: usize = 8;
+/// The maximum number of different words of a query. What follows is ignored.
+const MAX_QUERY_WORDS: usize = 64;
+/// How authors mark a tool that is not to be used any more, in its title or description, or as a member of its annotations or `_meta`.
+const DEPRECATED: &str = "deprecated";
 
 /// The posting list of a word: the index of each tool that contains it, with its weighted number of occurrences there.
 type Postings = Vec<(usize, f32)>;
@@ -163,12 +155,7 @@ struct Indexed {
     length: f32,
     /// The words of its name, the plugin's id and the first sentence of its description.
     head: Vec<usize>,
-    /// How many of these, at the beginning, are the words of its name.
-    name_words: usize,
-    action: Option<Action>,
     is_deprecated: bool,
-    /// The tools of the same plugin that the description of a deprecated tool names, each once; at most [`MAX_TOOL_WORDS`].
-    successors: Vec<usize>,
 }
 
 /// The tools that a caller sees.
@@ -186,32 +173,16 @@ impl Finder {
     /// Builds the index. `tools`: each tool with the id of its plugin.
     pub fn new<'a>(tools: impl Iterator<Item = (&'a str, &'a Tool)>) -> Self {
         let mut index = Self { stems: Stems::new(), tools: Vec::new(), words: Words::default() };
-        let tools: Vec<(&str, &Tool)> = tools.collect();
-        for (plugin, tool) in &tools {
+        for (plugin, tool) in tools {
             index.add(plugin, tool);
-        }
-        let numbers = tools.iter().enumerate().map(|(at, (plugin, tool))| ((*plugin, tool.name.as_str()), at));
-        let numbers: HashMap<(&str, &str), usize> = numbers.collect();
-        for (old, (indexed, (plugin, tool))) in index.tools.iter_mut().zip(&tools).enumerate() {
-            if indexed.is_deprecated {
-                let number = |name: &str| numbers.get(&(*plugin, name)).copied();
-                let own = |word: &str, mark: char| number(&format!("{plugin}{mark}{word}"));
-                let mut had = HashSet::from([old]);
-                let named = deprecated::mentioned(&tool.description)
-                    .flat_map(|word| [number(word), own(word, '_'), own(word, '-')])
-                    .flatten();
-                indexed.successors = named.filter(|new| had.insert(*new)).take(MAX_TOOL_WORDS).collect();
-            }
         }
         index
     }
 
     fn add(&mut self, plugin: &str, tool: &Tool) {
-        let own_name = own_name(plugin, &tool.name);
         let (first, rest) = first_sentence(&tool.description);
         let (mut counts, mut head): (HashMap<usize, f32>, Vec<usize>) = Default::default();
         let mut left = MAX_TOOL_WORDS;
-        // Returns the number of different words so far.
         let mut add = |text: &str, weight: f32, is_head: bool| {
             for word in self.stems.words(text).take(left) {
                 let number = self.words.number(word);
@@ -222,10 +193,9 @@ impl Finder {
                 *so_far += weight;
                 left -= 1;
             }
-            counts.len()
         };
         // The fields of the head come first, so a word is new to the head exactly if it is new.
-        let name_words = add(own_name, NAME_WEIGHT, true);
+        add(own_name(plugin, &tool.name), NAME_WEIGHT, true);
         add(plugin, ID_WEIGHT, true);
         add(first, FIRST_SENTENCE_WEIGHT, true);
         add(tool.title.as_deref().map_or("", |title| title), TITLE_WEIGHT, false);
@@ -243,23 +213,22 @@ impl Finder {
         for (number, count) in counts {
             self.words.postings.get_mut(number).into_iter().for_each(|postings| postings.push((at, count)));
         }
-        let action = Action::done(tool, own_name, &self.stems);
-        let (name, is_deprecated, successors) = (tool.name.clone(), deprecated::is_deprecated(tool), Vec::new());
-        self.tools.push(Indexed { name, length, head, name_words, action, is_deprecated, successors });
+        self.tools.push(Indexed { name: tool.name.clone(), length, head, is_deprecated: is_deprecated(tool) });
     }
 
     /// Returns the names of the tools that match at least one word of the query, best match first, and deprecated tools last. Considers
     /// only tools for which `sees` returns true.
     pub fn find(&self, query: &str, sees: impl Fn(&str) -> bool) -> Vec<&str> {
         let sight = self.sight(sees);
-        let query = Query::read(query, &self.stems, |stem| self.words.get(stem).is_some_and(|word| sight.knows(word)));
         let mut scores: HashMap<usize, f32> = HashMap::new();
         // How well the query covers each word.
         let mut covered: HashMap<usize, f32> = HashMap::new();
         let mut prefixes_left = MAX_PREFIX_MATCHES;
-        for concept in &query.concepts {
-            let words = self.alternatives(concept, &sight, &mut prefixes_left);
-            for (at, score) in self.matches(&words, concept.word.is_some(), &sight) {
+        let mut had = HashSet::new();
+        let asked = self.stems.words(query).filter(|stem| had.insert(stem.clone())).take(MAX_QUERY_WORDS);
+        for stem in asked {
+            let words = self.alternatives(&stem, &sight, &mut prefixes_left);
+            for (at, score) in self.matches(&words, &sight) {
                 *scores.entry(at).or_default() += score;
             }
             for (word, weight) in words {
@@ -276,22 +245,10 @@ impl Finder {
             }
             if all > 0.0 { known / all } else { 0.0 }
         };
-        // The best share of the names of the deprecated tools whose place a tool takes.
-        let mut lent: HashMap<usize, f32> = HashMap::new();
-        for (_, old) in self.tools.iter().enumerate().filter(|(at, tool)| tool.is_deprecated && sight.has(*at)) {
-            let name = share(old.head.get(..old.name_words).unwrap_or_default());
-            for new in old.successors.iter().filter(|new| sight.has(**new)).take(MAX_SUCCESSORS) {
-                let so_far = lent.entry(*new).or_default();
-                *so_far = so_far.max(name);
-            }
-        }
         let mut found: Vec<(&Indexed, usize, f32)> = Vec::new();
         for (at, score) in scores {
             let Some(tool) = self.tools.get(at) else { continue };
-            let share = share(&tool.head).max(lent.get(&at).copied().unwrap_or_default());
-            let is_other = query.action.zip(tool.action).is_some_and(|(asked, done)| asked.differs(done));
-            let fits = if is_other { OTHER_ACTION } else { 1.0 };
-            found.push((tool, at, score * fits * (1.0 + COVERAGE_WEIGHT * share)));
+            found.push((tool, at, score * (1.0 + COVERAGE_WEIGHT * share(&tool.head))));
         }
         found.sort_by(|(one, at, score), (other, other_at, other_score)| {
             let by_score = || other_score.total_cmp(score).then(at.cmp(other_at));
@@ -315,10 +272,9 @@ impl Finder {
         self.words.postings.get(word).into_iter().flatten().copied().filter(|(at, _)| sight.has(*at))
     }
 
-    /// Returns the score of each visible tool that has a word for a concept. `words`: these words. `has_own`: whether the concept is a word
-    /// of the query, which has the full weight, and not a phrase or a value.
+    /// Returns the score of each visible tool that has one of these words: a word of the query, which has the full weight, and others.
     #[expect(clippy::cast_precision_loss, reason = "there are far fewer tools than a f32 can count")]
-    fn matches(&self, words: &[(usize, f32)], has_own: bool, sight: &Sight) -> HashMap<usize, f32> {
+    fn matches(&self, words: &[(usize, f32)], sight: &Sight) -> HashMap<usize, f32> {
         let mut best: HashMap<usize, f32> = HashMap::new();
         for (word, weight) in words {
             for (at, count) in self.seen(*word, sight) {
@@ -330,7 +286,7 @@ impl Finder {
         }
         let own: HashSet<usize> = words
             .iter()
-            .filter(|(_, weight)| has_own && *weight >= 1.0)
+            .filter(|(_, weight)| *weight >= 1.0)
             .flat_map(|(word, _)| self.seen(*word, sight).map(|(at, _)| at))
             .collect();
         let own = own.len() as f32;
@@ -339,17 +295,14 @@ impl Finder {
         best
     }
 
-    /// Returns the indexed words for a concept, each with its weight: its own word, others that mean the same and, if no visible tool
-    /// contains its own word, words that share its beginning.
-    fn alternatives(&self, concept: &Concept, sight: &Sight, prefixes_left: &mut usize) -> Vec<(usize, f32)> {
+    /// Returns the indexed words for a stem of the query, each with its weight: itself, its synonyms and, if no visible tool contains it, words
+    /// that share its beginning.
+    fn alternatives(&self, word: &str, sight: &Sight, prefixes_left: &mut usize) -> Vec<(usize, f32)> {
         let number = |(word, weight): (&str, f32)| Some((self.words.get(word)?, weight));
-        let own = concept.word.as_deref().and_then(|word| number((word, 1.0)));
-        let others = concept.others.iter().filter_map(|(word, weight)| number((word, *weight)));
+        let own = number((word, 1.0));
+        let others = synonyms(word).filter_map(|word| number((word, SYNONYM_WEIGHT)));
         let mut all: Vec<(usize, f32)> = own.into_iter().chain(others).collect();
-        if let Some(word) = concept.word.as_deref()
-            && word.len() >= MIN_PREFIX_BYTES
-            && !own.is_some_and(|(own, _)| sight.knows(own))
-        {
+        if word.len() >= MIN_PREFIX_BYTES && !own.is_some_and(|(own, _)| sight.knows(own)) {
             let longer = self.words.numbers.range::<str, _>((Bound::Excluded(word), Bound::Unbounded));
             let longer = longer.take_while(|(known, _)| known.starts_with(word)).map(|(_, number)| *number);
             let before = all.len();
@@ -408,6 +361,26 @@ fn own_name<'a>(plugin: &str, name: &'a str) -> &'a str {
         own = rest;
     }
     own
+}
+
+/// Whether a tool is marked as deprecated: its title or description begins with that word or has it in capitals or brackets, or a member says
+/// so. A tool that finds deprecated packages is not deprecated.
+fn is_deprecated(tool: &Tool) -> bool {
+    let meta = tool.more.get("_meta").and_then(Value::as_object);
+    let mut members = tool.annotations.iter().chain(meta).flatten();
+    let is_mark = |key: &str| key.rsplit(['/', '.']).next().is_some_and(|last| last.eq_ignore_ascii_case(DEPRECATED));
+    let is_set = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
+    let says_so = |text: &str| {
+        let lower = text.to_lowercase();
+        let begins = lower
+            .trim_start_matches(['*', '[', '('])
+            .strip_prefix(DEPRECATED)
+            .is_some_and(|rest| !rest.starts_with(" "));
+        begins || text.contains("DEPRECATED") || lower.contains("(deprecated") || lower.contains("[deprecated")
+    };
+    members.any(|(key, value)| is_mark(key) && is_set(value))
+        || tool.title.iter().any(|title| says_so(title))
+        || says_so(&tool.description)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Tests of the search: the rules one by one, and how often whole sentences find the right tool among those of two dozen servers.
+//! Tests of the search: the rules one by one, and how often queries find the right tool among those of two dozen servers.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,10 +8,6 @@ use super::*;
 
 pub fn described(name: &str, description: &str) -> Tool {
     tool(name, "", description, json!({ "type": "object", "properties": {} }), false)
-}
-
-fn hinted(name: &str, description: &str, hints: Value) -> Tool {
-    Tool { annotations: hints.as_object().cloned(), ..described(name, description) }
 }
 
 fn found(tools: &[Tool], query: &str) -> Vec<String> {
@@ -57,42 +53,46 @@ fn a_tool_that_does_all_that_is_asked_and_no_more_comes_first() {
 }
 
 #[test]
-fn a_question_does_not_mean_a_tool_that_changes_what_it_asks_for() {
-    let tools = [
-        described("update_branch", "Updates the branch"),
-        described("delete_branch", "Deletes the branch"),
-        described("get_branch", "Gets the branch"),
-    ];
-    assert_eq!(found(&tools, "which branch is it")[0], "get_branch");
-    assert_eq!(found(&tools, "remove the branch")[0], "delete_branch");
-    assert_eq!(found(&tools, "how do I delete a branch")[0], "delete_branch");
-    // Annotations count more than the verb.
-    let hinted = [
-        hinted("x_branch", "The branch", json!({ "readOnlyHint": false })),
-        hinted("y_branch", "The branch", json!({ "readOnlyHint": true })),
-    ];
-    assert_eq!(found(&hinted, "which branch is it")[0], "y_branch");
-}
-
-#[test]
-fn deprecated_tools_come_last_and_lend_their_names_to_what_replaces_them() {
+fn deprecated_tools_come_last() {
     let tools = [
         described("read_file", "Reads a file. DEPRECATED: Use read_text_file instead."),
-        described("read_media_file", "Reads a media file"),
         described("read_text_file", "Reads the complete contents of something, with its lines, as text"),
         described("zoo", "Feeds a file to a lion"),
     ];
-    assert_eq!(found(&tools, "read a file"), ["read_text_file", "read_media_file", "zoo", "read_file"]);
-    // A deprecated tool that the caller does not see lends nothing.
-    let finder = Finder::new(tools.iter().map(|tool| ("some", tool)));
-    let alone = Finder::new(tools.iter().skip(1).map(|tool| ("some", tool)));
-    for query in ["read a file", "file", "read_file"] {
-        assert_eq!(finder.find(query, |name| name != "read_file"), alone.find(query, |_| true), "{query}");
+    assert_eq!(found(&tools, "read a file"), ["read_text_file", "zoo", "read_file"]);
+}
+
+#[test]
+fn a_tool_is_deprecated_if_something_says_so_of_itself() {
+    for (description, expected) in [
+        ("Deprecated: use read_text_file", true),
+        ("DEPRECATED. Reads a file", true),
+        ("Read a file as text. DEPRECATED: Use read_text_file instead.", true),
+        ("[Deprecated] Reads a file", true),
+        ("Reads a file (deprecated since 2.0)", true),
+        ("**Deprecated** Reads a file", true),
+        ("Deprecated packages are listed with their versions", false),
+        ("Finds unused, deprecated or insecure packages", false),
+        ("Reads a file", false),
+        ("", false),
+    ] {
+        assert_eq!(is_deprecated(&described("x_read_file", description)), expected, "{description}");
     }
-    // A tool of another plugin is never what replaces it.
-    let other = [described("read_file", "Deprecated: use greet"), described("greet", "Says hello")];
-    let finder = Finder::new([("one", &other[0]), ("two", &other[1])].into_iter());
-    assert_eq!(finder.find("read file", |_| true), ["read_file"]);
+    let tool = || described("read_file", "Reads a file");
+    assert!(is_deprecated(&Tool { title: Some("Read File (Deprecated)".into()), ..tool() }));
+    assert!(!is_deprecated(&Tool { title: Some("List Deprecated Functions".into()), ..tool() }));
+    for (members, expected) in [
+        (json!({ "deprecated": true }), true),
+        (json!({ "com.example/deprecated": "use another one" }), true),
+        (json!({ "deprecated": false }), false),
+        (json!({ "readOnlyHint": true }), false),
+    ] {
+        let hinted = Tool { annotations: members.as_object().cloned(), ..tool() };
+        assert_eq!(is_deprecated(&hinted), expected, "{members}");
+        let more = json!({ "_meta": members }).as_object().cloned().unwrap_or_default();
+        let more = Tool { more: Shown::members(more).unwrap(), ..tool() };
+        assert_eq!(is_deprecated(&more), expected, "{members}");
+    }
 }
 
 #[test]
@@ -123,15 +123,6 @@ fn no_text_takes_long() {
         }
     };
     assert_linear("long texts", search, 50_000);
-    // Many deprecated tools with long descriptions among many others, whose names they contain. Each description is read once.
-    let deprecated = |count: usize| {
-        let names: Vec<String> = (0..2000).map(|at| format!("q{at}")).collect();
-        let text = format!("Deprecated. {}", names.join(" "));
-        let old = (0..count).map(|at| described(&format!("old{at}"), &text));
-        let tools: Vec<Tool> = names.iter().map(|name| described(name, "")).chain(old).collect();
-        assert_eq!(found(&tools, "zebra"), [""; 0]);
-    };
-    assert_linear("deprecated tools", deprecated, 10);
 }
 
 /// Four times as much work has to take less than eight times as long on a core, so that it cannot be quadratic.
@@ -148,50 +139,6 @@ fn assert_linear(what: &str, work: impl Fn(usize), size: usize) {
     assert!(much < 8 * little, "{what}: {little:?}, and four times as much: {much:?}");
 }
 
-#[test]
-fn a_deprecated_tool_lends_its_name_to_the_first_few_visible_tools_that_it_names() {
-    let names: Vec<String> = (0..12).map(|at| format!("some_new{at}")).collect();
-    let last_first: Vec<&str> = names.iter().rev().map(String::as_str).collect();
-    let text = format!("Deprecated: use {}, new11 or new11", last_first.join(", "));
-    let mut tools = vec![described("some_read_file", &text)];
-    tools.extend(names.iter().map(|name| described(name, "A file")));
-    let finder = Finder::new(tools.iter().map(|tool| ("some", tool)));
-    assert_eq!(finder.tools[0].successors, (1..=12).rev().collect::<Vec<_>>(), "each once");
-    let order = |numbers: &[usize]| -> Vec<String> { numbers.iter().map(|at| format!("some_new{at}")).collect() };
-    let of_new = |hidden: &str| -> Vec<String> {
-        let found = finder.find("read file", |name| name != hidden);
-        found.into_iter().filter(|name| name.contains("new")).map(Into::into).collect()
-    };
-    assert_eq!(of_new(""), order(&[4, 5, 6, 7, 8, 9, 10, 11, 0, 1, 2, 3]));
-    assert_eq!(of_new("some_new11"), order(&[3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2]), "a hidden tool is not counted");
-    assert_eq!(of_new("some_read_file"), order(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]));
-    // By its own name, too.
-    let short = [described("some_old", "Deprecated: use new or some-newer"), described("some_new", "")];
-    let finder = Finder::new(short.iter().map(|tool| ("some", tool)));
-    assert_eq!(finder.tools[0].successors, [1]);
-}
-
-/// The words of a description are taken once, however many other tools the plugin has.
-#[test]
-fn the_cost_of_deprecated_tools_is_linear() {
-    let words = 400;
-    let work = |old: usize, new: usize| {
-        let names: Vec<String> = (0..new).map(|at| format!("new{at}")).collect();
-        let text = format!("Deprecated. {}", vec!["new1"; words - 1].join(" "));
-        let mut tools: Vec<Tool> = names.iter().map(|name| described(name, "")).collect();
-        tools.extend((0..old).map(|at| described(&format!("old{at}"), &text)));
-        let before = deprecated::tests::MENTIONED.get();
-        let finder = Finder::new(tools.iter().map(|tool| ("some", tool)));
-        let successors: usize = finder.tools.iter().map(|tool| tool.successors.len()).sum();
-        assert_eq!(successors, old, "each once");
-        assert!(finder.tools.iter().all(|tool| tool.head.len() <= MAX_TOOL_WORDS));
-        deprecated::tests::MENTIONED.get() - before
-    };
-    assert_eq!(work(1, 10), words);
-    assert_eq!(work(1, 1000), words, "other tools cost nothing");
-    assert_eq!(work(100, 1000), 100 * words);
-}
-
 /// A search counts each posting of a visible tool, and words that share a beginning match up to a limit for the whole query.
 #[test]
 fn nested_beginnings_match_up_to_a_limit() {
@@ -200,22 +147,18 @@ fn nested_beginnings_match_up_to_a_limit() {
     let finder = Finder::new(tools.iter().map(|tool| ("some", tool)));
     let query: Vec<String> = (MIN_PREFIX_BYTES..20).map(|length| "a".repeat(length)).collect();
     let sight = finder.sight(|_| true);
-    let query = Query::read(&query.join(" "), &finder.stems, |_| false);
-    assert!(query.concepts.len() > 10);
+    assert!(query.len() > 10);
     let mut left = MAX_PREFIX_MATCHES;
-    let matched = query.concepts.iter().map(|concept| finder.alternatives(concept, &sight, &mut left).len());
+    let matched = query.iter().map(|word| finder.alternatives(word, &sight, &mut left).len());
     assert_eq!(matched.sum::<usize>(), MAX_PREFIX_MATCHES);
 }
 
-/// A sentence, and the tools that do what it asks for.
-type Sentence = (String, Vec<String>);
-
+/// What a person says, what a model asks for it, and the tools that do it. `cargo xtask check search` looks for the same.
 #[derive(Deserialize)]
-struct Sentences {
-    /// Written before the ranking was changed to suit them.
-    tuned: Vec<Sentence>,
-    /// Written afterwards.
-    held_out: Vec<Sentence>,
+struct Query {
+    text: String,
+    asked: String,
+    right: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -228,18 +171,16 @@ struct Offered {
     annotations: Option<Value>,
 }
 
-fn data<T: serde::de::DeserializeOwned>(name: &str) -> T {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data").join(name);
-    let text = std::fs::read_to_string(&path).unwrap();
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+fn data(name: &str) -> String {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The tools of the built-in plugins, and of other servers if `all`, under the names that clients see.
-fn offered(all: bool) -> Vec<(String, Tool)> {
-    let own = ["files", "git", "memory", "time", "fetch", "sequentialthinking", "sqlite", "echo"];
-    let lists: BTreeMap<String, Vec<Offered>> = data("tools.json");
-    let lists = lists.into_iter().filter(|(id, _)| all || own.contains(&id.as_str()));
-    let named = |id: &str, name: String| if name.starts_with(id) && name != id { name } else { format!("{id}_{name}") };
+/// The tools of the built-in plugins and of other servers, under the names that clients see.
+fn offered() -> Vec<(String, Tool)> {
+    let lists: BTreeMap<String, Vec<Offered>> = serde_json::from_str(&data("data/tools.json")).unwrap();
+    let named =
+        |id: &str, name: String| if name.starts_with(&format!("{id}_")) { name } else { format!("{id}_{name}") };
     let one = |(id, list): (String, Vec<Offered>)| {
         list.into_iter().map(move |one| {
             let title = one.title.unwrap_or_default();
@@ -247,49 +188,29 @@ fn offered(all: bool) -> Vec<(String, Tool)> {
             (id.clone(), Tool { annotations: one.annotations.and_then(|hints| hints.as_object().cloned()), ..made })
         })
     };
-    lists.flat_map(one).collect()
+    lists.into_iter().flat_map(one).collect()
 }
 
-/// How many sentences there are for these tools, and those that do not find a right tool among the first three.
-fn missed(tools: &[(String, Tool)], sentences: &[Sentence]) -> (usize, Vec<String>) {
+#[test]
+fn queries_find_the_right_tool_among_the_first_three() {
+    let mut queries: BTreeMap<String, Vec<Query>> = toml::from_str(&data("search/queries.toml")).unwrap();
+    let tools = offered();
     let finder = Finder::new(tools.iter().map(|(id, tool)| (id.as_str(), tool)));
-    let offers = |name: &String| tools.iter().any(|(_, tool)| tool.name == *name);
-    let asked: Vec<&Sentence> = sentences.iter().filter(|(_, right)| right.iter().any(offers)).collect();
-    let judge = |(sentence, right): &&Sentence| {
-        let found = finder.find(sentence, |_| true);
-        let first = found.get(..3).unwrap_or(&found);
-        let is_right = first.iter().any(|name| right.iter().any(|one| one == name));
-        (!is_right).then(|| format!("{sentence:?}: {}; not {}", first.join(" "), right.join(" or ")))
-    };
-    (asked.len(), asked.iter().filter_map(judge).collect())
-}
-
-/// A client passes on what a person says: whole sentences, not only key words.
-#[test]
-fn whole_sentences_find_the_right_tool_among_the_first_three() {
-    let Sentences { tuned, held_out } = data("sentences.json");
-    let everything = offered(true);
-    for (_, right) in tuned.iter().chain(&held_out) {
-        for name in right {
-            assert!(everything.iter().any(|(_, tool)| tool.name == *name), "there is no tool {name}");
-        }
-    }
-    for tools in [everything, offered(false)] {
-        for sentences in [&tuned, &held_out] {
-            let (asked, missed) = missed(&tools, sentences);
-            let are_few = missed.len() * 100 <= asked * 15;
-            assert!(asked >= 30 && are_few, "{} of {asked} among {} tools: {missed:#?}", missed.len(), tools.len());
-        }
-    }
-}
-
-#[test]
-fn reading_a_file_finds_the_tool_that_reads_a_text_file() {
-    for all in [true, false] {
-        let tools = offered(all);
-        let finder = Finder::new(tools.iter().map(|(id, tool)| (id.as_str(), tool)));
-        let found = finder.find("read a file", |_| true);
-        assert_eq!(found.first(), Some(&"files_read_text_file"), "{:?}", &found[..4]);
-        assert_eq!(found.iter().rev().find(|name| name.starts_with("files_")), Some(&"files_read_file"));
+    let mut queries = queries.remove("query").unwrap();
+    // Not all servers of the other check are in the data.
+    queries.retain(|query| query.right.iter().any(|name| tools.iter().any(|(_, tool)| tool.name == *name)));
+    assert!(queries.len() >= 50, "{} queries", queries.len());
+    for (of, least) in [((|query| &query.asked) as fn(&Query) -> &String, 95), (|query| &query.text, 65)] {
+        let is_missed = |query: &&Query| {
+            let found = finder.find(of(query), |_| true);
+            !found.iter().take(3).any(|name| query.right.iter().any(|right| right == name))
+        };
+        let missed: Vec<&String> = queries.iter().filter(is_missed).map(of).collect();
+        assert!(
+            missed.len() * 100 <= queries.len() * (100 - least),
+            "{} of {}: {missed:#?}",
+            missed.len(),
+            queries.len()
+        );
     }
 }
