@@ -17,7 +17,7 @@ mod certificates;
 mod container;
 mod drain;
 mod health;
-mod http2;
+mod keeps;
 mod systemd;
 mod tls;
 mod unix;

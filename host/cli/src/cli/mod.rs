@@ -158,7 +158,7 @@ fn print_error(error: &anyhow::Error) {
 fn default_filter(command: &Command) -> &'static str {
     match command {
         Command::Run(_) | Command::Packaged(_) | Command::Serve(_) | Command::Dev(_) => {
-            "warn,h2=error,wharf=info,wharf_sandbox=info"
+            "warn,wharf=info,wharf_sandbox=info"
         }
         // Builds take long, so their steps are logged.
         Command::Build(_) | Command::Call(_) | Command::Inspect(_) | Command::Install(_) => {

@@ -127,7 +127,7 @@ pub struct Http {
     ///
     /// Default: `0`
     pub drain_delay_s: Option<u64>,
-    /// HTTPS, with HTTP/2. New paths need a restart, new contents of the files do not: docs/operations.md#tls.
+    /// HTTPS. New paths need a restart, new contents of the files do not: docs/operations.md#tls.
     pub tls: Option<Tls>,
 }
 
