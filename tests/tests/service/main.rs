@@ -12,7 +12,6 @@
 
 mod access;
 mod authority;
-mod card;
 mod certificates;
 mod container;
 mod drain;

@@ -3,7 +3,6 @@
 pub mod access_log;
 pub mod admin;
 pub mod body;
-mod card;
 pub mod connections;
 mod elsewhere;
 pub mod endpoint;
