@@ -47,6 +47,13 @@ export async function drive(agent, { bin, plugins, target }) {
     const install = async (name) => {
       const args = ['install', agent.client, '--name', name, ...place.servers[name]];
       const { code, stdout, stderr } = await run(bin, args, within(INSTALL_MS));
+      if (agent.pastes && stdout.some((line) => line.startsWith('mcpServers:'))) {
+        const config = join(place.home, agent.pastes);
+        const before = readFileSync(config, 'utf8');
+        const lines = stdout.filter((line) => !line.startsWith('#') && !(line === 'mcpServers:' && before.includes(line)));
+        writeFileSync(config, `${before}${lines.join('\n')}\n`);
+        return;
+      }
       if (code !== 0) throw new NotInstalled([...stdout, ...stderr].join(' ') || `it took more than ${INSTALL_MS} ms`);
     };
     const ask = async () => {

@@ -1,6 +1,7 @@
 // The agents: the name of each for `wharf install`, how it is told which model to use, and how it is run with one question.
 //
 // `program` is below the folder of its packages. `files` are its settings, below its home: they are there before wharf is installed.
+// `pastes` is the config to which a person adds the lines that `wharf install` prints, because wharf does not edit YAML.
 // What it would send to its makers is turned off. `before` are runs that set it up, `person` is a program that talks to it in place of
 // a person, `stops` says that it does not start if one of its servers does not.
 //
@@ -174,6 +175,7 @@ export const AGENTS = [
     package: '@continuedev/cli',
     program: '.bin/cn',
     stops: true,
+    pastes: '.continue/config.yaml',
     files: (url) => ({
       '.continue/config.yaml': [
         'name: Local',

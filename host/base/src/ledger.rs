@@ -42,7 +42,6 @@ pub struct Ledger {
     plugins: Account,
     /// Pays for everything that clients make wharf hold, except small messages.
     large: Account,
-    http2: Account,
     /// How many messages were refused for lack of memory.
     refused: AtomicU64,
     clients: Mutex<HashMap<Party, Entry>>,
@@ -52,13 +51,12 @@ pub struct Ledger {
 struct Entry {
     all: Account,
     small: Account,
-    http2: Account,
     held: Weak<Held>,
 }
 
 impl Entry {
     fn owes(&self) -> bool {
-        self.all.used() > 0 || self.small.used() > 0 || self.http2.used() > 0
+        self.all.used() > 0 || self.small.used() > 0
     }
 }
 
@@ -72,7 +70,6 @@ struct Held {
     party: Party,
     all: Account,
     small: Account,
-    http2: Account,
 }
 
 impl Accounts {
@@ -83,11 +80,6 @@ impl Accounts {
     /// Returns an account within this one for what one session makes wharf hold: at most an eighth of all host memory.
     pub fn session(&self) -> Account {
         self.0.all.share(self.0.ledger.whole.limit() / 8)
-    }
-
-    /// The account that pays for the additional memory of the client's HTTP/2 connections.
-    pub fn http2(&self) -> &Account {
-        &self.0.http2
     }
 }
 
@@ -116,9 +108,8 @@ impl Ledger {
         // Plugins and large messages each leave an eighth of the whole to the other.
         let rest = whole.share(bytes - bytes / 4 - bytes / 8);
         let (plugins, large) = (rest.share(bytes / 2), rest.share(bytes / 2));
-        let http2 = large.share(bytes / 4);
         let (refused, clients) = (AtomicU64::new(0), Mutex::default());
-        Arc::new(Self { whole, connections, small, plugins, large, http2, refused, clients })
+        Arc::new(Self { whole, connections, small, plugins, large, refused, clients })
     }
 
     /// The account that contains all others.
@@ -151,15 +142,14 @@ impl Ledger {
         let new = || Entry {
             all: self.large.dynamic_share(TIMES_FREE),
             small: self.small.dynamic_share(TIMES_FREE),
-            http2: self.http2.dynamic_share(TIMES_FREE),
             held: Weak::new(),
         };
         let entry = clients.entry(party).or_insert_with(new);
         if let Some(held) = entry.held.upgrade() {
             return Accounts(held);
         }
-        let (all, small, http2) = (entry.all.clone(), entry.small.clone(), entry.http2.clone());
-        let held = Arc::new(Held { ledger: Arc::clone(self), party, all, small, http2 });
+        let (all, small) = (entry.all.clone(), entry.small.clone());
+        let held = Arc::new(Held { ledger: Arc::clone(self), party, all, small });
         entry.held = Arc::downgrade(&held);
         Accounts(held)
     }
@@ -325,7 +315,6 @@ mod tests {
         for number in 0..100 {
             let greedy = client(&ledger, number);
             held.extend(std::iter::from_fn(|| ledger.message(&greedy, SMALL_MESSAGE_BYTES + 1).ok()));
-            held.extend(std::iter::from_fn(|| greedy.http2().charge(1 << 20).ok()));
         }
         assert_eq!(ledger.plugins().left() >> 20, 8, "they leave an eighth to plugins");
         held.extend(std::iter::from_fn(|| ledger.plugins().charge(SMALL_MESSAGE_BYTES).ok()));

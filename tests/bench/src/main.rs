@@ -25,7 +25,6 @@ mod before;
 mod cores;
 mod egress;
 mod history;
-mod http2;
 mod load;
 mod login;
 mod report;
@@ -125,7 +124,6 @@ async fn run() -> Result<bool> {
     rows::targets(&built, &effort, &mut report).await?;
     sandboxes::compare(&built, &effort, &mut report)?;
     egress::compare(&built, &effort, &mut report).await?;
-    http2::compare(&built, &effort, &mut report).await?;
     whole::measure(&built, &effort, &mut report).await?;
     if !effort.brief {
         rows::axes(&built, &effort, &mut report).await?;

@@ -2,13 +2,15 @@
 
 use std::time::{Duration, SystemTime};
 
-use e2e::{Folder, Server, given, http::Over, json};
-use hyper::{Response, StatusCode, body::Incoming, client::conn::http2::SendRequest};
+use e2e::{Folder, PATIENCE, Server, given, http::Over, json};
+use http_body_util::BodyExt;
+use hyper::{Response, StatusCode, body::Incoming, client::conn::http1::SendRequest};
 use rustix::process::Signal;
+use tokio::time::timeout;
 
 use crate::{
     authority::{Authority, Made, dns, write},
-    http2::{Body, connected, request, text},
+    keeps::{Body, connected, request},
 };
 
 /// Starts a wharf that requests client certificates of these authorities.
@@ -27,14 +29,30 @@ fn pems(authorities: &[&Authority]) -> String {
     authorities.iter().map(|authority| authority.pem()).collect()
 }
 
+/// Opens a connection with this certificate.
+async fn showing(server: &mut Server, authority: &Authority, made: &Made) -> SendRequest<Body> {
+    server.over = Over::Tls(authority.client(Some(made), &[]));
+    connected(server).await
+}
+
 /// Opens a connection with this certificate, and on it a stream that waits for changes.
 async fn listening(server: &mut Server, authority: &Authority, made: &Made) -> (SendRequest<Body>, Response<Incoming>) {
-    server.over = Over::Tls(authority.client(Some(made), &["h2"]));
-    let mut client = connected(server).await;
+    let mut client = showing(server, authority, made).await;
     let listen = json!({ "notifications": { "toolsListChanged": true } });
     let stream = client.send_request(request(server, listen, "subscriptions/listen")).await.unwrap();
     assert_eq!(stream.status(), StatusCode::OK);
     (client, stream)
+}
+
+async fn text(response: Response<Incoming>) -> String {
+    let body = timeout(PATIENCE, response.into_body().collect()).await.unwrap().unwrap().to_bytes();
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+/// Asks for the list of tools on this connection.
+async fn list(client: &mut SendRequest<Body>, server: &Server) -> Response<Incoming> {
+    client.ready().await.unwrap();
+    client.send_request(request(server, json!({}), "tools/list")).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -46,7 +64,7 @@ async fn a_certificate_that_ends_counts_no_more_on_its_connection() {
     // The server ends the stream.
     text(stream).await;
     assert!(SystemTime::now() > ends - Duration::from_secs(1));
-    let answer = client.send_request(request(&server, json!({}), "tools/list")).await.unwrap();
+    let answer = list(&mut client, &server).await;
     assert_eq!(answer.status(), StatusCode::FORBIDDEN);
     let said = text(answer).await;
     assert!(said.contains("the client certificate has expired"), "{said}");
@@ -56,15 +74,15 @@ async fn a_certificate_that_ends_counts_no_more_on_its_connection() {
 async fn who_is_not_accepted_any_more_is_disconnected() {
     let (folder, authority, other) = (Folder::new(), Authority::new(), Authority::new());
     let mut server = asking(&folder, &authority, &[&authority, &other]).await;
-    let (mut kept, _stream) = listening(&mut server, &authority, &authority.make(&[dns("agent")])).await;
+    let mut kept = showing(&mut server, &authority, &authority.make(&[dns("agent")])).await;
+    text(list(&mut kept, &server).await).await;
     let (ended, stream) = listening(&mut server, &authority, &other.make(&[dns("agent")])).await;
     folder.write("config/wharf/ca.pem", pems(&[&authority]));
     server.wait_for_log("whose certificate is not accepted any more").await;
     // The connection is closed in the middle of it.
-    let cut = tokio::time::timeout(e2e::PATIENCE, http_body_util::BodyExt::collect(stream.into_body())).await.unwrap();
+    let cut = timeout(PATIENCE, stream.into_body().collect()).await.unwrap();
     assert!(cut.is_err() || ended.is_closed());
-    let answer = kept.send_request(request(&server, json!({}), "tools/list")).await.unwrap();
-    assert_eq!(answer.status(), StatusCode::OK, "others go on");
+    assert_eq!(list(&mut kept, &server).await.status(), StatusCode::OK, "others go on");
 }
 
 #[tokio::test(flavor = "multi_thread")]

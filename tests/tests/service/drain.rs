@@ -3,18 +3,12 @@
 use std::time::{Duration, Instant};
 
 use e2e::{Exchange, Folder, LEGACY, PATIENCE, Server, Value, given, json, prompt, scaled, text, together};
-use http_body_util::{BodyExt, Full};
-use hyper::{
-    Response,
-    body::{Bytes, Incoming},
-    client::conn::http1::SendRequest,
-    header::CONNECTION,
-};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use http_body_util::BodyExt;
+use hyper::{Response, body::Incoming, client::conn::http1::SendRequest, header::CONNECTION};
 use rustix::process::Signal;
 use tokio::time::timeout;
 
-use crate::{authority::Authority, authority::write, http2};
+use crate::keeps::{Body, connected, request};
 
 async fn started(more: &str) -> (Folder, Server) {
     let folder = Folder::new();
@@ -127,25 +121,19 @@ async fn it_is_told_first_and_refuses_nobody_until_then() {
 /// A client that keeps its connection alive, as most do.
 struct Keeps<'a> {
     server: &'a Server,
-    connection: SendRequest<Full<Bytes>>,
+    connection: SendRequest<Body>,
 }
 
 impl<'a> Keeps<'a> {
     async fn connect(server: &'a Server) -> Self {
-        let stream = TokioIo::new(server.open().await.unwrap());
-        let (connection, driven) = hyper::client::conn::http1::handshake(stream).await.unwrap();
-        tokio::spawn(driven);
-        Self { server, connection }
+        Self { server, connection: connected(server).await }
     }
 
     /// Whether the answer to a call says that the connection is closed. A request without an answer counts as lost.
     async fn call(&mut self) -> bool {
-        let mut request = http2::request(self.server, waits(0), "tools/call");
-        *request.uri_mut() = "/mcp".parse().unwrap();
-        request.headers_mut().insert("host", self.server.address.to_string().parse().unwrap());
         let answered = async {
             self.connection.ready().await?;
-            self.connection.send_request(request).await
+            self.connection.send_request(request(self.server, waits(0), "tools/call")).await
         };
         let sent = timeout(PATIENCE, answered).await.expect("it takes too long");
         closes(sent.expect("a request was lost")).await
@@ -170,7 +158,7 @@ async fn every_answer_meanwhile_sends_its_client_elsewhere() {
             let mut client = Keeps::connect(server).await;
             assert!(!client.call().await, "nobody is sent away before");
             served.send(()).await.unwrap();
-            // The connection continues until it gets GOAWAY.
+            // The connection continues until an answer closes it.
             while !client.call().await {}
             Instant::now()
         }
@@ -209,40 +197,6 @@ async fn a_request_that_is_on_its_way_when_nobody_is_taken_in_any_more_is_answer
     assert!(told.iter().all(|told| *told), "{told:?}");
     let (status, took, _) = server.terminated().await;
     assert!(status.success() && took < prompt(), "{took:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn clients_of_http2_are_told_at_once_and_lose_nothing() {
-    let (folder, authority) = (Folder::new(), Authority::new());
-    write(&folder, &authority.localhost());
-    let delay = scaled(Duration::from_secs(4));
-    let config = format!("drain_delay_s = {}", delay.as_secs());
-    let mut server = crate::tls::started(&folder, &authority, &config).await;
-    server.modern("tools/list", json!({}), json!({})).await.unwrap();
-    server.over = e2e::http::Over::Tls(authority.client(None, &["h2", "http/1.1"]));
-    let connected = async || {
-        let stream = TokioIo::new(server.open().await.unwrap());
-        let (client, driven) = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
-        (client, tokio::spawn(driven))
-    };
-    let (mut client, driven) = connected().await;
-    closes(client.send_request(http2::request(&server, waits(0), "tools/call")).await.unwrap()).await;
-    let slow = client.send_request(http2::request(&server, waits(1500), "tools/call"));
-    // Streams begin in order, so the slow request has arrived when one after it is answered.
-    closes(client.send_request(http2::request(&server, waits(0), "tools/call")).await.unwrap()).await;
-    let began = Instant::now();
-    server.signal(Signal::TERM);
-    closes(slow.await.unwrap()).await;
-    timeout(PATIENCE, driven).await.unwrap().unwrap().unwrap();
-    assert!(began.elapsed() < delay, "it was told only when nobody was taken in any more");
-    drop(client);
-    // A request that arrives before that gets one answer, with the same header.
-    let (mut late, driven) = connected().await;
-    closes(late.send_request(http2::request(&server, waits(0), "tools/call")).await.unwrap()).await;
-    timeout(PATIENCE, driven).await.unwrap().unwrap().unwrap();
-    assert!(began.elapsed() < delay, "the test is too slow for what it shows");
-    drop(late);
-    assert!(server.terminated().await.0.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,12 +12,11 @@
 
 mod access;
 mod authority;
-mod card;
 mod certificates;
 mod container;
 mod drain;
 mod health;
-mod http2;
+mod keeps;
 mod systemd;
 mod tls;
 mod unix;

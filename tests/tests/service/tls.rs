@@ -60,6 +60,31 @@ async fn both_eras_are_served_and_only_over_tls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_speaks_only_http2_is_refused() {
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let (folder, authority) = (Folder::new(), Authority::new());
+    write(&folder, &authority.localhost());
+    let mut server = started(&folder, &authority, "").await;
+    let over = |protocols| Over::Tls(authority.client(None, protocols));
+    server.over = over(&["h2"]);
+    let error = server.open().await.err().expect("nothing else is offered");
+    assert!(error.to_string().contains("NoApplicationProtocol"), "{error}");
+    server.wait_for_log("TLS handshake failed").await;
+    // Whatever was agreed on, the connection is closed without an answer.
+    for protocols in [&[][..], &["h2", "http/1.1"]] {
+        server.over = over(protocols);
+        let answer = server.connect(PREFACE).await.drain().await;
+        assert!(answer.is_empty(), "{protocols:?}: {}", String::from_utf8_lossy(&answer));
+        assert_eq!(call(&server, "one").await, "one", "{protocols:?}");
+    }
+    let (folder, plain) = (Folder::new(), json!({}));
+    folder.config(&given("g", &plain, ""));
+    let plain = Server::start(&folder, &[]).await;
+    let answer = plain.connect(PREFACE).await.drain().await;
+    assert!(answer.is_empty(), "{}", String::from_utf8_lossy(&answer));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_new_certificate_is_taken_when_it_is_whole_and_ends_no_connection() {
     let folder = Folder::new();
     let (old, new) = (Authority::new(), Authority::new());

@@ -87,7 +87,6 @@ async fn a_failure_is_told_from_a_mistake() {
         (vec!["embed", "plugins/hello.wasm"], 2),
         (vec!["schema"], 0),
         (vec!["completions", "bash"], 0),
-        (vec!["card", "-c", "good.toml"], 2),
         (vec!["keys", "list", "-c", "good.toml"], 2),
         (vec!["approvals", "list"], 0),
         (vec!["audit", "verify", "-c", "good.toml"], 2),

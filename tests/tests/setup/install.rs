@@ -12,7 +12,7 @@ use e2e::{
 };
 
 /// Each client, its config in an empty home directory, and whether it sends its open folders to servers.
-const CLIENTS: [(&str, &str, bool); 24] = [
+const CLIENTS: [(&str, &str, bool); 22] = [
     ("claude-desktop", "config/Claude/claude_desktop_config.json", false),
     ("claude-code", "home/.claude.json", true),
     ("vscode", "config/Code/User/mcp.json", true),
@@ -25,7 +25,6 @@ const CLIENTS: [(&str, &str, bool); 24] = [
     ("cline-vscode", "config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json", false),
     ("qwen-code", "home/.qwen/settings.json", true),
     ("windsurf", "home/.codeium/windsurf/mcp_config.json", false),
-    ("continue", "home/.continue/config.yaml", false),
     ("kilo-code", "config/kilo/kilo.json", false),
     ("kiro", "home/.kiro/settings/mcp.json", false),
     ("kimi-code", "home/.kimi-code/mcp.json", false),
@@ -36,7 +35,6 @@ const CLIENTS: [(&str, &str, bool); 24] = [
     ("pi", "home/.pi/agent/mcp.json", false),
     ("fx", "home/.fx/mcp.json", false),
     ("zed", "config/zed/settings.json", false),
-    ("goose", "config/goose/config.yaml", true),
 ];
 
 /// The command and the arguments that a client finds in its config. The parsers are independent of wharf's own.
@@ -122,6 +120,40 @@ async fn each_client_starts_what_was_written_and_reads_a_file() {
     }
 }
 
+/// wharf does not edit YAML: a person adds the lines to the config, which the client then starts.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_wharf_does_not_edit_is_printed_with_its_place() {
+    for (client, config, key) in
+        [("goose", "config/goose/config.yaml", "extensions"), ("continue", "home/.continue/config.yaml", "mcpServers")]
+    {
+        let folder = Folder::new();
+        folder.write("home/my docs/a.txt", "hello");
+        let install = ["install", client, "--builtin", "files", "home/my docs"];
+        let output = folder.run(&install, &[]).await;
+        assert_eq!(output.status.code(), Some(2), "{client}: {output:?}");
+        let said = stderr(&output);
+        for expected in [&format!("{config}: wharf does not edit YAML"), &format!("`{key}:`")] {
+            assert!(said.contains(expected), "{client}: {said}");
+        }
+        assert!(!folder.join(config).exists(), "{client}");
+        let path = folder.write(config, stdout(&output));
+        let mut pipe = start(&folder, &named(client, &path));
+        pipe.legacy("2025-06-18", json!({})).await;
+        let read = json!({ "path": folder.join("home/my docs/a.txt") });
+        assert_eq!(text(&pipe.call("files_read_text_file", read).await), "hello", "{client}");
+        pipe.close().await;
+        let listed = stdout(&folder.run(&["install", "--list"], &[]).await);
+        assert!(
+            listed.lines().any(|line| line.starts_with(client) && line.ends_with("does not read YAML")),
+            "{listed}"
+        );
+        let removed = folder.run(&["install", client, "--uninstall"], &[]).await;
+        assert!(stderr(&removed).contains("remove the entry by hand"), "{client}: {removed:?}");
+        let found = folder.run(&["install", client, "--builtin", "nothing"], &[]).await;
+        assert!(stdout(&found).is_empty(), "{client}: {found:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn folders_are_named_or_come_from_clients_that_have_them() {
     for (client, config, has_roots) in CLIENTS {
@@ -200,7 +232,6 @@ async fn what_was_installed_twice_is_gone_without_a_trace() {
     for (client, config, _) in CLIENTS {
         let before = match client {
             "codex" | "grok-build" => "# mine\nmodel = 'm'\n",
-            "goose" | "continue" => "# mine\nname: m\n",
             _ => "{ \"mine\": 1 }\n",
         };
         for (first, second) in [("one", "two"), ("two", "one")] {

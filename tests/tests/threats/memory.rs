@@ -7,7 +7,7 @@ use e2e::{Folder, Server, Session, http::Over, json, memory_kib, modern_params, 
 
 use crate::{
     bystander::{config, during, within},
-    raw::{Certified, Clients, certified, field, frame, post},
+    raw::{Certified, Clients, certified},
 };
 
 /// The limits for wharf's own memory for plugins and clients, and for all guests together.
@@ -36,7 +36,7 @@ async fn started(tls: bool) -> (Folder, Option<Certified>, Server) {
 /// What a client does on one connection, and from which address, to make the host use memory.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// Unfinished headers of HTTP/1.1, of the maximum length or longer.
+    /// Unfinished headers, of the maximum length or longer.
     EndlessHeaders,
     LongHeaders,
     /// An unfinished TLS message.
@@ -44,14 +44,6 @@ enum Way {
     /// Unfinished bodies below the limit for small messages.
     SmallBody,
     LargeBody,
-    /// Five hundred fields of one byte in each of a hundred requests.
-    TinyFields,
-    /// The maximum number of fields, with maximum length, and unfinished bodies.
-    ManyFields,
-    /// A header block that continues in one frame after the other (CONTINUATION flood).
-    EndlessBlock,
-    /// Paths that the header decompressor (HPACK) stores, each in its own frame with much data after it.
-    RememberedPaths,
     /// Unread answers, of which the HTTP library buffers everything or the beginning.
     UnreadSmall,
     UnreadLarge,
@@ -75,10 +67,6 @@ impl Way {
         Self::EndlessHandshake,
         Self::SmallBody,
         Self::LargeBody,
-        Self::TinyFields,
-        Self::ManyFields,
-        Self::EndlessBlock,
-        Self::RememberedPaths,
         Self::UnreadSmall,
         Self::UnreadLarge,
         Self::Sessions,
@@ -86,8 +74,8 @@ impl Way {
 
     async fn go(self, clients: &mut Clients, from: u8, seed: u64) {
         match self {
-            Self::EndlessHeaders => clients.one(from, &head(31 << 10)).await,
-            Self::LongHeaders => clients.one(from, &head(120 << 10)).await,
+            Self::EndlessHeaders => clients.send(from, &head(31 << 10)).await,
+            Self::LongHeaders => clients.send(from, &head(120 << 10)).await,
             Self::EndlessHandshake => {
                 // A record of a handshake whose message declares 60,000 bytes, and then more of it.
                 let mut bytes = Vec::new();
@@ -102,50 +90,14 @@ impl Way {
                 }
                 clients.bytes(from, &bytes).await;
             }
-            Self::SmallBody => clients.one(from, &unfinished(64_000)).await,
-            Self::LargeBody => clients.one(from, &unfinished(7_000_000)).await,
-            Self::TinyFields => {
-                let letter = |at: usize| char::from(b'a' + u8::try_from(at % 26).unwrap());
-                let name = |at: usize| String::from_iter(['x', letter(at), letter(at / 26)]);
-                let fields: Vec<u8> = (0..450).flat_map(|at| field(&name(at), "")).collect();
-                let block = [post("/mcp", false), fields].concat();
-                let frames: Vec<u8> = (0..100).flat_map(|at| headers(at, &block)).collect();
-                clients.two(from, &frames).await;
-            }
-            Self::ManyFields => {
-                let value = "v".repeat(120);
-                let fields: Vec<u8> = (0..94).flat_map(|at| field(&format!("f{at}"), &value)).collect();
-                let frames: Vec<u8> = (0..100)
-                    .flat_map(|at| {
-                        let begun = headers(at, &[post("/mcp", false), fields.clone()].concat());
-                        [begun, frame(0, 0, 2 * at + 1, b"{")].concat()
-                    })
-                    .collect();
-                clients.two(from, &frames).await;
-            }
-            Self::EndlessBlock => {
-                let begun = [post("/mcp", false), vec![0, 1, b'a', 127, 0xff, 0xff, 0x07]].concat();
-                let mut frames = frame(1, 0, 1, &begun);
-                for _ in 0..5 {
-                    frames.extend(frame(9, 0, 1, &vec![b'x'; 16_000]));
-                }
-                clients.two(from, &frames).await;
-            }
-            Self::RememberedPaths => {
-                let mut frames = Vec::new();
-                for at in 0..107u32 {
-                    frames.extend(headers(at, &post(&format!("/{}", at % 10), true)));
-                    // A frame of an unknown type.
-                    frames.extend(frame(0xfa, 0, 0, &[0; 16_000]));
-                }
-                clients.two(from, &frames).await;
-            }
-            Self::UnreadSmall => clients.one(from, &big(180_000).repeat(8)).await,
-            Self::UnreadLarge => clients.one(from, &big(3_500_000).repeat(4)).await,
+            Self::SmallBody => clients.send(from, &unfinished(64_000)).await,
+            Self::LargeBody => clients.send(from, &unfinished(7_000_000)).await,
+            Self::UnreadSmall => clients.send(from, &big(180_000).repeat(8)).await,
+            Self::UnreadLarge => clients.send(from, &big(3_500_000).repeat(4)).await,
             Self::Sessions => {
                 let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
                     "clientInfo": { "name": format!("{seed}"), "version": "x".repeat(15_000) } });
-                clients.one(from, &request("initialize", "", &params).repeat(20)).await;
+                clients.send(from, &request("initialize", "", &params).repeat(20)).await;
             }
         }
     }
@@ -158,10 +110,6 @@ fn big(bytes: usize) -> Vec<u8> {
 
 fn head(bytes: usize) -> Vec<u8> {
     format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: {}", "x".repeat(bytes)).into_bytes()
-}
-
-fn headers(at: u32, block: &[u8]) -> Vec<u8> {
-    frame(1, 4, 2 * at + 1, block)
 }
 
 fn request(method: &str, name: &str, params: &e2e::Value) -> Vec<u8> {
@@ -223,26 +171,6 @@ async fn headers_that_do_not_end_take_no_more_than_there_is() {
 #[tokio::test(flavor = "multi_thread")]
 async fn handshakes_that_do_not_end_take_no_more_than_there_is() {
     tried(Way::EndlessHandshake, true, 3000).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn small_fields_of_many_streams_take_no_more_than_there_is() {
-    tried(Way::TinyFields, true, 60).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn fields_of_unfinished_requests_are_charged() {
-    tried(Way::ManyFields, true, 100).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_block_of_headers_that_does_not_end_takes_no_more_than_there_is() {
-    tried(Way::EndlessBlock, true, 1500).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_remembered_of_headers_takes_no_more_than_there_is() {
-    tried(Way::RememberedPaths, true, 300).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,7 +17,6 @@ mod asking;
 mod audit;
 mod build;
 mod call;
-mod card;
 mod changes;
 mod check;
 mod deny;
@@ -144,7 +143,6 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Completions { shell } => help::completions(shell, Arguments::command()),
         Command::Man { folder } => help::man(&folder, Arguments::command()),
         Command::Schema => help::schema(),
-        Command::Card(file) => card::run(file.config),
         Command::Test(command) => test_command::run(command).await,
     }
 }
@@ -158,7 +156,7 @@ fn print_error(error: &anyhow::Error) {
 fn default_filter(command: &Command) -> &'static str {
     match command {
         Command::Run(_) | Command::Packaged(_) | Command::Serve(_) | Command::Dev(_) => {
-            "warn,h2=error,wharf=info,wharf_sandbox=info"
+            "warn,wharf=info,wharf_sandbox=info"
         }
         // Builds take long, so their steps are logged.
         Command::Build(_) | Command::Call(_) | Command::Inspect(_) | Command::Install(_) => {

@@ -21,8 +21,6 @@ pub struct Client {
     pub has_roots: bool,
     /// Whether the client expands variables such as `${workspaceFolder}` in arguments.
     pub has_variables: bool,
-    /// What a new config begins with.
-    pub new_file: &'static str,
     /// What the user has to do to make the client use a changed config.
     pub next_step: &'static str,
 }
@@ -76,16 +74,38 @@ impl Client {
         }
     }
 
+    /// Whether wharf edits the client's config. If not, a person adds `lines`.
+    pub fn is_edited(&self) -> bool {
+        self.format != Format::Yaml
+    }
+
+    /// Returns the lines of YAML that a person adds for this server. Values are written as JSON, which is valid YAML. `is_new`: the config
+    /// does not exist yet.
+    pub fn lines(&self, server: &Server, is_new: bool) -> String {
+        let is_list = self.kind == Kind::Named;
+        // A config of Continue without these three lines is invalid.
+        let mut text =
+            if is_list && is_new { "name: Local Config\nversion: 1.0.0\nschema: v1\n" } else { "" }.to_owned();
+        text += &format!("{}:\n", self.key);
+        if !is_list {
+            text += &format!("  {}:\n", Value::from(server.name.as_str()));
+        }
+        for (at, (key, value)) in self.written(server).as_object().into_iter().flatten().enumerate() {
+            text += if is_list && at == 0 { "  - " } else { "    " };
+            text += &format!("{key}: {value}\n");
+        }
+        text
+    }
+
     /// Returns the text with this server added, or replacing one of the same name. If the replaced server was wharf, other members that
     /// a person has added stay, such as environment variables or that it is turned off.
     pub fn set(&self, text: &str, server: &Server) -> Result<String> {
-        let text = if text.trim().is_empty() && !self.new_file.is_empty() { self.new_file } else { text };
         let servers = self.format.servers(text, self.key)?;
         let before = servers.get(&server.name);
         let is_wharf = self.servers(text)?.iter().any(|known| known.name == server.name && known.is_wharf());
         let written = match (before.filter(|_| is_wharf), self.written(server)) {
             (Some(Value::Object(before)), Value::Object(new)) => {
-                let own = ["type", "source", "command", "cmd", "args", "name"];
+                let own = ["type", "source", "command", "args"];
                 let new = new.into_iter().filter(|(key, _)| own.contains(&key.as_str()));
                 // Cline's own form, which would be a second description of the same server.
                 let kept = before.clone().into_iter().filter(|(key, _)| key != "transport");
@@ -207,7 +227,7 @@ fn program(name: &str, written: &Value) -> Option<Server> {
         let args = args.and_then(Value::as_array).into_iter().flatten();
         args.filter_map(|argument| argument.as_str().map(str::to_owned)).collect()
     };
-    let (command, args) = match described.get("command").or_else(|| described.get("cmd"))? {
+    let (command, args) = match described.get("command")? {
         // Some versions of Zed have the arguments inside `command`.
         Value::Object(command) => (command.get("path")?.as_str()?.to_owned(), words(command.get("args"))),
         line @ Value::Array(_) => {

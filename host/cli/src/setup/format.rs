@@ -1,23 +1,19 @@
-//! The formats of client configs: JSON with comments, TOML and YAML. Each config has one mapping from names to servers, or one list of
-//! servers that have names.
+//! The formats of client configs: JSON with comments, TOML and YAML. Each config has one mapping from names to servers. YAML is neither read
+//! nor edited: a person adds the lines.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
 
-use super::{
-    form::Form,
-    json, toml,
-    yaml::{self, Shape},
-};
+use super::{form::Form, json, toml};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Json,
     Toml,
     Yaml,
-    /// YAML with a list of servers, each with its `name`.
-    YamlList,
 }
+
+const NOT_YAML: &str = "wharf does not read YAML";
 
 impl Format {
     /// Returns the text with this server below `key`, added or replacing one of the same name.
@@ -26,8 +22,7 @@ impl Format {
         let edited = match self {
             Self::Json => json::set(&plain, key, name, server),
             Self::Toml => toml::set(&plain, key, name, server),
-            Self::Yaml => yaml::set(&plain, Shape::Mapping, key, name, server),
-            Self::YamlList => yaml::set(&plain, Shape::List, key, name, server),
+            Self::Yaml => bail!(NOT_YAML),
         }?;
         self.check(&plain, &edited, key, name, Some(server))?;
         Ok(form.give(&edited))
@@ -39,8 +34,7 @@ impl Format {
         let edited = match self {
             Self::Json => json::remove(&plain, key, name),
             Self::Toml => toml::remove(&plain, key, name),
-            Self::Yaml => yaml::remove(&plain, Shape::Mapping, key, name),
-            Self::YamlList => yaml::remove(&plain, Shape::List, key, name),
+            Self::Yaml => bail!(NOT_YAML),
         }?;
         self.check(&plain, &edited, key, name, None)?;
         Ok(form.give(&edited))
@@ -57,14 +51,12 @@ impl Format {
         let mut all = match self {
             Self::Json => json::read(plain),
             Self::Toml => toml::read(plain),
-            Self::Yaml | Self::YamlList => yaml::read(plain),
+            Self::Yaml => bail!(NOT_YAML),
         }?;
-        let servers = match (self, all.remove(key)) {
-            (_, None | Some(Value::Null)) => Map::new(),
-            (Self::YamlList, Some(Value::Array(servers))) => by_name(servers, key)?,
-            (Self::YamlList, Some(_)) => bail!("`{key}` is not a list of servers"),
-            (_, Some(Value::Object(servers))) => servers,
-            (_, Some(_)) => bail!("`{key}` is not a mapping from names to servers"),
+        let servers = match all.remove(key) {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(servers)) => servers,
+            Some(_) => bail!("`{key}` is not a mapping from names to servers"),
         };
         Ok((all, servers))
     }
@@ -81,22 +73,4 @@ impl Format {
         );
         Ok(())
     }
-}
-
-/// Returns the servers of a list by their names. One without a name is called by its place among these.
-fn by_name(servers: Vec<Value>, key: &str) -> Result<Map<String, Value>> {
-    let mut named = Map::new();
-    let mut unnamed = 0;
-    for server in servers {
-        let name = match server.get("name").and_then(Value::as_str) {
-            Some(name) => name.to_owned(),
-            None => {
-                unnamed += 1;
-                format!("#{unnamed}")
-            }
-        };
-        ensure!(!named.contains_key(&name), "`{key}` has two servers with the name `{name}`");
-        named.insert(name, server);
-    }
-    Ok(named)
 }

@@ -22,7 +22,6 @@ const PLAIN: Client = Client {
     kind: Kind::Plain,
     has_roots: false,
     has_variables: false,
-    new_file: "",
     next_step: "start the client again",
 };
 
@@ -146,13 +145,12 @@ pub const ALL: &[Client] = &[
         next_step: "start a new session of goose",
         ..PLAIN
     },
-    // The command line and the extensions. A config without these three lines is invalid.
+    // The command line and the extensions.
     Client {
         id: "continue",
         title: "Continue",
-        format: Format::YamlList,
+        format: Format::Yaml,
         kind: Kind::Named,
-        new_file: "name: Local Config\nversion: 1.0.0\nschema: v1\n",
         next_step: "start Continue again",
         ..PLAIN
     },

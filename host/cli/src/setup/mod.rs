@@ -14,4 +14,3 @@ pub mod server;
 #[cfg(test)]
 mod tests;
 mod toml;
-mod yaml;

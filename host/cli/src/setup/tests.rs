@@ -71,28 +71,6 @@ const CASES: &[(&str, &str, &str)] = &[
          \"env\": {}\n    }\n  }\n}\n",
     ),
     (
-        "goose",
-        "GOOSE_MODEL: m # best\nextensions:\n  # first\n  developer:\n    enabled: true\n    type: builtin\n    instructions: |\n      a\n        b\n\nkeyring: true\n",
-        "GOOSE_MODEL: m # best\nextensions:\n  # first\n  \"files\":\n    enabled: true\n    type: \"stdio\"\n    name: \"files\"\n    \
-         description: \"Sandboxed plugins, served by wharf\"\n    cmd: \"/opt/wharf\"\n    \
-         args: [\"run\",\"--builtin\",\"files\",\"/home/ada/My \\\"Docs\\\"\"]\n    envs: {}\n    timeout: 300\n  \
-         developer:\n    enabled: true\n    type: builtin\n    instructions: |\n      a\n        b\n\nkeyring: true\n",
-    ),
-    (
-        "goose",
-        "extensions: {} # none\nb: 1",
-        "extensions: # none\n  \"files\":\n    enabled: true\n    type: \"stdio\"\n    name: \"files\"\n    \
-         description: \"Sandboxed plugins, served by wharf\"\n    cmd: \"/opt/wharf\"\n    \
-         args: [\"run\",\"--builtin\",\"files\",\"/home/ada/My \\\"Docs\\\"\"]\n    envs: {}\n    timeout: 300\nb: 1",
-    ),
-    (
-        "goose",
-        "",
-        "extensions:\n  \"files\":\n    enabled: true\n    type: \"stdio\"\n    name: \"files\"\n    \
-         description: \"Sandboxed plugins, served by wharf\"\n    cmd: \"/opt/wharf\"\n    \
-         args: [\"run\",\"--builtin\",\"files\",\"/home/ada/My \\\"Docs\\\"\"]\n    envs: {}\n    timeout: 300\n",
-    ),
-    (
         "opencode",
         "{\n  \"a\": 1,\n  \"mcp\": {}\n}\n",
         "{\n  \"a\": 1,\n  \"mcp\": {\n    \"files\": {\n      \"type\": \"local\",\n      \"command\": [\"/opt/wharf\", \"run\", \"--builtin\", \
@@ -103,24 +81,6 @@ const CASES: &[(&str, &str, &str)] = &[
         "{\n  \"a\": 1,\n  \"mcpServers\": {}\n}\n",
         "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"files\": {\n      \"type\": \"local\",\n      \"command\": \"/opt/wharf\",\n      \
          \"args\": [\"run\", \"--builtin\", \"files\", \"/home/ada/My \\\"Docs\\\"\"],\n      \"tools\": [\"*\"]\n    }\n  }\n}\n",
-    ),
-    (
-        "continue",
-        "",
-        "name: Local Config\nversion: 1.0.0\nschema: v1\nmcpServers:\n  - name: \"files\"\n    command: \"/opt/wharf\"\n    \
-         args: [\"run\",\"--builtin\",\"files\",\"/home/ada/My \\\"Docs\\\"\"]\n",
-    ),
-    (
-        "continue",
-        "name: a\nmcpServers:\n# first\n- uses: b/c\n- name: b\n  command: b # mine\n\nmodels: []\n",
-        "name: a\nmcpServers:\n# first\n- name: \"files\"\n  command: \"/opt/wharf\"\n  \
-         args: [\"run\",\"--builtin\",\"files\",\"/home/ada/My \\\"Docs\\\"\"]\n- uses: b/c\n- name: b\n  command: b # mine\n\nmodels: []\n",
-    ),
-    (
-        "continue",
-        "name: a\nmcpServers: [] # none\n",
-        "name: a\nmcpServers: # none\n  - name: \"files\"\n    command: \"/opt/wharf\"\n    \
-         args: [\"run\",\"--builtin\",\"files\",\"/home/ada/My \\\"Docs\\\"\"]\n",
     ),
 ];
 
@@ -148,9 +108,10 @@ fn another_path_takes_the_place_of_the_old_and_what_a_person_added_stays() {
         assert_eq!(client.servers(&after).unwrap().iter().filter(|one| one.name == "files").count(), 1, "{id}");
         assert_eq!(after, client.set(before, &server()).unwrap(), "{id}");
     }
-    let goose = client("goose");
-    let off = goose.set("", &Server { args: vec![], ..server() }).unwrap().replace("enabled: true", "enabled: false");
-    assert!(goose.set(&off, &server()).unwrap().contains("enabled: false"));
+    let opencode = client("opencode");
+    let there = opencode.set("", &Server { args: vec![], ..server() }).unwrap();
+    let off = there.replace("\"enabled\": true", "\"enabled\": false");
+    assert!(opencode.set(&off, &server()).unwrap().contains("\"enabled\": false"));
     let cursor = client("cursor");
     let with = |command: &str| {
         format!("{{\"mcpServers\": {{\"files\": {{\"command\": \"{command}\", \"env\": {{\"A\": \"1\"}}}}}}}}")
@@ -180,6 +141,23 @@ fn without_a_backup_the_server_goes_and_all_others_stay() {
 }
 
 #[test]
+fn what_is_yaml_is_printed_for_a_person_to_add() {
+    let goose = "extensions:\n  \"files\":\n    enabled: true\n    type: \"stdio\"\n    name: \"files\"\n    \
+                 description: \"Sandboxed plugins, served by wharf\"\n    cmd: \"/opt/wharf\"\n    \
+                 args: [\"run\",\"--builtin\",\"files\",\"/home/ada/My \\\"Docs\\\"\"]\n    envs: {}\n    timeout: 300\n";
+    let named = "mcpServers:\n  - name: \"files\"\n    command: \"/opt/wharf\"\n    \
+                 args: [\"run\",\"--builtin\",\"files\",\"/home/ada/My \\\"Docs\\\"\"]\n";
+    for (id, is_new, expected) in [
+        ("goose", true, goose.to_owned()),
+        ("continue", false, named.to_owned()),
+        ("continue", true, format!("name: Local Config\nversion: 1.0.0\nschema: v1\n{named}")),
+    ] {
+        assert_eq!(client(id).lines(&server(), is_new), expected, "{id}");
+        assert!(client(id).set("", &server()).is_err() && !client(id).is_edited(), "{id}");
+    }
+}
+
+#[test]
 fn what_cannot_be_read_or_edited_is_refused_with_its_place() {
     for (id, text, expected) in [
         ("cursor", "{\n  \"mcpServers\": {,}\n}", "2:18: "),
@@ -191,16 +169,6 @@ fn what_cannot_be_read_or_edited_is_refused_with_its_place() {
         ("vscode", "{'servers': {}}", "1:2: "),
         ("codex", "a = 1\nmcp_servers = 2\n", "not a mapping from names to servers"),
         ("codex", "a = 1\n\n[b\n", "3: "),
-        ("goose", "a: 1\nb: [\n", "3:"),
-        ("goose", "a: 1\na: 2\n", "2: the key `a` stands here a second time"),
-        ("goose", "extensions: {b: {cmd: b}}\n", "not in block style"),
-        ("goose", "a: 1\n---\nb: 2\n", "more than one document"),
-        ("goose", "- a\n", "not a mapping"),
-        ("goose", "extensions: &all\n  b:\n    cmd: b\n", "not a plain mapping"),
-        ("continue", "mcpServers:\n  b:\n    command: b\n", "not a list of servers"),
-        ("continue", "mcpServers: [{ name: b }]\n", "not in block style"),
-        ("continue", "mcpServers:\n  -\n    name: b\n", "not in block style"),
-        ("continue", "mcpServers:\n- name: b\n- name: b\n", "two servers with the name `b`"),
     ] {
         let error = format!("{:#}", client(id).set(text, &server()).unwrap_err());
         assert!(error.contains(expected), "{id}: {text}\n{error}");
@@ -362,34 +330,6 @@ const SHAPES: &[(Format, &[&str])] = &[
             "KEY = { b = { command = 'b' } }\n",
             "[KEY]\nb.command = 'b' # b\n",
             "\u{feff}a = 1\r\n",
-        ],
-    ),
-    (
-        Format::Yaml,
-        &[
-            "",
-            "# mine\n",
-            "a: 1",
-            "a: 1\n",
-            "KEY:\n",
-            "KEY: {}\n",
-            "KEY: null # none\nz: 1\n",
-            "KEY:\n    b:\n        cmd: b\n\n# after\nz: 1",
-            "a: 1\r\nKEY:\r\n  b:\r\n    cmd: b\r\n",
-        ],
-    ),
-    (
-        Format::YamlList,
-        &[
-            "",
-            "# mine\n",
-            "a: 1",
-            "KEY:\n",
-            "KEY: []\n",
-            "KEY: null # none\nz: 1\n",
-            "KEY:\n    - name: b\n      command: b\n\n# after\nz: 1",
-            "a: 1\r\nKEY:\r\n- name: b\r\n  command: b\r\n",
-            "KEY:\n- uses: x/y\n- command: b\n  name: b\n",
         ],
     ),
 ];

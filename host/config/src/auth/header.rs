@@ -5,8 +5,7 @@ use http::HeaderMap;
 use super::identity::Refused;
 use wharf_base::headers::{NotSingle, bearer};
 
-/// The longest token. Tokens of large companies with many groups have a few KiB. Over HTTP/2, all headers of a request together may have 16
-/// KiB, so a token of this length fits there too.
+/// The longest token. Tokens of large companies with many groups have a few KiB.
 const MAX_TOKEN_BYTES: usize = 12 << 10;
 
 /// Returns the token after `Bearer`. `query` is the part of the URL after `?`.

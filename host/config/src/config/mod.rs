@@ -20,7 +20,6 @@ pub mod audit;
 mod auth;
 mod bounds;
 pub mod builtin;
-pub mod card;
 pub mod cluster;
 mod command_line;
 mod default_paths;

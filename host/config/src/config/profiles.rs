@@ -9,8 +9,6 @@ use crate::profiles::{Profile, Profiles, SEARCH, Style};
 use wharf_base::text::{MAX_SEGMENT_BYTES, is_segment, toml_header};
 
 const MAX_PROFILES: usize = 64;
-/// The names that already have a meaning in URLs below the MCP path.
-const RESERVED_NAMES: [&str; 2] = [SEARCH, "server-card"];
 
 pub fn resolve(catalog: Option<&str>, raw: Vec<(String, raw::Profile)>) -> Result<Arc<Profiles>> {
     ensure!(raw.len() <= MAX_PROFILES, "there are more than {MAX_PROFILES} profiles");
@@ -28,10 +26,7 @@ fn profile(name: &str, raw: raw::Profile) -> Result<Arc<Profile>> {
         is_segment(name),
         "its name is part of URLs, so it has 1 to {MAX_SEGMENT_BYTES} lower-case letters, digits and `-`"
     );
-    ensure!(
-        !RESERVED_NAMES.contains(&name),
-        "this name is taken: `{SEARCH}` is the built-in profile, and `server-card` is a document"
-    );
+    ensure!(name != SEARCH, "this name is taken by the built-in profile");
     let style = style(catalog.as_deref())?;
     let selection = roles::selection(plugins, tools, prompts, resources)?;
     ensure!(
@@ -62,7 +57,6 @@ mod tests {
         };
         for (name, raw, expected) in [
             ("search", of(None), "taken"),
-            ("server-card", of(None), "taken"),
             ("", of(None), "lower-case"),
             ("Review", of(None), "lower-case"),
             ("a/b", of(None), "lower-case"),

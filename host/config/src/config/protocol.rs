@@ -1,7 +1,7 @@
 //! `[protocol]`: which parts of MCP are served, and how long clients may cache lists.
 
 use anyhow::{Result, bail, ensure};
-use wharf_protocol::{Revision, encode::CacheHint, revision::Era};
+use wharf_protocol::encode::CacheHint;
 
 use super::{
     raw,
@@ -27,15 +27,6 @@ pub struct Protocol {
 
 /// The longest time for which clients may cache a list: a day.
 const MAX_TTL_MS: u64 = 24 * 3600 * 1000;
-
-impl Protocol {
-    pub fn serves(&self, revision: Revision) -> bool {
-        match revision.era() {
-            Era::Modern => self.modern,
-            Era::Legacy => self.legacy,
-        }
-    }
-}
 
 pub fn resolve(raw: raw::Protocol, absolute: Absolute<'_>) -> Result<Protocol> {
     let legacy = raw.legacy.unwrap_or(true);

@@ -7,7 +7,6 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use wharf_protocol::Revision;
 
 use super::{
     admin::{self, Admin},
@@ -15,7 +14,6 @@ use super::{
     audit::{self, Audit},
     auth,
     bounds::{duration_ms, kib, mib, within_bounds},
-    card::{self, Card},
     cluster::{self, Cluster},
     command_line::{CommandLine, Named},
     default_paths::absolute,
@@ -93,8 +91,6 @@ pub struct Startup {
     pub telemetry: Option<Telemetry>,
     /// None: access tokens of identity providers are not accepted.
     pub auth: Option<Arc<crate::auth::AuthSettings>>,
-    /// None: there is no server card.
-    pub card: Option<Card>,
 }
 
 impl Startup {
@@ -117,7 +113,6 @@ impl Startup {
             audit,
             telemetry,
             auth,
-            card,
         } = other;
         let keys = [
             ("[server]", self.face != *face),
@@ -135,7 +130,6 @@ impl Startup {
             ("[audit]", self.audit != *audit),
             ("[telemetry]", self.telemetry != *telemetry),
             ("[auth]", self.auth != *auth),
-            ("server_card", self.card != *card),
         ];
         keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
     }
@@ -223,9 +217,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         defaults::CoreScaled::for_this_machine().total_concurrency,
         4096,
     )?;
-    let mut raw_http = raw.http;
-    let server_card = raw_http.server_card.take();
-    let http = http::resolve(raw_http, command_line, &egress.secrets, &absolute).context("[http]")?;
+    let http = http::resolve(raw.http, command_line, &egress.secrets, &absolute).context("[http]")?;
     let auth = raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), &egress.secrets, &absolute));
     let auth = auth.transpose().context("[auth]")?;
     ensure!(
@@ -254,12 +246,9 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     );
     let profiles = profiles::resolve(raw.server.catalog.as_deref(), raw.profiles.0)?;
     let face = face::resolve(raw.server).context("[server]")?;
-    let revisions: Vec<Revision> = Revision::ALL.into_iter().filter(|revision| protocol.serves(*revision)).collect();
-    let card = card::resolve(server_card, http.public_url.as_deref(), &face.info, &revisions).context("[http]")?;
     let replica = cluster.as_ref().map(|cluster| cluster.name.clone());
     let startup = Startup {
         face,
-        card,
         http,
         admin: raw.admin.map(admin::resolve).transpose().context("[admin]")?,
         protocol,

@@ -12,7 +12,8 @@ use super::{
 use crate::setup::{clients::Client, known};
 
 /// Adds wharf to the config of an MCP client: the absolute path of this binary and the arguments for `wharf run`. Everything else in
-/// that file stays as it is, and a backup is written next to it (.wharf-backup).
+/// that file stays as it is, and a backup is written next to it (.wharf-backup). For a config in YAML (goose, Continue), the lines to add
+/// are printed.
 #[derive(Debug, Args)]
 #[command(after_help = INSTALL_HELP)]
 pub struct Install {

@@ -170,8 +170,6 @@ pub enum Command {
     },
     /// Print the JSON Schema of the config, which editors use to complete and check it
     Schema,
-    /// Print the server card, a JSON document that describes this server and its address. `server_card` in [http] turns it on
-    Card(ConfigFile),
 }
 
 #[derive(Debug, Subcommand)]

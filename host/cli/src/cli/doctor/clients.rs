@@ -37,7 +37,7 @@ pub async fn look() -> Vec<Finding> {
         Err(error) => return vec![Finding::wrong("home", format!("{error:#}"), "set HOME to yours")],
     };
     let mut findings = Vec::new();
-    for client in ALL {
+    for client in ALL.iter().filter(|client| client.is_edited()) {
         let Some(path) = client.path(&places) else { continue };
         findings.extend(config(client, &path).await);
     }

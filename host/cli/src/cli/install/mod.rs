@@ -42,6 +42,9 @@ pub(super) async fn run(mut command: Install) -> Result<ExitCode> {
         None => client.path(&places).context("name the client's config with --config-path")?,
     };
     let before = read(&path)?;
+    if !client.is_edited() {
+        return by_hand(command, client, &path, before.is_none(), &places.home).await;
+    }
     let text = before.as_deref().unwrap_or_default();
     // A config that cannot be parsed is never changed, not even with --force.
     let servers = client.servers(text).map_err(|error| located(&path, &error))?;
@@ -57,15 +60,7 @@ pub(super) async fn run(mut command: Install) -> Result<ExitCode> {
         text::path(&path),
         client.id
     );
-    let (args, config, notes) = if command.arguments.is_empty() {
-        let (args, config, notes) = described(&mut command, client, own, &places.home)?;
-        (args, Some(config), notes)
-    } else {
-        (command.arguments.clone(), None, Vec::new())
-    };
-    let program = Program::here()?;
-    let args = program.before.iter().cloned().chain(args).collect();
-    let server = Server { name, command: program.command.clone(), args };
+    let Wanted { server, config, notes, hints } = wanted(&mut command, client, own, name, &places.home)?;
     let after = client.set(text, &server).map_err(|error| located(&path, &error))?;
     let says = format!("{}: `{}` is {}", text::path(&path), server.name, text::escaped(&server.line()));
     let tell = |first: &str| std::iter::once(first).chain(notes.iter().map(String::as_str)).try_for_each(print);
@@ -77,12 +72,7 @@ pub(super) async fn run(mut command: Install) -> Result<ExitCode> {
         tell(&format!("would write {says}; nothing was changed"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    for server in command.given.run.named.servers()? {
-        make(&server, Until::Interrupted).await?;
-    }
-    if let Some(config) = config {
-        try_out(config).await?;
-    }
+    prepare(&command, config).await?;
     let folder = path.parent().context("the path of the config names no folder")?;
     if !folder.is_dir() {
         make_folder(folder)?;
@@ -90,16 +80,76 @@ pub(super) async fn run(mut command: Install) -> Result<ExitCode> {
     }
     write(client, &path, before.as_deref(), &after)?;
     tell(&says)?;
-    if let Some(odd) = program.short_lived() {
-        print(&format!("note: {} {odd}; install wharf permanently, and run this again", program.command))?;
-    }
-    if let Some(remedy) =
-        client.remedy().filter(|_| command.arguments.is_empty() && command.given.run.profile.is_none())
-    {
-        print(&format!("note: {remedy}"))?;
+    for hint in hints {
+        print(&format!("note: {hint}"))?;
     }
     print(&format!("next: {}", client.next_step))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the lines that a person adds to a config that wharf does not edit. What there is to know about them is in comments.
+async fn by_hand(mut command: Install, client: &Client, path: &Path, is_new: bool, home: &Path) -> Result<ExitCode> {
+    let file = text::path(path);
+    ensure!(!command.uninstall, "{file}: wharf does not edit YAML, so nothing was changed; remove the entry by hand");
+    let name = name(&command)?;
+    let Wanted { server, config, notes, hints } = wanted(&mut command, client, None, name, home)?;
+    if !command.dry_run {
+        prepare(&command, config).await?;
+    }
+    for note in notes.iter().chain(&hints) {
+        print(&format!("# {note}"))?;
+    }
+    print(client.lines(&server, is_new).trim_end())?;
+    bail!(
+        "{file}: wharf does not edit YAML, so nothing was changed; add the lines above, without `{}:` if the file has that already, and {}",
+        client.key,
+        client.next_step
+    )
+}
+
+/// What is to be written for a client.
+struct Wanted {
+    server: Server,
+    /// The config that is served; `None` if the arguments were given as they are.
+    config: Option<Config>,
+    /// What a person has to know about the arguments.
+    notes: Vec<String>,
+    /// What a person should do besides.
+    hints: Vec<String>,
+}
+
+fn wanted(
+    command: &mut Install,
+    client: &Client,
+    before: Option<&Server>,
+    name: String,
+    home: &Path,
+) -> Result<Wanted> {
+    let is_plain = command.arguments.is_empty();
+    let (args, config, notes) = if is_plain {
+        let (args, config, notes) = described(command, client, before, home)?;
+        (args, Some(config), notes)
+    } else {
+        (command.arguments.clone(), None, Vec::new())
+    };
+    let program = Program::here()?;
+    let odd = program.short_lived();
+    let odd = odd.map(|odd| format!("{} {odd}; install wharf permanently, and run this again", program.command));
+    let remedy = client.remedy().filter(|_| is_plain && command.given.run.profile.is_none());
+    let args = program.before.into_iter().chain(args).collect();
+    let hints = odd.into_iter().chain(remedy).collect();
+    Ok(Wanted { server: Server { name, command: program.command, args }, config, notes, hints })
+}
+
+/// Makes the plugins of servers that have to be made, and loads what would be served.
+async fn prepare(command: &Install, config: Option<Config>) -> Result<()> {
+    for server in command.given.run.named.servers()? {
+        make(&server, Until::Interrupted).await?;
+    }
+    match config {
+        Some(config) => try_out(config).await,
+        None => Ok(()),
+    }
 }
 
 /// Returns the arguments for `wharf run`, the config that they lead to, and what a person has to know about both.

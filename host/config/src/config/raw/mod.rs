@@ -20,7 +20,7 @@ pub use self::{
     limits::{Limits, PluginLimits},
     outside::{Audit, Egress, Proxy, RegistryLogin, Roots, Signer, Sources, Telemetry},
     plugin::{Approvals, Asker, Confirm, Declared, Param, Plugin, Tools},
-    server::{Admin, Cluster, Http, Icon, Protocol, Server, ServerCard, Tls},
+    server::{Admin, Cluster, Http, Icon, Protocol, Server, Tls},
     value::{Command, FromEnv, FromSecret, InFileOrder, Value, Words},
 };
 

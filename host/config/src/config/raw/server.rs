@@ -62,11 +62,6 @@ pub struct Http {
     pub socket_mode: Option<u32>,
     /// The URL that clients use. `[auth]` needs it, and clients may send its host in `Host`.
     pub public_url: Option<String>,
-    /// Whether a description of this server can be read at `…/server-card`: true, or the server's name in it, such as
-    /// `com.example/files`.
-    ///
-    /// Default: `false`
-    pub server_card: Option<ServerCard>,
     /// The environment variable with the bearer token of clients. Beyond loopback, a token or `[auth]` is required.
     pub token_env: Option<String>,
     /// The secret in `[secrets]` that is the bearer token of clients, instead of `token_env`.
@@ -127,7 +122,7 @@ pub struct Http {
     ///
     /// Default: `0`
     pub drain_delay_s: Option<u64>,
-    /// HTTPS, with HTTP/2. New paths need a restart, new contents of the files do not: docs/operations.md#tls.
+    /// HTTPS. New paths need a restart, new contents of the files do not: docs/operations.md#tls.
     pub tls: Option<Tls>,
 }
 
@@ -146,14 +141,6 @@ pub struct Tls {
     ///
     /// Default: `"required"`
     pub client_cert: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(untagged, expecting = "true, or a name such as \"com.example/weather\"")]
-pub enum ServerCard {
-    Is(bool),
-    Named(String),
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -161,11 +161,6 @@ impl Peer {
         self.chosen.load(Ordering::Relaxed)
     }
 
-    /// Returns the accounts of the address.
-    pub fn of_address(&self) -> &Accounts {
-        &self.accounts
-    }
-
     /// Returns the accounts of a client that makes a request on this connection.
     pub fn accounts(&self, client: Party, ledger: &Arc<Ledger>) -> Accounts {
         if client == self.accounts.party() {
@@ -539,10 +534,10 @@ mod tests {
         let peer = Peer::new(address(1), &ledger);
         let (ann, ben) = (named("ann"), named("ben"));
         let paid = peer.accounts(ann, &ledger).charge(100).unwrap();
-        assert_eq!((peer.of_address().used(), peer.accounts(ann, &ledger).used()), (0, 100));
+        assert_eq!((peer.accounts.used(), peer.accounts(ann, &ledger).used()), (0, 100));
         assert_eq!(peer.accounts(ben, &ledger).used(), 0, "a proxy's connection serves one client after the other");
         assert_eq!(peer.accounts(ann, &ledger).used(), 100);
-        assert_eq!(peer.accounts(unauthenticated(address(1).address()), &ledger).party(), peer.of_address().party());
+        assert_eq!(peer.accounts(unauthenticated(address(1).address()), &ledger).party(), peer.accounts.party());
         drop(paid);
     }
 }

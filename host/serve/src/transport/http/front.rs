@@ -1,4 +1,4 @@
-//! The layer around all routes, for every version of HTTP: each request gets its id, and a line in the access log if there is one.
+//! The layer around all routes: each request gets its id, and a line in the access log if there is one.
 
 use std::{
     convert::Infallible,

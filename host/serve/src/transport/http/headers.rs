@@ -8,10 +8,6 @@ use wharf_protocol::{Method, Request, RpcError, header::decode_value};
 
 use wharf_base::headers;
 
-/// The maximum number of header fields of a request. A field takes far more memory than the few bytes that it may have. The HTTP library
-/// has the same limit for HTTP/1.1.
-pub const MAX_FIELDS: usize = 100;
-
 // Names that are constants need not be parsed for each lookup.
 pub const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");

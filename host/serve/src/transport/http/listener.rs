@@ -15,12 +15,11 @@ use super::{
     connections::{Connections, Peer, Place, Remote},
     forwarded::is_proxy,
     front::Front,
-    http2::{self, Cut},
     one_timer::OneTimer,
     paced::{PACE_INTERVAL, Paced},
     routes::Routes,
     socket::{Accepted, Socket},
-    tls::{Secured, Tls},
+    tls::Tls,
     unsent::{Flushed, Kept},
 };
 use crate::client::server::{DRAIN_TIMEOUT, Server};
@@ -53,6 +52,8 @@ const CERTIFICATE_REJECTED: What = What::new(
     "a client whose certificate is not accepted any more: its connection was closed",
     Reason::Login("certificate_taken_away"),
 );
+const UNREAD: What =
+    What::new("a client that does not read what it is sent: its connection was closed", Reason::Other("slow_reader"));
 /// The path at which MCP is served.
 const MCP_PATH: &str = "/mcp";
 
@@ -169,24 +170,16 @@ where
 {
     let stream = Paced::new(stream, Arc::clone(peer), PACE_INTERVAL);
     let Some(tls) = tls else { return http1(server, stream, peer, front).await };
-    let two = || peer.of_address().http2().charge(http2::CONNECTION_BYTES).ok();
     let secured = tokio::select! {
-        secured = tls.accept(stream, two) => secured,
+        secured = tls.accept(stream) => secured,
         // The client has not made a request yet.
         () = server.closing.cancelled() => return,
     };
     match secured {
-        Ok(Secured { stream, shown, h2 }) => {
+        Ok((stream, shown)) => {
             if let Some(shown) = &shown {
                 peer.showed(Arc::clone(&shown.certificate));
             }
-            let served = async {
-                if h2.is_some() {
-                    http2::serve(server, stream, peer, front, PACE_INTERVAL).await;
-                } else {
-                    http1(server, stream, peer, front).await;
-                }
-            };
             let refused = async {
                 match shown {
                     Some(shown) => shown.refused().await,
@@ -194,7 +187,7 @@ where
                 }
             };
             tokio::select! {
-                () = served => {}
+                () = http1(server, stream, peer, front) => {}
                 () = refused => server.refusals.say_of(CERTIFICATE_REJECTED, || format!("from {}", peer.remote())),
             }
         }
@@ -246,7 +239,7 @@ where
     if let Err(error) = ended {
         let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
         if cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::TimedOut) {
-            server.refusals.say(Cut::Unread.what());
+            server.refusals.say(UNREAD);
         }
         tracing::debug!("connection: {error}");
     }

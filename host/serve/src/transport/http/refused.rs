@@ -4,7 +4,6 @@ use axum::response::{IntoResponse, Response as HttpResponse};
 use http::{HeaderValue, StatusCode, header};
 use wharf_protocol::{Id, Request, Revision, RpcError, message::error_text};
 
-use super::headers::MAX_FIELDS;
 use wharf_base::ledger::{Full, no_room};
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -37,12 +36,6 @@ impl Refused {
             Full::Whole { .. } => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::of_id(status, id, &no_room(full))
-    }
-
-    /// Returns the response to a request that has too many header fields.
-    pub fn too_many_fields() -> Self {
-        let message = format!("a request has at most {MAX_FIELDS} header fields");
-        Self::plain(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &message)
     }
 
     pub fn plain(status: StatusCode, message: &str) -> Self {

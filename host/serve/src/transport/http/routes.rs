@@ -12,7 +12,6 @@ use http::{HeaderValue, Method, StatusCode, header};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::{
-    card,
     endpoint::{Endpoint, SESSION_HEADER, Visitor},
     entry::{Connected, Entered, enter},
     headers::REQUEST_ID,
@@ -74,9 +73,6 @@ fn routes(server: &Arc<Server>, path: &str, shared: Arc<Endpoint>) -> Router {
     }
     if !config.http.allowed_origins.is_empty() {
         app = app.layer(cors(&config.http.allowed_origins));
-    }
-    if let Some(card) = &config.card {
-        app = app.merge(card::routes(server, card, path));
     }
     if server.auth.as_ref().is_some_and(|auth| !auth.settings.issuers.is_empty()) {
         app = app.merge(login::routes(server, path));

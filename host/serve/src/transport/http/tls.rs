@@ -18,21 +18,20 @@ use rustls::{
     RootCertStore, ServerConfig,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
-    server::{Acceptor, NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
+    server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 use sha2::{Digest, Sha256};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::watch,
 };
-use tokio_rustls::{LazyConfigAcceptor, server::TlsStream};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::sync::CancellationToken;
 
 use wharf_base::{
     certificate::{Certificate, Validity, ValidityStage},
     folders::{Folders, leading_to},
     guard::{check_key_file, check_trusted_file},
-    ledger::Charge,
     text::escaped,
 };
 use wharf_config::config::tls;
@@ -41,8 +40,8 @@ use wharf_config::config::tls;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum size of each file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-const H2: &[u8] = b"h2";
-const HTTP1: &[u8] = b"http/1.1";
+/// The protocol that clients are offered (ALPN). A client that offers only others gets the alert `no_application_protocol`.
+const PROTOCOL: &[u8] = b"http/1.1";
 
 /// How often the files are checked, even if no change of their folders is reported.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(10 * 60);
@@ -61,20 +60,10 @@ pub struct Tls {
 
 struct Current {
     config: Arc<ServerConfig>,
-    /// The same config without HTTP/2.
-    http1: Arc<ServerConfig>,
     /// Verifies the certificates of clients.
     clients: Option<Arc<dyn ClientCertVerifier>>,
     /// The validity period. None: wharf cannot read it from the certificate, although rustls can use the certificate.
     life: Option<Validity>,
-}
-
-/// A connection after its handshake.
-pub struct Secured<S> {
-    pub stream: TlsStream<S>,
-    pub shown: Option<Shown>,
-    /// If the client speaks HTTP/2: the charge for the memory of that.
-    pub h2: Option<Charge>,
 }
 
 /// The certificate that a client presented, with its chain.
@@ -185,29 +174,16 @@ impl Tls {
         }
     }
 
-    /// Performs the handshake with a client. HTTP/2 is offered to a client that speaks it, if `charge` finds memory for it.
+    /// Performs the handshake with a client.
     pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
-        charge: impl FnOnce() -> Option<Charge>,
-    ) -> io::Result<Secured<S>> {
+    ) -> io::Result<(TlsStream<S>, Option<Shown>)> {
         let mut current = self.current.subscribe();
-        let (config, http1) = {
-            let current = current.borrow_and_update();
-            (Arc::clone(&current.config), Arc::clone(&current.http1))
-        };
-        let accepted = async {
-            let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-            let speaks = hello.client_hello().alpn().is_some_and(|mut names| names.any(|name| name == H2));
-            let charge = if speaks { charge() } else { None };
-            let config = if charge.is_some() { config } else { http1 };
-            Ok::<_, io::Error>((hello.into_stream(config).await?, charge))
-        };
-        let accepted = tokio::time::timeout(HANDSHAKE_TIMEOUT, accepted).await;
-        let (stream, charge) =
-            accepted.map_err(|_| io::Error::new(ErrorKind::TimedOut, "the handshake takes too long"))??;
+        let config = Arc::clone(&current.borrow_and_update().config);
+        let accepted = tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await;
+        let stream = accepted.map_err(|_| io::Error::new(ErrorKind::TimedOut, "the handshake takes too long"))??;
         let (_, session) = stream.get_ref();
-        let h2 = charge.filter(|_| session.alpn_protocol() == Some(H2));
         let chain = session.peer_certificates().unwrap_or_default();
         let shown = match chain.first() {
             None => None,
@@ -217,7 +193,7 @@ impl Tls {
                 Some(Shown { certificate, chain: chain.to_vec(), current })
             }
         };
-        Ok(Secured { stream, shown, h2 })
+        Ok((stream, shown))
     }
 }
 
@@ -300,10 +276,8 @@ impl Contents {
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         }
-        config.alpn_protocols = vec![HTTP1.to_vec()];
-        let http1 = Arc::new(config.clone());
-        config.alpn_protocols.insert(0, H2.to_vec());
-        Ok(Current { config: Arc::new(config), http1, clients, life })
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        Ok(Current { config: Arc::new(config), clients, life })
     }
 }
 
