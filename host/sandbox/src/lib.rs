@@ -92,6 +92,7 @@ pub use operation::{
 pub use outside::{Outside, with_section};
 pub use sandbox::{Sandbox, SandboxConfig};
 pub use scope::{Directory, Events, Limits, MemoryLimit, NoEvents, PluginSpec, Scope, Wait};
+pub use told::Told;
 pub use written::NotWritten;
 
 /// The rules of the sandbox's bounded pools, for the table of limits in the documentation.
