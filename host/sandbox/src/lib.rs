@@ -27,6 +27,7 @@ mod engine;
 mod files;
 mod fixed;
 mod handles;
+pub mod heavy;
 pub mod hex;
 #[cfg_attr(
     not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))),
@@ -35,6 +36,7 @@ pub mod hex;
 mod idle;
 mod in_place;
 mod instance;
+pub mod json;
 pub mod ledger;
 mod limits;
 mod linker;

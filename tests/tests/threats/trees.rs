@@ -2,7 +2,7 @@
 
 use e2e::{Folder, Server, is_error, json, plugin, text};
 
-use crate::bystander::config;
+use crate::bystander::{config, during, within};
 
 /// The limits for wharf's own memory for plugins and clients, and for all guests together.
 const HOST_MIB: u64 = 256;
@@ -13,6 +13,32 @@ fn limited(folder: &Folder, guests_mib: u64, plugins: &str) {
         folder,
         &format!("[limits]\ntotal_memory_mib = {guests_mib}\ntotal_host_memory_mib = {HOST_MIB}\n{plugins}"),
     );
+}
+
+/// Each plugin may return one large result at a time, so this needs several plugins.
+#[tokio::test(flavor = "multi_thread")]
+async fn results_of_several_plugins_become_no_larger_than_there_is_memory() {
+    let folder = Folder::new();
+    let plugins: String = (0..8).map(|at| format!("[plugins.h{at}]\npath = {:?}\n", plugin("hostile"))).collect();
+    limited(&folder, GUESTS_MIB, &plugins);
+    let server = Server::loaded(&folder).await;
+    let mut session = server.legacy("2025-11-25", json!({})).await;
+    let results = during(&mut session, "results of eight plugins", async {
+        let call = |at: usize| {
+            json!({ "name": format!("h{at}_structured_array"), "arguments": { "item": "{\"\":0}", "n": 590_000 } })
+        };
+        e2e::together((0..8).map(|at| server.modern("tools/call", call(at), json!({})))).await
+    })
+    .await;
+    for result in results {
+        let result = result.unwrap();
+        let refused = text(&result).contains("not enough memory") || text(&result).contains("memory of all running");
+        assert!(is_error(&result) && refused, "{}", text(&result));
+    }
+    within(&server, HOST_MIB + GUESTS_MIB, "results of eight plugins");
+    let call = json!({ "name": "h0_structured_array", "arguments": { "item": "{\"\":0}", "n": 50_000 } });
+    let result = server.modern("tools/call", call, json!({})).await.unwrap();
+    assert_eq!(result["structuredContent"]["all"].as_array().map(Vec::len), Some(50_000), "there is room again");
 }
 
 /// A failure, and a mistake that the parser quotes.
