@@ -84,6 +84,7 @@ pub use effort::Effort;
 pub use fixed::Fixed;
 pub use in_place::boxed;
 pub use instance::Operation;
+pub use limits::MAX_SCHEMA_BYTES;
 pub use load::{Code, LoadedPlugin};
 pub use load_error::{EngineError, LoadError, MAX_COMPONENT_BYTES};
 pub use look::would_instantiate;

@@ -13,7 +13,7 @@ use crate::{
         tools::{Tool, ToolOutcome, ToolResult},
         types::{Body, Content, Context, Failure, ResourceContents, Round},
     },
-    told::{backtrace, told},
+    told::{Told, backtrace, told},
     written::NotWritten,
 };
 
@@ -194,7 +194,7 @@ pub enum CallError {
     NoInterface(&'static str),
     /// It is served as an MCP server over HTTP, and does not answer like one.
     #[error("it does not answer like an MCP server: {0}")]
-    NotMcp(String),
+    NotMcp(Told),
     /// It exited with this code.
     #[error("it ended its process with code {0} instead of answering")]
     Exit(i32),

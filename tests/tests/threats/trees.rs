@@ -41,6 +41,28 @@ async fn results_of_several_plugins_become_no_larger_than_there_is_memory() {
     assert_eq!(result["structuredContent"]["all"].as_array().map(Vec::len), Some(50_000), "there is room again");
 }
 
+/// Each value in a list of a server's becomes a block or an entry.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_servers_become_no_larger_than_there_is_memory() {
+    let folder = Folder::new();
+    let served = |id: &str, path: &str| {
+        format!("[plugins.{id}]\npath = {:?}\nadapter = \"http\"\nendpoint = {path:?}\n", plugin("http-server"))
+    };
+    // One call at a time leaves memory for the other client.
+    let few = "limits = { concurrency = 1 }\n";
+    limited(&folder, GUESTS_MIB, &[&served("s", "/mcp"), few, &served("many", "/many-entries"), few].concat());
+    let server = Server::loaded(&folder).await;
+    server.wait_for_log("memory of all running calls").await;
+    let call = json!({ "name": "s_mistake", "arguments": { "name": "many-values" } });
+    // They use up what their client may have, so its other calls would be refused too.
+    let results = e2e::together((0..6).map(|_| server.modern("tools/call", call.clone(), json!({})))).await;
+    for result in results {
+        let result = result.unwrap();
+        assert!(is_error(&result) && text(&result).contains("memory of all running calls"), "{}", text(&result));
+    }
+    within(&server, HOST_MIB + GUESTS_MIB, "lists of servers");
+}
+
 /// A failure, and a mistake that the parser quotes.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_plugins_say_of_failures_is_cut() {
