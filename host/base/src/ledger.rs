@@ -15,15 +15,13 @@ use std::{
 
 use parking_lot::Mutex;
 use wharf_protocol::RpcError;
-pub use wharf_sandbox::ledger::{Account, Charge, Full};
+pub use wharf_sandbox::{
+    json::tree_bytes,
+    ledger::{Account, Charge, Full},
+};
 
 use super::party::Party;
 
-/// The memory that parsed JSON takes besides its text: for each value, for each member of an object, and for each array or object,
-/// which allocates room for several entries at first.
-const VALUE_BYTES: usize = 80;
-const MEMBER_BYTES: usize = 200;
-const GROUP_BYTES: usize = 400;
 /// The maximum number of copies of a message's text at once, such as the message itself, its parameters and its arguments.
 const MAX_COPIES: usize = 4;
 /// A message of at most this many bytes is charged to an account of its client that is for small messages only, so that a client
@@ -214,61 +212,9 @@ pub fn message_bytes(text: &[u8]) -> usize {
     text.len().saturating_mul(MAX_COPIES).saturating_add(tree_bytes(text))
 }
 
-/// Returns an upper bound for the memory that a JSON text takes when it is parsed into a tree, without parsing it.
-pub fn tree_bytes(text: &[u8]) -> usize {
-    let mut bytes = VALUE_BYTES;
-    let mut rest = text;
-    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b',' | b':' | b'[' | b'{')) {
-        let (here, after) = match rest.get(at..).and_then(<[u8]>::split_first) {
-            Some(split) => split,
-            None => break,
-        };
-        rest = after;
-        bytes += match here {
-            b',' => VALUE_BYTES,
-            b':' => MEMBER_BYTES,
-            b'"' => {
-                rest = after_string(rest);
-                0
-            }
-            _ => GROUP_BYTES,
-        };
-    }
-    bytes
-}
-
-/// Returns what follows a string. `text` begins right after the opening quote.
-fn after_string(text: &[u8]) -> &[u8] {
-    let mut rest = text;
-    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
-        let escaped = rest.get(at) == Some(&b'\\');
-        rest = rest.get(at + if escaped { 2 } else { 1 }..).unwrap_or_default();
-        if !escaped {
-            return rest;
-        }
-    }
-    &[]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn trees_are_never_larger_than_thought() {
-        // The numbers of values in the shapes that grow most, counted by hand.
-        for (text, values) in
-            [("7", 1), (r#"{"a":"b,c,d[[[","e":"\"["}"#, 3), ("[[0],[0],[0]]", 7), (r#"[{"a":1},{"b":[{}]}]"#, 6)]
-        {
-            assert!(tree_bytes(text.as_bytes()) >= values * VALUE_BYTES, "{text}");
-        }
-        let strings = format!("\"{}\"", ",[{:".repeat(1000));
-        assert_eq!(tree_bytes(strings.as_bytes()), VALUE_BYTES, "the contents of a string are not counted");
-        assert_eq!(tree_bytes(br#""a\\",1"#), 2 * VALUE_BYTES);
-        for broken in ["\"", "\"\\", "[\"\\\"", ""] {
-            tree_bytes(broken.as_bytes());
-        }
-    }
 
     fn client(ledger: &Arc<Ledger>, number: u64) -> Accounts {
         ledger.client(Party::of(number))

@@ -12,14 +12,15 @@ use std::{
 use crate::{
     adapter::declared::ServedAs,
     denial::{Denial, HttpUse},
+    heavy::LARGE_TEXT_BYTES,
     in_place::boxed,
     instance::{About, Instance, Operation},
-    ledger::Account,
+    ledger::{Account, Charge},
     limits::{Refused, TRANSFER_SLACK_BYTES},
     load::LoadedPlugin,
     masked::Masked,
     network::Network,
-    operation::CallError,
+    operation::{CallError, failure_bytes},
     places::{Party, Place},
     runtime::{Pace, Stopped},
     sandbox::Sandbox,
@@ -54,6 +55,8 @@ pub struct Report<T> {
     pub requests: Vec<HttpUse>,
     /// Whether the plugin answered that the operation failed.
     pub says_failed: bool,
+    /// The memory of a large outcome, which may wait before it is looked at. It is charged like that of guests until this is dropped.
+    pub held: Option<Box<Charge>>,
 }
 
 /// An operation for a plugin to perform, with its client and its limits.
@@ -94,17 +97,17 @@ impl LoadedPlugin {
             let begin = Box::new((operation, scope, state, client, (party, memory)));
             // The future owns everything it needs, so that it can move to another thread while it runs.
             boxed(|| async move {
-                let (operation, scope, state, client, party) = *begin;
-                let mut result = plugin.run(operation, scope, state, client, party).await;
+                let (operation, scope, state, client, (party, memory)) = *begin;
+                let mut result = plugin.run(operation, scope, state, client, (party, memory.clone())).await;
                 if let Some(network) = network.filter(|network| network.hides()) {
                     mask::<O>(&mut result, &*network, &pace).await;
                 }
-                result
+                held(result, &memory, O::takes)
             })
         };
         let run = sandbox.runtime.run(run, &self.0.turns, pace);
-        let result = match tokio::time::timeout(timeout, run).await {
-            Ok(Ok(result)) => result,
+        let held = match tokio::time::timeout(timeout, run).await {
+            Ok(Ok(held)) => held,
             Ok(Err(Stopped(error))) if error.is_panic() => Err(CallError::Trap {
                 message: "a defect of wharf itself".into(),
                 detail: told(format_args!("{error}")),
@@ -112,6 +115,7 @@ impl LoadedPlugin {
             Ok(Err(Stopped(_))) => Err(CallError::Stopped),
             Err(_) => Err(CallError::Timeout(timeout)),
         };
+        let (result, held) = held.map_or_else(|error| (Err(error), None), |held| held);
         let result = result.map_err(|error| explain(error, &traces, &self.0.about()));
         let bytes = result.as_ref().ok().and_then(O::bytes);
         let says_failed = result.as_ref().is_ok_and(O::says_failed);
@@ -123,7 +127,7 @@ impl LoadedPlugin {
             printed.mask(&hide);
         }
         let waited = traces.began().map(|began| began.saturating_duration_since(started));
-        Report { bytes, says_failed, result, denials, requests, printed, waited, took: started.elapsed() }
+        Report { bytes, says_failed, held, result, denials, requests, printed, waited, took: started.elapsed() }
     }
 
     /// Waits for a slot to run in. If the plugin has no other call running, the call may also take one of the slots that are
@@ -204,6 +208,9 @@ impl LoadedPlugin {
             Ok(outcome) if O::bytes(&outcome).is_some_and(|bytes| bytes > limit) => {
                 return Err(CallError::Output(limit));
             }
+            Err(CallError::Failed(failure)) if failure_bytes(&failure) > limit => {
+                return Err(CallError::Output(limit));
+            }
             Ok(_) | Err(CallError::Failed(_)) => result,
             Err(_) => return result,
         };
@@ -214,6 +221,27 @@ impl LoadedPlugin {
         }
         result
     }
+}
+
+/// The result of a call, and what it takes if it is large.
+type Held<T> = (Result<T, CallError>, Option<Box<Charge>>);
+
+/// Charges for what a call returned, if it is large. `takes`: how much memory an outcome takes.
+fn held<T>(
+    result: Result<T, CallError>,
+    memory: &Account,
+    takes: impl FnOnce(&T) -> usize,
+) -> Result<Held<T>, CallError> {
+    let bytes = match &result {
+        Ok(outcome) => takes(outcome),
+        Err(CallError::Failed(failure)) => failure_bytes(failure),
+        Err(_) => 0,
+    };
+    if bytes <= LARGE_TEXT_BYTES {
+        return Ok((result, None));
+    }
+    let charge = memory.charge(bytes).map_err(|_| CallError::TotalMemory)?;
+    Ok((result, Some(Box::new(charge))))
 }
 
 /// Masks the network's secrets in the outcome of a call.

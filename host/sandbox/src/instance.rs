@@ -270,6 +270,11 @@ pub(crate) mod sealed {
         /// limits of their own.
         fn bytes(outcome: &Self::Outcome) -> Option<usize>;
 
+        /// Returns about how much memory an outcome takes.
+        fn takes(outcome: &Self::Outcome) -> usize {
+            Self::bytes(outcome).unwrap_or(0)
+        }
+
         /// Whether the outcome is an answer that says that the operation failed.
         fn says_failed(_: &Self::Outcome) -> bool {
             false
@@ -330,6 +335,10 @@ impl sealed::Perform for CallTool {
         outcome.bytes(ToolAnswer::bytes)
     }
 
+    fn takes(outcome: &Self::Outcome) -> usize {
+        outcome.bytes(ToolAnswer::takes).unwrap_or(0)
+    }
+
     fn says_failed(outcome: &Self::Outcome) -> bool {
         matches!(outcome, Outcome::Done(ToolAnswer::Result(result)) if result.is_error)
     }
@@ -351,6 +360,10 @@ impl sealed::Perform for ReadResource {
     fn bytes(outcome: &Self::Outcome) -> Option<usize> {
         outcome.bytes(ReadAnswer::bytes)
     }
+
+    fn takes(outcome: &Self::Outcome) -> usize {
+        outcome.bytes(ReadAnswer::takes).unwrap_or(0)
+    }
 }
 
 impl sealed::Perform for GetPrompt {
@@ -368,6 +381,10 @@ impl sealed::Perform for GetPrompt {
 
     fn bytes(outcome: &Self::Outcome) -> Option<usize> {
         outcome.bytes(PromptAnswer::bytes)
+    }
+
+    fn takes(outcome: &Self::Outcome) -> usize {
+        outcome.bytes(PromptAnswer::takes).unwrap_or(0)
     }
 }
 

@@ -27,6 +27,7 @@ mod engine;
 mod files;
 mod fixed;
 mod handles;
+pub mod heavy;
 pub mod hex;
 #[cfg_attr(
     not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))),
@@ -35,6 +36,7 @@ pub mod hex;
 mod idle;
 mod in_place;
 mod instance;
+pub mod json;
 pub mod ledger;
 mod limits;
 mod linker;
@@ -82,6 +84,7 @@ pub use effort::Effort;
 pub use fixed::Fixed;
 pub use in_place::boxed;
 pub use instance::Operation;
+pub use limits::MAX_SCHEMA_BYTES;
 pub use load::{Code, LoadedPlugin};
 pub use load_error::{EngineError, LoadError, MAX_COMPONENT_BYTES};
 pub use look::would_instantiate;
@@ -92,6 +95,7 @@ pub use operation::{
 pub use outside::{Outside, with_section};
 pub use sandbox::{Sandbox, SandboxConfig};
 pub use scope::{Directory, Events, Limits, MemoryLimit, NoEvents, PluginSpec, Scope, Wait};
+pub use told::Told;
 pub use written::NotWritten;
 
 /// The rules of the sandbox's bounded pools, for the table of limits in the documentation.

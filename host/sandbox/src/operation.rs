@@ -8,12 +8,12 @@ use wasmtime_wasi::I32Exit;
 use crate::{
     bindings::{
         completions::Target,
-        prompts::{Prompt, PromptOutcome, PromptResult},
+        prompts::{Message, Prompt, PromptOutcome, PromptResult},
         resources::{ReadOutcome, ResourceEntry, ResourceTemplate},
         tools::{Tool, ToolOutcome, ToolResult},
         types::{Body, Content, Context, Failure, ResourceContents, Round},
     },
-    told::{backtrace, told},
+    told::{Told, backtrace, told},
     written::NotWritten,
 };
 
@@ -194,7 +194,7 @@ pub enum CallError {
     NoInterface(&'static str),
     /// It is served as an MCP server over HTTP, and does not answer like one.
     #[error("it does not answer like an MCP server: {0}")]
-    NotMcp(String),
+    NotMcp(Told),
     /// It exited with this code.
     #[error("it ended its process with code {0} instead of answering")]
     Exit(i32),
@@ -239,6 +239,15 @@ pub(crate) fn call_error(error: &wasmtime::Error) -> CallError {
 }
 
 impl ToolAnswer {
+    /// Returns about how much memory the answer takes.
+    pub(crate) fn takes(&self) -> usize {
+        let blocks = match self {
+            Self::Text(_) | Self::Structured(_) => 0,
+            Self::Result(result) => result.content.len(),
+        };
+        self.bytes() + blocks * size_of::<Content>()
+    }
+
     /// Returns approximately how many bytes the answer takes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
@@ -252,6 +261,15 @@ impl ToolAnswer {
 }
 
 impl ReadAnswer {
+    /// Returns about how much memory the answer takes.
+    pub(crate) fn takes(&self) -> usize {
+        let pieces = match self {
+            Self::Text(_) => 0,
+            Self::Contents(contents) => contents.len(),
+        };
+        self.bytes() + pieces * size_of::<ResourceContents>()
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -261,6 +279,15 @@ impl ReadAnswer {
 }
 
 impl PromptAnswer {
+    /// Returns about how much memory the answer takes.
+    pub(crate) fn takes(&self) -> usize {
+        let messages = match self {
+            Self::Text(_) => 0,
+            Self::Result(result) => result.messages.len(),
+        };
+        self.bytes() + messages * size_of::<Message>()
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -270,6 +297,11 @@ impl PromptAnswer {
             }
         }
     }
+}
+
+/// Returns approximately how many bytes a failure takes.
+pub(crate) fn failure_bytes(failure: &Failure) -> usize {
+    failure.message.len() + json_bytes(&failure.data)
 }
 
 fn content_bytes(content: &Content) -> usize {

@@ -1,34 +1,100 @@
-//! Formats errors of libraries, of which a guest chooses parts, such as the names of its functions. The text has a limit, and formatting
-//! ends where it is reached: nobody charges for this text, and no deadline covers it.
+//! Texts of which a guest chooses parts: errors of libraries that quote it, and its own words about a failure. Such a text has a limit, and
+//! formatting ends where it is reached: nobody charges for this text, and no deadline covers it.
 
-use std::fmt::{self, Write};
+use std::{
+    fmt::{self, Write},
+    ops::Deref,
+};
+
+use crate::masked::{Hide, Masked};
 
 /// The most bytes of such a text.
 const MAX_BYTES: usize = 16 << 10;
+/// The most bytes of a text that is one sentence.
+const MAX_BRIEF_BYTES: usize = 1 << 10;
 /// What a text ends with that was cut.
 const CUT: &str = "… (cut)";
 
-/// A text that refuses more than it has room for, which ends whatever writes it.
-#[derive(Default)]
-struct Told(String);
+/// A text of which a guest chose parts. It can only be made within a limit.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Told(String);
 
-impl Write for Told {
+impl Told {
+    /// Makes a text, or its beginning: at most 16 KiB.
+    pub fn new(text: fmt::Arguments<'_>) -> Self {
+        Self::within(MAX_BYTES, text)
+    }
+
+    /// Makes a text for one sentence, or its beginning: at most 1 KiB.
+    pub fn brief(text: fmt::Arguments<'_>) -> Self {
+        Self::within(MAX_BRIEF_BYTES, text)
+    }
+
+    fn within(most: usize, text: fmt::Arguments<'_>) -> Self {
+        let mut short = Short::of(most);
+        if short.write_fmt(text).is_err() {
+            short.text.push_str(CUT);
+        }
+        Self(short.text)
+    }
+
+    /// Returns the text.
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+impl Deref for Told {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Masked for Told {
+    fn mask(&mut self, hide: Hide<'_>) {
+        self.0.mask(hide);
+    }
+}
+
+/// Writes a text that refuses more than it has room for, which ends whatever writes it.
+struct Short {
+    text: String,
+    most: usize,
+}
+
+impl Short {
+    fn of(most: usize) -> Self {
+        Self { text: String::new(), most }
+    }
+}
+
+impl Write for Short {
     fn write_str(&mut self, more: &str) -> fmt::Result {
-        let left = MAX_BYTES - self.0.len();
+        let left = self.most - self.text.len();
         let whole = more.len() <= left;
         let fits = if whole { more.len() } else { more.floor_char_boundary(left) };
-        self.0.push_str(more.get(..fits).unwrap_or_default());
+        self.text.push_str(more.get(..fits).unwrap_or_default());
         if whole { Ok(()) } else { Err(fmt::Error) }
     }
 }
 
 /// Returns a text, or its beginning.
 pub(crate) fn told(text: fmt::Arguments<'_>) -> String {
-    let mut told = Told::default();
-    if told.write_fmt(text).is_err() {
-        told.0.push_str(CUT);
-    }
-    told.0
+    Told::new(text).into_string()
 }
 
 /// Returns the whole chain of an error in one line.
@@ -43,8 +109,8 @@ pub(crate) fn backtrace(error: &wasmtime::Error) -> String {
 
 /// Each name follows the name of its component and a `!`.
 fn demangled(backtrace: &str) -> String {
-    let mut out = Told::default();
-    let line = |out: &mut Told, line: &str| match line.split_once('!') {
+    let mut out = Short::of(MAX_BYTES);
+    let line = |out: &mut Short, line: &str| match line.split_once('!') {
         Some((before, name)) => write!(out, "{before}!{:#}", rustc_demangle::demangle(name)),
         None => out.write_str(line),
     };
@@ -55,9 +121,9 @@ fn demangled(backtrace: &str) -> String {
         line(&mut out, one)
     });
     if lines.is_err() {
-        out.0.push_str(CUT);
+        out.text.push_str(CUT);
     }
-    out.0
+    out.text
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ mod plain;
 pub mod readable;
 
 /// The maximum size of a schema, in bytes of JSON.
-pub const MAX_BYTES: usize = 64 * 1024;
+pub const MAX_BYTES: usize = wharf_sandbox::MAX_SCHEMA_BYTES;
 /// The maximum nesting depth of a schema.
 pub const MAX_DEPTH: usize = 32;
 /// The maximum memory of a schema that is compiled to check one answer.

@@ -21,3 +21,4 @@ mod neighbours;
 mod operators;
 mod parts;
 mod raw;
+mod trees;

@@ -3,27 +3,32 @@
 
 use std::{
     io::{self, IsTerminal, Write},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use super::arguments::LogFormat;
 use wharf_base::text::{escaped_json, is_deceptive};
 
-/// The number of lines that may wait to be written. Further ones are dropped.
+/// The number of lines that may wait to be written, and of their bytes. Further lines are left out.
 const MAX_BUFFERED_LINES: usize = 1024;
+const MAX_BUFFERED_BYTES: usize = 1 << 20;
 /// How long the process waits for these lines to be written when it exits.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Starts the log. If stderr is not read, lines are dropped, and nothing blocks. The guard writes the remaining lines when it is
+/// Starts the log. If stderr is not read, lines are left out, and nothing blocks; the next line that is written says how many. The guard writes the remaining lines when it is
 /// dropped.
 pub fn start(format: LogFormat, default: &str) -> WorkerGuard {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let waiting = Arc::new(Waiting::default());
+    let out = Out { out: io::stderr(), waiting: Arc::clone(&waiting), format };
     let (writer, guard) =
-        NonBlockingBuilder::default().lossy(true).buffered_lines_limit(MAX_BUFFERED_LINES).finish(io::stderr());
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Lines { writer, format });
+        NonBlockingBuilder::default().lossy(true).buffered_lines_limit(MAX_BUFFERED_LINES).finish(out);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Lines { writer, waiting, format });
     match format {
         LogFormat::Text => builder.with_ansi(has_colours()).with_target(false).init(),
         LogFormat::Json => builder.json().init(),
@@ -48,10 +53,77 @@ pub fn finish(log: WorkerGuard) {
     wait.recv_timeout(FLUSH_TIMEOUT).ok();
 }
 
+/// The lines that wait to be written.
+#[derive(Default)]
+struct Waiting(Mutex<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    lines: usize,
+    bytes: usize,
+    /// How many lines were left out since the last one was written.
+    left_out: u64,
+}
+
+impl Waiting {
+    /// Counts a line that is to wait. Returns false if it is left out.
+    fn add(&self, bytes: usize) -> bool {
+        let mut counts = self.0.lock();
+        let fits = counts.lines < MAX_BUFFERED_LINES && counts.bytes + bytes <= MAX_BUFFERED_BYTES;
+        if fits {
+            counts.lines += 1;
+            counts.bytes += bytes;
+        } else {
+            counts.left_out += 1;
+        }
+        fits
+    }
+
+    /// Counts a line as written. Returns how many were left out meanwhile.
+    fn written(&self, bytes: usize) -> u64 {
+        let mut counts = self.0.lock();
+        counts.lines -= 1;
+        counts.bytes -= bytes;
+        std::mem::take(&mut counts.left_out)
+    }
+}
+
+/// Writes the lines that waited, on the thread of the log.
+struct Out<W> {
+    out: W,
+    waiting: Arc<Waiting>,
+    format: LogFormat,
+}
+
+impl<W: Write> Write for Out<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    /// Called once per line.
+    fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
+        let written = self.out.write_all(line);
+        let left_out = self.waiting.written(line.len());
+        if left_out > 0 {
+            let told = format!("{left_out} lines of the log were left out here, since stderr was not read");
+            match self.format {
+                LogFormat::Text => writeln!(self.out, " WARN {told}")?,
+                LogFormat::Json => writeln!(self.out, r#"{{"level":"WARN","fields":{{"message":"{told}"}}}}"#)?,
+            }
+        }
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
 /// A writer that makes each event one line.
 #[derive(Clone)]
 struct Lines {
     writer: NonBlocking,
+    waiting: Arc<Waiting>,
     format: LogFormat,
 }
 
@@ -66,7 +138,10 @@ impl<'a> MakeWriter<'a> for Lines {
 impl Write for Lines {
     /// Called once per event, with the whole text of the event.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.writer.write_all(one_line(bytes, self.format).as_bytes())?;
+        let line = one_line(bytes, self.format);
+        if self.waiting.add(line.len()) {
+            self.writer.write_all(line.as_bytes())?;
+        }
         Ok(bytes.len())
     }
 
@@ -108,6 +183,25 @@ fn is_colour(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_wait_are_few_and_short_and_what_is_left_out_is_told() {
+        let line = vec![b'x'; 100 << 10];
+        for (format, notice) in [(LogFormat::Text, " WARN 7 lines"), (LogFormat::Json, "\"message\":\"7 lines")] {
+            let waiting = Arc::new(Waiting::default());
+            assert_eq!((0..17).filter(|_| waiting.add(line.len())).count(), 10, "1 MiB");
+            let mut out = Out { out: Vec::new(), waiting: Arc::clone(&waiting), format };
+            for _ in 0..10 {
+                out.write_all(&line).unwrap();
+            }
+            let told = String::from_utf8(out.out).unwrap().replace('x', "");
+            assert!(told.contains(notice) && told.lines().count() == 1, "{told}");
+            let counts = waiting.0.lock();
+            assert_eq!((counts.lines, counts.bytes, counts.left_out), (0, 0, 0));
+        }
+        let waiting = Waiting::default();
+        assert_eq!((0..5000).filter(|_| waiting.add(1)).count(), MAX_BUFFERED_LINES);
+    }
 
     #[test]
     fn an_event_is_one_line() {

@@ -10,7 +10,7 @@ use wharf_protocol::{
     header::{Mirrored, mirrored},
     model as mcp,
 };
-use wharf_sandbox::{Listing, model as wit};
+use wharf_sandbox::{Listing, json::Room, model as wit};
 
 use super::{
     icons,
@@ -19,7 +19,7 @@ use super::{
     values::{ASK_BEFORE_TASK_META, PLUGIN_META, VALIDATES_META, read_more},
 };
 use wharf_base::{
-    ledger::{Account, Charge, tree_bytes},
+    ledger::Account,
     slot::Slot,
     text::{clean, escaped, toml_header},
 };
@@ -39,8 +39,8 @@ pub struct Offer {
     pub icons_left_out: usize,
     /// Digests of everything that clients see of the tools, of the resources and templates, and of the prompts; `None` for an empty list.
     fingerprints: [Option<[u8; 32]>; 3],
-    /// The memory charge for the whole offer, released when the offer is dropped.
-    _charge: Option<Charge>,
+    /// The memory of the whole offer, released when the offer is dropped.
+    _room: Option<Room>,
 }
 
 #[derive(Debug)]
@@ -139,29 +139,33 @@ pub const MAX_URI_BYTES: usize = 8 * 1024;
 
 /// The memory charge for a listing, and what is left out of it. Both grow while the listing is checked.
 struct OfferCharge {
-    charge: Charge,
+    room: Room,
     icons_left_out: usize,
 }
 
-impl Pays for OfferCharge {}
+impl Pays for OfferCharge {
+    fn room(&self) -> &Room {
+        &self.room
+    }
+}
 
 impl OfferCharge {
     fn pay(&mut self, bytes: usize) -> Result<(), String> {
-        self.charge.grow(bytes).map_err(|full| {
+        self.room.pay(bytes).map_err(|full| {
             format!("there is not enough memory for the plugin's lists: {full} (of total_host_memory_mib in [limits])")
         })
     }
 
+    /// Pays for an entry, except for the tree of `more`, for which parsing it pays.
     fn entry(&mut self, texts: &[&str], more: Option<&String>) -> Result<(), String> {
         let texts: usize = texts.iter().map(|text| text.len()).sum();
-        let more = more.map_or(0, |json| json.len() + tree_bytes(json.as_bytes()));
-        self.pay(ENTRY_BYTES + TEXT_COPIES * texts + more)
+        self.pay(ENTRY_BYTES + TEXT_COPIES * texts + more.map_or(0, String::len))
     }
 }
 
 /// Validates a listing and charges its memory to the account. The error names the invalid entry and describes what is wrong with it.
 pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) -> Result<Offer, String> {
-    let mut charge = OfferCharge { charge: account.open(), icons_left_out: 0 };
+    let mut charge = OfferCharge { room: Room::of(account), icons_left_out: 0 };
     warn_withheld(config, &listing);
     let mut offer = Offer::default();
     for tool in listing.tools.iter().filter(|tool| config.allows_tool(&tool.name)) {
@@ -189,7 +193,7 @@ pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) ->
     unique("prompt", offer.prompts.iter().map(|prompt| prompt.published.name.as_str()))?;
     offer.listing = listing;
     offer.icons_left_out = charge.icons_left_out;
-    offer._charge = Some(charge.charge);
+    offer._room = Some(charge.room);
     Ok(offer.with_fingerprints())
 }
 

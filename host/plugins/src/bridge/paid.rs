@@ -1,27 +1,30 @@
 //! What it takes to parse the JSON in an answer of a plugin. Its tree can have a hundred times the size of its text, so parsing begins only
-//! when the answer has a place among the plugin's large results, and memory. The functions that parse take a proof of that.
+//! when the answer has a place among the plugin's large results, and memory. The functions that parse need the room that was paid for.
 
 use std::{sync::Arc, time::Duration};
 
 use wharf_base::{
     heavy::{LARGE_TEXT_BYTES, heavy},
-    ledger::{Charge, Full, tree_bytes},
+    ledger::{Account, Charge, Full, tree_bytes},
     party::Party,
 };
 use wharf_sandbox::{
     PromptAnswer, ReadAnswer, ToolAnswer,
+    json::Room,
     model::{self as wit, Content},
     places::{Place, Places},
 };
 
-/// The proof that parsing some JSON of a plugin is paid for.
-pub trait Pays {}
+/// Has the memory for parsing some JSON of a plugin.
+pub trait Pays {
+    fn room(&self) -> &Room;
+}
 
 /// What the JSON of one answer takes, until this is dropped.
 pub struct Paid {
     bytes: usize,
     turn: Option<Place>,
-    _charge: Option<Charge>,
+    room: Room,
 }
 
 /// Why JSON is not parsed.
@@ -34,37 +37,36 @@ pub enum Unpaid {
 
 /// An answer of a plugin, or another value, in which there may be JSON.
 pub trait HoldsJson {
-    /// The structured content, which may be as large as the plugin's output may be.
-    fn structured(&self) -> Option<&str> {
-        None
-    }
-
-    /// Visits every other text that is JSON.
+    /// Visits every text that is JSON.
     fn visit(&self, visit: &mut dyn FnMut(&str));
 }
 
-impl Pays for Paid {}
+impl Pays for Paid {
+    fn room(&self) -> &Room {
+        &self.room
+    }
+}
 
 impl Paid {
-    /// Waits until the plugin has no other large result, and charges the trees. The tree of the structured content is not
-    /// charged: the place alone bounds it, as a plugin may return as much of it as its limit says.
+    /// Waits until the plugin has no other large result, and charges the trees and the texts in them. The place bounds the work of one
+    /// plugin, and the charge the memory of all.
     pub async fn pay(
         answer: &impl HoldsJson,
         results: &Arc<Places>,
         (party, limit): (Party, Duration),
         charge: impl FnOnce(usize) -> Result<Charge, Full>,
     ) -> Result<Self, Unpaid> {
-        let mut bytes = answer.structured().map_or(0, str::len);
+        let mut bytes = 0_usize;
         answer.visit(&mut |json| bytes = bytes.saturating_add(json.len()));
-        let mut tree = 0_usize;
-        heavy(bytes, || answer.visit(&mut |json| tree = tree.saturating_add(tree_bytes(json.as_bytes()))));
         let turn = if bytes > LARGE_TEXT_BYTES {
             Some(tokio::time::timeout(limit, results.wait(party)).await.map_err(|_| Unpaid::Turn)?)
         } else {
             None
         };
-        let charge = if tree > 0 { Some(charge(tree).map_err(Unpaid::Memory)?) } else { None };
-        Ok(Self { bytes, turn, _charge: charge })
+        let mut whole = bytes;
+        heavy(bytes, || answer.visit(&mut |json| whole = whole.saturating_add(tree_bytes(json.as_bytes()))));
+        let charge = charge(whole).map_err(Unpaid::Memory)?;
+        Ok(Self { bytes, turn, room: Room::paid(charge) })
     }
 
     /// The number of bytes of all these texts.
@@ -81,23 +83,19 @@ impl Paid {
     /// Pays for nothing: for tests and the fuzzer, whose inputs are small.
     #[doc(hidden)]
     pub fn in_test() -> Self {
-        Self { bytes: 0, turn: None, _charge: None }
+        Self { bytes: 0, turn: None, room: Room::of(&Account::new(usize::MAX)) }
     }
 }
 
 impl HoldsJson for ToolAnswer {
-    fn structured(&self) -> Option<&str> {
-        match self {
-            Self::Text(_) => None,
-            Self::Structured(json) => Some(json),
-            Self::Result(result) => result.structured.as_deref(),
-        }
-    }
-
     fn visit(&self, visit: &mut dyn FnMut(&str)) {
-        if let Self::Result(result) = self {
-            result.content.iter().for_each(|content| of_content(content, visit));
-            result.more.iter().for_each(|more| visit(more));
+        match self {
+            Self::Text(_) => {}
+            Self::Structured(json) => visit(json),
+            Self::Result(result) => {
+                result.content.iter().for_each(|content| of_content(content, visit));
+                result.structured.iter().chain(&result.more).for_each(|json| visit(json));
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use wharf_protocol::{Object, RpcError};
-use wharf_sandbox::model as wit;
+use wharf_sandbox::{json::NotParsed, model as wit};
 
 use super::{paid::Pays, unambiguous::Unambiguous};
 use wharf_base::{
@@ -52,10 +52,9 @@ pub fn level(level: wit::Level) -> wharf_protocol::Level {
 }
 
 /// Parses a `more` field as an object. `own`: members that are not allowed in it because a separate field exists for them.
-pub fn read_more(more: Option<&String>, own: &[&str], _: &impl Pays) -> Result<Object, String> {
+pub fn read_more(more: Option<&String>, own: &[&str], pays: &impl Pays) -> Result<Object, String> {
     let Some(more) = more else { return Ok(Object::new()) };
-    let mut object: Object =
-        serde_json::from_str(more).map_err(|error| format!("`more` is not a JSON object: {error}"))?;
+    let mut object: Object = pays.room().parse(more).map_err(|error| unread("`more` is not a JSON object", error))?;
     clean_meta(&mut object);
     match own.iter().find(|key| object.contains_key(**key)) {
         Some(key) => Err(format!("`{key}` has its own field and is not allowed in `more`")),
@@ -80,8 +79,16 @@ fn is_reserved(key: &str) -> bool {
 }
 
 /// Parses JSON that a plugin returned.
-pub fn parse_json(text: &str, _: &impl Pays) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("it returned text that is not JSON: {error}"))
+pub fn parse_json(text: &str, pays: &impl Pays) -> Result<Value, String> {
+    pays.room().parse(text).map_err(|error| unread("it returned text that is not JSON", error))
+}
+
+/// Says why a text was not parsed. `malformed`: what is wrong with it if it is malformed.
+fn unread(malformed: &str, error: NotParsed) -> String {
+    match error {
+        NotParsed::Malformed(why) => format!("{malformed}: {why}"),
+        NotParsed::Full(_) => format!("{error} (of total_host_memory_mib in [limits])"),
+    }
 }
 
 #[cfg(test)]

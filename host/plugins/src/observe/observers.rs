@@ -357,6 +357,7 @@ mod tests {
         let kept = Kept::default();
         let observers = Observers::new(All { observers: vec![Box::new(kept.clone())], ..All::default() });
         let report = Report {
+            held: None,
             result: Ok(()),
             denials: vec![Denial::NoDirectory { asked: true }],
             printed: String::new(),

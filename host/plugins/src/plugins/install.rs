@@ -6,7 +6,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 use tracing::Instrument;
 use wharf_sandbox::{
-    Code, Denial, ListEntries, LoadError, LoadedPlugin, NoEvents, PluginCall, PluginSpec, places::Party,
+    Code, Denial, ListEntries, LoadError, LoadedPlugin, NoEvents, PluginCall, PluginSpec, Told, places::Party,
     sections::WANTS,
 };
 
@@ -130,7 +130,7 @@ impl Installer {
     async fn list(&self, code: Code, config: &Arc<PluginConfig>, slow: impl Fn()) -> Result<Fresh, Problem> {
         let wants = wants(&code)?;
         let plugin = LoadedPlugin::new(code, spec(config));
-        let plugin = plugin.map_err(|error| Problem { stage: Stage::Load, text: error.to_string() })?;
+        let plugin = plugin.map_err(|error| Problem::new(Stage::Load, error))?;
         // The semaphore is never closed, so this cannot fail.
         let permit = self.list_permits.acquire().await;
         let scope = self.scopes.for_listing(&config.id, &config.unasked_grants());
@@ -172,8 +172,9 @@ impl Installer {
         let listing = match report.result {
             Ok(listing) => listing,
             Err(error) => {
-                let error = escaped(&config.settings.redacted(&error.to_string()));
-                let mut text = LoadError::List(error).to_string();
+                // Cut once no part of a secret can be left, and so short that there is room for what follows.
+                let error = Told::brief(format_args!("{}", config.settings.redacted(&error.to_string())));
+                let mut text = LoadError::List(escaped(&error)).to_string();
                 for refused in refusals(&report.denials, config.granted_by()) {
                     text.push_str("; ");
                     text.push_str(&refused);
@@ -182,7 +183,7 @@ impl Installer {
                     text.push_str("; it printed: ");
                     text.push_str(&config.settings.redacted(&report.printed));
                 }
-                return Err(Problem { stage: Stage::List, text });
+                return Err(Problem::new(Stage::List, text));
             }
         };
         let offer = self.check(config, Arc::new(listing)).await?;
@@ -204,7 +205,7 @@ impl Installer {
             budget::run(budget::LIST_CHECK_TIMEOUT, Lengths::ANY, move || bridge::offer(&config, listing, &account))
                 .await;
         let offer = checked.map_err(|exhausted| exhausted.to_string()).and_then(|offer| offer);
-        offer.map(Arc::new).map_err(|text| Problem { stage: Stage::List, text })
+        offer.map(Arc::new).map_err(|text| Problem::new(Stage::List, text))
     }
 }
 
@@ -226,7 +227,7 @@ const MAX_DIFFERENCES: usize = 5;
 
 /// Checks that the operator has accepted what a plugin tells models and wants.
 fn consent(id: &str, lock: &Path, now: &Surface) -> Result<(), Problem> {
-    let problem = |text| Problem { stage: Stage::Consent, text };
+    let problem = |text| Problem::new(Stage::Consent, text);
     let file = Lock::read(lock).map_err(|error| problem(format!("{error:#}")))?;
     let (remedy, lock) = (format!("see and accept it with `wharf accept {id}`"), text::path(lock));
     let Some(accepted) = file.accepted(id) else {
@@ -247,8 +248,7 @@ fn wants(code: &Code) -> Result<Option<Arc<Wants>>, Problem> {
     let Some(text) = &code.sections().wants else { return Ok(None) };
     let unreadable = |error: anyhow::Error| {
         let problem = clip(&escaped(&format!("{error:#}")));
-        let text = LoadError::Section { name: WANTS, problem }.to_string();
-        Problem { stage: Stage::List, text }
+        Problem::new(Stage::List, LoadError::Section { name: WANTS, problem })
     };
     parse::json(text).map(Arc::new).map(Some).map_err(unreadable)
 }

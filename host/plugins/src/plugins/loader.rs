@@ -44,7 +44,7 @@ impl Loader {
     /// Returns the code of a plugin, and compiles it if the source has changed since it was last read. `slow` is called once if that
     /// takes long.
     pub async fn code(&self, config: &PluginConfig, slow: impl Fn()) -> Result<Code, Problem> {
-        let problem = |stage, text: String| Problem { stage, text };
+        let problem = |stage, text: String| Problem::new(stage, text);
         let located = config.source.locate().map_err(|error| problem(Stage::Read, format!("{error:#}")))?;
         if let Some(path) = located.path() {
             let made = self.making.wait(path, &slow).await;
@@ -95,6 +95,6 @@ impl Loader {
                 work.await
             }
         };
-        loaded.map_err(|error| Problem { stage: Stage::Load, text: error.to_string() })
+        loaded.map_err(|error| Problem::new(Stage::Load, error))
     }
 }

@@ -214,8 +214,9 @@ impl Publisher {
     /// Reports a failure to the operator and to clients, once until it changes. Only the operator gets the details, because a plugin can
     /// put anything that it knows into them.
     pub fn report(&self, subject: Subject, stage: Stage, problem: &str, last_good: bool) {
-        let problem = escaped(problem);
-        let status = Status::Failed { problem: Problem { stage, text: problem.clone() }, last_good };
+        let told = Problem::new(stage, escaped(problem));
+        let problem = told.text.clone();
+        let status = Status::Failed { problem: told, last_good };
         let name = subject.to_string();
         if self.set_status(subject, Some(status)) {
             let still = if last_good { "; its last good version serves" } else { "" };
@@ -223,7 +224,7 @@ impl Publisher {
             self.observers.note(|| Event::Failed {
                 plugin: name.clone(),
                 stage: stage.as_str(),
-                problem: problem.clone(),
+                problem: problem.to_string(),
                 last_good,
             });
             // Sending fails only if there are no listeners, which is fine.

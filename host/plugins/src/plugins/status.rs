@@ -2,6 +2,8 @@
 
 use std::{fmt, path::PathBuf};
 
+use wharf_sandbox::Told;
+
 /// The subject of a status.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -100,11 +102,16 @@ impl fmt::Display for Stage {
 pub struct Problem {
     /// The stage at which it failed.
     pub stage: Stage,
-    /// The description.
-    pub text: String,
+    /// The description, in which a plugin may have chosen parts.
+    pub text: Told,
 }
 
 impl Problem {
+    /// Makes a problem with this description, or its beginning.
+    pub(super) fn new(stage: Stage, text: impl fmt::Display) -> Self {
+        Self { stage, text: Told::new(format_args!("{text}")) }
+    }
+
     /// Returns the sentence for clients, without a full stop. It has only the stage's reason: descriptions can contain paths of the
     /// operator, and text of the plugin's choice, which would reach models without anyone having accepted the plugin.
     pub(super) fn told(&self, id: &str, last_good: bool) -> String {
@@ -135,7 +142,7 @@ mod tests {
 
     #[test]
     fn clients_are_told_no_details() {
-        let problem = Problem { stage: Stage::Read, text: "/home/ann/x.wasm: gone".into() };
+        let problem = Problem::new(Stage::Read, "/home/ann/x.wasm: gone");
         assert_eq!(
             problem.told("x", true),
             "plugin x did not load: its file cannot be read; the server's log says more; its last good version is served"

@@ -143,8 +143,8 @@ struct SoFar {
     /// Whether a record of the request exists: of a run, or of its refusal.
     recorded: AtomicBool,
     seat: Seat,
-    /// What parsing the plugin's answer took, until the answer is written.
-    paid: Mutex<Option<Paid>>,
+    /// The memory of the plugin's answer, and what parsing it took, until the answer is written.
+    held: Mutex<(Option<Box<Charge>>, Option<Paid>)>,
 }
 
 /// A handle to the seat of a request, for code that outlives the context.
@@ -205,7 +205,7 @@ impl Context {
             progressed: Mutex::new((f64::NEG_INFINITY, None)),
             recorded: AtomicBool::new(false),
             seat: Seat::default(),
-            paid: Mutex::default(),
+            held: Mutex::default(),
         });
         Self(Arc::new(Known {
             server: Arc::clone(server),
@@ -243,14 +243,19 @@ impl Context {
         }
     }
 
+    /// Holds the memory of the plugin's answer, until the answer is written.
+    pub fn hold_answer(&self, charge: Option<Box<Charge>>) {
+        self.so_far.held.lock().0 = charge;
+    }
+
     /// Holds what parsing the plugin's answer took, until the answer is written.
     pub fn hold(&self, paid: Paid) {
-        *self.so_far.paid.lock() = Some(paid);
+        self.so_far.held.lock().1 = Some(paid);
     }
 
     /// Writes the answer, of which this many bytes are known to be in it, and lets go of what parsing it took.
     pub fn write<T>(&self, bytes: usize, write: impl FnOnce() -> T) -> T {
-        let paid = self.so_far.paid.lock().take();
+        let (_answer, paid) = std::mem::take(&mut *self.so_far.held.lock());
         heavy(bytes.max(paid.as_ref().map_or(0, Paid::bytes)), write)
     }
 

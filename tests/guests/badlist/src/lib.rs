@@ -126,6 +126,9 @@ impl Tools for BadList {
     fn list_tools() -> Result<Vec<Tool>, Failure> {
         match mode().as_str() {
             "failure" => Err(Failure { kind: FailureKind::Failed, message: DECEPTIVE.into(), data: None }),
+            "long_failure" => {
+                Err(Failure { kind: FailureKind::Failed, message: "\u{1}".repeat(4_000_000), data: None })
+            }
             mode => Ok(tools_for(mode)),
         }
     }

@@ -5,6 +5,14 @@ use wasip2::http::types::ResponseOutparam;
 
 use crate::{Request, Response, send, send_json};
 
+const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
+
+/// A result of four megabytes: these members, the last of which is an array of numbers.
+fn many(id: &serde_json::Value, members: &str) -> String {
+    let numbers = "0,".repeat(2_000_000);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{{members}:[{numbers}0]}}}}"#)
+}
+
 /// Answers a request in the way that its path names.
 pub fn answer(request: &Request, out: ResponseOutparam) {
     let name = request.path.trim_start_matches('/').to_owned();
@@ -66,6 +74,11 @@ pub fn make(name: &str, request: &Request, out: ResponseOutparam) {
             let response = Response::begin(out, 200, &[("content-type", "application/json")]);
             response.write(b"\"");
             while response.write(&[b'x'; 4096]) {}
+        }
+        "many-values" => send(out, 200, JSON, many(id, "\"content\"").as_bytes()),
+        "many-entries" => {
+            let known = r#""supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"tools""#;
+            send(out, 200, JSON, many(id, known).as_bytes());
         }
         "many-headers" => {
             let many: Vec<(String, String)> = (0..1000).map(|n| (format!("x-{n}"), "a".repeat(20))).collect();

@@ -435,7 +435,7 @@ impl Library {
         };
         self.served.insert(id.clone(), served);
         while let Err(clash) = Catalog::build(self.in_order(), self.generations, self.config.page_items) {
-            let problem = Problem { stage: Stage::Names, text: clash.problem };
+            let problem = Problem::new(Stage::Names, clash.problem);
             if clash.loser == id {
                 match previous {
                     Some(previous) => self.served.insert(id.clone(), previous),

@@ -8,7 +8,7 @@ use super::{
     Era,
     asking::{answered, round},
     message::{Reply, RpcError},
-    reader::wrong,
+    reader::{not_parsed, wrong},
     request::{About, Outgoing, Param},
     talk::{At, Line, Server, Talk},
 };
@@ -19,6 +19,7 @@ use crate::{
             Body, Content, Context, Failure, FailureKind, Message, PromptResult, ResourceContents, Role, ToolResult,
         },
     },
+    json::{NotParsed, Parsed, Room},
     operation::{
         CallError, CallTool, Complete, GetPrompt, Outcome, PromptAnswer, ReadAnswer, ReadResource, ToolAnswer,
     },
@@ -120,6 +121,30 @@ enum IsText {
     Text,
 }
 
+impl<'a> Parsed<'a> for Kind<'a> {
+    const LEVELS: usize = 1;
+}
+
+impl<'a> Parsed<'a> for Called<'a> {
+    const LEVELS: usize = 2;
+}
+
+impl<'a> Parsed<'a> for Contents<'a> {
+    const LEVELS: usize = 3;
+}
+
+impl<'a> Parsed<'a> for Prompted<'a> {
+    const LEVELS: usize = 3;
+}
+
+impl Parsed<'_> for Completed {
+    const LEVELS: usize = 3;
+}
+
+impl Parsed<'_> for Plain {
+    const LEVELS: usize = 1;
+}
+
 impl Server<'_> {
     pub(crate) async fn call_tool(
         self,
@@ -132,10 +157,11 @@ impl Server<'_> {
         let request =
             request.param("name", Param::Text(&call.name)).param("arguments", Param::Raw((*call.args).as_ref()));
         let result = self.asked(at, talk, request, &call.context).await?;
-        outcome(&result, |result| {
-            let Called { content, structured_content, is_error, meta } = read("tools/call", result)?;
+        let room = Room::of(self.account);
+        outcome(&room, &result, |result| {
+            let Called { content, structured_content, is_error, meta } = read(&room, "tools/call", result)?;
             Ok(ToolAnswer::Result(ToolResult {
-                content: content.into_iter().map(block).collect(),
+                content: blocks(&room, content)?,
                 structured: structured_content.map(|json| json.get().to_owned()),
                 is_error: is_error.unwrap_or(false),
                 more: more(meta),
@@ -153,8 +179,9 @@ impl Server<'_> {
             Outgoing { name: Some(&call.uri), about: About::of(&call.context), ..Outgoing::new("resources/read") };
         let request = request.param("uri", Param::Text(&call.uri));
         let result = self.asked(at, talk, request, &call.context).await?;
-        outcome(&result, |result| {
-            let Contents { contents } = read("resources/read", result)?;
+        let room = Room::of(self.account);
+        outcome(&room, &result, |result| {
+            let Contents { contents } = read(&room, "resources/read", result)?;
             let pieces = contents.into_iter().map(|piece| {
                 let Piece { uri, mime_type, text, blob, meta } = piece;
                 let body = match (text, blob) {
@@ -182,16 +209,18 @@ impl Server<'_> {
             Outgoing { name: Some(&call.name), about: About::of(&call.context), ..Outgoing::new("prompts/get") };
         let request = request.param("name", Param::Text(&call.name)).param("arguments", Param::Json(arguments.into()));
         let result = self.asked(at, talk, request, &call.context).await?;
-        outcome(&result, |result| {
-            let Prompted { description, messages, meta } = read("prompts/get", result)?;
-            let messages = messages.into_iter().map(|said| Message {
-                role: match said.role {
+        let room = Room::of(self.account);
+        outcome(&room, &result, |result| {
+            let Prompted { description, messages, meta } = read(&room, "prompts/get", result)?;
+            let messages = messages.into_iter().map(|said| {
+                let role = match said.role {
                     Speaker::User => Role::User,
                     Speaker::Assistant => Role::Assistant,
-                },
-                content: block(said.content),
+                };
+                Ok(Message { role, content: block(&room, said.content)? })
             });
-            Ok(PromptAnswer::Result(PromptResult { description, messages: messages.collect(), more: more(meta) }))
+            let messages = messages.collect::<Result<_, CallError>>()?;
+            Ok(PromptAnswer::Result(PromptResult { description, messages, more: more(meta) }))
         })
     }
 
@@ -210,7 +239,9 @@ impl Server<'_> {
         }
         let reply = Line::new(self, at, talk).request(&request).await?;
         let result = settled(reply, failure)?;
-        let Completed { completion: Suggested { values, total, has_more } } = read("completion/complete", &result)?;
+        let room = Room::of(self.account);
+        let Completed { completion } = read(&room, "completion/complete", &result)?;
+        let Suggested { values, total, has_more } = completion;
         Ok(Completion { values, total, has_more: has_more.unwrap_or(false) })
     }
 
@@ -257,13 +288,17 @@ fn failure(RpcError { code, message, data }: RpcError) -> Failure {
 }
 
 /// Converts a result, which may consist of questions.
-fn outcome<T>(result: &str, done: impl FnOnce(&str) -> Result<T, CallError>) -> Result<Outcome<T>, CallError> {
-    let Kind { result_type, input_requests, request_state } = read("the request", result)?;
+fn outcome<T>(
+    room: &Room,
+    result: &str,
+    done: impl FnOnce(&str) -> Result<T, CallError>,
+) -> Result<Outcome<T>, CallError> {
+    let Kind { result_type, input_requests, request_state } = read(room, "the request", result)?;
     match result_type.as_deref() {
         None | Some("complete") => done(result).map(Outcome::Done),
         Some("input_required") => {
             let requests = input_requests.ok_or_else(|| wrong("its result asks for input, but not for which"))?;
-            round(requests, request_state).map(Outcome::Ask)
+            round(room, requests, request_state).map(Outcome::Ask)
         }
         Some(other) => {
             let name: String = other.chars().take(100).collect();
@@ -272,14 +307,23 @@ fn outcome<T>(result: &str, done: impl FnOnce(&str) -> Result<T, CallError>) -> 
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(method: &str, result: &'a str) -> Result<T, CallError> {
-    serde_json::from_str(result).map_err(|error| wrong(format!("its result of {method} is malformed: {error}")))
+/// Reads a result, or a part of it.
+pub(super) fn read<'a, T: Parsed<'a>>(room: &Room, method: &str, result: &'a str) -> Result<T, CallError> {
+    let malformed = |why| wrong(format_args!("its result of {method} is malformed: {why}"));
+    room.parse(result).map_err(|error| not_parsed(error, malformed))
 }
 
-fn block(block: &RawValue) -> Content {
-    match serde_json::from_str::<Plain>(block.get()) {
-        Ok(plain) => Content::Text(plain.text),
-        Err(_) => Content::Raw(block.get().to_owned()),
+fn blocks(room: &Room, blocks: Vec<&RawValue>) -> Result<Vec<Content>, CallError> {
+    // Each may be a few bytes long, so they are charged before they are made.
+    room.pay(size_of::<Content>().saturating_mul(blocks.len())).map_err(|_| CallError::TotalMemory)?;
+    blocks.into_iter().map(|one| block(room, one)).collect()
+}
+
+fn block(room: &Room, block: &RawValue) -> Result<Content, CallError> {
+    match room.parse::<Plain>(block.get()) {
+        Ok(plain) => Ok(Content::Text(plain.text)),
+        Err(NotParsed::Malformed(_)) => Ok(Content::Raw(block.get().to_owned())),
+        Err(NotParsed::Full(_)) => Err(CallError::TotalMemory),
     }
 }
 

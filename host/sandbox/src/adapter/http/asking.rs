@@ -9,11 +9,12 @@ use serde::{
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
-    reader::wrong,
+    reader::{not_parsed, wrong},
     request::{Outgoing, Param},
 };
 use crate::{
     bindings::model::{Answer, Context, Form, Question, Round, Url},
+    json::{Parsed, Room},
     operation::{CallError, MAX_QUESTIONS},
 };
 
@@ -41,6 +42,18 @@ struct Elicited<'a> {
     #[serde(borrow)]
     requested_schema: Option<&'a RawValue>,
     url: Option<String>,
+}
+
+impl<'a> Parsed<'a> for Asked<'a> {
+    const LEVELS: usize = 1;
+}
+
+impl<'a> Parsed<'a> for Elicited<'a> {
+    const LEVELS: usize = 1;
+}
+
+impl<'a> Parsed<'a> for Requests<'a> {
+    const LEVELS: usize = 1;
 }
 
 /// The questions of a result by their keys, as they are written. Nothing is made of a question before it is known that there are not too
@@ -77,26 +90,26 @@ impl<'de: 'a, 'a> Deserialize<'de> for Requests<'a> {
 }
 
 /// Converts the questions in a result. `state`: what the server wants back with the answers.
-pub(super) fn round(requests: &RawValue, state: Option<String>) -> Result<Round, CallError> {
-    let malformed = |error: serde_json::Error| wrong(format!("its questions are malformed: {error}"));
-    let Requests(requests) = serde_json::from_str(requests.get()).map_err(malformed)?;
+pub(super) fn round(room: &Room, requests: &RawValue, state: Option<String>) -> Result<Round, CallError> {
+    let malformed = |error| not_parsed(error, |why| wrong(format_args!("its questions are malformed: {why}")));
+    let Requests(requests) = room.parse(requests.get()).map_err(malformed)?;
     let mut questions = Vec::with_capacity(requests.len());
     for (key, request) in &requests {
-        let asked: Asked<'_> = serde_json::from_str(request.get()).map_err(malformed)?;
-        questions.push((key.clone(), question(&asked)?));
+        let asked: Asked<'_> = room.parse(request.get()).map_err(malformed)?;
+        questions.push((key.clone(), question(room, &asked)?));
     }
     let keys: Vec<&String> = requests.iter().map(|(key, _)| key).collect();
     let carried = json!({ "keys": keys, "state": state }).to_string();
     Ok(Round { questions, state: Some(carried.into_bytes()) })
 }
 
-fn question(asked: &Asked<'_>) -> Result<Question, CallError> {
+fn question(room: &Room, asked: &Asked<'_>) -> Result<Question, CallError> {
     let params = asked.params.map_or("{}", RawValue::get);
     Ok(match &*asked.method {
         "elicitation/create" => {
-            let read = serde_json::from_str(params);
+            let malformed = |why| wrong(format_args!("its question is malformed: {why}"));
             let Elicited { mode, message, requested_schema, url } =
-                read.map_err(|error| wrong(format!("its question is malformed: {error}")))?;
+                room.parse(params).map_err(|error| not_parsed(error, malformed))?;
             match (mode.as_deref(), requested_schema, url) {
                 (None | Some("form"), Some(schema), _) => {
                     Question::Form(Form { message, schema: schema.get().to_owned() })
@@ -152,7 +165,10 @@ fn written(answer: &Answer) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bindings::model::{ClientCapabilities, Reports};
+    use crate::{
+        bindings::model::{ClientCapabilities, Reports},
+        ledger::Account,
+    };
 
     fn context(state: Option<Vec<u8>>, answers: &[&str]) -> Context {
         Context {
@@ -171,7 +187,8 @@ mod tests {
     }
 
     fn asked(requests: &Value, state: Option<&str>) -> Result<Round, CallError> {
-        round(&serde_json::value::to_raw_value(requests).unwrap(), state.map(str::to_owned))
+        let room = Room::of(&Account::new(1 << 20));
+        round(&room, &serde_json::value::to_raw_value(requests).unwrap(), state.map(str::to_owned))
     }
 
     #[test]
@@ -189,7 +206,8 @@ mod tests {
 
     #[test]
     fn questions_are_counted_before_they_are_read() {
-        let round = |text: String| round(&RawValue::from_string(text).unwrap(), None);
+        let room = Room::of(&Account::new(1 << 20));
+        let round = |text: String| round(&room, &RawValue::from_string(text).unwrap(), None);
         let many =
             |count: usize| (0..count).map(|at| format!("\"{at}\":{{\"method\":\"roots\\/list\"}}")).collect::<Vec<_>>();
         let questions = round(format!("{{{}}}", many(16).join(","))).unwrap().questions;

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Learnt,
+    answers::read,
     message::{METHOD_NOT_FOUND, Reply},
     reader::wrong,
     request::{Outgoing, Param, mirrored},
@@ -17,12 +18,15 @@ use crate::{
         ClientCapabilities, Hints, Prompt, PromptArgument, ResourceEntry, ResourceTemplate, TaskSupport, Tool,
         ToolDetails,
     },
+    json::{Parsed, Room},
     operation::{CallError, Listing},
     sections::MAX_PARAGRAPH_BYTES,
 };
 
 /// The maximum number of pages of a list.
 const MAX_PAGES: usize = 100;
+/// The memory of all calls divided by this is what the lists of a server may take while they are read.
+const LIST_SHARE_DIVISOR: usize = 4;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -102,17 +106,36 @@ struct Argument {
     required: bool,
 }
 
+impl Parsed<'_> for Page {
+    const LEVELS: usize = 2;
+}
+
+impl<'a> Parsed<'a> for ListedTool<'a> {
+    const LEVELS: usize = 2;
+}
+
+impl<'a> Parsed<'a> for ListedResource<'a> {
+    const LEVELS: usize = 1;
+}
+
+impl<'a> Parsed<'a> for ListedPrompt<'a> {
+    const LEVELS: usize = 3;
+}
+
 impl Server<'_> {
     /// Asks for everything that the server has, and learns how it has to be addressed.
     pub(crate) async fn list(self, at: At<'_>, talk: &mut Talk) -> Result<Listing, CallError> {
-        let mut line = Line::new(self, at, talk);
+        // Lists are on nobody's account, so that of all calls pays for them, and the calls keep most of it.
+        let account = self.account.share(self.account.limit() / LIST_SHARE_DIVISOR);
+        let room = Room::of(&account);
+        let mut line = Line::new(Server { account: &account, ..self }, at, talk);
         let (learnt, face) = line.meet().await?;
         let mut listing = Listing { instructions: face.instructions.map(bounded), ..Listing::default() };
         let (mut mirrors, mut bytes) = (HashMap::new(), 0);
         if face.capabilities.tools.is_some() {
-            for text in all(&mut line, "tools/list", &mut bytes).await? {
-                let tool: ListedTool<'_> = read("tools/list", &text)?;
-                let mirrored = mirrored(tool.input_schema);
+            for text in all(&mut line, &room, "tools/list", &mut bytes).await? {
+                let tool: ListedTool<'_> = read(&room, "tools/list", text.get())?;
+                let mirrored = mirrored(tool.input_schema, &room)?;
                 if !mirrored.is_empty() {
                     mirrors.insert(tool.name.clone(), mirrored);
                 }
@@ -120,22 +143,23 @@ impl Server<'_> {
             }
         }
         if face.capabilities.resources.is_some() {
-            for text in all(&mut line, "resources/list", &mut bytes).await? {
-                let one: ListedResource<'_> = read("resources/list", &text)?;
+            for text in all(&mut line, &room, "resources/list", &mut bytes).await? {
+                let one: ListedResource<'_> = read(&room, "resources/list", text.get())?;
                 let more = one.more();
                 let ListedResource { uri, name, description, mime_type, .. } = one;
                 listing.resources.push(ResourceEntry { uri, name, description, mime_type, more });
             }
-            for text in all(&mut line, "resources/templates/list", &mut bytes).await? {
-                let one: ListedResource<'_> = read("resources/templates/list", &text)?;
+            for text in all(&mut line, &room, "resources/templates/list", &mut bytes).await? {
+                let one: ListedResource<'_> = read(&room, "resources/templates/list", text.get())?;
                 let more = one.more();
                 let ListedResource { uri: uri_template, name, description, mime_type, .. } = one;
                 listing.templates.push(ResourceTemplate { uri_template, name, description, mime_type, more });
             }
         }
         if face.capabilities.prompts.is_some() {
-            for text in all(&mut line, "prompts/list", &mut bytes).await? {
-                let ListedPrompt { name, description, arguments, title, icons, meta } = read("prompts/list", &text)?;
+            for text in all(&mut line, &room, "prompts/list", &mut bytes).await? {
+                let ListedPrompt { name, description, arguments, title, icons, meta } =
+                    read(&room, "prompts/list", text.get())?;
                 let arguments = arguments.into_iter().map(|Argument { name, description, required }| PromptArgument {
                     name,
                     description,
@@ -152,7 +176,12 @@ impl Server<'_> {
 }
 
 /// Asks for all pages of a list. `bytes`: the size of the lists so far, all of which together may have as many bytes as an answer.
-async fn all(line: &mut Line<'_>, method: &'static str, bytes: &mut usize) -> Result<Vec<Box<RawValue>>, CallError> {
+async fn all(
+    line: &mut Line<'_>,
+    room: &Room,
+    method: &'static str,
+    bytes: &mut usize,
+) -> Result<Vec<Box<RawValue>>, CallError> {
     let (mut all, mut cursor) = (Vec::new(), None::<String>);
     for _ in 0..MAX_PAGES {
         let mut request = Outgoing::new(method);
@@ -169,7 +198,7 @@ async fn all(line: &mut Line<'_>, method: &'static str, bytes: &mut usize) -> Re
         if *bytes > line.server.limit {
             return Err(CallError::Output(line.server.limit));
         }
-        let Page { entries, next_cursor } = serde_json::from_str(&result).map_err(|error| malformed(method, &error))?;
+        let Page { entries, next_cursor } = read(room, method, &result)?;
         all.extend(entries);
         match next_cursor {
             None => return Ok(all),
@@ -186,14 +215,6 @@ async fn all(line: &mut Line<'_>, method: &'static str, bytes: &mut usize) -> Re
 fn bounded(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(MAX_PARAGRAPH_BYTES + 4));
     text
-}
-
-fn malformed(method: &str, error: &serde_json::Error) -> CallError {
-    wrong(format!("its result of {method} is malformed: {error}"))
-}
-
-fn read<'a, T: Deserialize<'a>>(method: &str, text: &'a RawValue) -> Result<T, CallError> {
-    serde_json::from_str(text.get()).map_err(|error| malformed(method, &error))
 }
 
 fn converted(tool: ListedTool<'_>) -> Tool {

@@ -18,7 +18,7 @@ use wasmtime_wasi_http::{
     },
 };
 
-use super::reader::{Reader, Told};
+use super::reader::{Reader, Told, wrong};
 use crate::{
     operation::{CallError, call_error},
     store::State,
@@ -82,10 +82,7 @@ pub(super) async fn exchange(
                 (Poll::Ready((Ok(told), _)), ended) => (Ok(told), ended.is_ok()),
                 (_, Err(error)) => (Err(trap(&error)), false),
                 (Poll::Ready((Err(error), _)), Ok(())) => (Err(error), true),
-                (Poll::Pending, Ok(())) => {
-                    let error = CallError::NotMcp("its handler returned before its answer was complete".into());
-                    (Err(error), true)
-                }
+                (Poll::Pending, Ok(())) => (Err(wrong("its handler returned before its answer was complete")), true),
             }
         }
     }
@@ -114,11 +111,10 @@ async fn drain(body: Option<WasiBody>) {
 }
 
 async fn read(receiver: Receiver<Answered>, reader: &mut Reader) -> (Result<Told, CallError>, Option<WasiBody>) {
-    let wrong = |text: String| (Err(CallError::NotMcp(text)), None);
     let response = match receiver.await {
         Ok(Ok(response)) => response,
-        Ok(Err(code)) => return wrong(format!("it answers with the error {code:?} of wasi:http")),
-        Err(_) => return wrong("it drops a request without an answer".into()),
+        Ok(Err(code)) => return (Err(wrong(format_args!("it answers with the error {code:?} of wasi:http"))), None),
+        Err(_) => return (Err(wrong("it drops a request without an answer")), None),
     };
     let (parts, mut body) = response.into_parts();
     (reader.read(parts.status, &parts.headers, &mut body).await, Some(body))

@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::bindings::model::Level;
+use crate::{
+    bindings::model::Level,
+    json::{Parsed, Room},
+};
 
 /// The code of JSON-RPC for a method that does not exist.
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
@@ -30,6 +33,10 @@ pub(super) struct RpcError {
     pub(super) code: i64,
     pub(super) message: String,
     pub(super) data: Option<Box<RawValue>>,
+}
+
+impl<'a> Parsed<'a> for Message<'a> {
+    const LEVELS: usize = 2;
 }
 
 /// The response to a request.
@@ -63,6 +70,18 @@ pub(super) struct Updated {
     pub(super) uri: String,
 }
 
+impl Parsed<'_> for Progress {
+    const LEVELS: usize = 1;
+}
+
+impl Parsed<'_> for Log {
+    const LEVELS: usize = 1;
+}
+
+impl Parsed<'_> for Updated {
+    const LEVELS: usize = 1;
+}
+
 impl Log {
     /// Returns the severity; `None` if MCP does not have it.
     pub(super) fn severity(&self) -> Option<Level> {
@@ -80,8 +99,8 @@ impl Log {
     }
 
     /// Returns the text, and the data if they are not a text.
-    pub(super) fn text(self) -> (String, Option<String>) {
-        match serde_json::from_str::<String>(self.data.get()) {
+    pub(super) fn text(self, room: &Room) -> (String, Option<String>) {
+        match room.parse::<String>(self.data.get()) {
             Ok(text) => (text, None),
             Err(_) => (self.data.get().to_owned(), Some(self.data.get().to_owned())),
         }

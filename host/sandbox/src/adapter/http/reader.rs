@@ -1,5 +1,7 @@
 //! Reads the HTTP response to one message: JSON, or a stream of events in which the response of MCP comes after notifications.
 
+use std::{fmt, str};
+
 use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{CONTENT_TYPE, LOCATION},
@@ -13,7 +15,13 @@ use super::{
     message::{Log, Message, Progress, Reply, Updated},
 };
 use crate::{
-    bindings::model::Kind, ledger::Charge, limits::TRANSFER_SLACK_BYTES, operation::CallError, traffic::Traffic,
+    bindings::model::Kind,
+    json::{NotParsed, Parsed, Room},
+    ledger::{Account, Charge},
+    limits::TRANSFER_SLACK_BYTES,
+    operation::CallError,
+    told,
+    traffic::Traffic,
     voice::Voice,
 };
 
@@ -21,8 +29,6 @@ use crate::{
 pub(super) const SESSION: &str = "mcp-session-id";
 /// The number of bytes of a text of the server's that an error quotes.
 const MAX_QUOTED_BYTES: usize = 100;
-/// The maximum length of an error.
-const MAX_ERROR_BYTES: usize = 1024;
 /// Memory is charged in steps of this many bytes.
 const CHARGE_STEP_BYTES: usize = 64 << 10;
 
@@ -36,7 +42,10 @@ pub(super) struct Reader {
     pub(super) traffic: Option<Traffic>,
     /// How many bytes an answer may have.
     pub(super) limit: usize,
+    /// For the messages themselves.
     pub(super) charge: Charge,
+    /// For what is made of each of them.
+    pub(super) account: Account,
 }
 
 /// What a response of HTTP contained.
@@ -74,10 +83,8 @@ impl Reader {
         };
         let reply = if is("application/json") {
             let body = self.whole(body).await?;
-            match serde_json::from_slice(&body) {
-                Ok(message) => self.reply(message, status)?,
-                Err(error) => return Err(wrong(format!("its answer is not a message of JSON-RPC: {error}"))),
-            }
+            let room = Room::of(&self.account);
+            self.reply(message(&room, &body, "its answer")?, status)?
         } else if is("text/event-stream") && status.is_success() {
             self.streamed(body).await?
         } else {
@@ -111,11 +118,11 @@ impl Reader {
             self.pay(events.len() + piece.len())?;
             events.take(&piece, self.most(), &mut complete).map_err(|_| CallError::Output(self.limit))?;
             for event in complete.drain(..) {
-                let message: Message<'_> = serde_json::from_slice(&event)
-                    .map_err(|error| wrong(format!("an event of its answer is not a message of JSON-RPC: {error}")))?;
+                let room = Room::of(&self.account);
+                let message = message(&room, &event, "an event of its answer")?;
                 match &message.method {
                     None => return self.reply(message, StatusCode::OK),
-                    Some(method) if message.id.is_none() => self.notified(method, message.params).await,
+                    Some(method) if message.id.is_none() => self.notified(method, message.params, &room).await,
                     // Nothing depends on the answer to a ping.
                     Some(method) if method == "ping" => {}
                     Some(method) => {
@@ -151,7 +158,7 @@ impl Reader {
         self.limit.saturating_add(TRANSFER_SLACK_BYTES)
     }
 
-    /// Charges for a message of this size and for what is made of it.
+    /// Charges for a message of this size, and a copy of its texts.
     fn pay(&mut self, bytes: usize) -> Result<(), CallError> {
         let bytes = bytes.saturating_mul(2).next_multiple_of(CHARGE_STEP_BYTES);
         self.charge.cover(bytes).map_err(|_| CallError::TotalMemory)
@@ -178,24 +185,24 @@ impl Reader {
     }
 
     /// Passes on a notification. One that is malformed or unknown is ignored, as MCP requires.
-    async fn notified(&mut self, method: &str, params: Option<&RawValue>) {
-        fn read<'a, T: serde::Deserialize<'a>>(params: Option<&'a RawValue>) -> Option<T> {
-            serde_json::from_str(params?.get()).ok()
+    async fn notified(&mut self, method: &str, params: Option<&RawValue>, room: &Room) {
+        fn read<'a, T: Parsed<'a>>(room: &Room, params: Option<&'a RawValue>) -> Option<T> {
+            room.parse(params?.get()).ok()
         }
         let Self { voice, traffic, progress, .. } = self;
         let traffic = traffic.as_ref();
         match method {
             "notifications/progress" if *progress => {
                 let own = self.id.map(|own| own.to_string());
-                if let Some(Progress { progress_token, progress, total, message }) = read(params)
+                if let Some(Progress { progress_token, progress, total, message }) = read(room, params)
                     && own.as_deref() == Some(progress_token.get())
                 {
                     voice.report(traffic, progress, total, message).await;
                 }
             }
             "notifications/message" => {
-                if let Some((level, log)) = read::<Log>(params).and_then(|log| Some((log.severity()?, log))) {
-                    let (text, data) = log.text();
+                if let Some((level, log)) = read::<Log>(room, params).and_then(|log| Some((log.severity()?, log))) {
+                    let (text, data) = log.text(room);
                     voice.log(traffic, level, text, data).await;
                 }
             }
@@ -203,7 +210,7 @@ impl Reader {
             "notifications/resources/list_changed" => voice.list_changed(Kind::Resources),
             "notifications/prompts/list_changed" => voice.list_changed(Kind::Prompts),
             "notifications/resources/updated" => {
-                if let Some(Updated { uri }) = read(params) {
+                if let Some(Updated { uri }) = read(room, params) {
                     voice.resource_updated(traffic, uri).await;
                 }
             }
@@ -215,12 +222,24 @@ impl Reader {
 /// What to type if the server is elsewhere.
 const PATH: &str = "`endpoint` in its table is the path of its MCP endpoint";
 
-/// Returns an error that says what is wrong with an answer.
-pub(super) fn wrong(text: impl Into<String>) -> CallError {
-    let mut text = text.into();
-    // It may quote the server.
-    text.truncate(text.floor_char_boundary(MAX_ERROR_BYTES));
-    CallError::NotMcp(text)
+/// Reads a message of JSON-RPC. `what`: what it should be one of.
+fn message<'a>(room: &Room, text: &'a [u8], what: &str) -> Result<Message<'a>, CallError> {
+    let what = |why: &dyn fmt::Display| wrong(format_args!("{what} is not a message of JSON-RPC: {why}"));
+    let text = str::from_utf8(text).map_err(|error| what(&error))?;
+    room.parse(text).map_err(|error| not_parsed(error, |why| what(&why)))
+}
+
+/// Returns an error that says what is wrong with an answer. The text may quote the server.
+pub(super) fn wrong(text: impl fmt::Display) -> CallError {
+    CallError::NotMcp(told::Told::brief(format_args!("{text}")))
+}
+
+/// Returns the error for JSON of the server that is not parsed. `malformed`: the error if it is malformed.
+pub(super) fn not_parsed(error: NotParsed, malformed: impl FnOnce(told::Told) -> CallError) -> CallError {
+    match error {
+        NotParsed::Full(_) => CallError::TotalMemory,
+        NotParsed::Malformed(why) => malformed(why),
+    }
 }
 
 fn quoted(value: &HeaderValue) -> String {

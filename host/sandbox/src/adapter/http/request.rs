@@ -10,7 +10,12 @@ use http::{
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::Mirrored;
-use crate::bindings::model::{ClientCapabilities, Context, Reports};
+use crate::{
+    bindings::model::{ClientCapabilities, Context, Reports},
+    json::{NotParsed, Room},
+    limits::MAX_SCHEMA_BYTES,
+    operation::CallError,
+};
 
 /// The revision in which each request describes itself.
 pub(super) const SELF_DESCRIBING: &str = "2026-07-28";
@@ -204,14 +209,17 @@ fn value(text: &str) -> Option<HeaderValue> {
 }
 
 /// Finds the arguments of a tool that are mirrored in headers: those with `x-mcp-header` to which only `properties` lead.
-pub(super) fn mirrored(schema: &RawValue) -> Vec<Mirrored> {
-    let mut found = Vec::new();
-    if schema.get().contains(ANNOTATION)
-        && let Ok(schema) = serde_json::from_str(schema.get())
-    {
-        find(&schema, &mut Vec::new(), &mut found);
+/// Returns none for a schema that is too large, since its tool is refused later.
+pub(super) fn mirrored(schema: &RawValue, room: &Room) -> Result<Vec<Mirrored>, CallError> {
+    let (schema, mut found) = (schema.get(), Vec::new());
+    if schema.len() <= MAX_SCHEMA_BYTES && schema.contains(ANNOTATION) {
+        match room.parse(schema) {
+            Ok(schema) => find(&schema, &mut Vec::new(), &mut found),
+            Err(NotParsed::Malformed(_)) => {}
+            Err(NotParsed::Full(_)) => return Err(CallError::TotalMemory),
+        }
     }
-    found
+    Ok(found)
 }
 
 const ANNOTATION: &str = "x-mcp-header";
@@ -231,6 +239,7 @@ fn find(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mirrored>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::Account;
 
     #[test]
     fn messages_describe_themselves_if_they_have_to() {
@@ -266,7 +275,13 @@ mod tests {
             "b": { "properties": { "c": { "type": "integer", "x-mcp-header": "Count" } } },
             "d": { "items": { "x-mcp-header": "Not" } },
         } });
-        let found = mirrored(&serde_json::value::to_raw_value(&schema).unwrap());
+        let account = Account::new(1 << 20);
+        let found =
+            |schema: &Value| mirrored(&serde_json::value::to_raw_value(schema).unwrap(), &Room::of(&account)).unwrap();
+        let mut large = schema.clone();
+        large["description"] = "x".repeat(MAX_SCHEMA_BYTES).into();
+        assert!(found(&large).is_empty(), "a schema that is refused later");
+        let found = found(&schema);
         let call = Outgoing::new("tools/call").param("arguments", Param::Raw(r#"{"a":"eu","b":{"c":42}}"#));
         let headers = repeated(&call, &found);
         assert_eq!(headers["mcp-param-region"], "eu");

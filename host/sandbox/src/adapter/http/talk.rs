@@ -16,10 +16,15 @@ use super::{
     Era, Learnt, Mirrored,
     exchange::exchange,
     message::{METHOD_NOT_FOUND, Reply, RpcError},
-    reader::{Reader, SESSION, Told, wrong},
+    reader::{Reader, SESSION, Told, not_parsed, wrong},
     request::{GREETED, Outgoing, Param, SELF_DESCRIBING, client_info, post, repeated},
 };
-use crate::{ledger::Account, operation::CallError, store::State};
+use crate::{
+    json::{Parsed, Room},
+    ledger::Account,
+    operation::CallError,
+    store::State,
+};
 
 /// What an instance remembers of the conversation with its server.
 #[derive(Default)]
@@ -80,11 +85,16 @@ pub(super) struct Capabilities {
     pub(super) completions: Option<serde::de::IgnoredAny>,
 }
 
+impl Parsed<'_> for Face {
+    const LEVELS: usize = 2;
+}
+
 impl<'a> Line<'a> {
     pub(super) fn new(server: Server<'a>, (store, instance): At<'a>, talk: &'a mut Talk) -> Self {
         let (voice, traffic) = store.data().call.voice_of_server();
         let charge = server.account.open();
-        let reader = Reader { id: None, progress: false, voice, traffic, limit: server.limit, charge };
+        let account = server.account.clone();
+        let reader = Reader { id: None, progress: false, voice, traffic, limit: server.limit, charge, account };
         Self { server, store, instance, talk, reader }
     }
 
@@ -115,7 +125,7 @@ impl<'a> Line<'a> {
 
     async fn discover(&mut self) -> Result<(Era, Face), CallError> {
         let discovered = match self.send_in(Era::SelfDescribing, &Outgoing::new("server/discover"), &[]).await {
-            Ok(Reply::Result(result)) => Some(face(&result)?),
+            Ok(Reply::Result(result)) => Some(self.face(&result)?),
             // A server of an older revision does not know the method. How it says so is not specified.
             Ok(Reply::Error(_)) | Err(CallError::NotMcp(_)) => None,
             Err(error) => return Err(error),
@@ -137,7 +147,7 @@ impl<'a> Line<'a> {
             .param("clientInfo", Param::Json(client_info()));
         let Told { session, reply, .. } = self.send(&greeting, HeaderMap::new(), true, false).await?;
         let face = match reply {
-            Some(Reply::Result(result)) => face(&result)?,
+            Some(Reply::Result(result)) => self.face(&result)?,
             Some(Reply::Error(error)) => return Err(refused("initialize", &error)),
             None => return Err(wrong("it does not answer `initialize`")),
         };
@@ -170,6 +180,11 @@ impl<'a> Line<'a> {
             return Err(wrong(format!("it says that its session has ended: {}", error.message)));
         }
         told.reply.ok_or_else(|| wrong("it accepts a request without answering it"))
+    }
+
+    fn face(&self, result: &str) -> Result<Face, CallError> {
+        let malformed = |why| wrong(format_args!("what it says of itself is malformed: {why}"));
+        Room::of(self.server.account).parse(result).map_err(|error| not_parsed(error, malformed))
     }
 
     /// Returns the headers of a request in a session.
@@ -207,10 +222,6 @@ impl<'a> Line<'a> {
         self.talk.stuck = !returned;
         told
     }
-}
-
-fn face(result: &str) -> Result<Face, CallError> {
-    serde_json::from_str(result).map_err(|error| wrong(format!("what it says of itself is malformed: {error}")))
 }
 
 /// Returns the error for a request that is needed before all others and that the server refuses.

@@ -10,6 +10,7 @@ use wharf_protocol::{
 
 use wharf_base::text::{clean, escaped};
 use wharf_plugins::plugins::served::Served;
+use wharf_sandbox::Told;
 
 /// The key of the question with which wharf itself asks modern clients for their roots.
 pub const ROOTS_KEY: &str = "wharf.roots";
@@ -89,8 +90,9 @@ pub fn other_failed(failed: Failed) -> Result<String, RpcError> {
     }
 }
 
-/// Reports that a plugin broke its contract, to the log and to the client.
+/// Reports that a plugin broke its contract, to the log and to the client. The problem may quote the plugin, so it is cut.
 pub fn defect(served: &Served, problem: &str) -> Failed {
-    tracing::warn!(plugin = served.config.id, "a defect of the plugin: {}", escaped(problem));
-    Failed::new(Why::Failed, format!("The plugin `{}` failed: {}.", served.config.id, clean(problem)))
+    let problem = Told::brief(format_args!("{problem}"));
+    tracing::warn!(plugin = served.config.id, "a defect of the plugin: {}", escaped(&problem));
+    Failed::new(Why::Failed, format!("The plugin `{}` failed: {}.", served.config.id, clean(&problem)))
 }

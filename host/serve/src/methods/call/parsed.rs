@@ -24,7 +24,7 @@ pub async fn converted<A: HoldsJson, T>(
 
 /// Waits for a place among the plugin's large results, if there is much JSON, and charges the client for its trees.
 pub async fn pay(ctx: &Context, served: &Served, json: &impl HoldsJson) -> Result<Paid, Failed> {
-    let charge = |bytes| ctx.server.ledger.client(ctx.party()).charge(bytes);
+    let charge = |bytes| ctx.server.ledger.message(&ctx.server.ledger.client(ctx.party()), bytes);
     match Paid::pay(json, &served.results, (ctx.party(), served.config.limits.timeout), charge).await {
         Ok(paid) => Ok(paid),
         Err(Unpaid::Turn) => Err(defect(served, "too many large results wait to be checked")),

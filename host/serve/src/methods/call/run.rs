@@ -96,10 +96,11 @@ async fn finished<T>(
     request: &Request<'_>,
     roots: &CallRoots,
     record: Recording,
-    report: Report<T>,
+    mut report: Report<T>,
 ) -> Result<(T, String), Failed> {
     let served = request.served;
     let id = &served.config.id;
+    ctx.hold_answer(report.held.take());
     let ended = match &report.result {
         Ok(_) if report.bytes.is_none() => Ended::Asked,
         Ok(_) if report.says_failed => Ended::Failed,

@@ -27,7 +27,7 @@ use crate::client::{context::Context, server::Server};
 use wharf_base::{party::Party, request_state::Carried};
 use wharf_config::roles::{Entry, EntryKind};
 use wharf_plugins::{
-    bridge::{self, CallArguments, HoldsJson, OfferedTool, Paid},
+    bridge::{self, CallArguments, OfferedTool, Paid},
     plugins::{expected::Sought, served::Served, view::View},
     tasks::Purpose,
 };
@@ -269,7 +269,11 @@ async fn checked(
         (ToolAnswer::Text(text), None) => return Ok(CallResult::Text(text)),
         (outcome, _) => outcome,
     };
-    let bytes = outcome.structured().map_or(0, str::len);
+    let bytes = match &outcome {
+        ToolAnswer::Text(_) => 0,
+        ToolAnswer::Structured(json) => json.len(),
+        ToolAnswer::Result(result) => result.structured.as_ref().map_or(0, String::len),
+    };
     let convert = |outcome, paid: &Paid| match outcome {
         ToolAnswer::Text(text) => Ok(ToolResult { content: vec![mcp::Content::Text(text)], ..ToolResult::default() }),
         ToolAnswer::Structured(json) => bridge::structured_result(&json, paid),
