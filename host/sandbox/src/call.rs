@@ -115,7 +115,7 @@ impl LoadedPlugin {
             Ok(Err(Stopped(_))) => Err(CallError::Stopped),
             Err(_) => Err(CallError::Timeout(timeout)),
         };
-        let (result, held) = held.map_or_else(|error| (Err(error), None), |held| held);
+        let (result, held) = held.unwrap_or_else(|error| (Err(error), None));
         let result = result.map_err(|error| explain(error, &traces, &self.0.about()));
         let bytes = result.as_ref().ok().and_then(O::bytes);
         let says_failed = result.as_ref().is_ok_and(O::says_failed);

@@ -11,6 +11,7 @@ use crate::{
     },
     denial::{Denial, HttpDenial, HttpUse},
     operation::{CallError, Listing, Outcome, PromptAnswer, ReadAnswer, ToolAnswer},
+    told::Told,
 };
 
 /// Masks secrets in place, without changing the number of bytes.
@@ -27,6 +28,12 @@ impl Masked for String {
         let mut bytes = std::mem::take(self).into_bytes();
         hide(&mut bytes);
         *self = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    }
+}
+
+impl Masked for Told {
+    fn mask(&mut self, hide: Hide<'_>) {
+        self.text_mut().mask(hide);
     }
 }
 

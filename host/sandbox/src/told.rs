@@ -6,8 +6,6 @@ use std::{
     ops::Deref,
 };
 
-use crate::masked::{Hide, Masked};
-
 /// The most bytes of such a text.
 const MAX_BYTES: usize = 16 << 10;
 /// The most bytes of a text that is one sentence.
@@ -64,9 +62,10 @@ impl fmt::Debug for Told {
     }
 }
 
-impl Masked for Told {
-    fn mask(&mut self, hide: Hide<'_>) {
-        self.0.mask(hide);
+impl Told {
+    /// The text, of which a part may be replaced by a shorter one.
+    pub(crate) fn text_mut(&mut self) -> &mut String {
+        &mut self.0
     }
 }
 

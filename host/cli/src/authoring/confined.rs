@@ -194,7 +194,7 @@ impl Confined {
             .add_rules(path_beneath_rules(["/dev/null"], write))?
             .add_rules(written.into_iter().map(|folder| Ok::<_, RulesetError>(PathBeneath::new(folder, write))))?
             .restrict_self()?;
-        filter::apply(step, group)
+        filter::apply(step == Step::Install, group)
     }
 
     #[cfg(not(target_os = "linux"))]

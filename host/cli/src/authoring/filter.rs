@@ -5,8 +5,6 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp as Op, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-use super::confined::Step;
-
 /// Calls about other processes, objects of the kernel and the system, which no build needs.
 const REFUSED: &[libc::c_long] = &[
     libc::SYS_io_uring_setup,
@@ -116,17 +114,17 @@ const FAMILIES: [libc::c_int; 3] = [libc::AF_INET, libc::AF_INET6, libc::AF_NETL
 /// The bits of the type of a socket that are not flags.
 const TYPE_BITS: u64 = 0xf;
 
-/// Filters the calls of this thread and of what it starts. `group`: the process group of the build.
-pub fn apply(step: Step, group: i32) -> Result<()> {
+/// Filters the calls of this thread and of what it starts. `has_network`: whether it installs packages. `group`: the process group of the build.
+pub fn apply(has_network: bool, group: i32) -> Result<()> {
     let mut rules: Vec<(libc::c_long, Vec<SeccompRule>)> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     for call in OF_ITSELF {
         rules.push((*call, vec![all([is(0, Op::Ne, 0)?])?]));
     }
     // A process that left the group would outlive the step.
     rules.push((libc::SYS_setpgid, vec![all([is(1, Op::Ne, u64::try_from(group)?)?])?]));
-    let sockets = match step {
-        Step::Make => Vec::new(),
-        Step::Install => {
+    let sockets = match has_network {
+        false => Vec::new(),
+        true => {
             let others = FAMILIES.map(|family| is(0, Op::Ne, family as u64)).into_iter().collect::<Result<Vec<_>>>()?;
             let raw = |family: libc::c_int| {
                 all([is(0, Op::Eq, family as u64)?, is(1, Op::MaskedEq(TYPE_BITS), libc::SOCK_RAW as u64)?])
@@ -136,7 +134,7 @@ pub fn apply(step: Step, group: i32) -> Result<()> {
     };
     rules.push((libc::SYS_socket, sockets));
     filter(rules, libc::EACCES)?;
-    if step == Step::Make {
+    if !has_network {
         filter(UNDONE.iter().map(|call| (*call, Vec::new())).collect(), 0)?;
     }
     Ok(())

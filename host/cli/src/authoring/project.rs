@@ -130,7 +130,7 @@ impl Project {
         let home = std::env::home_dir();
         let is_shared = |above: &Path| home.as_ref().is_some_and(|home| home.starts_with(above));
         let mut above = folder.ancestors().take_while(|above| !is_shared(above));
-        // `plugin.toml` may name a script or a crate beside the project.
+        // `plugin.toml` may name a script or a crate next to the project.
         all.tree(above.find(|above| above.join(".git").exists()).unwrap_or(&folder));
         all.files(program::on_path());
         let (entered, done) = config::registry().enter(&all);

@@ -50,8 +50,8 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 /// The registry of the user.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
-    /// The folders to which each process of the user writes what it trusts. There is none without a home directory: then a process finds only
-    /// what it has entered itself.
+    /// The folders to which each process of the user writes what it trusts. Without a home directory there is no such folder: then a process
+    /// finds only what it has entered itself.
     folders: Vec<PathBuf>,
 }
 

@@ -119,7 +119,7 @@ fn entry(folder: &Path) -> Option<PathBuf> {
     let usual = ["server", "main", "index", "src/server", "src/main", "src/index"];
     let usual = usual.iter().flat_map(|name| ["py", "ts", "js", "mjs"].map(|extension| format!("{name}.{extension}")));
     let real = fs::canonicalize(folder).ok()?;
-    // A manifest may name a file elsewhere, which is no part of what the person was given.
+    // A manifest may name a file elsewhere, which the person was not given.
     let is_own = |path: &PathBuf| path.is_file() && fs::canonicalize(path).is_ok_and(|path| path.starts_with(&real));
     named.chain(usual).map(|path| folder.join(path)).find(|path| is_own(path) && Language::of(path).is_some())
 }
