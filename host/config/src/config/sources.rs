@@ -127,7 +127,7 @@ impl Verdict {
     fn is_for(&self, release: &Release) -> bool {
         let locked = release.version.as_deref();
         release.signer.as_ref() == Some(&self.signer)
-            && (release.name.is_none() || release.name == self.name)
+            && release.name == self.name
             && self.version.as_deref().is_none_or(|signed| locked.is_some_and(|locked| same_version(locked, signed)))
     }
 }

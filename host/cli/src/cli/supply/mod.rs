@@ -154,6 +154,14 @@ pub fn check_locked(
         named(&locked.signer),
         plugin.id
     );
+    let called = |name: &Option<String>| name.as_deref().map_or_else(|| "nothing".to_owned(), escaped);
+    ensure!(
+        policy.vouched.is_some() || trust.said.name == locked.name,
+        "its signer calls it {}, and the lock file {}, so it may be another plugin; `wharf update {}` takes the right one",
+        called(&trust.said.name),
+        called(&locked.name),
+        plugin.id
+    );
     Ok(trust)
 }
 
@@ -219,8 +227,9 @@ pub fn release(fetched: &Fetched, trust: &Trust) -> Release {
 /// Describes a version in one line.
 pub fn describe(release: &Release) -> String {
     let version = release.version.as_deref().map(|version| format!("{} ", escaped(version))).unwrap_or_default();
+    let name = release.name.as_deref().map(|name| format!(" as {}", escaped(name))).unwrap_or_default();
     let signer = match &release.signer {
-        Some(signer) => format!("signed by {}", escaped(signer)),
+        Some(signer) => format!("signed by {}{name}", escaped(signer)),
         None => "the config vouches for its digest".to_owned(),
     };
     format!("{version}sha256:{}, {} bytes, {signer}", release.digest, release.size)

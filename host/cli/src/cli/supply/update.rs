@@ -364,6 +364,10 @@ pub fn compared(before: &Lock, now: &Lock, id: &str) -> Vec<String> {
         if was.is_some() && is.is_some() && signer(was) != signer(is) {
             lines.push(format!("{id}: another signer"));
         }
+        let name = |one: Option<&Source>| one.and_then(|one| one.release.name.clone());
+        if was.is_some() && is.is_some() && name(was) != name(is) {
+            lines.push(format!("{id}: its signer gives it another name"));
+        }
     }
     lines.extend(told.iter().flat_map(lines_of).map(|line| format!("{id}: {line}")));
     lines
