@@ -83,3 +83,19 @@ async fn what_plugins_say_of_failures_is_cut() {
     println!("{said} bytes of an answer, {log} bytes of log");
     assert!(said < 4 << 10 && log < 128 << 10, "{said} bytes of an answer, {log} bytes of log");
 }
+
+/// Who can make a plugin fail chooses how often the log says so, up to a point.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_says_the_same_of_a_plugin_only_so_often() {
+    let folder = Folder::new();
+    let hostile = plugin("hostile").display().to_string();
+    let mut pipe = e2e::Pipe::start(&folder, &["run", &hostile]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    for at in 0..200 {
+        let result = pipe.call("hostile_panic", json!({ "message": format!("{at} {}", "m".repeat(1000)) })).await;
+        assert!(is_error(&result), "{result}");
+    }
+    let log = pipe.close().await.log;
+    let (failed, seconds) = (log.matches("a call failed").count(), 60);
+    assert!((50..50 + seconds).contains(&failed), "{failed} lines");
+}

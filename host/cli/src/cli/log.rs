@@ -9,9 +9,9 @@ use std::{
 
 use parking_lot::Mutex;
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
+use tracing_subscriber::{EnvFilter, Layer, fmt::MakeWriter, layer::SubscriberExt, util::SubscriberInitExt};
 
-use super::arguments::LogFormat;
+use super::{arguments::LogFormat, log_pace::Pace};
 use wharf_base::text::{escaped_json, is_deceptive};
 
 /// The number of lines that may wait to be written, and of their bytes. Further lines are left out.
@@ -20,19 +20,22 @@ const MAX_BUFFERED_BYTES: usize = 1 << 20;
 /// How long the process waits for these lines to be written when it exits.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Starts the log. If stderr is not read, lines are left out, and nothing blocks; the next line that is written says how many. The guard writes the remaining lines when it is
-/// dropped.
+/// Starts the log. If stderr is not read, lines are left out, and nothing blocks; the next line that is written says how many. The guard
+/// writes the remaining lines when it is dropped.
 pub fn start(format: LogFormat, default: &str) -> WorkerGuard {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let waiting = Arc::new(Waiting::default());
     let out = Out { out: io::stderr(), waiting: Arc::clone(&waiting), format };
     let (writer, guard) =
         NonBlockingBuilder::default().lossy(true).buffered_lines_limit(MAX_BUFFERED_LINES).finish(out);
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Lines { writer, waiting, format });
-    match format {
-        LogFormat::Text => builder.with_ansi(has_colours()).with_target(false).init(),
-        LogFormat::Json => builder.json().init(),
-    }
+    let notices = Arc::clone(&waiting);
+    let pace = Pace::new(move |notice| notices.tell(notice));
+    let layer = tracing_subscriber::fmt::layer().with_writer(Lines { writer, waiting, format });
+    let layer = match format {
+        LogFormat::Text => layer.with_ansi(has_colours()).with_target(false).boxed(),
+        LogFormat::Json => layer.json().boxed(),
+    };
+    tracing_subscriber::registry().with(layer.with_filter(pace).with_filter(filter)).init();
     guard
 }
 
@@ -53,7 +56,7 @@ pub fn finish(log: WorkerGuard) {
     wait.recv_timeout(FLUSH_TIMEOUT).ok();
 }
 
-/// The lines that wait to be written.
+/// The lines that wait to be written, and what was left out.
 #[derive(Default)]
 struct Waiting(Mutex<Counts>);
 
@@ -63,6 +66,8 @@ struct Counts {
     bytes: usize,
     /// How many lines were left out since the last one was written.
     left_out: u64,
+    /// What is written after the next line.
+    notices: Vec<String>,
 }
 
 impl Waiting {
@@ -79,12 +84,27 @@ impl Waiting {
         fits
     }
 
-    /// Counts a line as written. Returns how many were left out meanwhile.
-    fn written(&self, bytes: usize) -> u64 {
+    /// Has this written after the next line.
+    fn tell(&self, notice: String) {
+        self.0.lock().notices.push(notice);
+    }
+
+    /// Returns what is to be written now.
+    fn told(&self) -> Vec<String> {
+        let mut counts = self.0.lock();
+        let mut told = std::mem::take(&mut counts.notices);
+        let left_out = std::mem::take(&mut counts.left_out);
+        if left_out > 0 {
+            told.push(format!("{left_out} lines of the log were left out here, since stderr was not read"));
+        }
+        told
+    }
+
+    /// Counts a line as written.
+    fn written(&self, bytes: usize) {
         let mut counts = self.0.lock();
         counts.lines -= 1;
         counts.bytes -= bytes;
-        std::mem::take(&mut counts.left_out)
     }
 }
 
@@ -103,9 +123,8 @@ impl<W: Write> Write for Out<W> {
     /// Called once per line.
     fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
         let written = self.out.write_all(line);
-        let left_out = self.waiting.written(line.len());
-        if left_out > 0 {
-            let told = format!("{left_out} lines of the log were left out here, since stderr was not read");
+        self.waiting.written(line.len());
+        for told in self.waiting.told() {
             match self.format {
                 LogFormat::Text => writeln!(self.out, " WARN {told}")?,
                 LogFormat::Json => writeln!(self.out, r#"{{"level":"WARN","fields":{{"message":"{told}"}}}}"#)?,

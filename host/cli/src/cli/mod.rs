@@ -34,6 +34,7 @@ mod lacks;
 mod load;
 mod lock_file;
 mod log;
+mod log_pace;
 mod made_of;
 mod manager;
 mod new;
