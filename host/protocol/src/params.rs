@@ -9,7 +9,7 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-use crate::{error::RpcError, object::Object, written::Written};
+use crate::{error::RpcError, object::Object, unique::Unique, written::Written};
 
 /// The members of `params`, each as it was written. The text is scanned once, when the message is parsed; a method then parses only the
 /// members that it needs.
@@ -204,7 +204,7 @@ pub struct CallTool {
     /// The client's request in 2025-11-25 that the call becomes a task; other revisions ignore it.
     #[serde(default, deserialize_with = "object_or_null")]
     pub task: Option<TaskTerms>,
-    #[serde(default, deserialize_with = "object_if_present")]
+    #[serde(default, deserialize_with = "answers_if_present")]
     input_responses: Option<Object>,
     #[serde(default, deserialize_with = "string_if_present")]
     request_state: Option<String>,
@@ -232,6 +232,7 @@ pub struct UpdateTask {
     /// The id that the server assigned.
     pub task_id: String,
     /// The answers to the task's questions, by the keys of the questions.
+    #[serde(deserialize_with = "answers")]
     pub input_responses: Object,
 }
 
@@ -241,7 +242,7 @@ pub struct UpdateTask {
 pub struct ReadResource {
     /// The URI of the resource.
     pub uri: String,
-    #[serde(default, deserialize_with = "object_if_present")]
+    #[serde(default, deserialize_with = "answers_if_present")]
     input_responses: Option<Object>,
     #[serde(default, deserialize_with = "string_if_present")]
     request_state: Option<String>,
@@ -256,7 +257,7 @@ pub struct GetPrompt {
     /// The values of the arguments; MCP allows only strings.
     #[serde(default)]
     pub arguments: Option<BTreeMap<String, String>>,
-    #[serde(default, deserialize_with = "object_if_present")]
+    #[serde(default, deserialize_with = "answers_if_present")]
     input_responses: Option<Object>,
     #[serde(default, deserialize_with = "string_if_present")]
     request_state: Option<String>,
@@ -399,8 +400,15 @@ fn objects<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> R
     objects.into_iter().map(|object| serde_json::from_value(Value::Object(object)).map_err(D::Error::custom)).collect()
 }
 
-fn object_if_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Object>, D::Error> {
-    Object::deserialize(deserializer).map(Some)
+fn answers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Object, D::Error> {
+    match Unique::deserialize(deserializer)? {
+        Unique(Value::Object(answers)) => Ok(answers),
+        Unique(other) => Object::deserialize(other).map_err(D::Error::custom),
+    }
+}
+
+fn answers_if_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Object>, D::Error> {
+    answers(deserializer).map(Some)
 }
 
 fn string_if_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {

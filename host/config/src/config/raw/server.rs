@@ -82,7 +82,7 @@ pub struct Http {
     ///
     /// Default: at most three quarters of `connections`, and fewer when others are connected
     pub connections_per_address: Option<usize>,
-    /// The addresses and networks of proxies whose `X-Forwarded-For` is believed, such as `10.0.0.0/8`. For limits and logs, the address of a
+    /// The addresses and networks of proxies whose `X-Forwarded-For` is believed, such as `10.0.64.0/28`. For limits and logs, the address of a
     /// client is then the last one in it that is not such a proxy.
     ///
     /// Default: `[]`
