@@ -1,6 +1,9 @@
 //! A client that works in parallel with an attack, and the limits of the host.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
 
 use e2e::{Folder, Server, Session, json, memory_kib, plugin, scaled, text};
 
@@ -25,22 +28,53 @@ impl Latencies {
     }
 }
 
+/// How long the client may wait.
+#[derive(Clone, Copy)]
+pub enum Patience<'a> {
+    Time,
+    /// As long as the attack makes no more than so many steps, which it counts. This does not depend on the machine.
+    Steps(&'a AtomicUsize, usize),
+}
+
 /// Makes one call and one ping; fails if they are not answered, or late.
-pub async fn works(session: &mut Session<'_>, latencies: &mut Latencies, during: &str) {
+async fn works(session: &mut Session<'_>, latencies: &mut Latencies, during: &str, patience: Patience<'_>) {
     let began = Instant::now();
+    let steps = || match patience {
+        Patience::Time => 0,
+        Patience::Steps(steps, _) => steps.load(Ordering::Relaxed),
+    };
+    let before = steps();
     assert_eq!(session.request("ping", json!({})).await.unwrap(), json!({}), "{during}");
     latencies.0.push(began.elapsed());
     let result = session.call("by_echo", json!({ "message": "well" })).await;
     assert_eq!(text(&result), "well", "{during}");
-    assert!(began.elapsed() < scaled(WORST), "{during}: the other client waits {:?}", began.elapsed());
+    match patience {
+        Patience::Time => {
+            assert!(began.elapsed() < scaled(WORST), "{during}: the other client waits {:?}", began.elapsed());
+        }
+        Patience::Steps(_, most) => {
+            let waited = steps() - before;
+            assert!(waited <= most, "{during}: the other client waits for {waited} steps");
+        }
+    }
 }
 
 /// Runs an attack while a client works in parallel; returns the result of the attack.
 pub async fn during<T>(session: &mut Session<'_>, what: &str, attack: impl Future<Output = T>) -> T {
+    during_with(session, what, Patience::Time, attack).await
+}
+
+/// The same, for a client with this patience.
+pub async fn during_with<T>(
+    session: &mut Session<'_>,
+    what: &str,
+    patience: Patience<'_>,
+    attack: impl Future<Output = T>,
+) -> T {
     let mut attack = std::pin::pin!(attack);
     let mut latencies = Latencies::default();
     let done = loop {
-        let working = works(session, &mut latencies, what);
+        let working = works(session, &mut latencies, what, patience);
         tokio::select! {
             // The client first: otherwise an attack that never waits would use up the budget of this task each time, and the client, once
             // connected, would send its request only after hundreds of newer connections.
@@ -49,7 +83,7 @@ pub async fn during<T>(session: &mut Session<'_>, what: &str, attack: impl Futur
             done = &mut attack => break done,
         }
     };
-    works(session, &mut latencies, what).await;
+    works(session, &mut latencies, what, patience).await;
     println!("{what}: {} pings, p99 {:?}", latencies.0.len(), latencies.p99());
     done
 }

@@ -1,6 +1,9 @@
 //! Clients over HTTP and on a pipe that send far too much, read nothing, or disconnect in unusual ways.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
 
 use e2e::{Folder, MODERN, PATIENCE, Pipe, Server, json, memory_kib, modern_params, plugin, prompt, together};
 use tokio::{
@@ -9,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::bystander::{config, during, within};
+use crate::bystander::{Patience, config, during, during_with, within};
 
 const MIB: usize = 1 << 20;
 
@@ -102,9 +105,12 @@ async fn connections_that_show_no_right_make_room() {
     let (_folder, server) = started(SMALL).await;
     let mut session = server.legacy("2025-11-25", json!({})).await;
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address).repeat(2000);
-    let mut open = Vec::new();
-    during(&mut session, "4,200 connections", async {
+    let (mut open, steps) = (Vec::new(), AtomicUsize::new(0));
+    // 64 requests of each connection are answered, which keeps an unoptimised build busy for half a minute.
+    let patience = Patience::Steps(&steps, 2100);
+    during_with(&mut session, "4,200 connections", patience, async {
         for _ in 0..4200 {
+            steps.fetch_add(1, Ordering::Relaxed);
             let Ok(Ok(mut stream)) = timeout(PATIENCE, TcpStream::connect(server.address)).await else {
                 panic!("no connection after {}", open.len())
             };
