@@ -1,7 +1,7 @@
 //! Accounts for the memory that wharf itself uses: one ledger, with an account for all plugins and one for each client.
 //!
 //! The memory of guests is counted by the sandbox (`total_memory_mib`). Everything else that a plugin or a client makes the
-//! host keep or build is charged here (`total_host_memory_mib`) before it is allocated. `wharf_sandbox::ledger` implements charges;
+//! host keep or build is charged here (`total_host_memory_mib`) before it is allocated. [`crate::accounts`] implements charges;
 //! this file decides how large each account is.
 
 use std::{
@@ -15,12 +15,12 @@ use std::{
 
 use parking_lot::Mutex;
 use wharf_protocol::RpcError;
-pub use wharf_sandbox::{
-    json::tree_bytes,
-    ledger::{Account, Charge, Full},
-};
 
 use super::party::Party;
+pub use super::{
+    accounts::{Account, Charge, Full},
+    json_size::tree_bytes,
+};
 
 /// The maximum number of copies of a message's text at once, such as the message itself, its parameters and its arguments.
 const MAX_COPIES: usize = 4;

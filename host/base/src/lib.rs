@@ -1,13 +1,15 @@
-//! Basics that all other modules may use, and that depend on no other module: text, paths, counted memory, random ids.
+//! Basics that all other crates of the host may use, and that use none of them but `protocol`: text, paths, counted memory, random ids.
 
 #![deny(clippy::large_futures)]
 #![forbid(unsafe_code)]
 
 mod access_list;
+pub mod accounts;
 pub mod appended;
 pub mod below;
 pub mod caller_id;
 pub mod certificate;
+pub mod digest;
 pub mod explain;
 pub mod failed;
 pub mod folders;
@@ -15,7 +17,9 @@ pub mod group;
 pub mod guard;
 pub mod headers;
 pub mod heavy;
+pub mod hex;
 pub mod in_place;
+pub mod json_size;
 pub mod leading;
 pub mod ledger;
 pub mod machine;

@@ -10,7 +10,7 @@ use std::{
     sync::OnceLock,
 };
 
-pub use wharf_sandbox::places::Party;
+pub use super::places::Party;
 
 use super::{principal::Principal, state_keys::StateKey};
 

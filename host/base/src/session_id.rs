@@ -9,7 +9,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::digest::InvalidLength;
 use wharf_protocol::{Revision, RpcError, capability::ClientCapabilities, revision::Era};
-use wharf_sandbox::model::ClientInfo;
 
 use super::{
     principal::Principal,
@@ -31,6 +30,14 @@ const MAX_VERSION_BYTES: usize = 60;
 
 /// Digests of the lists of tools, resources and prompts.
 pub type ListDigests = [u32; 3];
+
+/// What a client says it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClientInfo {
+    pub name: String,
+    pub version: String,
+    pub title: Option<String>,
+}
 
 /// What an id says about its session.
 #[derive(Debug, Clone, PartialEq)]

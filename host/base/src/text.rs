@@ -1,8 +1,8 @@
 //! Makes text from guests safe to show to people. `wharf_protocol::text` decides which characters are hidden.
 
+pub use super::hex::{hex, hex_digest};
 use sha2::{Digest, Sha256};
 pub use wharf_protocol::text::{clean, in_place, is_deceptive};
-pub use wharf_sandbox::hex::{hex, hex_digest};
 
 /// The longest name that may be a segment of a URL.
 pub const MAX_SEGMENT_BYTES: usize = 64;

@@ -19,7 +19,8 @@ use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 
-use crate::{compile::Artifact, hex::hex};
+use crate::compile::Artifact;
+use wharf_base::hex::hex;
 
 const MAGIC: &[u8; 16] = b"wharf's artifact";
 const HEADER_BYTES: usize = MAGIC.len() + 32;

@@ -12,16 +12,12 @@ use std::{
 use crate::{
     adapter::declared::ServedAs,
     denial::{Denial, HttpUse},
-    heavy::LARGE_TEXT_BYTES,
-    in_place::boxed,
     instance::{About, Instance, Operation},
-    ledger::{Account, Charge},
     limits::{Refused, TRANSFER_SLACK_BYTES},
     load::LoadedPlugin,
     masked::Masked,
     network::Network,
     operation::{CallError, failure_bytes},
-    places::{Party, Place},
     runtime::{Pace, Stopped},
     sandbox::Sandbox,
     scope::{Events, Scope},
@@ -30,6 +26,12 @@ use crate::{
     traces::Traces,
     traffic::Traffic,
     warm::Key,
+};
+use wharf_base::{
+    accounts::{Account, Charge},
+    heavy::LARGE_TEXT_BYTES,
+    in_place::boxed,
+    places::{Party, Place},
 };
 
 /// The largest outcome that is searched for secrets on an I/O worker. The search takes about a millisecond.

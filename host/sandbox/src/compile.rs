@@ -40,12 +40,12 @@ use wasmtime::Engine;
 use crate::{
     effort::Effort,
     engine,
-    ledger::Charge,
     load_error::{EngineError, Kind, LoadError, MAX_COMPONENT_BYTES, kind},
     look::look,
     sections::Sections,
     told::one_line,
 };
+use wharf_base::accounts::Charge;
 
 /// The first argument of the child.
 const COMPILE_ARGUMENT: &str = "compile-one-component";

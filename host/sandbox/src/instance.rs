@@ -21,7 +21,6 @@ use crate::{
         types::{Failure, FailureKind},
     },
     component::Linked,
-    ledger::{Account, Charge},
     limits::{Refused, TRANSFER_SLACK_BYTES},
     load_error::LoadError,
     operation::{
@@ -34,6 +33,7 @@ use crate::{
     told::one_line,
     tools_export::CallToolExport,
 };
+use wharf_base::accounts::{Account, Charge};
 
 /// What an operation needs to know about its plugin.
 pub struct About<'a> {
@@ -243,7 +243,8 @@ pub(crate) mod sealed {
     use std::time::Duration;
 
     use super::{About, Instance};
-    use crate::{adapter::command::Process, ledger::Charge, masked::Masked, operation::CallError};
+    use crate::{adapter::command::Process, masked::Masked, operation::CallError};
+    use wharf_base::accounts::Charge;
 
     /// Performs an operation. This trait is sealed: other crates cannot name it, so the operations of this crate remain the only ones.
     pub trait Perform: Send + 'static {

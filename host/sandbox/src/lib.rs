@@ -20,24 +20,19 @@ mod compile;
 mod component;
 mod config_store;
 mod denial;
-mod digest;
 mod draft;
 mod effort;
 mod engine;
 mod files;
 mod fixed;
 mod handles;
-pub mod heavy;
-pub mod hex;
 #[cfg_attr(
     not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))),
     allow(dead_code, reason = "other systems cannot tell which pages were written")
 )]
 mod idle;
-mod in_place;
 mod instance;
 pub mod json;
-pub mod ledger;
 mod limits;
 mod linker;
 mod load;
@@ -52,7 +47,6 @@ mod outside;
 #[expect(unsafe_code, reason = "wasmtime's page scan can be changed nowhere else")]
 mod pagemap;
 mod parts;
-pub mod places;
 #[cfg(test)]
 mod prepared;
 mod retained;
@@ -79,12 +73,9 @@ pub use call::{PluginCall, Report};
 pub use compile::{CompilerConfig, Program, compile_if_asked};
 pub use component::Exports;
 pub use denial::Denial;
-pub use digest::{Digest, InvalidDigest};
 pub use effort::Effort;
 pub use fixed::Fixed;
-pub use in_place::boxed;
 pub use instance::Operation;
-pub use limits::MAX_SCHEMA_BYTES;
 pub use load::{Code, LoadedPlugin};
 pub use load_error::{EngineError, LoadError, MAX_COMPONENT_BYTES};
 pub use look::would_instantiate;
@@ -96,6 +87,13 @@ pub use outside::{Outside, with_section};
 pub use sandbox::{Sandbox, SandboxConfig};
 pub use scope::{Directory, Events, Limits, MemoryLimit, NoEvents, PluginSpec, Scope, Wait};
 pub use told::Told;
+pub use wharf_base::{
+    accounts as ledger,
+    digest::{Digest, InvalidDigest},
+    heavy,
+    in_place::boxed,
+    places,
+};
 pub use written::NotWritten;
 
 /// The rules of the sandbox's bounded pools, for the table of limits in the documentation.

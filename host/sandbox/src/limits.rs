@@ -5,7 +5,7 @@
 
 use wasmtime::ResourceLimiter;
 
-use crate::ledger::{Account, Charge};
+use wharf_base::accounts::{Account, Charge};
 
 /// How many bytes of a file a stream can buffer: bytes that were read ahead, or are still to be written.
 const STREAM_BYTES: usize = 64 << 10;
@@ -14,9 +14,6 @@ const FREE_STREAMS: usize = 16;
 
 /// The number of bytes that a guest may pass to the host in addition to the result itself: names, lengths, the sizes of records in lists.
 pub(crate) const TRANSFER_SLACK_BYTES: usize = 256 * 1024;
-
-/// The number of bytes that a schema of a plugin may have. Tools with larger ones are refused.
-pub const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
 /// About how many bytes the host needs for a header field besides its name and value.
 pub(crate) const FIELD_BYTES: usize = 256;

@@ -29,14 +29,16 @@ use crate::{
     config_store, draft,
     engine::Linkable,
     instance::About,
-    ledger::Charge,
     load_error::{LoadError, MAX_COMPONENT_BYTES},
-    places::{Places, PoolRule},
     runtime::Turns,
     sandbox::Sandbox,
     scope::PluginSpec,
     sections::Sections,
     told::one_line,
+};
+use wharf_base::{
+    accounts::Charge,
+    places::{Places, PoolRule},
 };
 
 /// The rule for running calls of one plugin.
@@ -58,7 +60,7 @@ pub struct Code(pub(crate) Arc<CodeInner>);
 
 pub(crate) struct CodeInner {
     pub(crate) sandbox: Arc<Sandbox>,
-    pub(crate) digest: crate::digest::Digest,
+    pub(crate) digest: wharf_base::digest::Digest,
     pub(crate) linked: Linked,
     imports: Vec<String>,
     sections: Sections,
@@ -218,7 +220,7 @@ impl Sandbox {
 
 impl Code {
     /// Returns the SHA-256 of the component.
-    pub fn digest(&self) -> &crate::digest::Digest {
+    pub fn digest(&self) -> &wharf_base::digest::Digest {
         &self.0.digest
     }
 

@@ -5,11 +5,11 @@ use sha2::{Digest, Sha256};
 use wasmparser::{BinaryReader, BinaryReaderError, ComponentImportSectionReader};
 
 use crate::{
-    hex::hex,
     load_error::{Kind, LoadError, check_header, kind},
     look::look,
     sections::Sections,
 };
+use wharf_base::hex::hex;
 
 /// The number of bytes before the first section: the magic number and the version.
 const HEADER_BYTES: usize = 8;

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use parking_lot::Mutex;
 
-use crate::{ledger::Account, places::Party};
+use wharf_base::{accounts::Account, places::Party};
 
 /// The calls of one client may hold at most this many times the memory that is still free, so one client alone can hold three quarters.
-/// [`crate::places`] uses the same factor.
+/// [`wharf_base::places`] uses the same factor.
 const TIMES_FREE: usize = 3;
 /// The number of clients above which accounts that hold nothing are removed.
 const SWEEP_ABOVE_CLIENTS: usize = 1024;

@@ -12,13 +12,15 @@ use crate::{
     handles::Handles,
     idle::{IDLE, Keep},
     instance::Instance,
-    ledger::Account,
     load_error::EngineError,
     parts::ClientAccounts,
-    places::{Places, PoolRule},
     runtime::{GuestRuntime, Ticks},
     told::one_line,
     warm::{Bounds, Warm},
+};
+use wharf_base::{
+    accounts::Account,
+    places::{Places, PoolRule},
 };
 
 /// The number of extra slots for plugins that have no call running, used when all other slots are taken.

@@ -23,7 +23,6 @@ use crate::{
     denial::Denial,
     fixed::Fixed,
     handles::Share,
-    ledger::{Account, Charge},
     limits::MemoryBudget,
     output::{Capture, Collected},
     runtime::Pace,
@@ -33,6 +32,7 @@ use crate::{
     voice::Voice,
     written::Written,
 };
+use wharf_base::accounts::{Account, Charge};
 
 /// How many random bytes a guest may ask for at once.
 const MAX_RANDOM_BYTES: u64 = 1024 * 1024;

@@ -27,12 +27,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     denial::{Denial, HttpDenial, HttpRefusal},
-    ledger::{Account, Charge},
     limits::FIELD_BYTES,
     masked::Masked,
     network::{Body, Error, HttpLimits, Network, Unsent},
     traces::{Exchange, Traces},
 };
+use wharf_base::accounts::{Account, Charge};
 
 /// The memory that is charged for one request in flight: the buffers for reading and writing, and the connection.
 const REQUEST_BYTES: usize = 160 << 10;

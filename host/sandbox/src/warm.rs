@@ -13,7 +13,8 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{places::Party, scope::Reach};
+use crate::scope::Reach;
+use wharf_base::places::Party;
 
 /// The owner of an instance, and what the instance can access.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
 use serde_json::{Value, json, value::RawValue};
-use wharf_sandbox::places::{Places, PoolRule};
+use wharf_base::places::{Places, PoolRule};
 
 use self::{
     budget::{Exhausted, Lengths},
@@ -30,7 +30,7 @@ mod plain;
 pub mod readable;
 
 /// The maximum size of a schema, in bytes of JSON.
-pub const MAX_BYTES: usize = wharf_sandbox::MAX_SCHEMA_BYTES;
+pub const MAX_BYTES: usize = wharf_base::json_size::MAX_SCHEMA_BYTES;
 /// The maximum nesting depth of a schema.
 pub const MAX_DEPTH: usize = 32;
 /// The maximum memory of a schema that is compiled to check one answer.

@@ -10,9 +10,9 @@ use crate::{
         types::{ClientCapabilities, Failure, FailureKind},
     },
     braces,
-    ledger::{Account, Charge},
     operation::CallError,
 };
+use wharf_base::accounts::{Account, Charge};
 
 /// The interface that a command exports, in any version of WASI 0.2.
 pub(crate) const RUN_INTERFACE_PREFIX: &str = "wasi:cli/run@0.2.";

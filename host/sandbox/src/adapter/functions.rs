@@ -20,16 +20,18 @@ use super::{
     types::{Decoder, Signature, Ty, shown},
     values::{self, Purse, Wrong},
 };
+use wharf_base::json_size::MAX_SCHEMA_BYTES;
+
 use crate::{
     bindings::{
         tools::{TaskSupport, Tool, ToolDetails, ToolResult},
         types::{ClientCapabilities, Content, Failure, FailureKind},
     },
-    ledger::Account,
     load_error::LoadError,
     operation::{CallError, ToolAnswer, call_error},
     store::State,
 };
+use wharf_base::accounts::Account;
 
 /// The maximum number of functions of a component. Clients show all tools to a model, so even a tenth of this would be too many to be
 /// useful.
@@ -135,8 +137,6 @@ struct Collector<'a> {
     left: usize,
 }
 
-/// The maximum size of a schema, which the contract sets for all tools.
-const MAX_SCHEMA_BYTES: usize = 64 << 10;
 const MAX_SCHEMA_DEPTH: usize = 32;
 
 /// The memory that a flag in a result takes, for each byte that its name has in the output.

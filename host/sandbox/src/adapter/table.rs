@@ -12,10 +12,10 @@ use super::{Functions, Ty, answer};
 use crate::{
     adapter::values::{self, Purse, Wrong},
     bindings::model::Content,
-    ledger::Account,
     load_error::LoadError,
     operation::{CallError, ToolAnswer},
 };
+use wharf_base::accounts::Account;
 
 fn functions(wit: &str, docs: Option<&str>) -> Result<Functions, LoadError> {
     let mut resolve = Resolve::default();

@@ -15,7 +15,7 @@ use super::{
     schema::item_name,
     types::{Int, Ty, shown},
 };
-use crate::ledger::{Account, Charge};
+use wharf_base::accounts::{Account, Charge};
 
 /// Values are charged in steps of this many bytes.
 const CHARGE_STEP_BYTES: usize = 64 << 10;

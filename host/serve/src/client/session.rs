@@ -195,7 +195,11 @@ impl Session {
         let record = SessionRecord {
             revision,
             capabilities,
-            client: params.client_info.as_ref().and_then(|info| bridge::client_info(info.get())),
+            client: params
+                .client_info
+                .as_ref()
+                .and_then(|info| bridge::client_info(info.get()))
+                .map(|ClientInfo { name, version, title }| session_id::ClientInfo { name, version, title }),
             // Before the first load the client cannot have seen a list, since requests for lists wait for that load.
             lists: None,
             issued: session_id::now(),
@@ -256,7 +260,11 @@ impl Session {
             caller: Mutex::new(caller.clone()),
             profile,
             capabilities: Arc::new(capabilities),
-            client_info: client,
+            client_info: client.map(|session_id::ClientInfo { name, version, title }| ClientInfo {
+                name,
+                version,
+                title,
+            }),
             level: Mutex::new(Level::Info),
             subscriptions: Mutex::default(),
             pending: Mutex::default(),

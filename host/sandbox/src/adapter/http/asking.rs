@@ -165,10 +165,8 @@ fn written(answer: &Answer) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        bindings::model::{ClientCapabilities, Reports},
-        ledger::Account,
-    };
+    use crate::bindings::model::{ClientCapabilities, Reports};
+    use wharf_base::accounts::Account;
 
     fn context(state: Option<Vec<u8>>, answers: &[&str]) -> Context {
         Context {

@@ -17,13 +17,13 @@ use super::{
 use crate::{
     bindings::model::Kind,
     json::{NotParsed, Parsed, Room},
-    ledger::{Account, Charge},
     limits::TRANSFER_SLACK_BYTES,
     operation::CallError,
     told,
     traffic::Traffic,
     voice::Voice,
 };
+use wharf_base::accounts::{Account, Charge};
 
 /// The header with the id of a session.
 pub(super) const SESSION: &str = "mcp-session-id";

@@ -10,10 +10,11 @@ use http::{
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::Mirrored;
+use wharf_base::json_size::MAX_SCHEMA_BYTES;
+
 use crate::{
     bindings::model::{ClientCapabilities, Context, Reports},
     json::{NotParsed, Room},
-    limits::MAX_SCHEMA_BYTES,
     operation::CallError,
 };
 
@@ -239,7 +240,7 @@ fn find(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mirrored>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::Account;
+    use wharf_base::accounts::Account;
 
     #[test]
     fn messages_describe_themselves_if_they_have_to() {

@@ -21,10 +21,10 @@ use super::{
 };
 use crate::{
     json::{Parsed, Room},
-    ledger::Account,
     operation::CallError,
     store::State,
 };
+use wharf_base::accounts::Account;
 
 /// What an instance remembers of the conversation with its server.
 #[derive(Default)]

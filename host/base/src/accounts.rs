@@ -73,7 +73,7 @@ impl Account {
     }
 
     /// Whether the account holds nothing and this is its only handle, so that it can be dropped.
-    pub(crate) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.used() == 0 && Arc::strong_count(&self.0) == 1
     }
 
@@ -95,7 +95,7 @@ impl Account {
     }
 
     /// Whether a charge of this many bytes would fit at the moment.
-    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+    pub fn has_room(&self, bytes: usize) -> bool {
         let fits = self.sum(self.used(), bytes, self.free_in_parent()).is_some();
         fits && self.0.parent.as_ref().is_none_or(|parent| parent.has_room(bytes))
     }
