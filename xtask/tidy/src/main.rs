@@ -1,4 +1,5 @@
-//! Checks project rules that the compiler does not check. With the argument `contract`, generates docs/contract.md instead.
+//! Checks project rules that the compiler does not check. With the argument `contract`, generates docs/contract.md instead; with `budget`,
+//! accepts the weight of the project.
 
 #![expect(clippy::disallowed_methods, reason = "it works on the project's files")]
 
@@ -8,11 +9,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::imports::collect;
 
+mod budget;
 mod contract;
 mod imports;
 mod links;
 mod names;
 mod shown;
+mod unsafety;
 mod words;
 
 fn main() -> ExitCode {
@@ -32,7 +35,8 @@ fn run() -> Result<()> {
     match env::args().nth(1).as_deref() {
         None => check(root),
         Some("contract") => contract::write(root),
-        Some(_) => bail!("the only argument is `contract`"),
+        Some("budget") => budget::write(root),
+        Some(_) => bail!("the argument is `contract` or `budget`"),
     }
 }
 
@@ -65,6 +69,8 @@ fn check(root: &Path) -> Result<()> {
     problems.extend(shown::problems(root)?);
     problems.extend(links::problems(root)?);
     problems.extend(words::problems(root)?);
+    problems.extend(unsafety::problems(root, &sources)?);
+    problems.extend(budget::problems(root)?);
     problems.extend(contract::check(root).err().map(|problem| format!("{problem:#}")));
     if problems.is_empty() { Ok(()) } else { bail!("untidy:\n  {}", problems.join("\n  ")) }
 }
