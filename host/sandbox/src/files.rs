@@ -48,6 +48,7 @@ use wasmtime_wasi::{
 
 use crate::{
     blocking::blocking,
+    new_entries::{self, Answer, answer},
     scope::{Identity, identity_of},
     store::{Listed, State},
     written::Counted,
@@ -63,7 +64,6 @@ const MIN_READ_AHEAD: usize = 16;
 /// The maximum number of files of a call that are known to be its own.
 const MAX_BEGUN: usize = 1024;
 
-type Answer<T> = wasmtime::Result<(Result<T, ErrorCode>,)>;
 type OpenAt = (Resource<Descriptor>, PathFlags, String, OpenFlags, DescriptorFlags);
 type MetadataHashAt = (Resource<Descriptor>, PathFlags, String);
 type ReadlinkAt = (Resource<Descriptor>, String);
@@ -125,6 +125,7 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     types.func_wrap_async("[method]descriptor.write", |mut store, args: WriteAt| {
         Box::new(async move { write(store.data_mut(), args).await })
     })?;
+    new_entries::link(&mut types)?;
     types.func_wrap_async("[method]descriptor.open-at", |mut store, args: OpenAt| {
         Box::new(async move { open_at(store.data_mut(), args).await })
     })?;
@@ -351,12 +352,9 @@ async fn readlink_at(state: &mut State, (directory, path): ReadlinkAt) -> Answer
     answer(state.filesystem().readlink_at(directory, path).await)
 }
 
-async fn open_at(
-    state: &mut State,
-    (directory, path_flags, path, open, flags): OpenAt,
-) -> Answer<Resource<Descriptor>> {
+async fn open_at(state: &mut State, (at, path_flags, path, open, flags): OpenAt) -> Answer<Resource<Descriptor>> {
     state.listed = None;
-    let base = match state.filesystem().table.get(&directory)? {
+    let base = match state.filesystem().table.get(&at)? {
         Descriptor::Dir(base) => base.clone(),
         Descriptor::File(_) => return Ok((Err(ErrorCode::NotDirectory),)),
     };
@@ -369,6 +367,12 @@ async fn open_at(
     let directory = open.contains(OpenFlags::DIRECTORY);
     let is_emptied = open.contains(OpenFlags::TRUNCATE) || open.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE);
     let is_replaced = path.contains(char::REPLACEMENT_CHARACTER);
+    if open.contains(OpenFlags::CREATE) {
+        let (base, path) = (Arc::clone(&base.dir), PathBuf::from(&path));
+        if blocking(move || cap_primitives::fs::stat(&base, &path, follow).is_err()).await {
+            new_entries::count(state, &at)?;
+        }
+    }
     let opened = blocking(move || {
         let (file, is_directory) = open_file(&base.dir, path.as_ref(), follow, &options, directory)?;
         let own = match is_emptied && !is_directory {
@@ -561,11 +565,4 @@ async fn set_times_at(state: &mut State, (directory, path_flags, path, accessed,
     let result = files.set_times(Resource::new_borrow(opened.rep()), accessed, modified).await;
     HostDescriptor::drop(&mut files, opened)?;
     answer(result)
-}
-
-fn answer<T>(result: FsResult<T>) -> Answer<T> {
-    match result {
-        Ok(value) => Ok((Ok(value),)),
-        Err(error) => error.downcast().map(|code| (Err(code),)),
-    }
 }

@@ -40,6 +40,7 @@ mod load_error;
 mod look;
 mod masked;
 pub mod network;
+mod new_entries;
 mod operation;
 mod output;
 mod outside;

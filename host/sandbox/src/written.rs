@@ -1,5 +1,5 @@
-//! Bounds what a call writes to files: a number of bytes for each call, and a reserve of each file system that no call uses up, so that one
-//! plugin with a folder cannot stop all that needs to write there, such as the audit log. Both end the call.
+//! Bounds what a call writes to files: a number of bytes for each call, and a reserve of each file system, of bytes and of files, that no call
+//! uses up, so that one plugin with a folder cannot stop all that needs to write there, such as the audit log. Both end the call.
 
 use std::{
     fs::File,
@@ -20,6 +20,8 @@ const TIMES_MEMORY: u64 = 16;
 /// The bytes of a file system that calls leave free. Of a small one, they leave this part.
 const RESERVE_BYTES: u64 = 256 << 20;
 const RESERVE_PART: u64 = 16;
+/// The files that can still be made in a file system which calls leave free. Of a small one, they leave the same part.
+const RESERVE_FILES: u64 = 16_384;
 /// How many bytes a stream writes between two looks at what is free.
 const LOOK_EVERY_BYTES: u64 = 1 << 20;
 
@@ -40,6 +42,12 @@ pub enum NotWritten {
         .0 >> 20
     )]
     Reserve(u64),
+    /// The file system can hold no more files than these, which stay free.
+    #[error(
+        "the file system that it writes to has room for no more than {0} files, which wharf keeps free; delete some there, or give the \
+         plugin a folder on another one"
+    )]
+    Files(u64),
 }
 
 /// What a call has written to files.
@@ -73,6 +81,7 @@ impl Written {
             // A file system that does not tell what is free has no reserve; it refuses what it has no room for.
             if let Ok(system) = rustix::fs::fstatvfs(file) {
                 let size = |blocks: u64| blocks.saturating_mul(system.f_frsize);
+                keeps_files(system.f_favail, system.f_files)?;
                 return keeps_reserve(size(system.f_bavail), size(system.f_blocks), bytes);
             }
         }
@@ -85,6 +94,13 @@ fn keeps_reserve(free: u64, whole: u64, bytes: u64) -> Result<(), NotWritten> {
     let reserve = RESERVE_BYTES.min(whole / RESERVE_PART);
     // Some virtual file systems say that they have no blocks at all.
     if whole > 0 && free < reserve.saturating_add(bytes) { Err(NotWritten::Reserve(reserve)) } else { Ok(()) }
+}
+
+/// Checks that a file system that can hold `whole` files, of which these are free, has its reserve.
+fn keeps_files(free: u64, whole: u64) -> Result<(), NotWritten> {
+    let reserve = RESERVE_FILES.min(whole / RESERVE_PART);
+    // Some have no limit, and say that they have none at all.
+    if whole > 0 && free <= reserve { Err(NotWritten::Files(reserve)) } else { Ok(()) }
 }
 
 /// A stream to a file, whose bytes are counted.
@@ -180,6 +196,16 @@ mod tests {
         ] {
             let expected = reserve.map_or(Ok(()), |reserve| Err(NotWritten::Reserve(reserve)));
             assert_eq!(keeps_reserve(free, whole, bytes), expected, "{free} of {whole}");
+        }
+        for (free, whole, reserve) in [
+            (0, 0, None),
+            (17_000, 1 << 20, None),
+            (16_384, 1 << 20, Some(16_384)),
+            (10, 160, Some(10)),
+            (11, 160, None),
+        ] {
+            let expected = reserve.map_or(Ok(()), |reserve| Err(NotWritten::Files(reserve)));
+            assert_eq!(keeps_files(free, whole), expected, "{free} of {whole}");
         }
     }
 }

@@ -50,3 +50,31 @@ async fn a_part_of_a_file_system_stays_free() {
     assert!(refused.contains("no more than 4 MiB left, which wharf keeps free"), "{refused}");
     assert_eq!(fill(&mut pipe, 40).await.as_deref(), Ok("written"), "the file that is replaced is free again");
 }
+
+/// Directories, links and files without content have no bytes, and take the place of others all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_the_files_that_a_file_system_can_hold_stays_free() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.join("d")).unwrap();
+    let mount = "mount -t tmpfs -o size=64m,nr_inodes=320 tmpfs \"$1\"";
+    let grants =
+        format!("[plugins.files.grants]\ndirs = [{{ host = {:?}, access = \"read-write\" }}]\n", folder.join("d"));
+    folder.config(&format!("[plugins.files]\nbuiltin = \"files\"\n{grants}"));
+    let Some(command) = folder.mounted(mount, &[folder.join("d")], &["run"]) else {
+        println!("no mount namespaces on this machine: not tried");
+        return;
+    };
+    let mut pipe = Pipe::of_command(command);
+    pipe.legacy("2025-11-25", json!({})).await;
+    let mut refused = None;
+    for at in 0..320 {
+        let path = folder.join("d").join(at.to_string());
+        let result = pipe.call("files_create_directory", json!({ "path": path })).await;
+        if is_error(&result) {
+            refused = Some((at, text(&result).to_owned()));
+            break;
+        }
+    }
+    let (made, why) = refused.expect("it ends");
+    assert!((280..310).contains(&made) && why.contains("room for no more than 20 files"), "{made}: {why}");
+}
