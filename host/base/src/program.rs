@@ -73,8 +73,8 @@ pub fn on_path() -> impl Iterator<Item = PathBuf> {
     folders_of_path().map(|folder| folder.join("*"))
 }
 
-/// The folders of PATH. Relative ones are left out: they are another folder wherever wharf is started.
-fn folders_of_path() -> impl Iterator<Item = PathBuf> {
+/// Returns the folders of PATH. Relative ones are left out: they are another folder wherever wharf is started.
+pub fn folders_of_path() -> impl Iterator<Item = PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
     folders.into_iter()

@@ -26,7 +26,7 @@ pub mod revision;
 pub mod shown;
 pub mod task;
 pub mod text;
-pub mod unique;
+pub mod unambiguous;
 pub mod written;
 
 pub use error::RpcError;

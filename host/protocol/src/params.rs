@@ -9,7 +9,7 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-use crate::{error::RpcError, object::Object, unique::Unique, written::Written};
+use crate::{error::RpcError, object::Object, unambiguous::Unambiguous, written::Written};
 
 /// The members of `params`, each as it was written. The text is scanned once, when the message is parsed; a method then parses only the
 /// members that it needs.
@@ -401,9 +401,9 @@ fn objects<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> R
 }
 
 fn answers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Object, D::Error> {
-    match Unique::deserialize(deserializer)? {
-        Unique(Value::Object(answers)) => Ok(answers),
-        Unique(other) => Object::deserialize(other).map_err(D::Error::custom),
+    match Unambiguous::deserialize(deserializer)? {
+        Unambiguous(Value::Object(answers)) => Ok(answers),
+        Unambiguous(other) => Object::deserialize(other).map_err(D::Error::custom),
     }
 }
 

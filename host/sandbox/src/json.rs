@@ -33,7 +33,7 @@ impl Parsed<'_> for serde_json::Map<String, Value> {
 /// Why a text is not parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotParsed {
-    /// There is no memory for what it would become.
+    /// There is not enough memory for its values.
     #[error("there is not enough memory for it: {0}")]
     Full(Full),
     /// It is not JSON, or not what is expected. The text says why.

@@ -16,7 +16,7 @@ use tokio::process::{Child, Command};
 
 #[cfg(target_os = "linux")]
 use super::filter;
-use wharf_base::{below::Below, group::Group};
+use wharf_base::{below::Below, group::Group, program};
 
 /// The variable that allows builds where the kernel cannot confine them.
 const UNCONFINED: &str = "WHARF_UNCONFINED_BUILDS";
@@ -263,9 +263,7 @@ fn named(step: Step) -> impl Iterator<Item = PathBuf> {
 /// Returns the folders that programs on PATH need: their own, and the one that they were installed into.
 fn programs() -> Vec<PathBuf> {
     let mut all = Vec::new();
-    // A relative one would be another folder for each build.
-    let path = env::var_os("PATH").unwrap_or_default();
-    for folder in env::split_paths(&path).filter(|folder| folder.is_absolute()) {
+    for folder in program::folders_of_path() {
         all.push(folder.clone());
         // Version managers put programs into such a folder that start the real ones.
         if folder.ends_with("shims") {

@@ -8,5 +8,6 @@ pub mod existing;
 mod filter;
 pub mod pack;
 pub mod project;
+mod repository;
 pub mod sources;
 pub mod template;

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use super::{
     confined::Confined,
     pack::package::{self, Package},
+    repository,
 };
 use wharf_base::{below::Below, explain, paths::resolved, program, text};
 use wharf_config::{
@@ -123,15 +124,10 @@ pub struct Setup {
 impl Project {
     /// Protects from the plugins of all wharfs of this user what a build executes, until what this returns is dropped: the repository of the
     /// project, and the folders in which programs are found.
-    #[expect(clippy::disallowed_methods, reason = "only looks where the repository of the project begins")]
     pub fn protect(&self) -> Entered {
         let mut all = Protected::default();
-        let folder = resolved(&self.folder);
-        let home = std::env::home_dir();
-        let is_shared = |above: &Path| home.as_ref().is_some_and(|home| home.starts_with(above));
-        let mut above = folder.ancestors().take_while(|above| !is_shared(above));
         // `plugin.toml` may name a script or a crate next to the project.
-        all.tree(above.find(|above| above.join(".git").exists()).unwrap_or(&folder));
+        all.tree(repository::of(&resolved(&self.folder)));
         all.files(program::on_path());
         let (entered, done) = config::registry().enter(&all);
         if let Err(error) = done {

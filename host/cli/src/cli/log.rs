@@ -84,9 +84,14 @@ impl Waiting {
         fits
     }
 
-    /// Has this written after the next line.
+    /// Has this written after the next line. If nobody reads the log, notices are left out like lines.
     fn tell(&self, notice: String) {
-        self.0.lock().notices.push(notice);
+        let mut counts = self.0.lock();
+        if counts.notices.len() < MAX_BUFFERED_LINES {
+            counts.notices.push(notice);
+        } else {
+            counts.left_out += 1;
+        }
     }
 
     /// Returns what is to be written now.

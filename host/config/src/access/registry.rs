@@ -162,9 +162,9 @@ impl Registry {
 
     /// Writes to all folders. Fails if there are some and none can be written.
     fn each<T>(&self, write: impl Fn(&Path) -> Result<T>) -> Result<Vec<T>> {
+        self.tidy();
         let (mut written, mut failed) = (Vec::new(), Ok(()));
         for folder in &self.folders {
-            self.tidy();
             match write(folder).with_context(|| text::path(folder)) {
                 Ok(one) => written.push(one),
                 Err(error) => failed = Err(error),

@@ -107,7 +107,7 @@ pub fn question(plugin: &str, question: &wit::Question, paid: &Paid) -> Result<m
         }
         wit::Question::Url(page) => mcp::Question::Page { message: signed(&page.message), url: page_url(&page.url)? },
         wit::Question::Sampling(params) => {
-            let Value::Object(mut params) = parse_json(params, paid)? else {
+            let Value::Object(mut params) = parse_json(params, paid.room())? else {
                 return Err("the parameters of a sampling question must be a JSON object".into());
             };
             if !params.get("messages").is_some_and(Value::is_array)
@@ -157,7 +157,7 @@ fn check_tool_results(params: &Object) -> Result<(), String> {
 /// Checks the schema of a form: an object whose fields are plain values, without nesting.
 fn form_schema(text: &str, paid: &Paid) -> Result<Shown<Value>, String> {
     Schema::small(text).map_err(|error| format!("the schema of its form: {error}"))?;
-    let schema = parse_json(text, paid)?;
+    let schema = parse_json(text, paid.room())?;
     let fields =
         schema.get("properties").and_then(Value::as_object).ok_or("the schema of its form has no `properties`")?;
     for (name, field) in fields {

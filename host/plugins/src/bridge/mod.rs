@@ -10,7 +10,6 @@ mod outcome;
 mod paid;
 mod surface;
 pub mod template;
-mod unambiguous;
 mod uri;
 mod values;
 

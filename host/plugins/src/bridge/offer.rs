@@ -14,7 +14,6 @@ use wharf_sandbox::{Listing, json::Room, model as wit};
 
 use super::{
     icons,
-    paid::Pays,
     template::{Template, has_scheme},
     values::{ASK_BEFORE_TASK_META, PLUGIN_META, VALIDATES_META, read_more},
 };
@@ -143,12 +142,6 @@ struct OfferCharge {
     icons_left_out: usize,
 }
 
-impl Pays for OfferCharge {
-    fn room(&self) -> &Room {
-        &self.room
-    }
-}
-
 impl OfferCharge {
     fn pay(&mut self, bytes: usize) -> Result<(), String> {
         self.room.pay(bytes).map_err(|full| {
@@ -237,7 +230,7 @@ fn entry_more(
     own: &[&str],
     charge: &mut OfferCharge,
 ) -> Result<Shown<Object>, String> {
-    let more = read_more(more, own, &*charge)?;
+    let more = read_more(more, own, &charge.room)?;
     shown_more(config, more, charge)
 }
 
@@ -291,7 +284,7 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
     let (input_schema, input) =
         paid_schema(&tool.input_schema, true, charge).map_err(|error| format!("input schema: {error}"))?;
     let mut more =
-        read_more(more, &["name", "title", "description", "inputSchema", "outputSchema", "execution"], &*charge)?;
+        read_more(more, &["name", "title", "description", "inputSchema", "outputSchema", "execution"], &charge.room)?;
     let annotations = annotations(details.and_then(|details| details.hints.as_ref()), more.remove("annotations"))?;
     let ask_before_task = take_flag(&mut more, ASK_BEFORE_TASK_META)?;
     let validates = take_flag(&mut more, VALIDATES_META)?;

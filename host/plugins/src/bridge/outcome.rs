@@ -17,19 +17,19 @@ use wharf_base::text::clean;
 
 /// Converts a tool's result. The error describes how the plugin violated its contract.
 pub fn tool_result(outcome: wit::ToolResult, paid: &Paid) -> Result<mcp::ToolResult, String> {
-    let structured = outcome.structured.as_deref().map(|json| parse_json(json, paid)).transpose()?;
+    let structured = outcome.structured.as_deref().map(|json| parse_json(json, paid.room())).transpose()?;
     let content = outcome.content.into_iter().map(|one| content(one, paid)).collect::<Result<_, _>>()?;
     let meta = result_meta(outcome.more.as_ref(), paid)?;
     Ok(mcp::ToolResult { content, structured, is_error: outcome.is_error, meta })
 }
 
 pub fn structured_result(json: &str, paid: &Paid) -> Result<mcp::ToolResult, String> {
-    Ok(mcp::ToolResult { structured: Some(parse_json(json, paid)?), ..mcp::ToolResult::default() })
+    Ok(mcp::ToolResult { structured: Some(parse_json(json, paid.room())?), ..mcp::ToolResult::default() })
 }
 
 /// Returns the `_meta` of a result, without the keys that are reserved for the protocol.
 fn result_meta(more: Option<&String>, paid: &Paid) -> Result<Option<Object>, String> {
-    let meta = match read_more(more, &[], paid)?.remove("_meta") {
+    let meta = match read_more(more, &[], paid.room())?.remove("_meta") {
         Some(Value::Object(meta)) => meta,
         Some(_) => return Err("`_meta` in `more` must be an object".into()),
         None => return Ok(None),
@@ -76,7 +76,7 @@ fn content(content: wit::Content, paid: &Paid) -> Result<mcp::Content, String> {
         wit::Content::Image(media) => mcp::Content::Image { mime_type: media.mime_type, data: media.data },
         wit::Content::Audio(media) => mcp::Content::Audio { mime_type: media.mime_type, data: media.data },
         wit::Content::Link(link) => {
-            let mut more = read_more(link.more.as_ref(), &["type", "uri", "name", "mimeType"], paid)?;
+            let mut more = read_more(link.more.as_ref(), &["type", "uri", "name", "mimeType"], paid.room())?;
             icons::keep_embedded(&mut more)?;
             mcp::Content::Link(mcp::ResourceLink { more, uri: link.uri, name: link.name, mime_type: link.mime_type })
         }
@@ -88,7 +88,7 @@ fn content(content: wit::Content, paid: &Paid) -> Result<mcp::Content, String> {
 /// Checks a content block that the plugin wrote as JSON: its type must exist in MCP, and the members that this type requires must be
 /// present.
 fn raw_block(json: &str, paid: &Paid) -> Result<Object, String> {
-    let Value::Object(mut block) = parse_json(json, paid)? else {
+    let Value::Object(mut block) = parse_json(json, paid.room())? else {
         return Err("a raw content block must be a JSON object".into());
     };
     clean_meta(&mut block);
@@ -113,7 +113,7 @@ fn raw_block(json: &str, paid: &Paid) -> Result<Object, String> {
 
 fn resource_contents(contents: wit::ResourceContents, paid: &Paid) -> Result<mcp::ResourceContents, String> {
     Ok(mcp::ResourceContents {
-        more: read_more(contents.more.as_ref(), &["uri", "mimeType", "text", "blob"], paid)?,
+        more: read_more(contents.more.as_ref(), &["uri", "mimeType", "text", "blob"], paid.room())?,
         uri: contents.uri,
         mime_type: contents.mime_type,
         body: match contents.body {
@@ -144,7 +144,7 @@ pub fn failure_error(failure: &wit::Failure, paid: &Paid) -> Option<RpcError> {
         wit::FailureKind::Other(code) => code,
     };
     let error = RpcError::new(code, clean(&failure.message));
-    match failure.data.as_deref().map(|data| parse_json(data, paid)) {
+    match failure.data.as_deref().map(|data| parse_json(data, paid.room())) {
         Some(Ok(data)) => Some(error.with_data(Shown::data(data).into_inner())),
         _ => Some(error),
     }

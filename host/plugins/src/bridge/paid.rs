@@ -15,11 +15,6 @@ use wharf_sandbox::{
     places::{Place, Places},
 };
 
-/// Has the memory for parsing some JSON of a plugin.
-pub trait Pays {
-    fn room(&self) -> &Room;
-}
-
 /// What the JSON of one answer takes, until this is dropped.
 pub struct Paid {
     bytes: usize,
@@ -39,12 +34,6 @@ pub enum Unpaid {
 pub trait HoldsJson {
     /// Visits every text that is JSON.
     fn visit(&self, visit: &mut dyn FnMut(&str));
-}
-
-impl Pays for Paid {
-    fn room(&self) -> &Room {
-        &self.room
-    }
 }
 
 impl Paid {
@@ -67,6 +56,11 @@ impl Paid {
         heavy(bytes, || answer.visit(&mut |json| whole = whole.saturating_add(tree_bytes(json.as_bytes()))));
         let charge = charge(whole).map_err(Unpaid::Memory)?;
         Ok(Self { bytes, turn, room: Room::paid(charge) })
+    }
+
+    /// The memory for parsing these texts.
+    pub fn room(&self) -> &Room {
+        &self.room
     }
 
     /// The number of bytes of all these texts.

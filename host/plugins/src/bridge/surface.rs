@@ -1,9 +1,9 @@
 //! The surface of a plugin: everything that it tells models, and what it wants to be granted. An operator can pin it.
 
-use super::unambiguous::Unambiguous;
 use serde_json::{Value, json};
 use wharf_base::text::escaped_json;
 use wharf_config::lock::Surface;
+use wharf_protocol::unambiguous::Unambiguous;
 use wharf_sandbox::{
     Listing,
     model::{ClientCapabilities, TaskSupport, Tool},

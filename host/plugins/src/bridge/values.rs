@@ -1,10 +1,12 @@
 //! Parses the JSON texts that plugins and clients exchange, and removes `_meta` keys that are reserved for the protocol.
 
 use serde_json::Value;
-use wharf_protocol::{Object, RpcError};
-use wharf_sandbox::{json::NotParsed, model as wit};
+use wharf_protocol::{Object, RpcError, unambiguous::Unambiguous};
+use wharf_sandbox::{
+    json::{NotParsed, Room},
+    model as wit,
+};
 
-use super::{paid::Pays, unambiguous::Unambiguous};
 use wharf_base::{
     heavy::{LARGE_TEXT_BYTES, heavy},
     ledger::tree_bytes,
@@ -52,9 +54,9 @@ pub fn level(level: wit::Level) -> wharf_protocol::Level {
 }
 
 /// Parses a `more` field as an object. `own`: members that are not allowed in it because a separate field exists for them.
-pub fn read_more(more: Option<&String>, own: &[&str], pays: &impl Pays) -> Result<Object, String> {
+pub fn read_more(more: Option<&String>, own: &[&str], room: &Room) -> Result<Object, String> {
     let Some(more) = more else { return Ok(Object::new()) };
-    let mut object: Object = pays.room().parse(more).map_err(|error| unread("`more` is not a JSON object", error))?;
+    let mut object: Object = room.parse(more).map_err(|error| unread("`more` is not a JSON object", error))?;
     clean_meta(&mut object);
     match own.iter().find(|key| object.contains_key(**key)) {
         Some(key) => Err(format!("`{key}` has its own field and is not allowed in `more`")),
@@ -79,8 +81,8 @@ fn is_reserved(key: &str) -> bool {
 }
 
 /// Parses JSON that a plugin returned.
-pub fn parse_json(text: &str, pays: &impl Pays) -> Result<Value, String> {
-    pays.room().parse(text).map_err(|error| unread("it returned text that is not JSON", error))
+pub fn parse_json(text: &str, room: &Room) -> Result<Value, String> {
+    room.parse(text).map_err(|error| unread("it returned text that is not JSON", error))
 }
 
 /// Says why a text was not parsed. `malformed`: what is wrong with it if it is malformed.
@@ -112,7 +114,7 @@ mod tests {
         }
         let more = r#"{"_meta":{"io.modelcontextprotocol/serverInfo":1,"dev.example/x":2}}"#.to_owned();
         assert_eq!(
-            read_more(Some(&more), &[], &Paid::in_test()).unwrap()["_meta"],
+            read_more(Some(&more), &[], Paid::in_test().room()).unwrap()["_meta"],
             serde_json::json!({ "dev.example/x": 2 })
         );
     }

@@ -20,7 +20,7 @@ use wharf_protocol::{
     message::request_text,
     notification::{self, KnownNotification},
     params::{Initialize, RootsResult},
-    unique::Unique,
+    unambiguous::Unambiguous,
 };
 use wharf_sandbox::model::ClientInfo;
 
@@ -406,8 +406,8 @@ impl Session {
     pub fn take_response(&self, response: Response) {
         let Some(waiting) = response.id.and_then(|id| self.pending.lock().remove(&id)) else { return };
         let outcome = response.outcome.and_then(|raw| {
-            let unique = serde_json::from_str::<Unique>(raw.get());
-            unique.map(|Unique(value)| value).map_err(|error| RpcError::invalid_params(error.to_string()))
+            let read = serde_json::from_str(raw.get()).map(|Unambiguous(value)| value);
+            read.map_err(|error| RpcError::invalid_params(error.to_string()))
         });
         // The call that waited may have given up.
         waiting.send(outcome).ok();

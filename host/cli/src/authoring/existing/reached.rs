@@ -14,6 +14,7 @@ use super::{
     inputs::Inputs,
     server::{Language, Server},
 };
+use crate::authoring::repository::{self, is_shared};
 use wharf_base::text;
 use wharf_config::access::protected::Protected;
 
@@ -62,9 +63,8 @@ pub fn protected(server: &Server, inputs: &Inputs) -> Result<Protected> {
 /// Returns what a build of the server reads: its source, and where links in it lead within its repository. The author of the server chose where
 /// its links lead, so one that leads elsewhere, such as to a key in the home directory, is not followed.
 pub fn readable(server: &Server, inputs: &Inputs) -> Result<Vec<PathBuf>> {
-    let above = server.root.ancestors().take_while(|folder| !is_shared(folder));
-    let repository = above.clone().find(|folder| folder.join(".git").exists()).unwrap_or(&server.root);
-    let packages: Vec<PathBuf> = above.map(|folder| folder.join("node_modules")).collect();
+    let repository = repository::of(&server.root);
+    let packages: Vec<PathBuf> = repository::own(&server.root).map(|folder| folder.join("node_modules")).collect();
     let reached = protected(server, inputs)?.trusted;
     // A folder that holds more than this server stands there with all its files. Of these, the inputs are read.
     let files = reached.files.into_iter().filter(|file| !file.ends_with("*"));
@@ -116,10 +116,6 @@ fn linked(link: &Path, all: &mut Protected, folders: &mut Vec<PathBuf>, seen: &m
     } else {
         all.file(link);
     }
-}
-
-fn is_shared(folder: &Path) -> bool {
-    folder.parent().is_none() || std::env::home_dir().is_some_and(|home| home.starts_with(folder))
 }
 
 #[cfg(test)]

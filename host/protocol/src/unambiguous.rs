@@ -1,4 +1,5 @@
-//! Parses JSON and refuses objects with duplicate names, because parsers differ in which of the two values they use.
+//! Parses JSON and refuses objects with duplicate names, because parsers differ in which of the two values they use: what a client writes and
+//! what a person agrees to must mean the same to all who read it.
 
 use std::fmt;
 
@@ -7,7 +8,8 @@ use serde::{
     de::{Error, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Number, Value};
-use wharf_protocol::Object;
+
+use crate::object::Object;
 
 /// A JSON value without duplicate names.
 pub struct Unambiguous(pub Value);
@@ -74,7 +76,8 @@ mod tests {
             assert_eq!(read(text).unwrap(), serde_json::from_str::<Value>(text).unwrap());
         }
         for text in [r#"{"a":1,"a":1}"#, r#"{"a":[{"b":1,"b":2}]}"#, r#"{"a":1,"\u0061":2}"#] {
-            assert!(read(text).is_err(), "{text}");
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.starts_with("an object contains a name twice"), "{text}: {error}");
         }
     }
 }
