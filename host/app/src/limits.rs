@@ -6,7 +6,7 @@
 mod tests {
     use std::{env, fmt::Write, fs, path::Path};
 
-    use wharf_sandbox::places::PoolRule;
+    use wharf_base::places::PoolRule;
 
     use wharf_config::auth;
     use wharf_egress::{connect, line};

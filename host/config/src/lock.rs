@@ -8,11 +8,11 @@ use std::{collections::BTreeMap, fmt, fs, io, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+use wharf_base::digest::Digest;
 use wharf_base::{
     guard,
     text::{self, quoted},
 };
-use wharf_sandbox::Digest;
 
 /// The name of the file, in the folder of the config.
 pub const FILE_NAME: &str = "wharf.lock";
@@ -80,7 +80,7 @@ pub struct Release {
 /// Digests are written with the name of their algorithm.
 mod digest {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use wharf_sandbox::Digest;
+    use wharf_base::digest::Digest;
 
     pub fn serialize<S: Serializer>(digest: &Digest, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("sha256:{digest}"))

@@ -4,7 +4,7 @@
 use std::pin::Pin;
 
 use http::{Request, Response};
-use wharf_sandbox::network::{Body, Unsent};
+use wharf_scope::network::{Body, Unsent};
 
 /// A request that is being answered.
 pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<Response<Body>, Unsent>> + Send + 'a>>;

@@ -14,10 +14,8 @@ use http::Uri;
 use parking_lot::RwLock;
 use tokio::{net::TcpStream, runtime::Handle, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
-use wharf_sandbox::{
-    network::HttpRefusal,
-    places::{Place, Places, PoolRule},
-};
+use wharf_base::places::{Place, Places, PoolRule};
+use wharf_scope::network::HttpRefusal;
 
 use super::{
     address::{AddressKind, judge},

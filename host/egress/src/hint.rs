@@ -1,6 +1,6 @@
 //! Log messages for the operator about refused requests.
 
-use wharf_sandbox::network::{HttpDenial, HttpRefusal};
+use wharf_scope::network::{HttpDenial, HttpRefusal};
 
 use crate::{
     address::{AddressKind, judge},

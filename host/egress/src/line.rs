@@ -14,10 +14,8 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use parking_lot::Mutex;
-use wharf_sandbox::{
-    network::{Body, Error},
-    places::{GivesWay, Occupant, Place, Places, PoolRule},
-};
+use wharf_base::places::{GivesWay, Occupant, Place, Places, PoolRule};
+use wharf_scope::network::{Body, HttpFailure};
 
 use super::route::Stream;
 
@@ -187,9 +185,9 @@ impl<T> HoldingBody<T> {
 
 impl<T: Unpin> HttpBody for HoldingBody<T> {
     type Data = Bytes;
-    type Error = Error;
+    type Error = HttpFailure;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HttpFailure>>> {
         let frame = Pin::new(&mut self.inner).poll_frame(cx);
         if matches!(frame, Poll::Ready(None | Some(Err(_)))) {
             self.held = None;

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body as HttpBody, Frame};
-use wharf_sandbox::network::{Body, Error};
+use wharf_scope::network::{Body, HttpFailure};
 
 use super::mask::{Masker, Masks};
 
@@ -48,10 +48,10 @@ impl Masking {
 
 impl HttpBody for Masking {
     type Data = Bytes;
-    type Error = Error;
+    type Error = HttpFailure;
 
     // `size_hint` and `is_end_stream` keep their defaults; the headers, which hold for the masked body too, announce the length.
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HttpFailure>>> {
         loop {
             if self.ended {
                 return Poll::Ready(self.last.take().map(Ok));

@@ -28,10 +28,8 @@ use hyper_util::{
 use memchr::memmem::Finder;
 use parking_lot::Mutex;
 use tokio::{runtime::Handle, time::timeout};
-use wharf_sandbox::{
-    network::{Body, Error, HttpRefusal, Network, Sending, Unsent},
-    places::Places,
-};
+use wharf_base::places::Places;
+use wharf_scope::network::{Body, HttpFailure, HttpRefusal, Network, Sending, Unsent};
 
 use super::{
     allowance::{Allowance, Placeholder},
@@ -318,8 +316,8 @@ impl Inner {
         let turns = async { (self.requests.wait(party).await, self.connector.dialer.requests.wait(party).await) };
         let turn = timeout(TURN_TIMEOUT, turns).await;
         let turn = turn.map_err(|_| Unsent::Denied(HttpRefusal::Limit("http_at_once")))?;
-        let sender = self.sender(allowed(rule)).ok_or(Unsent::Failed(Error::ConfigurationError))?;
-        parts.uri = target.url(&parts.uri).map_err(|_| Unsent::Failed(Error::HttpRequestUriInvalid))?;
+        let sender = self.sender(allowed(rule)).ok_or(Unsent::Failed(HttpFailure::Config))?;
+        parts.uri = target.url(&parts.uri).map_err(|_| Unsent::Failed(HttpFailure::Url))?;
         // These headers belong to the connection, and `host` to the URL that was checked, whatever the guest sets.
         let never = CONNECTION_HEADERS.iter().map(HeaderName::as_str).chain(OVERRIDE_HEADERS);
         header::remove(&mut parts.headers, never.clone());
@@ -336,7 +334,7 @@ impl Inner {
                 .dialer
                 .refusals
                 .say_of("a request of a plugin, because its secret cannot be loaded", || format!("{error:#}"));
-            Unsent::Failed(Error::ConfigurationError)
+            Unsent::Failed(HttpFailure::Config)
         })?;
         let proxy = self.connector.route.proxy.as_ref().filter(|_| target.scheme == Scheme::Http);
         if let Some(authorization) = proxy.and_then(|proxy| proxy.authorization.clone()) {
@@ -400,23 +398,21 @@ impl Inner {
                             .say_of("a request of a plugin, because of a problem with the config", || problem.clone());
                     }
                     Unsent::Failed(match other {
-                        Unconnected::LookUp(problem) => {
-                            Error::DnsError { rcode: Some(problem.clone()), info_code: None }
-                        }
-                        Unconnected::LookUpTimeout => Error::DnsTimeout,
-                        Unconnected::Timeout => Error::ConnectionTimeout,
-                        Unconnected::Tls(error) if is_certificate(error) => Error::TlsCertificateError,
-                        Unconnected::Tls(_) => Error::TlsProtocolError,
-                        Unconnected::Config(_) | Unconnected::Refused(_) => Error::ConfigurationError,
-                        Unconnected::Connect(_) => Error::ConnectionRefused,
+                        Unconnected::LookUp(problem) => HttpFailure::Lookup(problem.clone()),
+                        Unconnected::LookUpTimeout => HttpFailure::LookupTimeout,
+                        Unconnected::Timeout => HttpFailure::ConnectTimeout,
+                        Unconnected::Tls(error) if is_certificate(error) => HttpFailure::Certificate,
+                        Unconnected::Tls(_) => HttpFailure::Tls,
+                        Unconnected::Config(_) | Unconnected::Refused(_) => HttpFailure::Config,
+                        Unconnected::Connect(_) => HttpFailure::Refused,
                     })
                 }
             };
         }
-        match causes(error).find_map(<dyn StdError>::downcast_ref::<Error>) {
+        match causes(error).find_map(<dyn StdError>::downcast_ref::<HttpFailure>) {
             // The request's own body is too large.
-            Some(Error::HttpRequestBodySize(size)) => Unsent::Failed(Error::HttpRequestBodySize(*size)),
-            Some(_) => Unsent::Failed(Error::ConnectionTerminated),
+            Some(HttpFailure::RequestSize(size)) => Unsent::Failed(HttpFailure::RequestSize(*size)),
+            Some(_) => Unsent::Failed(HttpFailure::Ended),
             None => Unsent::Failed(connection_error(causes(error).find_map(<dyn StdError>::downcast_ref))),
         }
     }
@@ -450,12 +446,12 @@ fn is_certificate(error: &std::io::Error) -> bool {
 }
 
 /// Converts the error of a connection for the guest.
-fn connection_error(error: Option<&hyper::Error>) -> Error {
+fn connection_error(error: Option<&hyper::Error>) -> HttpFailure {
     match error {
-        Some(error) if error.is_parse_too_large() => Error::HttpResponseHeaderSectionSize(None),
-        Some(error) if error.is_parse() => Error::HttpProtocolError,
-        Some(error) if error.is_incomplete_message() => Error::HttpResponseIncomplete,
-        _ => Error::ConnectionTerminated,
+        Some(error) if error.is_parse_too_large() => HttpFailure::ResponseHeaders,
+        Some(error) if error.is_parse() => HttpFailure::Protocol,
+        Some(error) if error.is_incomplete_message() => HttpFailure::Incomplete,
+        _ => HttpFailure::Ended,
     }
 }
 
@@ -472,9 +468,9 @@ struct WatchedBody {
 
 impl HttpBody for WatchedBody {
     type Data = Bytes;
-    type Error = Error;
+    type Error = HttpFailure;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HttpFailure>>> {
         let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
         let this = &mut *self;
         let Some(Ok(part)) = &frame else { return Poll::Ready(frame) };
@@ -488,7 +484,7 @@ impl HttpBody for WatchedBody {
             this.leaked.get_or_init(|| found.secret.clone());
             // If the response has arrived already, `send` does not read `leaked` any more, so it is logged here.
             this.dialer.refusals.say("an upload of a plugin, because it contained the placeholder of a secret");
-            return Poll::Ready(Some(Err(Error::HttpRequestDenied)));
+            return Poll::Ready(Some(Err(HttpFailure::Denied)));
         }
         let longest = this.placeholders.iter().map(|one| one.value.len()).max().unwrap_or(1);
         let keep = this.end.len().min(longest - 1);

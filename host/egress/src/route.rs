@@ -16,7 +16,7 @@ use hyper_util::{client::legacy::connect::proxy::Tunnel, rt::TokioIo};
 use rustls::pki_types::ServerName;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsConnector, client::TlsStream};
-use wharf_sandbox::network::HttpRefusal;
+use wharf_scope::network::HttpRefusal;
 
 use super::{
     target::{Host, Scheme, Target},

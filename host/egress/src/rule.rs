@@ -7,7 +7,7 @@ use std::fmt;
 
 use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderName, Method};
-use wharf_sandbox::braces;
+use wharf_scope::braces;
 
 use self::raw::Table;
 pub use self::raw::{RawRule, WrittenMethods};

@@ -10,17 +10,14 @@ use std::{
 };
 
 use crate::{
-    adapter::declared::ServedAs,
-    denial::{Denial, HttpUse},
     instance::{About, Instance, Operation},
     limits::{Refused, TRANSFER_SLACK_BYTES},
     load::LoadedPlugin,
     masked::Masked,
-    network::Network,
     operation::{CallError, failure_bytes},
     runtime::{Pace, Stopped},
     sandbox::Sandbox,
-    scope::{Events, Scope},
+    scope::{Events, Reach},
     store::{CallState, State},
     told::told,
     traces::Traces,
@@ -32,6 +29,11 @@ use wharf_base::{
     heavy::LARGE_TEXT_BYTES,
     in_place::boxed,
     places::{Party, Place},
+};
+use wharf_scope::{
+    Denial, Scope,
+    adapter::ServedAs,
+    network::{HttpUse, Network},
 };
 
 /// The largest outcome that is searched for secrets on an I/O worker. The search takes about a millisecond.
@@ -173,7 +175,7 @@ impl LoadedPlugin {
         let ticking = code.sandbox.ticks.begin();
         call.begin();
         let Sandbox { warm, memory, handles, .. } = &*code.sandbox;
-        let key = client.zip(scope.reach()).map(|(client, reach)| Key { plugin: self.0.number, client, reach });
+        let key = client.zip(Reach::of(&scope)).map(|(client, reach)| Key { plugin: self.0.number, client, reach });
         let share = handles.take();
         let kept = key.as_ref().and_then(|key| warm.take(key)).filter(|kept| share.covers(kept.handles_limit()));
         // Data that a guest passes to the host exists twice for a while: in the guest's memory and in the host's.

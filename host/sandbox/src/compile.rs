@@ -40,12 +40,13 @@ use wasmtime::Engine;
 use crate::{
     effort::Effort,
     engine,
-    load_error::{EngineError, Kind, LoadError, MAX_COMPONENT_BYTES, kind},
+    load_error::{EngineError, Kind, LoadError, kind},
     look::look,
     sections::Sections,
     told::one_line,
 };
 use wharf_base::accounts::Charge;
+use wharf_scope::MAX_COMPONENT_BYTES;
 
 /// The first argument of the child.
 const COMPILE_ARGUMENT: &str = "compile-one-component";

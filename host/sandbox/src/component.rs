@@ -8,10 +8,10 @@ use crate::{
     compile::Artifact,
     limits::{PAGE_BYTES, TABLE_ELEMENT_BYTES},
     load_error::LoadError,
-    scope::MemoryLimit,
     store::State,
     tools_export::ToolsExport,
 };
+use wharf_scope::MemoryLimit;
 
 /// The package of the contract, and the prefix of the versions that wharf supports.
 pub(crate) const PACKAGE: &str = "wharf:plugin/";

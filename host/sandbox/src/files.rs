@@ -49,10 +49,10 @@ use wasmtime_wasi::{
 use crate::{
     blocking::blocking,
     new_entries::{self, Answer, answer},
-    scope::{Identity, identity_of},
     store::{Listed, State},
     written::Counted,
 };
+use wharf_scope::{FileIdentity, identity_of};
 
 /// The interface with exactly the version that wasmtime links. With another version these functions would be added next to wasmtime's own
 /// instead of replacing them; a test with a hostile guest notices that.
@@ -82,7 +82,7 @@ struct Entries {
 
 struct Entry {
     entry: DirectoryEntry,
-    identity: Identity,
+    identity: FileIdentity,
 }
 
 /// Replaces functions of `wasi:filesystem/types`. The linker must allow shadowing.
@@ -272,7 +272,7 @@ fn describe(
     own: &rustix::fs::Dir,
     name: &std::ffi::CStr,
     mut kind: FileType,
-    mut identity: Identity,
+    mut identity: FileIdentity,
     has_stat_numbers: &mut Option<bool>,
 ) -> Result<Entry, ErrorCode> {
     // Some file systems do not return the type along with the name. If something is mounted on a directory, its identity differs from the
@@ -325,7 +325,7 @@ async fn metadata_hash_at(
 
 /// Returns the hash that wasmtime's own function computes for the same identity. The two must agree, because guests compare files by it; a
 /// test with a guest checks that.
-fn hash(identity: Identity) -> MetadataHashValue {
+fn hash(identity: FileIdentity) -> MetadataHashValue {
     let mut hasher = DefaultHasher::new();
     identity.hash(&mut hasher);
     let lower = hasher.finish();
@@ -517,7 +517,7 @@ fn keep_mode(
     old: &Path,
     target: &fs::File,
     new: &Path,
-    begun: &BTreeSet<Identity>,
+    begun: &BTreeSet<FileIdentity>,
 ) -> io::Result<()> {
     let replaced = cap_primitives::fs::stat(target, new, FollowSymlinks::No)?;
     let mut look = OpenOptions::new();

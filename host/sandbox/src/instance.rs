@@ -8,8 +8,7 @@ use wasmtime::{AsContextMut, Store, UpdateDeadline, component};
 
 use crate::{
     adapter::{
-        command::{CommandTool, Process},
-        declared::ServedAs,
+        command::{Command, Process},
         http::{
             Learnt,
             talk::{At, Server, Talk},
@@ -28,12 +27,13 @@ use crate::{
         ReadResource, ToolAnswer, call_error,
     },
     runtime::Ticking,
-    scope::{Limits, PluginSpec},
+    scope::PluginSpec,
     store::State,
     told::one_line,
     tools_export::CallToolExport,
 };
 use wharf_base::accounts::{Account, Charge};
+use wharf_scope::{Limits, adapter::ServedAs};
 
 /// What an operation needs to know about its plugin.
 pub struct About<'a> {
@@ -149,7 +149,7 @@ impl Instance {
                 return Ok(Listing { tools, ..Listing::default() });
             }
             ServedAs::Command => {
-                let tools = plugin.spec.adapter.tools().map(CommandTool::tool);
+                let tools = plugin.spec.adapter.tools().map(|tool| Command(tool).tool());
                 return Ok(Listing { tools: tools.collect(), ..Listing::default() });
             }
             ServedAs::Http => {
@@ -225,8 +225,8 @@ impl Instance {
 }
 
 /// Returns the tool of a command with this name.
-fn command<'a>(plugin: &About<'a>, name: &str) -> Result<&'a CommandTool, CallError> {
-    plugin.spec.adapter.tools().find(|tool| tool.name == name).ok_or_else(|| unknown(name))
+fn command<'a>(plugin: &About<'a>, name: &str) -> Result<Command<'a>, CallError> {
+    plugin.spec.adapter.tools().find(|tool| tool.name == name).map(Command).ok_or_else(|| unknown(name))
 }
 
 fn unknown(name: &str) -> CallError {

@@ -17,11 +17,7 @@ use sha2::{Digest, Sha256};
 use wasmtime::component::Component;
 
 use crate::{
-    adapter::{
-        self,
-        declared::{Adapter, ServedAs},
-        http::Learnt,
-    },
+    adapter::{self, http::Learnt},
     blocking::blocking,
     cache,
     compile::Artifact,
@@ -29,7 +25,7 @@ use crate::{
     config_store, draft,
     engine::Linkable,
     instance::About,
-    load_error::{LoadError, MAX_COMPONENT_BYTES},
+    load_error::LoadError,
     runtime::Turns,
     sandbox::Sandbox,
     scope::PluginSpec,
@@ -39,6 +35,10 @@ use crate::{
 use wharf_base::{
     accounts::Charge,
     places::{Places, PoolRule},
+};
+use wharf_scope::{
+    MAX_COMPONENT_BYTES,
+    adapter::{Adapter, ServedAs},
 };
 
 /// The rule for running calls of one plugin.

@@ -1,7 +1,6 @@
 //! Why a file cannot be loaded as a plugin, and why a sandbox cannot be created.
 
-/// The size of the largest component that is loaded. Servers in Python with their packages have 50 to 100 MB.
-pub const MAX_COMPONENT_BYTES: usize = 128 << 20;
+use wharf_scope::MAX_COMPONENT_BYTES;
 
 /// Why a sandbox cannot be created.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Masks the secrets of a call's network (see [`crate::network`]) in everything that its plugin returns: answers, questions, failures and
+//! Masks the secrets of a call's network (see [`wharf_scope::network`]) in everything that its plugin returns: answers, questions, failures and
 //! log records.
 
 use crate::{
@@ -9,9 +9,12 @@ use crate::{
             ResourceContents, ResourceEntry, ResourceLink, ResourceTemplate, Round, Tool, ToolDetails, ToolResult, Url,
         },
     },
-    denial::{Denial, HttpDenial, HttpUse},
     operation::{CallError, Listing, Outcome, PromptAnswer, ReadAnswer, ToolAnswer},
     told::Told,
+};
+use wharf_scope::{
+    Denial,
+    network::{HttpDenial, HttpUse},
 };
 
 /// Masks secrets in place, without changing the number of bytes.
@@ -253,7 +256,8 @@ mod tests {
             templates: vec![template],
             prompts: vec![prompt],
         };
-        let url = Denial::Http(HttpDenial { method: text(), url: text(), why: crate::denial::HttpRefusal::NoRule });
+        let url =
+            Denial::Http(HttpDenial { method: text(), url: text(), why: wharf_scope::network::HttpRefusal::NoRule });
         let mut failed = (CallError::Trap { message: text(), detail: text() }, vec![url]);
         let hide = |bytes: &mut [u8]| {
             if let Some(at) = bytes.windows(6).position(|window| window == b"secret") {

@@ -4,6 +4,8 @@
 //! A section may be in the component itself, where `wharf embed` puts it, or in a core module directly inside the component, where a
 //! compiler puts it. The component's own takes precedence. Both are claims of the plugin's author and grant nothing.
 
+use wharf_scope::MAX_INSTRUCTIONS_BYTES;
+
 use crate::load_error::LoadError;
 
 /// The section in which WIT tools store documentation, and the maximum size that is read. Its first byte is its version.
@@ -15,8 +17,6 @@ pub const INSTRUCTIONS: &str = "wharf:instructions";
 /// The name of the section with what the plugin wants to be granted.
 pub const WANTS: &str = "wharf:wants";
 
-/// The maximum length of the instructions of one plugin.
-pub const MAX_PARAGRAPH_BYTES: usize = 2 << 10;
 /// The maximum length of what a plugin wants.
 pub const MAX_WANTS_BYTES: usize = 16 << 10;
 
@@ -35,7 +35,7 @@ impl Sections {
     /// Stores the contents of a section, if it is one that wharf reads. `own`: whether the section is in the component itself.
     pub(crate) fn take(&mut self, name: &str, bytes: &[u8], own: bool) -> Result<(), LoadError> {
         let (name, place, most) = match name {
-            INSTRUCTIONS => (INSTRUCTIONS, &mut self.instructions, MAX_PARAGRAPH_BYTES),
+            INSTRUCTIONS => (INSTRUCTIONS, &mut self.instructions, MAX_INSTRUCTIONS_BYTES),
             WANTS => (WANTS, &mut self.wants, MAX_WANTS_BYTES),
             // This section is written by other tools, so the component is not refused if the section is malformed.
             DOCS_SECTION if own && bytes.len() <= MAX_DOCS_BYTES => {

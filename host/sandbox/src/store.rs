@@ -17,22 +17,22 @@ use wasmtime_wasi_http::{
     WasiHttpView,
 };
 
+use crate::fixed::prescribe;
 use crate::{
     adapter::command::Process,
     bindings::{announcements, environment, logging, progress, types},
-    denial::Denial,
-    fixed::Fixed,
     handles::Share,
     limits::MemoryBudget,
     output::{Capture, Collected},
     runtime::Pace,
-    scope::{Directory, Events, Identity, NoEvents, PluginSpec, Scope, Wait},
+    scope::{self, Events, NoEvents, PluginSpec, Wait},
     traces::Traces,
     traffic::{Traffic, denied},
     voice::Voice,
     written::Written,
 };
 use wharf_base::accounts::{Account, Charge};
+use wharf_scope::{Denial, Directory, FileIdentity, Fixed, Scope};
 
 /// How many random bytes a guest may ask for at once.
 const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
@@ -106,7 +106,7 @@ pub(crate) struct State {
     directories: Vec<Directory>,
     pub(crate) listed: Option<Listed>,
     /// The files that the call has made or emptied, whose contents are all its own.
-    pub(crate) begun: BTreeSet<Identity>,
+    pub(crate) begun: BTreeSet<FileIdentity>,
     /// How many entries of directories have been read, but not yet passed on to the guest.
     pub(crate) read_ahead: usize,
     config: Arc<str>,
@@ -143,7 +143,7 @@ impl Start {
         for (name, value) in std::mem::take(&mut self.environment) {
             wasi.env(name, value);
         }
-        self.fixed.apply(&mut wasi);
+        prescribe(self.fixed, &mut wasi);
         wasi.build()
     }
 }
@@ -153,7 +153,7 @@ pub(crate) struct Listed {
     /// The guest's own handle of the directory, which this does not keep open.
     pub(crate) base: Weak<std::fs::File>,
     pub(crate) name: String,
-    pub(crate) identity: Identity,
+    pub(crate) identity: FileIdentity,
 }
 
 impl State {
@@ -285,14 +285,15 @@ impl preopens::Host for State {
         }
         let mut open = Vec::with_capacity(self.directories.len());
         for directory in &self.directories {
-            for path in std::iter::once(&directory.guest_path).chain(&directory.real_path) {
-                let descriptor = self.table.push(Descriptor::Dir(directory.handle.clone()))?;
-                open.push((descriptor, path.clone()));
+            let handle = scope::open(directory)?;
+            for path in std::iter::once(directory.guest_path.as_str()).chain(directory.real_path()) {
+                let descriptor = self.table.push(Descriptor::Dir(handle.clone()))?;
+                open.push((descriptor, path.to_owned()));
             }
         }
         // The paths in a command's arguments may be relative, as in a shell.
         if let Some(first) = self.directories.first().filter(|_| self.output.is_some()) {
-            let descriptor = self.table.push(Descriptor::Dir(first.handle.clone()))?;
+            let descriptor = self.table.push(Descriptor::Dir(scope::open(first)?))?;
             open.push((descriptor, ".".into()));
         }
         Ok(open)

@@ -10,10 +10,10 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{
-    denial::{Denial, HttpDenial, HttpRefusal, HttpUse},
-    limits::Refused,
-    output::Capture,
+use crate::{limits::Refused, output::Capture};
+use wharf_scope::{
+    Denial,
+    network::{HttpDenial, HttpRefusal, HttpUse},
 };
 
 /// The maximum number of distinct denials that are recorded of a call.

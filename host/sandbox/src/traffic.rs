@@ -24,15 +24,18 @@ use tokio::{
     time::{Sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
+use wasmtime_wasi_http::{Error, WasiBody};
 
 use crate::{
-    denial::{Denial, HttpDenial, HttpRefusal},
     limits::FIELD_BYTES,
     masked::Masked,
-    network::{Body, Error, HttpLimits, Network, Unsent},
     traces::{Exchange, Traces},
 };
 use wharf_base::accounts::{Account, Charge};
+use wharf_scope::{
+    Denial,
+    network::{Body, HttpDenial, HttpFailure, HttpLimits, HttpRefusal, Network, Unsent},
+};
 
 /// The memory that is charged for one request in flight: the buffers for reading and writing, and the connection.
 const REQUEST_BYTES: usize = 160 << 10;
@@ -91,21 +94,21 @@ impl Traffic {
     /// Sends a request within the limits of the call.
     pub(crate) fn send(
         &self,
-        request: http::Request<Body>,
+        request: http::Request<WasiBody>,
         options: Option<wasmtime_wasi_http::RequestOptions>,
-    ) -> impl Future<Output = Result<http::Response<Body>, Error>> + Send + use<> {
+    ) -> impl Future<Output = Result<http::Response<WasiBody>, Error>> + Send + use<> {
         let shared = Arc::clone(&self.0);
         let exchange = Arc::new(exchange(&request));
         shared.traces.exchanges().add(&exchange);
         async move {
             let sent = tokio::select! {
                 biased;
-                () = shared.over.cancelled() => Err(Unsent::Failed(Error::ConnectionTerminated)),
+                () = shared.over.cancelled() => Err(Unsent::Failed(HttpFailure::Ended)),
                 sent = shared.send(&exchange, request, options.unwrap_or_default()) => sent,
             };
             sent.map_err(|unsent| match unsent {
                 Unsent::Denied(why) => shared.deny(&exchange, why),
-                Unsent::Failed(error) => error,
+                Unsent::Failed(failure) => error_of(failure),
             })
         }
     }
@@ -130,7 +133,7 @@ fn exchange<B>(request: &http::Request<B>) -> Exchange {
 }
 
 /// Records and refuses a request of a guest that may make no requests at all.
-pub(crate) fn denied(traces: &Traces, request: &http::Request<Body>) -> Error {
+pub(crate) fn denied(traces: &Traces, request: &http::Request<WasiBody>) -> Error {
     let exchange = Arc::new(exchange(request));
     traces.exchanges().add(&exchange);
     deny(traces, &exchange, HttpRefusal::NoRule)
@@ -138,7 +141,7 @@ pub(crate) fn denied(traces: &Traces, request: &http::Request<Body>) -> Error {
 
 /// Records that a request was refused, and returns the error for the guest.
 fn deny(traces: &Traces, exchange: &Exchange, why: HttpRefusal) -> Error {
-    let error = error_of(&why);
+    let error = error_of_refusal(&why);
     exchange.denied.store(true, Ordering::Relaxed);
     let (method, url) = (exchange.method.clone(), exchange.url.clone());
     traces.deny(Denial::Http(HttpDenial { method, url, why }));
@@ -153,9 +156,9 @@ impl Shared {
     async fn send(
         self: &Arc<Self>,
         exchange: &Arc<Exchange>,
-        request: http::Request<Body>,
+        request: http::Request<WasiBody>,
         options: wasmtime_wasi_http::RequestOptions,
-    ) -> Result<http::Response<Body>, Unsent> {
+    ) -> Result<http::Response<WasiBody>, Unsent> {
         let limit = |name| Unsent::Denied(HttpRefusal::Limit(name));
         if self.made.fetch_add(1, Ordering::Relaxed) >= self.limits.requests {
             return Err(limit("http_requests"));
@@ -164,7 +167,7 @@ impl Shared {
             Ok(turn) => turn.ok(),
             Err(_) => return Err(limit("http_at_once")),
         };
-        let no_room = |_| Unsent::Failed(Error::InternalError(Some("the memory of all calls is used up".into())));
+        let no_room = |_| Unsent::Failed(HttpFailure::Memory);
         let charge = self.memory.charge(REQUEST_BYTES).map_err(no_room)?;
         let meter = |outgoing| Meter { shared: Arc::clone(self), exchange: Arc::clone(exchange), outgoing };
         let request = request.map(|body| Upload { inner: body, meter: meter(true) }.boxed_unsync());
@@ -175,7 +178,7 @@ impl Shared {
         let response = match first_byte_timeout {
             Some(wait) => match timeout(wait, sending).await {
                 Ok(sent) => sent?,
-                Err(_) => return Err(Unsent::Failed(Error::HttpResponseTimeout)),
+                Err(_) => return Err(Unsent::Failed(HttpFailure::ResponseTimeout)),
             },
             None => sending.await?,
         };
@@ -209,11 +212,11 @@ impl Meter {
         !self.shared.over.is_cancelled()
     }
 
-    /// Counts the next frame of a body. Returns an error in its place if the call is over or a limit is exceeded.
-    fn take(&self, frame: Option<Result<Frame<Bytes>, Error>>) -> Option<Result<Frame<Bytes>, Error>> {
+    /// Counts the next frame of a body. Returns a failure in its place if the call is over or a limit is exceeded.
+    fn take(&self, frame: Option<Result<Frame<Bytes>, HttpFailure>>) -> Option<Result<Frame<Bytes>, HttpFailure>> {
         let Shared { bytes_in, bytes_out, limits, .. } = &*self.shared;
         if !self.is_alive() {
-            return Some(Err(Error::ConnectionTerminated));
+            return Some(Err(HttpFailure::Ended));
         }
         let bytes = match &frame {
             Some(Ok(frame)) => frame.data_ref().map_or(0, Bytes::len) as u64,
@@ -228,8 +231,8 @@ impl Meter {
         if sum.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > most {
             self.shared.deny(&self.exchange, HttpRefusal::Limit(name));
             return Some(Err(match self.outgoing {
-                true => Error::HttpRequestBodySize(Some(most)),
-                false => Error::HttpResponseBodySize(Some(most)),
+                true => HttpFailure::RequestSize(Some(most)),
+                false => HttpFailure::ResponseSize(most),
             }));
         }
         frame
@@ -238,17 +241,21 @@ impl Meter {
 
 /// The body of a request. It is complete only if the guest finished it while its call was running.
 struct Upload {
-    inner: Body,
+    inner: WasiBody,
     meter: Meter,
 }
 
 impl http_body::Body for Upload {
     type Data = Bytes;
-    type Error = Error;
+    type Error = HttpFailure;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HttpFailure>>> {
         let frame = std::task::ready!(Pin::new(&mut self.inner).poll_frame(cx));
-        Poll::Ready(self.meter.take(frame))
+        let failure = |error| match error {
+            Error::HttpRequestBodySize(size) => HttpFailure::RequestSize(size),
+            _ => HttpFailure::Ended,
+        };
+        Poll::Ready(self.meter.take(frame.map(|frame| frame.map_err(failure))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -286,7 +293,7 @@ impl http_body::Body for Download {
         if !matches!(frame, Some(Ok(_))) {
             self.held = None;
         }
-        Poll::Ready(frame)
+        Poll::Ready(frame.map(|frame| frame.map_err(error_of)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -298,8 +305,31 @@ impl http_body::Body for Download {
     }
 }
 
+/// Returns the error that the guest gets for a failure.
+fn error_of(failure: HttpFailure) -> Error {
+    match failure {
+        HttpFailure::Config => Error::ConfigurationError,
+        HttpFailure::Url => Error::HttpRequestUriInvalid,
+        HttpFailure::Lookup(problem) => Error::DnsError { rcode: Some(problem), info_code: None },
+        HttpFailure::LookupTimeout => Error::DnsTimeout,
+        HttpFailure::ConnectTimeout => Error::ConnectionTimeout,
+        HttpFailure::Refused => Error::ConnectionRefused,
+        HttpFailure::Certificate => Error::TlsCertificateError,
+        HttpFailure::Tls => Error::TlsProtocolError,
+        HttpFailure::Ended => Error::ConnectionTerminated,
+        HttpFailure::Protocol => Error::HttpProtocolError,
+        HttpFailure::Incomplete => Error::HttpResponseIncomplete,
+        HttpFailure::ResponseHeaders => Error::HttpResponseHeaderSectionSize(None),
+        HttpFailure::ResponseTimeout => Error::HttpResponseTimeout,
+        HttpFailure::RequestSize(size) => Error::HttpRequestBodySize(size),
+        HttpFailure::ResponseSize(size) => Error::HttpResponseBodySize(Some(size)),
+        HttpFailure::Denied => Error::HttpRequestDenied,
+        HttpFailure::Memory => Error::InternalError(Some(failure.to_string())),
+    }
+}
+
 /// Returns the error that the guest gets for a refusal.
-fn error_of(why: &HttpRefusal) -> Error {
+fn error_of_refusal(why: &HttpRefusal) -> Error {
     match why {
         HttpRefusal::NoRule | HttpRefusal::Placeholder(_) => Error::HttpRequestDenied,
         HttpRefusal::Address(_) => Error::DestinationIpProhibited,

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use http::{Method, StatusCode, Uri, header::LOCATION};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
+use wharf_base::digest::Digest;
 use wharf_base::text::escaped;
 use wharf_config::config::reference::{OciReference, OciVersion};
-use wharf_sandbox::Digest;
 
 use super::{
     manifest::{CREATED, Descriptor, INDEX, Index, MANIFEST, MAX_MANIFEST_BYTES, Manifest, WASM, WASM_CONFIG, digest},

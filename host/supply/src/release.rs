@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path, time::SystemTime};
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use http::{StatusCode, Uri};
+use wharf_base::digest::Digest;
 use wharf_base::text;
 use wharf_config::config::{
     Config,
@@ -12,7 +13,7 @@ use wharf_config::config::{
     sources::SourceRules,
 };
 use wharf_egress::outgoing::Outgoing;
-use wharf_sandbox::{Digest, MAX_COMPONENT_BYTES};
+use wharf_scope::MAX_COMPONENT_BYTES;
 use wharf_trust::Trusted;
 
 use super::{

@@ -5,7 +5,7 @@ use std::slice;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use wharf_sandbox::Digest;
+use wharf_base::digest::Digest;
 use wharf_trust::Trusted;
 
 use super::{

@@ -18,12 +18,13 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
+use wharf_base::digest::Digest;
 use wharf_base::{guard, text};
 use wharf_config::config::{
     parse_hex32,
     sources::{MAX_RECORD_BYTES, Verdict, in_store},
 };
-use wharf_sandbox::{Digest, MAX_COMPONENT_BYTES};
+use wharf_scope::MAX_COMPONENT_BYTES;
 
 use super::{manifest::digest, release::Fetched, trust::SignatureFile};
 

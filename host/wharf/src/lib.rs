@@ -40,6 +40,7 @@
 
 pub use wharf_app::{Builder, Call, Error, ErrorKind, Session, Wharf, call, http, model};
 pub use wharf_base::principal::{Principal, User};
+pub use wharf_base::{digest::Digest, digest::InvalidDigest};
 pub use wharf_config::{
     access::{
         approval::{ApprovalRequest, Approver, Decision},
@@ -47,7 +48,7 @@ pub use wharf_config::{
     },
     config::{Ask, Plugin},
 };
-pub use wharf_sandbox::{Digest, InvalidDigest, compile_if_asked};
+pub use wharf_sandbox::compile_if_asked;
 
 /// What is served, and what is not and why.
 pub mod status {
@@ -63,5 +64,5 @@ pub mod observe {
         Action, ApprovalOutcome, CallRecord, Denied, Ended, Granted, Observer, RequestFacts, RequestMethod, Transport,
     };
     pub use wharf_protocol::meta::Trace;
-    pub use wharf_sandbox::network::HttpUse;
+    pub use wharf_scope::network::HttpUse;
 }

@@ -13,6 +13,10 @@ use std::{path::Path, sync::Arc};
 
 use divan::{Bencher, black_box};
 use tokio::runtime::Runtime;
+use wharf_base::{
+    accounts::Account,
+    places::{Party, Places},
+};
 use wharf_config::{
     access::{call_roots::CallRoots, registry::Registry, scope::Scopes},
     config::{self, CommandLine, Config},
@@ -31,12 +35,9 @@ use wharf_protocol::{
     encode::{CacheHint, Encoder},
     model::ServerInfo,
 };
-use wharf_sandbox::{
-    CallTool, Listing, LoadedPlugin, NoEvents, Operation, PluginCall, PluginSpec, Sandbox, Scope,
-    ledger::Account,
-    places::{Party, Places},
-};
+use wharf_sandbox::{CallTool, Listing, LoadedPlugin, NoEvents, Operation, PluginCall, PluginSpec, Sandbox};
 use wharf_schema::{CHECKS, Schema};
+use wharf_scope::Scope;
 
 fn main() -> std::process::ExitCode {
     // What is measured here compiles as wharf itself does.

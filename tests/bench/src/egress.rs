@@ -11,13 +11,13 @@ use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use wharf_base::places::Party;
 use wharf_egress::{
     Allowance, Egress,
     rule::{RawRule, Rule},
 };
-use wharf_sandbox::{
-    CallTool, LoadedPlugin, NoEvents, Outcome, PluginCall, Sandbox, Scope, ToolAnswer, network::Network, places::Party,
-};
+use wharf_sandbox::{CallTool, LoadedPlugin, NoEvents, Outcome, PluginCall, Sandbox, ToolAnswer};
+use wharf_scope::{Scope, network::Network};
 
 use crate::{
     Effort,

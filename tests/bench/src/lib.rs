@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use wharf_base::accounts::Account;
 use wharf_sandbox::{
     CompilerConfig, Effort, Program, SandboxConfig,
-    ledger::Account,
     model::{ClientCapabilities, Context, Reports},
 };
 

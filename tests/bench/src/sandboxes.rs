@@ -18,10 +18,9 @@ use wasmtime::{
     component::{Component, Linker, ResourceTable, Val, types::ComponentItem},
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
-use wharf_sandbox::{
-    CallTool, Code, Limits, LoadedPlugin, MemoryLimit, NoEvents, Outcome, PluginCall, PluginSpec, Sandbox, Scope,
-    ToolAnswer, network::HttpLimits, places::Party,
-};
+use wharf_base::places::Party;
+use wharf_sandbox::{CallTool, Code, LoadedPlugin, NoEvents, Outcome, PluginCall, PluginSpec, Sandbox, ToolAnswer};
+use wharf_scope::{Limits, MemoryLimit, Scope, network::HttpLimits};
 
 use crate::{
     Effort,

@@ -22,14 +22,13 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use e2e::random::Random;
 use tokio::task::JoinSet;
+use wharf_base::{accounts::Account, places::Party};
 use wharf_sandbox::{
-    CallError, CallTool, Code, CompilerConfig, Effort, Limits, LoadedPlugin, MemoryLimit, NoEvents, Outcome,
-    PluginCall, PluginSpec, Program, Sandbox, SandboxConfig, Scope, ToolAnswer,
-    ledger::Account,
+    CallError, CallTool, Code, CompilerConfig, Effort, LoadedPlugin, NoEvents, Outcome, PluginCall, PluginSpec,
+    Program, Sandbox, SandboxConfig, ToolAnswer,
     model::{ClientCapabilities, Context as CallContext, Reports},
-    network::HttpLimits,
-    places::Party,
 };
+use wharf_scope::{Limits, MemoryLimit, Scope, network::HttpLimits};
 
 /// The default number of calls.
 const CALLS: usize = 3_000;

@@ -29,7 +29,7 @@ use wharf_base::{
     group::Group,
     text::{self, clip},
 };
-use wharf_sandbox::MAX_COMPONENT_BYTES;
+use wharf_scope::MAX_COMPONENT_BYTES;
 
 /// How a running command of the author is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

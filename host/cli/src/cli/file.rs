@@ -13,7 +13,8 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, ensure};
 use tempfile::NamedTempFile;
-use wharf_sandbox::{MAX_COMPONENT_BYTES, Outside};
+use wharf_sandbox::Outside;
+use wharf_scope::MAX_COMPONENT_BYTES;
 
 use super::{
     changes::changes,

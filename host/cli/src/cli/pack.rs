@@ -32,7 +32,8 @@ use crate::authoring::{
 };
 use wharf_base::{below::Below, failed::OrFailed, text};
 use wharf_config::access::grants::could_use;
-use wharf_sandbox::{MAX_COMPONENT_BYTES, Outside};
+use wharf_sandbox::Outside;
+use wharf_scope::MAX_COMPONENT_BYTES;
 
 /// The largest licence that is packed, in bytes.
 const MAX_LICENSE_BYTES: u64 = 1 << 20;

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use wharf_sandbox::Fixed;
+use wharf_scope::Fixed;
 
 use wharf_egress::Answers;
 

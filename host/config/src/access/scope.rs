@@ -11,7 +11,7 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
-use wharf_sandbox::{Directory, Scope};
+use wharf_scope::{Directory, Scope};
 
 use super::{
     call_roots::{CallRoots, Folder},
@@ -511,11 +511,10 @@ impl Scopes {
 /// Returns the handles of what was granted.
 fn handles(granted: Vec<overlap::Granted>) -> Vec<Directory> {
     let all: HashSet<String> = granted.iter().map(|one| one.directory.shown.clone()).collect();
-    let directories = granted.into_iter().filter_map(|one| {
-        let handle = one.directory.handle.try_clone().ok()?;
-        let OpenDirectory { shown, real, .. } = one.directory;
+    let directories = granted.into_iter().map(|one| {
+        let OpenDirectory { shown, real, handle, .. } = one.directory;
         let real = real.filter(|real| !all.contains(real));
-        Some(Directory::new(handle, shown, one.access == Access::ReadWrite).also_at(real))
+        Directory::new(handle, shown, one.access == Access::ReadWrite).also_at(real)
     });
     directories.collect()
 }

@@ -13,7 +13,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
-use wharf_sandbox::places::{Places, PoolRule};
+use wharf_base::places::{Places, PoolRule};
 
 use super::{
     fetch,

@@ -15,7 +15,7 @@ use jsonwebtoken::{
 };
 use parking_lot::Mutex;
 use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
-use wharf_sandbox::places::{Place, Places, PoolRule};
+use wharf_base::places::{Place, Places, PoolRule};
 
 use super::{
     fetch,

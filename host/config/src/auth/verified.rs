@@ -9,7 +9,7 @@ use std::{
 
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use wharf_sandbox::places::{Place, Places, PoolRule};
+use wharf_base::places::{Place, Places, PoolRule};
 
 use super::identity::Identity;
 use wharf_base::party::{Party, party};

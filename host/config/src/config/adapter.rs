@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use http::uri::PathAndQuery;
 use serde_json::Value;
-use wharf_sandbox::{
-    Adapter, CommandTool, Described, Output, Param, ParamType, ServedAs, Template, is_param_name, model::Hints,
+use wharf_scope::adapter::{
+    Adapter, CommandTool, Described, Hints, Output, Param, ParamType, ServedAs, Template, is_param_name,
 };
 
 use super::{

@@ -5,7 +5,7 @@ use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
 use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use serde::Serialize;
-use wharf_sandbox::Digest;
+use wharf_base::digest::Digest;
 
 use super::{
     default_paths::absolute,

@@ -3,7 +3,8 @@
 use std::{borrow::Cow, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
-use wharf_sandbox::{Adapter, Digest, Limits, MemoryLimit, network::HttpLimits, sections::MAX_PARAGRAPH_BYTES};
+use wharf_base::digest::Digest;
+use wharf_scope::{Limits, MAX_INSTRUCTIONS_BYTES, MemoryLimit, adapter::Adapter, network::HttpLimits};
 
 use super::{
     adapter,
@@ -276,7 +277,7 @@ pub fn resolve(
     };
     let instructions = raw.instructions;
     let bytes = instructions.as_ref().map_or(0, String::len);
-    ensure!(bytes <= MAX_PARAGRAPH_BYTES, "`instructions` has {bytes} bytes, more than {MAX_PARAGRAPH_BYTES}");
+    ensure!(bytes <= MAX_INSTRUCTIONS_BYTES, "`instructions` has {bytes} bytes, more than {MAX_INSTRUCTIONS_BYTES}");
     let (adapter, tools) =
         adapter::resolve(id, (raw.adapter.as_deref(), raw.endpoint.as_deref()), (raw.command, raw.tools))?;
     let patterns = |names: Vec<String>| names.into_iter().map(Pattern::new).collect();

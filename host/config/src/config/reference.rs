@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use http::Uri;
-use wharf_sandbox::Digest;
+use wharf_base::digest::Digest;
 
 use super::bounds::parse_hex32;
 use crate::access::capability::Absolute;

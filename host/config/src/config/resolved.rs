@@ -361,7 +361,7 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    use wharf_sandbox::MemoryLimit;
+    use wharf_scope::MemoryLimit;
 
     use super::*;
 

@@ -12,7 +12,7 @@ use std::{
 use anyhow::Result;
 use bytes::Bytes;
 use sha2::Sha256;
-use wharf_sandbox::Digest;
+use wharf_base::digest::Digest;
 
 use super::sources::PublishedPlugin;
 use wharf_base::paths::Stamp;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use http::Uri;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
-use wharf_sandbox::Digest;
+use wharf_base::digest::Digest;
 
 use super::{
     default_paths::{self, base_dirs},

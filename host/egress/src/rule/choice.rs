@@ -1,7 +1,7 @@
 //! Chooses the rule that applies to a request.
 
 use http::Method;
-use wharf_sandbox::network::HttpRefusal;
+use wharf_scope::network::HttpRefusal;
 
 use super::{Rule, is_never};
 use crate::target::Target;

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use wharf_sandbox::places::{PoolRule, may_take};
+use wharf_base::places::{PoolRule, may_take};
 
 use super::subject::{ApprovalSubject, CallKind};
 use wharf_base::{

@@ -4,7 +4,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
-use wharf_sandbox::places::{Occupant, Places, PoolRule};
+use wharf_base::places::{Occupant, Places, PoolRule};
 
 use self::{kept::Kept, remembered::Principals, ticket::Tickets};
 use wharf_base::{
@@ -107,7 +107,7 @@ impl Approvals {
 #[expect(clippy::disallowed_methods, reason = "a test reads what its program wrote")]
 mod tests {
     use futures_util::future::join_all;
-    use wharf_sandbox::places::GivesWay;
+    use wharf_base::places::GivesWay;
 
     use super::*;
     use wharf_base::party::named;

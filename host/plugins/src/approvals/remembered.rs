@@ -11,7 +11,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use wharf_sandbox::places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule};
+use wharf_base::places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule};
 
 use super::subject::CallKind;
 use wharf_base::{ledger::Charge, party::Party, principal::Principal};

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Result, anyhow};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use wharf_sandbox::places::{Place, Places, PoolRule};
+use wharf_base::places::{Place, Places, PoolRule};
 
 use wharf_base::{
     party::Party,

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use wharf_protocol::Method;
-use wharf_sandbox::{Denial, network::HttpUse};
+use wharf_scope::{Denial, network::HttpUse};
 
 use super::members::{Members, clipped};
 use crate::observe::{

@@ -3,17 +3,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use wharf_base::places::{Place, Places};
 use wharf_base::{
     heavy::{LARGE_TEXT_BYTES, heavy},
     ledger::{Account, Charge, Full, tree_bytes},
     party::Party,
 };
-use wharf_sandbox::{
-    PromptAnswer, ReadAnswer, ToolAnswer,
-    json::Room,
-    model::{self as wit, Content},
-    places::{Place, Places},
-};
+use wharf_sandbox::{PromptAnswer, ReadAnswer, ToolAnswer, json::Room, model as wit, model::Content};
 
 /// What the JSON of one answer takes, until this is dropped.
 pub struct Paid {

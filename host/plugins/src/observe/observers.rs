@@ -6,8 +6,10 @@ use std::{
 };
 
 use serde_json::Value;
+use wharf_base::digest::Digest;
 use wharf_protocol::{Method, Revision};
-use wharf_sandbox::{Digest, Report, Scope};
+use wharf_sandbox::Report;
+use wharf_scope::Scope;
 
 use super::{
     journal::{Event, Journal, Promise, Room, Run, Unrecorded},
@@ -324,7 +326,7 @@ impl Drop for OpenRecord {
 #[cfg(test)]
 mod tests {
     use parking_lot::Mutex;
-    use wharf_sandbox::Denial;
+    use wharf_scope::Denial;
 
     use super::*;
 

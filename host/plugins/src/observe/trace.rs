@@ -12,7 +12,7 @@ use std::{
 use http::{HeaderName, HeaderValue, Method, Request};
 use parking_lot::Mutex;
 use wharf_protocol::meta::Trace;
-use wharf_sandbox::network::{Body, Network, Sending, Unsent};
+use wharf_scope::network::{Body, Network, Sending, Unsent};
 
 use super::record::CallRecord;
 
@@ -199,7 +199,7 @@ fn set_trace_headers(request: &mut Request<Body>, span: &Span, id: &[u8; 8]) {
 mod tests {
     use http::Response;
     use http_body_util::{BodyExt, Empty};
-    use wharf_sandbox::network::{Error, HttpRefusal};
+    use wharf_scope::network::{HttpFailure, HttpRefusal};
 
     use super::*;
 
@@ -225,7 +225,7 @@ mod tests {
             Box::pin(async move {
                 match host.as_str() {
                     "good.example" => Ok(Response::new(body())),
-                    "broken.example" => Err(Unsent::Failed(Error::ConnectionTerminated)),
+                    "broken.example" => Err(Unsent::Failed(HttpFailure::Ended)),
                     "denied.example" => Err(Unsent::Denied(HttpRefusal::NoRule)),
                     _ => std::future::pending().await,
                 }

@@ -5,10 +5,11 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
 use tracing::Instrument;
+use wharf_base::places::Party;
 use wharf_sandbox::{
-    Code, Denial, ListEntries, LoadError, LoadedPlugin, NoEvents, PluginCall, PluginSpec, Told, places::Party,
-    sections::WANTS,
+    Code, ListEntries, LoadError, LoadedPlugin, NoEvents, PluginCall, PluginSpec, Told, sections::WANTS,
 };
+use wharf_scope::Denial;
 
 use super::{
     loader::Loader,
@@ -264,7 +265,7 @@ fn spec(config: &PluginConfig) -> PluginSpec {
 
 #[cfg(test)]
 mod tests {
-    use wharf_sandbox::network::{HttpDenial, HttpRefusal};
+    use wharf_scope::network::{HttpDenial, HttpRefusal};
 
     use super::*;
 

@@ -9,11 +9,9 @@ use std::{
 };
 
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wharf_sandbox::{
-    LoadedPlugin,
-    places::{Places, PoolRule},
-    sections::MAX_PARAGRAPH_BYTES,
-};
+use wharf_base::places::{Places, PoolRule};
+use wharf_sandbox::LoadedPlugin;
+use wharf_scope::MAX_INSTRUCTIONS_BYTES;
 
 use crate::bridge::Offer;
 use wharf_base::{session_id::ListDigests, text::clean};
@@ -137,7 +135,7 @@ impl Served {
     /// of an MCP server over HTTP that are too long are left out. What a plugin says is one paragraph in one line, since the next could
     /// begin with the id of another plugin, or speak as the operator.
     pub fn instructions(&self) -> Option<String> {
-        let told = || self.offer.listing.instructions.as_deref().filter(|text| text.len() <= MAX_PARAGRAPH_BYTES);
+        let told = || self.offer.listing.instructions.as_deref().filter(|text| text.len() <= MAX_INSTRUCTIONS_BYTES);
         let own = || self.plugin.code().sections().instructions.as_deref().or_else(told);
         let text = match &self.config.instructions {
             Some(operators) => clean(operators).trim().to_owned(),

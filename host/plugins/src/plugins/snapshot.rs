@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use wharf_sandbox::{Digest, LoadedPlugin, ServedAs, sections::MAX_PARAGRAPH_BYTES};
+use wharf_base::digest::Digest;
+use wharf_sandbox::LoadedPlugin;
+use wharf_scope::{MAX_INSTRUCTIONS_BYTES, adapter::ServedAs};
 
 use super::{
     published::Published,
@@ -275,10 +277,10 @@ fn not_offered(served: &served::Served) -> impl Iterator<Item = String> {
 /// Returns a note if an MCP server over HTTP has instructions that are too long.
 fn too_long(served: &served::Served) -> Option<String> {
     let told = served.offer.listing.instructions.as_ref().filter(|_| served.config.instructions.is_none())?;
-    (told.len() > MAX_PARAGRAPH_BYTES).then(|| {
+    (told.len() > MAX_INSTRUCTIONS_BYTES).then(|| {
         format!(
             "its instructions are left out, because they have more than {} KiB; set a shorter text with `instructions` in its table",
-            MAX_PARAGRAPH_BYTES >> 10
+            MAX_INSTRUCTIONS_BYTES >> 10
         )
     })
 }

@@ -9,7 +9,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
-use wharf_sandbox::places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule};
+use wharf_base::places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule};
 
 use wharf_base::{ledger::Charge, party::Party};
 
@@ -134,7 +134,7 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     fn charge() -> Charge {
-        wharf_sandbox::ledger::Account::new(1 << 20).charge(1).unwrap()
+        wharf_base::accounts::Account::new(1 << 20).charge(1).unwrap()
     }
 
     fn keep(kept: &Kept, party: &str, id: &str, within: Duration) -> bool {

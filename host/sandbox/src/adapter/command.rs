@@ -1,6 +1,6 @@
 //! Serves a command as a tool. Its arguments and its input come from templates that the operator wrote; no shell is involved.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
@@ -9,10 +9,10 @@ use crate::{
         tools::{Hints, TaskSupport, Tool, ToolDetails},
         types::{ClientCapabilities, Failure, FailureKind},
     },
-    braces,
     operation::CallError,
 };
 use wharf_base::accounts::{Account, Charge};
+use wharf_scope::adapter::{CommandTool, Output, ParamType, Template};
 
 /// The interface that a command exports, in any version of WASI 0.2.
 pub(crate) const RUN_INTERFACE_PREFIX: &str = "wasi:cli/run@0.2.";
@@ -23,160 +23,6 @@ const MAX_ARGUMENTS: usize = 10_000;
 const BYTES_PER_VALUE: usize = 64;
 /// The number of copies of a value that exist while arguments are built, in addition to one for each place that names it.
 const COPIES_PER_VALUE: usize = 3;
-
-/// A tool that runs a command.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CommandTool {
-    /// The tool's name, without the plugin's prefix.
-    pub name: String,
-    /// What the model reads.
-    pub description: String,
-    /// The templates of the arguments. `None`: the client passes all arguments, as `args`.
-    pub argv: Option<Vec<Template>>,
-    /// The parameters by name, including those that only templates name.
-    pub params: Vec<(String, Param)>,
-    /// The template of the command's standard input.
-    pub stdin: Option<Template>,
-    /// The exit codes that mean success.
-    pub ok_exit: Vec<i32>,
-    /// How the command's output is used.
-    pub output: Output,
-    /// The hints of the contract.
-    pub hints: Hints,
-}
-
-/// A parameter of a tool that runs a command.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Param {
-    /// The type of its values.
-    pub ty: ParamType,
-    /// What the model reads.
-    pub description: Option<String>,
-    /// The value if the call passes none. A parameter without a default is required, unless a template names it as `{name?}`.
-    pub default: Option<Value>,
-    /// Whether the parameter may be omitted even without a default.
-    pub optional: bool,
-    /// The only values that are allowed, if there are any here.
-    pub one_of: Vec<String>,
-}
-
-/// The type of a parameter.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ParamType {
-    /// A string.
-    String,
-    /// An integer.
-    Integer,
-    /// A number.
-    Number,
-    /// A boolean. It becomes this flag if it is true, and no argument otherwise.
-    Boolean(Flag),
-    /// Strings, each of which becomes an argument of its own.
-    Array,
-}
-
-/// The argument that `true` stands for.
-pub type Flag = String;
-
-/// How the output of a command is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Output {
-    /// As the text of the answer.
-    Text,
-    /// As JSON, which is the structured content of the answer.
-    Json,
-    /// Together with the error output and the exit code.
-    All,
-}
-
-/// A text with places for values: `{name}`, or `{name?}` if the whole text is left out when there is no value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template(Vec<Part>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
-    Text(String),
-    Place { name: String, optional: bool },
-}
-
-impl Template {
-    /// Parses a template. `{{` and `}}` stand for braces.
-    ///
-    /// # Errors
-    /// If a brace is not closed, or does not contain a valid name.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let part = |part| match part {
-            braces::Part::Text(literal) => Ok(Part::Text(literal)),
-            braces::Part::Place(written) => {
-                let (name, optional) = written.strip_suffix('?').map_or((&*written, false), |name| (name, true));
-                if !is_param_name(name) {
-                    return Err(format!(
-                        "`{text}`: `{{{name}}}` is not a name; names have letters, digits, `_` and `-`"
-                    ));
-                }
-                Ok(Part::Place { name: name.to_owned(), optional })
-            }
-        };
-        braces::parse(text)?.into_iter().map(part).collect::<Result<_, _>>().map(Self)
-    }
-
-    /// Returns the names in the template, and whether each may be left out.
-    pub fn names(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.0.iter().filter_map(|part| match part {
-            Part::Place { name, optional } => Some((name.as_str(), *optional)),
-            Part::Text(_) => None,
-        })
-    }
-
-    /// Returns the name, if the template consists of exactly one place.
-    fn only(&self) -> Option<&str> {
-        match self.0.as_slice() {
-            [Part::Place { name, .. }] => Some(name),
-            _ => None,
-        }
-    }
-
-    /// Returns the text with values filled in, or `None` if a value that may be left out is missing.
-    fn fill(&self, values: &Values) -> Option<String> {
-        let mut text = String::new();
-        for part in &self.0 {
-            match part {
-                Part::Text(literal) => text.push_str(literal),
-                Part::Place { name, .. } => match values.0.get(name.as_str())?.as_slice() {
-                    [one] => text.push_str(one),
-                    many => text.push_str(&many.join(" ")),
-                },
-            }
-        }
-        Some(text)
-    }
-
-    fn is_literal(&self, text: &str) -> bool {
-        matches!(self.0.as_slice(), [Part::Text(literal)] if literal == text)
-    }
-
-    fn begins_with_place(&self) -> bool {
-        matches!(self.0.first(), Some(Part::Place { .. }))
-    }
-}
-
-/// Whether a parameter may have this name.
-pub fn is_param_name(name: &str) -> bool {
-    let fits = |one: char| one.is_ascii_alphanumeric() || matches!(one, '_' | '-');
-    !name.is_empty() && name.len() <= 64 && name.chars().all(fits)
-}
-
-impl fmt::Display for Template {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in &self.0 {
-            match part {
-                Part::Text(text) => f.write_str(text)?,
-                Part::Place { name, .. } => write!(f, "{{{name}}}")?,
-            }
-        }
-        Ok(())
-    }
-}
 
 /// The arguments and the input of a command.
 #[derive(Debug, PartialEq, Eq)]
@@ -189,10 +35,26 @@ pub struct Process {
 /// The values of parameters as strings. A parameter without a value has no entry; a flag that is not set has an empty list.
 struct Values<'a>(BTreeMap<&'a str, Vec<String>>);
 
-impl CommandTool {
+impl Values<'_> {
+    fn fill(&self, template: &Template) -> Option<String> {
+        template.fill(|name| self.0.get(name).map(|texts| texts.join(" ")))
+    }
+}
+
+/// A tool that runs a command.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Command<'a>(pub(crate) &'a CommandTool);
+
+/// Returns the hints as the contract has them.
+pub(crate) fn hints(hints: wharf_scope::adapter::Hints) -> Hints {
+    let wharf_scope::adapter::Hints { read_only, destructive, idempotent, open_world } = hints;
+    Hints { read_only, destructive, idempotent, open_world }
+}
+
+impl<'a> Command<'a> {
     /// Returns the tool as clients see it.
-    pub(crate) fn tool(&self) -> Tool {
-        let input_schema = match self.argv {
+    pub(crate) fn tool(self) -> Tool {
+        let input_schema = match self.0.argv {
             Some(_) => self.schema(),
             None => json!({
                 "type": "object",
@@ -207,7 +69,7 @@ impl CommandTool {
                 "required": ["args"],
             }),
         };
-        let output_schema = match self.output {
+        let output_schema = match self.0.output {
             Output::All => Some(
                 json!({
                     "type": "object",
@@ -223,13 +85,13 @@ impl CommandTool {
             Output::Text | Output::Json => None,
         };
         Tool {
-            name: self.name.clone(),
-            description: self.description.clone(),
+            name: self.0.name.clone(),
+            description: self.0.description.clone(),
             input_schema: input_schema.to_string(),
             details: Some(ToolDetails {
                 title: None,
                 output_schema,
-                hints: Some(self.hints),
+                hints: Some(hints(self.0.hints)),
                 needs: ClientCapabilities::empty(),
                 task: TaskSupport::Optional,
                 more: None,
@@ -237,10 +99,10 @@ impl CommandTool {
         }
     }
 
-    fn schema(&self) -> Value {
+    fn schema(self) -> Value {
         let mut properties = Map::new();
         let mut required = Vec::new();
-        for (name, param) in &self.params {
+        for (name, param) in &self.0.params {
             let mut schema = match param.ty {
                 ParamType::String => json!({ "type": "string" }),
                 ParamType::Integer => json!({ "type": "integer" }),
@@ -273,25 +135,25 @@ impl CommandTool {
 
     /// Returns the arguments and the input of the command, and the charge to `account` for their memory. `program`: the name of the
     /// program. The error is for the client.
-    pub(crate) fn process(&self, program: &str, args: &str, account: &Account) -> Result<(Process, Charge), CallError> {
+    pub(crate) fn process(self, program: &str, args: &str, account: &Account) -> Result<(Process, Charge), CallError> {
         let charge = account.charge(self.bytes(args)).map_err(|_| CallError::TotalMemory)?;
         let failed = |message| CallError::Failed(Failure { kind: FailureKind::Failed, message, data: None });
         Ok((self.started(program, args).map_err(failed)?, charge))
     }
 
     /// Returns the maximum number of bytes that building the arguments takes.
-    fn bytes(&self, args: &str) -> usize {
-        let templates = self.argv.iter().flatten().chain(&self.stdin);
+    fn bytes(self, args: &str) -> usize {
+        let templates = self.0.argv.iter().flatten().chain(&self.0.stdin);
         let places: usize = templates.map(|template| template.names().count()).sum();
         // There is a comma between any two values; commas inside strings are counted too.
         let values = 2 + args.bytes().filter(|&byte| byte == b',').count();
         args.len().saturating_add(values.saturating_mul(BYTES_PER_VALUE)).saturating_mul(places + COPIES_PER_VALUE)
     }
 
-    fn started(&self, program: &str, args: &str) -> Result<Process, String> {
+    fn started(self, program: &str, args: &str) -> Result<Process, String> {
         let given: Map<String, Value> = serde_json::from_str(args).map_err(|error| error.to_string())?;
         let mut argv = vec![program.to_owned()];
-        let stdin = match &self.argv {
+        let stdin = match &self.0.argv {
             None => {
                 for value in given.get("args").and_then(Value::as_array).into_iter().flatten().take(MAX_ARGUMENTS + 1) {
                     argv.push(value.as_str().ok_or("each item of `args` has to be a string")?.to_owned());
@@ -309,7 +171,7 @@ impl CommandTool {
                             let values = values.0.get(name).cloned().unwrap_or_default();
                             (values, !self.is_flag(name))
                         }
-                        None => (template.fill(&values).into_iter().collect(), true),
+                        None => (values.fill(template).into_iter().collect(), true),
                     };
                     if let Some(value) = filled.iter().find(|value| free && whole && value.starts_with('-')) {
                         return Err(format!(
@@ -318,7 +180,7 @@ impl CommandTool {
                     }
                     argv.extend(filled);
                 }
-                self.stdin.as_ref().and_then(|template| template.fill(&values))
+                self.0.stdin.as_ref().and_then(|template| values.fill(template))
             }
         };
         if argv.len() > MAX_ARGUMENTS {
@@ -330,13 +192,13 @@ impl CommandTool {
         Ok(Process { argv, stdin: stdin.unwrap_or_default().into_bytes() })
     }
 
-    fn is_flag(&self, name: &str) -> bool {
-        self.params.iter().any(|(one, param)| one == name && matches!(param.ty, ParamType::Boolean(_)))
+    fn is_flag(self, name: &str) -> bool {
+        self.0.params.iter().any(|(one, param)| one == name && matches!(param.ty, ParamType::Boolean(_)))
     }
 
-    fn values(&self, given: &Map<String, Value>) -> Result<Values<'_>, String> {
+    fn values(self, given: &Map<String, Value>) -> Result<Values<'a>, String> {
         let mut values = BTreeMap::new();
-        for (name, param) in &self.params {
+        for (name, param) in &self.0.params {
             let value = given.get(name).or(param.default.as_ref());
             let text = |value: &Value| match value {
                 // The client may have validated this with the schema of an earlier config.
@@ -373,11 +235,9 @@ impl CommandTool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use wharf_scope::adapter::Param;
 
-    fn none() -> Hints {
-        Hints { read_only: None, destructive: None, idempotent: None, open_world: None }
-    }
+    use super::*;
 
     fn param(ty: ParamType) -> Param {
         Param { ty, description: None, default: None, optional: false, one_of: Vec::new() }
@@ -399,13 +259,13 @@ mod tests {
             stdin: Some(Template::parse("<{pattern}>").unwrap()),
             ok_exit: vec![0, 1],
             output: Output::Text,
-            hints: none(),
+            hints: wharf_scope::adapter::Hints::default(),
         }
     }
 
     #[test]
     fn each_place_is_one_argument() {
-        let process = |args: Value| search().started("rg", &args.to_string());
+        let process = |args: Value| Command(&search()).started("rg", &args.to_string());
         let started = process(json!({ "pattern": "a b; $(c) '\"" })).unwrap();
         assert_eq!(started.argv, ["rg", "all", "--", "a b; $(c) '\"", "."], "nothing is split, nothing expanded");
         assert_eq!(started.stdin, b"<a b; $(c) '\">");
@@ -426,25 +286,25 @@ mod tests {
     fn a_value_that_comes_first_in_its_argument_is_no_option() {
         let mut tool = search();
         tool.argv = Some(vec![Template::parse("{pattern}.txt").unwrap()]);
-        assert!(tool.started("x", r#"{"pattern":"-rf"}"#).unwrap_err().contains("would be an option"));
-        assert_eq!(tool.started("x", r#"{"pattern":"a"}"#).unwrap().argv, ["x", "a.txt"]);
+        assert!(Command(&tool).started("x", r#"{"pattern":"-rf"}"#).unwrap_err().contains("would be an option"));
+        assert_eq!(Command(&tool).started("x", r#"{"pattern":"a"}"#).unwrap().argv, ["x", "a.txt"]);
         tool.params = vec![("n".into(), param(ParamType::Integer))];
         tool.argv = Some(vec![Template::parse("{n}").unwrap(), Template::parse("-n{n}").unwrap()]);
         tool.stdin = None;
-        assert!(tool.started("x", r#"{"n":-5}"#).is_err());
-        assert_eq!(tool.started("x", r#"{"n":5}"#).unwrap().argv, ["x", "5", "-n5"]);
+        assert!(Command(&tool).started("x", r#"{"n":-5}"#).is_err());
+        assert_eq!(Command(&tool).started("x", r#"{"n":5}"#).unwrap().argv, ["x", "5", "-n5"]);
     }
 
     #[test]
     fn the_schema_is_that_of_the_parameters() {
-        let schema: Value = serde_json::from_str(&search().tool().input_schema).unwrap();
+        let schema: Value = serde_json::from_str(&Command(&search()).tool().input_schema).unwrap();
         assert_eq!(schema["required"], json!(["pattern"]));
         assert_eq!(schema["properties"]["fold"], json!({ "type": "boolean" }));
         assert_eq!(schema["properties"]["paths"]["default"], json!(["."]));
         let free = CommandTool { argv: None, params: Vec::new(), stdin: None, output: Output::All, ..search() };
-        let schema: Value = serde_json::from_str(&free.tool().input_schema).unwrap();
+        let schema: Value = serde_json::from_str(&Command(&free).tool().input_schema).unwrap();
         assert_eq!(schema["required"], json!(["args"]));
-        let started = free.started("x", r#"{"args":["-a","b c"],"stdin":"in"}"#).unwrap();
+        let started = Command(&free).started("x", r#"{"args":["-a","b c"],"stdin":"in"}"#).unwrap();
         assert_eq!(started, Process { argv: vec!["x".into(), "-a".into(), "b c".into()], stdin: b"in".to_vec() });
     }
 
@@ -452,25 +312,14 @@ mod tests {
     fn what_arguments_take_is_charged() {
         let account = Account::new(100_000);
         let given = |bytes: usize| json!({ "pattern": "x".repeat(bytes) }).to_string();
-        let (process, charge) = search().process("rg", &given(5000), &account).unwrap();
+        let (process, charge) = Command(&search()).process("rg", &given(5000), &account).unwrap();
         let held: usize = process.argv.iter().map(String::len).sum::<usize>() + process.stdin.len();
         assert!(held > 10_000 && account.used() == charge.bytes() && charge.bytes() > held, "{charge:?}");
         drop((process, charge));
         assert_eq!(account.used(), 0);
-        assert!(matches!(search().process("rg", &given(20_000), &account), Err(CallError::TotalMemory)));
+        assert!(matches!(Command(&search()).process("rg", &given(20_000), &account), Err(CallError::TotalMemory)));
         let many = json!({ "pattern": "", "paths": vec![""; 1000] }).to_string();
-        assert!(matches!(search().process("rg", &many, &account), Err(CallError::TotalMemory)));
+        assert!(matches!(Command(&search()).process("rg", &many, &account), Err(CallError::TotalMemory)));
         assert_eq!(account.used(), 0);
-    }
-
-    #[test]
-    fn templates_say_what_is_wrong_with_them() {
-        assert_eq!(Template::parse("{{a}}{b?}").unwrap().to_string(), "{a}{b}");
-        for (text, expected) in
-            [("{a", "is not closed"), ("a}", "closes nothing"), ("{}", "is not a name"), ("{a b}", "is not a name")]
-        {
-            let error = Template::parse(text).unwrap_err();
-            assert!(error.contains(expected), "{error}");
-        }
     }
 }

@@ -2,30 +2,23 @@
 
 use serde::Serialize;
 
-use super::{
-    command::{CommandTool, Output},
-    values,
-};
+use wharf_scope::adapter::Output;
+
+use super::{command::Command, values};
 use crate::{
     bindings::{tools::ToolResult, types::Content},
     operation::{CallError, ToolAnswer},
 };
 
-impl CommandTool {
+impl Command<'_> {
     /// Returns the answer for a command that exited with `code`. `stderr`: the end of what it printed there. `most`: the maximum length of
     /// the answer; a longer one is an error.
-    pub(crate) fn answer(
-        &self,
-        code: i32,
-        stdout: Vec<u8>,
-        stderr: &str,
-        most: usize,
-    ) -> Result<ToolAnswer, CallError> {
-        let is_error = !self.ok_exit.contains(&code);
+    pub(crate) fn answer(self, code: i32, stdout: Vec<u8>, stderr: &str, most: usize) -> Result<ToolAnswer, CallError> {
+        let is_error = !self.0.ok_exit.contains(&code);
         let mut text = readable(stdout, most)?;
         let mut structured = None;
         let ended = format!("The command ended with code {code}.");
-        match self.output {
+        match self.0.output {
             Output::Text | Output::Json if is_error => {
                 if stderr.is_empty() {
                     text.truncate(text.trim_end().len());
@@ -88,7 +81,7 @@ fn readable(bytes: Vec<u8>, most: usize) -> Result<String, CallError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bindings::tools::Hints;
+    use wharf_scope::adapter::{CommandTool, Hints};
 
     fn tool(output: Output) -> CommandTool {
         CommandTool {
@@ -99,7 +92,7 @@ mod tests {
             stdin: None,
             ok_exit: vec![0, 1],
             output,
-            hints: Hints { read_only: None, destructive: None, idempotent: None, open_world: None },
+            hints: Hints::default(),
         }
     }
 
@@ -112,7 +105,8 @@ mod tests {
             },
             other => panic!("{other:?}"),
         };
-        let answer = |tool: &CommandTool, code, stdout: &[u8], stderr| tool.answer(code, stdout.to_vec(), stderr, 100);
+        let answer =
+            |tool: &CommandTool, code, stdout: &[u8], stderr| Command(tool).answer(code, stdout.to_vec(), stderr, 100);
         let mut tool = tool(Output::Text);
         assert_eq!(text(answer(&tool, 1, b"none\n", "")), ("none\n".into(), None, false));
         assert_eq!(text(answer(&tool, 0, b"a\xffb", "")).0, "a\u{fffd}b");
@@ -143,7 +137,7 @@ mod tests {
             (Output::All, b"\0\0", 2 + 34 + 11, false),
         ] {
             tool.output = output;
-            let answer = tool.answer(0, stdout.to_vec(), "", most);
+            let answer = Command(&tool).answer(0, stdout.to_vec(), "", most);
             assert_eq!(answer.is_ok(), fits, "{output:?} {most}: {answer:?}");
         }
     }

@@ -13,7 +13,6 @@ use wasmtime::{
 
 use super::{
     command::RUN_INTERFACE_PREFIX,
-    declared::Described,
     docs::Docs,
     http::exchange::HANDLER_INTERFACE_PREFIX,
     schema,
@@ -32,6 +31,7 @@ use crate::{
     store::State,
 };
 use wharf_base::accounts::Account;
+use wharf_scope::adapter::Described;
 
 /// The maximum number of functions of a component. Clients show all tools to a model, so even a tenth of this would be too many to be
 /// useful.
@@ -116,7 +116,7 @@ impl Functions {
             let mut tool = function.tool.clone();
             if let Some(one) = described.iter().find(|one| one.name == tool.name) {
                 tool.description.clone_from(&one.description);
-                tool.details.get_or_insert_with(|| details(None)).hints = Some(one.hints);
+                tool.details.get_or_insert_with(|| details(None)).hints = Some(super::command::hints(one.hints));
             }
             tool
         });

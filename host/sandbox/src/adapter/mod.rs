@@ -4,7 +4,6 @@
 //! The exports of a component are decoded once, when it is loaded, and within bounds, because its types may be as hostile as its code.
 
 pub(crate) mod command;
-pub(crate) mod declared;
 mod docs;
 mod ended;
 pub(crate) mod functions;
@@ -17,9 +16,9 @@ use wasmtime::component::{Component, ComponentExportIndex, types::ComponentItem}
 
 use crate::load_error::LoadError;
 use command::RUN_INTERFACE_PREFIX;
-use declared::{Adapter, Described, ServedAs};
 use functions::Functions;
 use http::exchange::HANDLER_INTERFACE_PREFIX;
+use wharf_scope::adapter::{Adapter, Described, ServedAs};
 
 /// The maximum number of types in an import that consists only of types.
 const MAX_TYPES: usize = 1_000;

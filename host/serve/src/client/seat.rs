@@ -8,8 +8,8 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use wharf_base::places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule};
 use wharf_protocol::RpcError;
-use wharf_sandbox::places::{GivesWay, Occupant, Place, Places, PoolFull, PoolRule};
 
 use wharf_base::{
     party::Party,

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use wharf_base::digest::Digest;
 use wharf_base::{
     failed::{OrFailed, failed},
     text::{self, clip, escaped},
@@ -12,7 +13,7 @@ use wharf_config::{
     access::wants::{parse, want::Wants},
     config::{self, parse_hex32, reference::SourceReference, sources::SignerRule},
 };
-use wharf_sandbox::{Digest, Outside};
+use wharf_sandbox::Outside;
 use wharf_supply::Supply;
 
 use super::{Policy, describe, fetch, look_at, release, signed, store};

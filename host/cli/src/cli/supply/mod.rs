@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use wharf_base::digest::Digest;
 use wharf_base::{failed::OrFailed, text::escaped};
 use wharf_config::{
     config::{
@@ -17,7 +18,6 @@ use wharf_config::{
     },
     lock::{Release, same_version},
 };
-use wharf_sandbox::Digest;
 use wharf_supply::{
     Candidate, Fetched, Supply, parse_version,
     store::Store,

@@ -70,7 +70,7 @@ struct Updating<'a> {
     lock: LockFile,
     /// The version that is asked for explicitly.
     to: Option<String>,
-    digest: Option<wharf_sandbox::Digest>,
+    digest: Option<wharf_base::digest::Digest>,
     accept_signer: bool,
     /// Whether the new lock file is printed, for a review, in place of asking and writing.
     only_print: bool,
@@ -213,7 +213,7 @@ impl Updating<'_> {
     }
 
     /// Asks whether a component that nobody's signature is asked for is trusted. None: nobody agreed.
-    fn vouch(&mut self, id: &str, fetched: &Fetched) -> Result<Option<wharf_sandbox::Digest>> {
+    fn vouch(&mut self, id: &str, fetched: &Fetched) -> Result<Option<wharf_base::digest::Digest>> {
         let is = fetched.digest;
         if self.digest == Some(is) {
             return Ok(Some(is));
@@ -240,7 +240,7 @@ impl Updating<'_> {
         fetched: &Fetched,
         trust: Trust,
         before: Option<&Source>,
-        (new_digest, mut doubts): (Option<wharf_sandbox::Digest>, Vec<String>),
+        (new_digest, mut doubts): (Option<wharf_base::digest::Digest>, Vec<String>),
     ) -> Result<()> {
         let store = store(self.config)?;
         let entry = release(fetched, &trust);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, Uri, header::CONTENT_TYPE};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
-use wharf_sandbox::network::{Body, Error, Unsent};
+use wharf_scope::network::{Body, HttpFailure, Unsent};
 
 use super::cases::Exchange;
 use wharf_config::config::to_json;
@@ -99,7 +99,7 @@ impl Answers for Servers {
             let (parts, body) = request.into_parts();
             // As a real server does, read the whole body first: an incomplete request gets no answer.
             body.collect().await.map_err(Unsent::Failed)?;
-            let response = self.next(&parts.method, &parts.uri).ok_or(Unsent::Failed(Error::ConnectionRefused))?;
+            let response = self.next(&parts.method, &parts.uri).ok_or(Unsent::Failed(HttpFailure::Refused))?;
             Ok(response.map(|body| Full::new(body).map_err(|never| match never {}).boxed_unsync()))
         })
     }

@@ -13,7 +13,8 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use tempfile::TempDir;
-use wharf_sandbox::{Fixed, Sandbox};
+use wharf_sandbox::Sandbox;
+use wharf_scope::Fixed;
 
 use super::{
     cases::{After, Contents, Given},

@@ -1,9 +1,27 @@
 //! `ask = ["elicitation", "sampling", "roots"]`: what a plugin may ask the client.
 
 use anyhow::{Result, bail};
-use wharf_sandbox::model::Question;
 
 use crate::access::capability::{Absolute, Capability};
+
+/// What a client may be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ability {
+    Elicitation,
+    Sampling,
+    Roots,
+}
+
+impl Ability {
+    /// Its name in `ask`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Elicitation => "elicitation",
+            Self::Sampling => "sampling",
+            Self::Roots => "roots",
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Grant {
@@ -13,18 +31,18 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Checks whether the question may be asked. The error is the missing ability, as the operator would write it in `ask`.
-    pub fn allows(self, question: &Question) -> Result<(), &'static str> {
-        let (allowed, ability) = match question {
-            Question::Form(_) | Question::Url(_) => (self.elicitation, "elicitation"),
-            Question::Sampling(_) => (self.sampling, "sampling"),
-            Question::Roots => (self.roots, "roots"),
-        };
-        if allowed { Ok(()) } else { Err(ability) }
+    /// Whether the plugin may ask for it.
+    pub fn allows(self, ability: Ability) -> bool {
+        match ability {
+            Ability::Elicitation => self.elicitation,
+            Ability::Sampling => self.sampling,
+            Ability::Roots => self.roots,
+        }
     }
 
     /// Returns the log message about a refused question.
-    pub fn hint(ability: &str) -> String {
+    pub fn hint(ability: Ability) -> String {
+        let ability = ability.name();
         format!("it wanted to ask the client ({ability}); `ask = [\"{ability}\"]` allows it")
     }
 }

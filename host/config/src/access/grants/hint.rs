@@ -2,7 +2,7 @@
 
 use wharf_base::text::toml_header;
 use wharf_egress::hint as http;
-use wharf_sandbox::{Denial, network::HttpRefusal};
+use wharf_scope::{Denial, network::HttpRefusal};
 
 use super::dirs;
 pub use wharf_egress::hint::By;
@@ -100,7 +100,7 @@ fn way(denial: &Denial, id: &str, by: By, clear: fn(&str) -> String) -> Option<S
 
 #[cfg(test)]
 mod tests {
-    use wharf_sandbox::network::HttpDenial;
+    use wharf_scope::network::HttpDenial;
 
     use super::*;
 

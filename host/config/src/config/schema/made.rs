@@ -245,7 +245,7 @@ mod tests {
             ("limits", "message_kib", defaults::MESSAGE_KIB.into()),
             ("limits", "page_items", defaults::PAGE_ITEMS.into()),
             ("limits", "total_tasks", defaults::TOTAL_TASKS.into()),
-            ("limits", "memory_mib", (wharf_sandbox::MemoryLimit::LEAST_BYTES >> 20).into()),
+            ("limits", "memory_mib", (wharf_scope::MemoryLimit::LEAST_BYTES >> 20).into()),
             ("limits", "timeout_ms", defaults::TIMEOUT_MS.into()),
             ("limits", "output_kib", defaults::OUTPUT_KIB.into()),
             ("limits", "http_requests", defaults::HTTP_REQUESTS.into()),

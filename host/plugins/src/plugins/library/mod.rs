@@ -17,7 +17,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wharf_sandbox::{Sandbox, model::Kind, places::Places};
+use wharf_base::places::Places;
+use wharf_sandbox::{Sandbox, model::Kind};
 
 use super::{
     announced::{Announced, Kinds},

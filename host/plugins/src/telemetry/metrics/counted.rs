@@ -9,8 +9,9 @@ use std::{
     time::Duration,
 };
 
+use wharf_base::places::PoolRule;
 use wharf_protocol::{Method, Revision};
-use wharf_sandbox::{network::HttpUse, places::PoolRule};
+use wharf_scope::network::HttpUse;
 
 use super::{
     family::{Family, Kind, Labels, Value},

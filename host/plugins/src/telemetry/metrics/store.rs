@@ -10,7 +10,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use wharf_sandbox::places::{Place, Places, PoolRule};
+use wharf_base::places::{Place, Places, PoolRule};
 
 use wharf_base::party::Party;
 

@@ -20,8 +20,8 @@ use crate::{
     },
     json::{Parsed, Room},
     operation::{CallError, Listing},
-    sections::MAX_PARAGRAPH_BYTES,
 };
+use wharf_scope::MAX_INSTRUCTIONS_BYTES;
 
 /// The maximum number of pages of a list.
 const MAX_PAGES: usize = 100;
@@ -213,7 +213,7 @@ async fn all(
 
 /// Cuts instructions that are longer than those of a plugin may be. They stay longer than that, so that they are known to be too long.
 fn bounded(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(MAX_PARAGRAPH_BYTES + 4));
+    text.truncate(text.floor_char_boundary(MAX_INSTRUCTIONS_BYTES + 4));
     text
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use wharf_protocol::{Method, Object, RpcError, model::Question, revision::Era};
-use wharf_sandbox::Scope;
+use wharf_scope::Scope;
 
 use super::failed::{Failed, Said, Why};
 use crate::client::{context::Context, news::Question as AskReplica, session::Session};

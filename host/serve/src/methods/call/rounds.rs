@@ -3,7 +3,7 @@
 use wharf_protocol::{Object, RpcError, model as mcp, params::Retry, revision::Era};
 use wharf_sandbox::{
     MAX_QUESTIONS, Operation, Outcome,
-    model::{self as wit, Round},
+    model::{self as wit, Question, Round},
 };
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
 use crate::client::{context::Context, session::PERSON_TIMEOUT};
 use wharf_base::{heavy::heavy, request_state::Carried};
 use wharf_config::access::grants::{
-    ask,
+    ask::{self, Ability},
     hint::{Allowed, Hint, Table},
 };
 use wharf_plugins::bridge::{self, Paid};
@@ -93,11 +93,17 @@ async fn checked(
     let mut questions = Vec::with_capacity(round.questions.len());
     let mut needs = wit::ClientCapabilities::empty();
     for (key, question) in &round.questions {
-        if let Err(ability) = granted.allows(question) {
+        let ability = match question {
+            Question::Form(_) | Question::Url(_) => Ability::Elicitation,
+            Question::Sampling(_) => Ability::Sampling,
+            Question::Roots => Ability::Roots,
+        };
+        if !granted.allows(ability) {
             ctx.server.hint(id, Hint { text: ask::Grant::hint(ability), allowed: Allowed::In(Table::Grants) });
             let text = format!(
-                "The plugin `{id}` wants to ask you something ({ability}), which the operator of this server has not \
-                 allowed."
+                "The plugin `{id}` wants to ask you something ({}), which the operator of this server has not \
+                 allowed.",
+                ability.name()
             );
             return Err(Failed::new(Why::Failed, text));
         }

@@ -4,8 +4,10 @@
 use std::{borrow::Cow, sync::Arc, task::Poll};
 
 use tracing::Instrument;
+use wharf_base::places::Place;
 use wharf_protocol::Method;
-use wharf_sandbox::{CallError, Denial, Operation, PluginCall, Report, places::Place};
+use wharf_sandbox::{CallError, Operation, PluginCall, Report};
+use wharf_scope::Denial;
 
 use super::{
     failed::{Failed, Said, Why},

@@ -43,7 +43,6 @@ pub enum HttpRefusal {
 
 /// The record of one HTTP request of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct HttpUse {
     /// The method.
     pub method: String,
