@@ -3,11 +3,9 @@
 use std::{path::PathBuf, sync::Arc};
 
 use crate::{error::Error, setup::Setup, wharf::Wharf};
-use wharf_config::{
-    access::approval::Approver,
-    config::{self, Plugin, state::Keeps},
-};
+use wharf_config::{config, config::Plugin, config::state::Keeps};
 use wharf_plugins::observe::record::Observer;
+use wharf_policy::access::approval::Approver;
 
 /// Configures and builds a [`Wharf`].
 #[derive(Default)]

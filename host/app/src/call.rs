@@ -14,8 +14,8 @@ use crate::{
     wharf::Wharf,
 };
 use wharf_base::principal::Principal;
-use wharf_config::access::call_roots::Folder;
 use wharf_plugins::plugins::lists::{List, Listed};
+use wharf_policy::access::call_roots::Folder;
 use wharf_serve::methods::call::{
     Failed,
     direct::{self, Direct},

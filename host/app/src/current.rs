@@ -15,11 +15,9 @@ use wharf_base::{
     text::{self, toml_header},
     whole::Writing,
 };
-use wharf_config::{
-    access::{protected::Protected, scope::Scopes},
-    config::{self, AccessLog, CommandLine, Config, Plugin, audit},
-};
+use wharf_config::{config, config::AccessLog, config::CommandLine, config::Config, config::Plugin, config::audit};
 use wharf_plugins::observe::{journal::Event, observers::Observers};
+use wharf_policy::access::{protected::Protected, scope::Scopes};
 
 /// The sources that the config is read from, at the start and at each reload.
 #[derive(Debug, Default)]
@@ -231,9 +229,9 @@ impl Current {
             new.profiles = Arc::clone(&self.config.borrow().profiles);
         }
         note(&self.observers, Some(&self.config.borrow()), &new);
-        let mut places = new.places(origins.cache_dir.as_deref());
-        places.own.and(&self.protected);
-        self.scopes.renew(places);
+        let mut rules = new.folder_rules(origins.cache_dir.as_deref());
+        rules.own.and(&self.protected);
+        self.scopes.renew(rules);
         self.config.send_replace(Arc::new(new));
         number
     }

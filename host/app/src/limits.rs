@@ -8,7 +8,6 @@ mod tests {
 
     use wharf_base::places::PoolRule;
 
-    use wharf_config::auth;
     use wharf_egress::{connect, line};
     use wharf_plugins::{
         approvals::{self, kept, remembered, ticket},
@@ -16,6 +15,7 @@ mod tests {
         tasks,
         telemetry::metrics,
     };
+    use wharf_policy::auth;
     use wharf_serve::{
         client::{news, seat},
         transport::http,

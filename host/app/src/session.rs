@@ -10,8 +10,8 @@ use wharf_base::{
     party::{Party, party},
     principal::Principal,
 };
-use wharf_config::{access::call_roots::Folder, auth::Caller};
 use wharf_plugins::observe::record::Transport;
+use wharf_policy::{access::call_roots::Folder, auth::Caller};
 use wharf_serve::{
     client::server::Server,
     transport::{pipe::PipeClient, stdio},

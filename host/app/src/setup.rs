@@ -15,13 +15,7 @@ use crate::{
 };
 use wharf_base::{ledger::Ledger, paths::Stamp, whole::Writing};
 use wharf_cluster::{ADDRESS_BYTES, Cluster};
-use wharf_config::{
-    access::{approval::Approver, rehearsal::Rehearsal, scope::Scopes},
-    config::{
-        self, CommandLine, Config, Plugin,
-        state::{self, Keeps},
-    },
-};
+use wharf_config::{config, config::CommandLine, config::Config, config::Plugin, config::state, config::state::Keeps};
 use wharf_plugins::{
     audit::Log,
     observe::{
@@ -37,6 +31,7 @@ use wharf_plugins::{
         otlp::Otlp,
     },
 };
+use wharf_policy::access::{approval::Approver, rehearsal::Rehearsal, scope::Scopes};
 use wharf_serve::client::server::{Server, Shared};
 
 /// Everything that a wharf is made from. The commands of the binary fill it themselves; [`Builder`](crate::Builder) does it for programs
@@ -132,8 +127,8 @@ impl Setup {
         // The audit log comes before the scopes for the same reason.
         let audit = config.startup.audit.as_ref().map(Log::open).transpose();
         let audit = audit.context("[audit]").map_err(Error::config)?;
-        let places = config.places(origins.cache_dir.as_deref());
-        let scopes = Arc::new(Scopes::new(places, roots_in_home, rehearsal, (config::registry(), enters)));
+        let rules = config.folder_rules(origins.cache_dir.as_deref());
+        let scopes = Arc::new(Scopes::new(rules, roots_in_home, rehearsal, (config::registry(), enters)));
         let journal = audit.clone().map(|audit| audit as Arc<dyn Journal>);
         let otlp = config.startup.telemetry.as_ref().map(|to| Otlp::new(to, &config.egress));
         let sends = config.startup.telemetry.as_ref().is_some_and(|telemetry| telemetry.metrics_every.is_some());

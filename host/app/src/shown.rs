@@ -3,11 +3,11 @@
 use std::{path::PathBuf, sync::Arc};
 
 use wharf_base::principal::Principal;
-use wharf_config::{
+use wharf_plugins::plugins::{filter::Filter, lists::List, view::View};
+use wharf_policy::{
     auth::Caller,
     profiles::{Profile, SEARCH, Style},
 };
-use wharf_plugins::plugins::{filter::Filter, lists::List, view::View};
 use wharf_serve::client::server::Server;
 
 /// The numbers of tools, of prompts, and of resources including templates.

@@ -1,11 +1,7 @@
-//! The operator's config, and the grants, roles and logins that it describes.
+//! The operator's config, read once into types that need no further checks, and its lock file.
 
 #![deny(clippy::large_futures)]
 #![forbid(unsafe_code)]
 
-pub mod access;
-pub mod auth;
 pub mod config;
 pub mod lock;
-pub mod profiles;
-pub mod roles;

@@ -41,12 +41,10 @@
 pub use wharf_app::{Builder, Call, Error, ErrorKind, Session, Wharf, call, http, model};
 pub use wharf_base::principal::{Principal, User};
 pub use wharf_base::{digest::Digest, digest::InvalidDigest};
-pub use wharf_config::{
-    access::{
-        approval::{ApprovalRequest, Approver, Decision},
-        capability::Access,
-    },
-    config::{Ask, Plugin},
+pub use wharf_config::config::{Ask, Plugin};
+pub use wharf_policy::access::{
+    approval::{ApprovalRequest, Approver, Decision},
+    capability::Access,
 };
 pub use wharf_sandbox::compile_if_asked;
 

@@ -17,10 +17,7 @@ use wharf_base::{
     accounts::Account,
     places::{Party, Places},
 };
-use wharf_config::{
-    access::{call_roots::CallRoots, registry::Registry, scope::Scopes},
-    config::{self, CommandLine, Config},
-};
+use wharf_config::{config, config::CommandLine, config::Config};
 use wharf_plugins::{
     bridge,
     plugins::{
@@ -30,6 +27,7 @@ use wharf_plugins::{
         served::{Access, Generations, RESULTS, Served, TASKS},
     },
 };
+use wharf_policy::access::{call_roots::CallRoots, registry::Registry, scope::Scopes};
 use wharf_protocol::{
     Frame, Revision,
     encode::{CacheHint, Encoder},
@@ -182,7 +180,7 @@ fn scope(bencher: Bencher, directories: usize) {
         .collect();
     let text = format!("[plugins.a]\npath = 'a.wasm'\n[plugins.a.grants]\ndirs = [{}]\n", dirs.join(", "));
     let config = config(&text);
-    let scopes = Scopes::new(config.places(None), false, None, (Registry::default(), false));
+    let scopes = Scopes::new(config.folder_rules(None), false, None, (Registry::default(), false));
     let plugin = Arc::clone(&config.plugins[0]);
     bencher.bench(|| scopes.for_call(&plugin.id, black_box(&plugin.grants), &CallRoots::default(), Party::SOLE));
 }

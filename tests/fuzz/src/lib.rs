@@ -19,14 +19,12 @@ use wharf_base::{
     session_id::{IssuedTo, SessionIds},
     state_keys::StateKeys,
 };
-use wharf_config::{
-    access::open::Ceilings,
-    config::{self, CommandLine, PluginConfig},
-};
+use wharf_config::{config, config::CommandLine, config::PluginConfig};
 use wharf_plugins::{
     audit::chain::{Head, Verifier},
     bridge::{self, template::Template},
 };
+use wharf_policy::access::open::Ceilings;
 use wharf_protocol::{
     Frame, Message, Revision,
     encode::{CacheHint, Encoder},

@@ -110,7 +110,7 @@ const LAYERS: [Layer; 4] = [
     // There, wharf is the client of components that are MCP servers.
     Layer { files: "host/sandbox/", forbidden: &["jsonrpc"], except: Some("host/sandbox/src/adapter/http/") },
     Layer { files: "host/serve/src/transport/", forbidden: &["wharf_sandbox"], except: None },
-    Layer { files: "host/config/src/access/grants/", forbidden: &["wharf_protocol", "tokio"], except: None },
+    Layer { files: "host/policy/src/access/grants/", forbidden: &["wharf_protocol", "tokio"], except: None },
 ];
 
 #[cfg(test)]

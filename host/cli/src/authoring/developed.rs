@@ -20,7 +20,7 @@ use super::{
     sources::Sources,
 };
 use wharf_base::folders::Folders;
-use wharf_config::access::registry::Entered;
+use wharf_policy::access::registry::Entered;
 
 /// Where a plugin that was built for development finds its code. The SDKs know this path.
 const LIVE: &str = "/.wharf-live";

@@ -16,10 +16,8 @@ use super::{
     repository,
 };
 use wharf_base::{below::Below, explain, paths::resolved, program, text};
-use wharf_config::{
-    access::{protected::Protected, registry::Entered},
-    config,
-};
+use wharf_config::config;
+use wharf_policy::access::{protected::Protected, registry::Entered};
 
 /// The file name of a project's manifest.
 pub const PLUGIN_TOML: &str = "plugin.toml";

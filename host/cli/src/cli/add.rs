@@ -19,15 +19,13 @@ use wharf_base::{
     guard,
     text::{self, clip, escaped, toml_header},
 };
-use wharf_config::{
-    access::{
-        grants::could_use,
-        wants::{
-            parse,
-            want::{WantedGrant, Wants},
-        },
+use wharf_config::{config, config::Origin, config::PluginConfig, config::PluginSource};
+use wharf_policy::access::{
+    grants::could_use,
+    wants::{
+        parse,
+        want::{WantedGrant, Wants},
     },
-    config::{self, Origin, PluginConfig, PluginSource},
 };
 
 /// Runs `wharf add`, which adds a plugin that is not in the config yet.

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use toml_edit::Value;
 
-use wharf_config::access::wants::want::SettingKind;
+use wharf_policy::access::wants::want::SettingKind;
 
 /// The possible sources of a secret, as questions and errors list them.
 pub const SOURCES: &str = "env NAME, file PATH, credential NAME, command WORDS";

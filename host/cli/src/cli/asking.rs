@@ -13,7 +13,7 @@ use super::{
     load::print,
 };
 use wharf_base::text::toml_header;
-use wharf_config::access::wants::want::{HttpWant, Injected, Setting, SettingKind, WantedGrant, Wants, because};
+use wharf_policy::access::wants::want::{HttpWant, Injected, Setting, SettingKind, WantedGrant, Wants, because};
 
 /// A dialogue about one plugin, and the config with the answers so far.
 pub struct Asking<'a> {

@@ -7,11 +7,7 @@ use anyhow::{Result, bail};
 use super::load::{load, print};
 use wharf_app::operator::{ShownRole, check_certificate};
 use wharf_base::text;
-use wharf_config::{
-    access::wants::want::because,
-    auth::AuthSettings,
-    config::{self, CommandLine},
-};
+use wharf_config::{config, config::CommandLine};
 use wharf_egress::secrets::SecretSource;
 use wharf_plugins::{
     audit,
@@ -20,6 +16,7 @@ use wharf_plugins::{
         status::Status,
     },
 };
+use wharf_policy::{access::wants::want::because, auth::AuthSettings};
 
 pub async fn run(file: Option<&Path>) -> Result<ExitCode> {
     let Some(file) = config::find(file)? else {

@@ -13,14 +13,12 @@ use wharf_base::{
     paths::resolved,
     text::{self, toml_header},
 };
-use wharf_config::{
-    access::{
-        capability::Access,
-        grants::{Grants, dirs::Dir},
-    },
-    config,
-};
+use wharf_config::config;
 use wharf_egress::rule::{RawRule, Rule};
+use wharf_policy::access::{
+    capability::Access,
+    grants::{Grants, dirs::Dir},
+};
 
 pub fn run(id: &str, what: &[String], config: Option<&Path>) -> Result<ExitCode> {
     let mut file = File::existing(config)?;

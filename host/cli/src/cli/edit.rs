@@ -9,8 +9,8 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
 use super::entries;
 use wharf_base::{explain, text::escaped};
-use wharf_config::access::wants::want::WantedGrant;
 use wharf_egress::rule::{RawRule, Rule};
+use wharf_policy::access::wants::want::WantedGrant;
 
 /// The kinds of grants.
 pub const KINDS: [&str; 5] = ["http", "roots", "dirs", "env", "ask"];

@@ -18,7 +18,7 @@ use super::{
     load::print,
 };
 use wharf_base::text;
-use wharf_config::access::wants::parse;
+use wharf_policy::access::wants::parse;
 
 pub fn run(command: &Embed) -> Result<ExitCode> {
     let (wants, plugin) = match command.files.as_slice() {

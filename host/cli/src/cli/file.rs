@@ -26,10 +26,8 @@ use wharf_base::{
     failed::{OrFailed, failed},
     guard, text,
 };
-use wharf_config::{
-    access::grants::Grants,
-    config::{self, CommandLine, Config},
-};
+use wharf_config::{config, config::CommandLine, config::Config};
+use wharf_policy::access::grants::Grants;
 
 /// One byte more than a plugin may have, so that a file that is too large is noticed.
 const MAX_READ_BYTES: u64 = MAX_COMPONENT_BYTES as u64 + 1;

@@ -21,10 +21,10 @@ use crate::authoring::{
 };
 use wharf_base::text::{self, escaped};
 use wharf_config::{
-    access::wants::want::because,
-    config::{self, CommandLine, Named, Positional, builtin, reference::SourceReference},
+    config, config::CommandLine, config::Named, config::Positional, config::builtin, config::reference::SourceReference,
 };
 use wharf_plugins::plugins::{snapshot::Serving, status::Status};
+use wharf_policy::access::wants::want::because;
 
 pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
     let source = command.plugin.as_deref().and_then(Path::to_str).filter(|text| SourceReference::is_meant(text));

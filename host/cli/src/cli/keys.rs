@@ -13,9 +13,10 @@ use super::{
     load::print,
 };
 use wharf_base::{rewrite::rewrite, text::escaped};
-use wharf_config::{
-    auth::api_keys::{self, File, Key, Secret, digest, generate},
-    config::{self, CommandLine},
+use wharf_config::{config, config::CommandLine};
+use wharf_policy::{
+    auth::api_keys, auth::api_keys::File, auth::api_keys::Key, auth::api_keys::Secret, auth::api_keys::digest,
+    auth::api_keys::generate,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 3600);

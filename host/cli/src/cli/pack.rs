@@ -31,7 +31,7 @@ use crate::authoring::{
     project::{PLUGIN_TOML, Project},
 };
 use wharf_base::{below::Below, failed::OrFailed, text};
-use wharf_config::access::grants::could_use;
+use wharf_policy::access::grants::could_use;
 use wharf_sandbox::Outside;
 use wharf_scope::MAX_COMPONENT_BYTES;
 

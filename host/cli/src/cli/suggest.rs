@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{answers::text, edit::Edited, file::File};
 use wharf_base as base;
-use wharf_config::access::wants::want::Wants;
+use wharf_policy::access::wants::want::Wants;
 
 /// Returns the error of a command that needs a terminal for its questions, with the lines to write instead.
 pub fn by_hand(command: &str, file: &File, lines: &str) -> String {
@@ -50,7 +50,7 @@ pub fn wanted(id: &str, wants: &Wants, has_secret: impl Fn(&str) -> bool) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_config::access::wants::parse;
+    use wharf_policy::access::wants::parse;
 
     #[test]
     fn what_is_suggested_is_commented_out_and_would_load() {

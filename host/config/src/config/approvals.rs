@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{default_paths::state_dirs, raw};
-use crate::access::capability::Absolute;
 use wharf_base::{pattern::Pattern, program::Command};
+use wharf_policy::access::capability::Absolute;
 
 /// Which calls of one plugin a person has to approve, who asks that person, and for how long the answer can be remembered.
 #[derive(Debug, Clone, PartialEq)]

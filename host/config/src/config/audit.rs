@@ -10,7 +10,7 @@ use super::{
     default_paths::state_dirs,
     defaults, raw,
 };
-use crate::access::capability::Absolute;
+use wharf_policy::access::capability::Absolute;
 
 /// The largest value of `keep`.
 const MAX_KEPT_FILES: usize = 10_000;

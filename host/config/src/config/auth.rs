@@ -11,9 +11,9 @@ use http::Uri;
 use jsonwebtoken::Algorithm;
 
 use super::raw;
-use crate::auth::settings::{AuthSettings, Introspection, Issuer, KeySource, is_safe, is_scope};
 use wharf_base::reading::doubt_of_path;
 use wharf_egress::secrets::SecretSources;
+use wharf_policy::auth::settings::{AuthSettings, Introspection, Issuer, KeySource, is_safe, is_scope};
 
 /// The signature algorithms that are accepted from an issuer by default: those that every provider offers, all asymmetric.
 const DEFAULT_ALGORITHMS: [Algorithm; 3] = [Algorithm::RS256, Algorithm::ES256, Algorithm::EdDSA];

@@ -24,11 +24,11 @@ use super::{
     source::Component,
     zone,
 };
-use crate::access::{
+use wharf_base::text;
+use wharf_policy::access::{
     capability::Access,
     grants::{RawGrants, dirs::RawDir, env::RawEnv},
 };
-use wharf_base::text;
 
 /// A plugin in the program: its name, and its component, [deflated](https://www.rfc-editor.org/rfc/rfc1951).
 pub type Deflated = (&'static str, &'static [u8]);

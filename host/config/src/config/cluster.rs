@@ -6,9 +6,9 @@ use std::{fmt, path::PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{bounds::mib, protocol::Protocol, raw};
-use crate::access::capability::Absolute;
 use wharf_base::text;
 use wharf_egress::secrets::{SecretSource, SecretSources};
+use wharf_policy::access::capability::Absolute;
 
 /// The longest name of a replica, and the longest prefix of keys, in bytes.
 const MAX_NAME_BYTES: usize = 64;

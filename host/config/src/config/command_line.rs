@@ -8,9 +8,9 @@ use std::{
 use anyhow::{Result, ensure};
 
 use super::listen::ListenAddress;
-use crate::access::capability::Access;
 use wharf_base::{explain, text};
 use wharf_egress::rule::RawRule;
+use wharf_policy::access::capability::Access;
 
 /// What the command line adds to the config file.
 #[derive(Debug, Clone, Default)]

@@ -14,11 +14,11 @@ use super::{
     resolved::Config,
     source::{Component, PluginSource},
 };
-use crate::access::{
+use wharf_egress::rule;
+use wharf_policy::access::{
     capability::Access,
     grants::{dirs, env},
 };
-use wharf_egress::rule;
 
 /// A plugin and what it is granted. By default it is granted nothing.
 ///

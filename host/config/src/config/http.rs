@@ -18,9 +18,9 @@ use super::{
     raw,
     tls::{self, Tls},
 };
-use crate::access::capability::Absolute;
 use wharf_base::principal::Principal;
 use wharf_egress::secrets::{self, SecretSource, SecretSources};
+use wharf_policy::access::capability::Absolute;
 
 /// The largest value of `drain_s` and of `drain_delay_s`.
 const MAX_DRAIN_S: u64 = 600;

@@ -5,7 +5,7 @@ use std::{fmt, net::SocketAddr, os::unix::ffi::OsStrExt, path::PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use super::defaults;
-use crate::access::capability::Absolute;
+use wharf_policy::access::capability::Absolute;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListenAddress {

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-use crate::access::grants::Grants;
 use wharf_base::{self as base, guard};
+use wharf_policy::access::grants::Grants;
 
 mod adapter;
 mod admin;

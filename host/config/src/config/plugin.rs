@@ -17,17 +17,15 @@ use super::{
     source::PluginSource,
     sources::{PublishedPlugin, SourceRules},
 };
-use crate::{
-    access::{
-        capability::Absolute,
-        grants::{Grants, env::RawEnv, hint::By},
-    },
-    lock,
-};
+use crate::lock;
 use wharf_base::{
     pattern::Pattern,
     quota::Quota,
     text::{self, toml_header},
+};
+use wharf_policy::access::{
+    capability::Absolute,
+    grants::{Grants, env::RawEnv, hint::By},
 };
 
 /// Where a plugin comes from. When names clash, the plugin with the earlier origin keeps them.

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{raw, roles};
-use crate::profiles::{Profile, Profiles, SEARCH, Style};
 use wharf_base::text::{MAX_SEGMENT_BYTES, is_segment, toml_header};
+use wharf_policy::profiles::{Profile, Profiles, SEARCH, Style};
 
 const MAX_PROFILES: usize = 64;
 
@@ -74,7 +74,7 @@ mod tests {
     fn a_profile_that_is_gone_is_empty_and_no_profile_is_everything() {
         let raw = raw::Profile { tools: Some(vec!["git_*".into()]), ..raw::Profile::default() };
         let profiles = resolve(None, vec![("review".into(), raw)]).unwrap();
-        let entry = |name| crate::roles::Entry::new(crate::roles::EntryKind::Tool, "git", name);
+        let entry = |name| wharf_policy::roles::Entry::new(wharf_policy::roles::EntryKind::Tool, "git", name);
         assert!(profiles.find(None).is_none());
         let review = profiles.find(Some("review")).unwrap();
         assert!(review.has(&entry("git_log")) && !review.has(&entry("files_read")));

@@ -7,7 +7,7 @@ use super::{
     raw,
     state_keys::{self, StateKeySource},
 };
-use crate::access::capability::Absolute;
+use wharf_policy::access::capability::Absolute;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Protocol {

@@ -8,8 +8,8 @@ use http::Uri;
 use wharf_base::digest::Digest;
 
 use super::bounds::parse_hex32;
-use crate::access::capability::Absolute;
 use wharf_egress::target::Target;
+use wharf_policy::access::capability::Absolute;
 
 /// The longest `source`, in bytes.
 const MAX_BYTES: usize = 1024;

@@ -9,11 +9,11 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use super::{bounds::calls, raw};
-use crate::{
-    access::capability::Access,
-    roles::{MAX_ROLES, Role, Roles, Selection, allowance::Allowance, ceiling::Ceiling, condition::Condition},
-};
 use wharf_base::{pattern::Pattern, quota::Quota, text::toml_header};
+use wharf_policy::{
+    access::capability::Access,
+    roles::{MAX_ROLES, Role, Roles, Selection, ceiling::Ceiling, condition::Condition, rate_limits::RateLimits},
+};
 
 /// The maximum number of tables in `limits.of` of a role.
 const MAX_LIMIT_TABLES: usize = 64;
@@ -48,8 +48,8 @@ fn role(name: String, raw: raw::Role, absolute: &dyn Fn(&str) -> Result<PathBuf>
             Some(ceiling.context("`roots`")?)
         }
     };
-    let allowance = allowance(&name, limits).context("`limits`")?;
-    Ok(Role { name, when, selection, step_up, ceiling, allowance })
+    let rate_limits = rate_limits(&name, limits).context("`limits`")?;
+    Ok(Role { name, when, selection, step_up, ceiling, rate_limits })
 }
 
 /// Parses lists of names, and of beginnings of names followed by `*`.
@@ -75,14 +75,14 @@ pub fn selection(
     })
 }
 
-fn allowance(role: &str, raw: raw::RoleLimits) -> Result<Allowance> {
+fn rate_limits(role: &str, raw: raw::RoleLimits) -> Result<RateLimits> {
     let raw::RoleLimits { calls_per_minute, calls_per_hour, calls_per_day, concurrency, of } = raw;
     ensure!(of.len() <= MAX_LIMIT_TABLES, "`of` has more than {MAX_LIMIT_TABLES} tables");
     let limits = calls([calls_per_minute, calls_per_hour, calls_per_day, concurrency])?;
     let of = of.into_iter().map(|raw| part(role, raw).context("`of`")).collect::<Result<Vec<_>>>()?;
     let names: HashSet<&str> = of.iter().map(|(_, quota)| quota.name.as_str()).collect();
     ensure!(names.len() == of.len(), "`of` names the same twice; put its limits into one table");
-    Ok(Allowance { whole: Quota { name: format!("role {role:?}"), limits }, of })
+    Ok(RateLimits { whole: Quota { name: format!("role {role:?}"), limits }, of })
 }
 
 fn part(role: &str, raw: raw::LimitsOf) -> Result<(Selection, Quota)> {

@@ -18,15 +18,13 @@ use super::{
     raw,
     reference::SourceReference,
 };
-use crate::{
-    access::capability::Absolute,
-    lock::{FILE_NAME, Lock, Release, Source, same_version},
-};
+use crate::lock::{FILE_NAME, Lock, Release, Source, same_version};
 use wharf_base::{guard, text};
 use wharf_egress::{
     secrets::{SecretSource, SecretSources},
     target::Target,
 };
+use wharf_policy::access::capability::Absolute;
 
 /// The longest `min_age`.
 const MAX_AGE: Duration = Duration::from_hours(24 * 365);

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::bounds::parse_hex32;
-use crate::access::capability::Absolute;
 use wharf_base::{
     state_keys::{StateKey, StateKeys},
     text,
 };
 use wharf_egress::secrets::{RawSecret, SecretSource};
+use wharf_policy::access::capability::Absolute;
 
 /// The most keys.
 const MAX_KEYS: usize = 16;

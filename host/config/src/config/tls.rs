@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::raw;
-use crate::access::capability::Absolute;
+use wharf_policy::access::capability::Absolute;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {

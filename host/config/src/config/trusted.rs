@@ -14,11 +14,9 @@ use super::{
     raw,
     sources::{self, SignerRule},
 };
-use crate::{
-    access::{protected::Protected, registry::Registry},
-    lock,
-};
+use crate::lock;
 use wharf_egress::secrets::RawSecret;
+use wharf_policy::access::{protected::Protected, registry::Registry};
 
 /// The folder in the state folder in which wharfs enter what they protect.
 const REGISTRY: &str = "trusted";

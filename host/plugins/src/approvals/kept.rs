@@ -183,7 +183,7 @@ mod tests {
     use wharf_protocol::Method;
 
     use super::*;
-    use wharf_config::access::capability::Access;
+    use wharf_policy::access::capability::Access;
 
     fn subject(name: &str) -> ApprovalSubject<'_> {
         ApprovalSubject {

@@ -7,7 +7,7 @@ use wharf_protocol::{Method, error::clip_to};
 
 use super::target::{self, fenced};
 use wharf_base::text::{escaped, escaped_json, hex};
-use wharf_config::access::capability::Access;
+use wharf_policy::access::capability::Access;
 
 /// The most arguments, folders and rules that are shown, and the most characters of each.
 const MAX_SHOWN: usize = 16;
@@ -150,7 +150,7 @@ fn short(digest: &[u8; 32]) -> String {
 mod tests {
     use super::*;
     use wharf_base::text::is_deceptive;
-    use wharf_config::access::capability::Access;
+    use wharf_policy::access::capability::Access;
 
     const DIGEST: [u8; 32] = [0xab; 32];
 

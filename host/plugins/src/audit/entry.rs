@@ -16,7 +16,7 @@ use crate::observe::{
     record::{Action, CallRecord, Transport},
 };
 use wharf_base::principal::Principal;
-use wharf_config::access::capability::Access;
+use wharf_policy::access::capability::Access;
 
 /// The maximum number of directories in a line.
 const MAX_DIRS: usize = 64;

@@ -4,10 +4,8 @@
 use std::sync::Arc;
 
 use super::{catalog::Catalog, filter::Filter};
-use wharf_config::{
-    config::{Origin, PluginConfig},
-    roles::{Entry, EntryKind},
-};
+use wharf_config::config::{Origin, PluginConfig};
+use wharf_policy::roles::{Entry, EntryKind};
 
 /// What should be served, whether it is or not.
 #[derive(Debug, Default)]

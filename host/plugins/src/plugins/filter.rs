@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_config::{
+use wharf_policy::{
     profiles::{Profile, Style},
     roles::{Entry, Rights, RoleDenied, Selection},
 };

@@ -28,13 +28,12 @@ use wharf_base::{
     text::{self, clip, escaped},
 };
 use wharf_config::{
-    access::{
-        grants::hint::{self, By},
-        scope::Scopes,
-        wants::{parse, want::Wants},
-    },
     config::PluginConfig,
     lock::{Lock, Surface},
+};
+use wharf_policy::{
+    access::grants::hint, access::grants::hint::By, access::scope::Scopes, access::wants::parse,
+    access::wants::want::Wants,
 };
 use wharf_schema::{budget, budget::Lengths};
 

@@ -18,7 +18,7 @@ use super::{
     served::{Digests, Served},
 };
 use crate::bridge::OfferedTool;
-use wharf_config::{
+use wharf_policy::{
     profiles::Style,
     roles::{Entry, EntryKind},
 };

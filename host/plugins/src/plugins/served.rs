@@ -15,10 +15,8 @@ use wharf_scope::MAX_INSTRUCTIONS_BYTES;
 
 use crate::bridge::Offer;
 use wharf_base::{session_id::ListDigests, text::clean};
-use wharf_config::{
-    access::wants::want::{WantedGrant, Wants},
-    config::PluginConfig,
-};
+use wharf_config::config::PluginConfig;
+use wharf_policy::access::wants::want::{WantedGrant, Wants};
 
 /// The rule for large results: one at a time for each plugin.
 pub static RESULTS: PoolRule = PoolRule {

@@ -13,18 +13,16 @@ use super::{
 };
 use crate::bridge::Offer;
 use wharf_base::text::{self, toml_header};
-use wharf_config::{
-    access::{
-        grants,
-        scope::Scopes,
-        wants::{
-            compare,
-            want::{WantedGrant, Wants},
-        },
-    },
-    config::{
-        Origin, PluginConfig,
-        approvals::{Confirm, Which},
+use wharf_config::config::{
+    Origin, PluginConfig,
+    approvals::{Confirm, Which},
+};
+use wharf_policy::access::{
+    grants,
+    scope::Scopes,
+    wants::{
+        compare,
+        want::{WantedGrant, Wants},
     },
 };
 use wharf_schema::readable;

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::bridge::{OfferedPrompt, OfferedTool};
 use wharf_base::{reading::doubt_of_uri, session_id::ListDigests};
-use wharf_config::roles::{Entry, EntryKind, RoleDenied};
+use wharf_policy::roles::{Entry, EntryKind, RoleDenied};
 
 /// A catalog with the filter of one caller.
 pub struct View {

@@ -20,10 +20,8 @@ use wharf_base::{
     text,
     whole::{Ready, Writing},
 };
-use wharf_config::{
-    access::scope::Scopes,
-    config::{AccessLog, Config},
-};
+use wharf_config::config::{AccessLog, Config};
+use wharf_policy::access::scope::Scopes;
 
 /// How long a program may have the config open for writing before the operator is warned.
 const OPEN_WRITER_GRACE: Duration = Duration::from_secs(10);

@@ -43,13 +43,13 @@ use wharf_base::{
     quota::Turn,
     text,
 };
-use wharf_config::{access::call_roots::CallRoots, auth::Caller};
 use wharf_plugins::{
     bridge::{self, Paid, RequestInfo},
     observe::record::{RequestFacts, Transport, request_facts},
     plugins::{published::FIRST_LOAD_TIMEOUT, view::View},
     tasks::Running,
 };
+use wharf_policy::{access::call_roots::CallRoots, auth::Caller};
 
 /// The minimum time between the last progress notification and the answer.
 const PROGRESS_ANSWER_INTERVAL: Duration = Duration::from_millis(20);

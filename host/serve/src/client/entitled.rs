@@ -7,13 +7,13 @@ use sha2::{Digest, Sha256};
 use wharf_protocol::{RpcError, task::TaskStatus};
 
 use super::server::Server;
-use wharf_config::{
-    auth::{Caller, Identity},
-    roles::{Entry, EntryKind},
-};
 use wharf_plugins::{
     plugins::{served::Served, view::View},
     tasks::{Purpose, Reach, Record},
+};
+use wharf_policy::{
+    auth::{Caller, Identity},
+    roles::{Entry, EntryKind},
 };
 
 impl Server {

@@ -21,7 +21,7 @@ use super::{
     server::Server,
 };
 use wharf_base::session_id::ListDigests;
-use wharf_config::{auth::Caller, config::Config, profiles::Style};
+use wharf_config::config::Config;
 use wharf_plugins::{
     plugins::{
         catalog::Catalog,
@@ -31,6 +31,7 @@ use wharf_plugins::{
     },
     tasks::Record,
 };
+use wharf_policy::{auth::Caller, profiles::Style};
 
 /// A receiver of notifications, which says which ones it wants.
 pub trait Listener: Send + Sync {

@@ -29,23 +29,17 @@ use wharf_base::{
     text::{clip, escaped, toml_header},
 };
 use wharf_cluster::Cluster;
-use wharf_config::{
-    access::{
-        approval::Approver,
-        grants::hint::{Allowed, Hint},
-        scope::Scopes,
-    },
-    auth::{self, Auth, Caller},
-    config::{Config, Startup, approvals, state::KeptState},
-    profiles::Style,
-    roles::Rights,
-};
+use wharf_config::config::{Config, Startup, approvals, state::KeptState};
 use wharf_egress::outgoing::Outgoing;
 use wharf_plugins::{
     approvals::Approvals,
     observe::observers::Observers,
     plugins::{filter::Filter, inbox::Inbox, published::Published, served::Changed, view::View},
     tasks::{Memory, SharedStore, TaskStore, Tasks},
+};
+use wharf_policy::{
+    access::approval::Approver, access::grants::hint::Allowed, access::grants::hint::Hint, access::scope::Scopes, auth,
+    auth::Auth, auth::Caller, profiles::Style, roles::Rights,
 };
 
 /// How long requests under way may take to finish in a graceful shutdown, or when a client's input has ended. Over HTTP they have

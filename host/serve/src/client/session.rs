@@ -39,12 +39,12 @@ use wharf_base::{
     text::short_digest,
 };
 use wharf_cluster::Cluster;
-use wharf_config::{
-    access::{call_roots::CallRoots, closed::Nothing, open::OpenRoot},
-    auth::Caller,
-};
 use wharf_plugins::{
     approvals::remembered::Remembered, bridge, observe::meter::CountedSession, plugins::view::View, tasks::Record,
+};
+use wharf_policy::{
+    access::{call_roots::CallRoots, closed::Nothing, open::OpenRoot},
+    auth::Caller,
 };
 
 /// How long a person may take to answer a question.

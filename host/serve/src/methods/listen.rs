@@ -12,8 +12,8 @@ use crate::client::{
     context::Context,
     notifier::{self, Feed, Listener, Told},
 };
-use wharf_config::auth::Caller;
 use wharf_plugins::tasks::Record;
+use wharf_policy::auth::Caller;
 
 /// The maximum number of resources that one subscription may name.
 const MAX_SUBSCRIBED: usize = 1024;

@@ -24,8 +24,8 @@ use wharf_base::{
     ledger::{Accounts, Charge},
     party::Party,
 };
-use wharf_config::{access::call_roots::CallRoots, auth::Caller};
 use wharf_plugins::observe::record::Transport;
+use wharf_policy::{access::call_roots::CallRoots, auth::Caller};
 
 /// The client at the other end.
 #[derive(Clone)]

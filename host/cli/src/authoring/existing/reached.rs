@@ -16,7 +16,7 @@ use super::{
 };
 use crate::authoring::repository::{self, is_shared};
 use wharf_base::text;
-use wharf_config::access::protected::Protected;
+use wharf_policy::access::protected::Protected;
 
 /// The most files and folders that are searched for links.
 const MAX_ENTRIES: usize = 200_000;

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use sha2::{Digest, Sha256};
 use wharf_base::text::{clip, hex};
-use wharf_config::access::{
+use wharf_policy::access::{
     capability::Access,
     wants::want::{Setting, SettingKind, Want, WantedGrant, Wants},
 };
@@ -159,7 +159,7 @@ fn value(text: &str) -> Result<Option<Value>> {
 fn used_secrets<'a>(
     granted: impl Iterator<Item = &'a Want>,
     wants: &'a Wants,
-) -> Vec<&'a wharf_config::access::wants::want::Secret> {
+) -> Vec<&'a wharf_policy::access::wants::want::Secret> {
     let names: Vec<&str> = granted
         .filter_map(|want| match &want.what {
             WantedGrant::Http(http) => http.secret.as_ref().map(|secret| secret.name.as_str()),
@@ -210,7 +210,7 @@ fn said(why: Option<&str>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_config::access::wants::parse;
+    use wharf_policy::access::wants::parse;
 
     fn wants() -> Wants {
         let text = r#"

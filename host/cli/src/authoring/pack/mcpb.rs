@@ -9,7 +9,7 @@ use super::{
     archive::{Entry, zip},
     readme::readme,
 };
-use wharf_config::access::wants::want::SettingKind;
+use wharf_policy::access::wants::want::SettingKind;
 
 /// The version of the manifest's format. The next one is an experiment that only adds servers in Python.
 const MANIFEST_VERSION: &str = "0.3";

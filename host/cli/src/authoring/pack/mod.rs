@@ -14,7 +14,7 @@ pub mod registry;
 pub mod wheel;
 
 use self::{answers::Question, machine::Machine, package::Package};
-use wharf_config::access::capability::Access;
+use wharf_policy::access::capability::Access;
 
 /// What goes into the packages.
 pub struct Contents<'a> {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Contents, answers::Kind};
-use wharf_config::access::wants::want::SettingKind;
+use wharf_policy::access::wants::want::SettingKind;
 
 /// The schema that the file follows.
 const SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";

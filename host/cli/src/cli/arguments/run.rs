@@ -7,11 +7,9 @@ use clap::{Args, ValueEnum};
 
 use super::known::Known;
 use crate::authoring::existing::server::Server;
-use wharf_config::{
-    access::capability::Access,
-    config::{self, CommandLine, Named, Positional},
-};
+use wharf_config::{config, config::CommandLine, config::Named, config::Positional};
 use wharf_egress::rule::RawRule;
+use wharf_policy::access::capability::Access;
 
 /// The options of every command.
 #[derive(Debug, Args)]

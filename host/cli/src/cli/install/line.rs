@@ -16,10 +16,8 @@ use crate::{
     setup::{clients::Client, server::Server},
 };
 use wharf_base::text;
-use wharf_config::{
-    access::capability::Access,
-    config::{CommandLine, Positional},
-};
+use wharf_config::config::{CommandLine, Positional};
+use wharf_policy::access::capability::Access;
 
 /// Returns the arguments for `wharf run`, with absolute paths.
 pub fn arguments(given: &AsGiven, client: &Client) -> Result<Vec<String>> {

@@ -27,14 +27,12 @@ use wharf_base::{
     below::{Below, CopyLimits},
     text,
 };
-use wharf_config::{
-    access::{call_roots::Folder, grants::Grants, rehearsal::Rehearsal},
-    config::{self, CommandLine, Config},
-};
+use wharf_config::{config, config::CommandLine, config::Config};
 use wharf_plugins::{
     observe::record::{Action, CallRecord, Observer},
     plugins::status::Status,
 };
+use wharf_policy::access::{call_roots::Folder, grants::Grants, rehearsal::Rehearsal};
 
 /// The limits on the size of a fixture.
 const FIXTURE_LIMITS: CopyLimits = CopyLimits { entries: 10_000, bytes: 256 << 20 };

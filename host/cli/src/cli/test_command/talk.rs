@@ -16,7 +16,8 @@ use wharf_protocol::Revision;
 
 use super::cases::{Answer, List, Sampled};
 use wharf_app::operator::{Operator, Pipe};
-use wharf_config::{access::call_roots::Folder, config::to_json};
+use wharf_config::config::to_json;
+use wharf_policy::access::call_roots::Folder;
 
 /// The capacity of the pipe in each direction.
 const PIPE_BYTES: usize = 64 << 10;

@@ -15,7 +15,7 @@ use super::{
     outside::Signer,
     value::{Command, InFileOrder},
 };
-use crate::access::grants;
+use wharf_policy::access::grants;
 
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

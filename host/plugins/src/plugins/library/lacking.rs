@@ -2,7 +2,8 @@
 //! runs with the existing grants.
 
 use crate::plugins::served::Served;
-use wharf_config::{access::wants::want::WantedGrant, config::Origin};
+use wharf_config::config::Origin;
+use wharf_policy::access::wants::want::WantedGrant;
 
 /// Logs, once for each version of a plugin, what it wants and is not granted. `before`: the version that was served until now.
 pub(super) fn log(before: Option<&Served>, now: &Served) {
@@ -41,7 +42,7 @@ fn flags(lacking: &[&WantedGrant]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use wharf_config::access::wants::parse;
+    use wharf_policy::access::wants::parse;
 
     use super::*;
 

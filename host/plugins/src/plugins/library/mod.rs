@@ -36,10 +36,8 @@ use crate::{
     observe::{journal::Event, observers::Observers},
 };
 use wharf_base::ledger::Ledger;
-use wharf_config::{
-    access::scope::Scopes,
-    config::{Config, PluginConfig, PluginSource, SourceState},
-};
+use wharf_config::config::{Config, PluginConfig, PluginSource, SourceState};
+use wharf_policy::access::scope::Scopes;
 
 mod again;
 mod expected;

@@ -14,13 +14,14 @@ use wharf_protocol::{
 
 use super::failed::{Failed, Why};
 use crate::client::context::Context;
-use wharf_config::{config::PluginConfig, profiles::Style};
+use wharf_config::config::PluginConfig;
 use wharf_plugins::plugins::{
     expected::{Expected, Sought},
     lists::List,
     published::FIRST_LOAD_TIMEOUT,
     view::View,
 };
+use wharf_policy::profiles::Style;
 
 /// The longest time that a list waits at the start for plugins that are still being loaded. Most clients wait 30 s or longer, and many
 /// never ask for a list again, so for them an incomplete list stays incomplete.

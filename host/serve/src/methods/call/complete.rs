@@ -13,8 +13,8 @@ use super::{
     run::run_once,
 };
 use crate::client::context::Context;
-use wharf_config::roles::EntryKind;
 use wharf_plugins::bridge::{self, check_uri};
+use wharf_policy::roles::EntryKind;
 
 pub async fn complete(ctx: &Context, params: params::Complete) -> Result<String, RpcError> {
     match suggest(ctx, params).await {

@@ -23,10 +23,7 @@ use wharf_base::{
     session_id::now,
     text::{hex, toml_header},
 };
-use wharf_config::{
-    access::call_roots::CallRoots,
-    config::approvals::{Asker, Confirm, Remember, Which},
-};
+use wharf_config::config::approvals::{Asker, Confirm, Remember, Which};
 use wharf_plugins::{
     approvals::{
         answer::{self, KEY},
@@ -37,6 +34,7 @@ use wharf_plugins::{
     bridge,
     observe::{journal::Event, record::ApprovalOutcome},
 };
+use wharf_policy::access::call_roots::CallRoots;
 
 /// The refusals that are logged, at a limited rate.
 const UNASKABLE: What =

@@ -28,8 +28,8 @@ use wharf_base::{
     party::party,
     principal::Principal,
 };
-use wharf_config::{access::call_roots::CallRoots, auth::Caller};
 use wharf_plugins::plugins::{published::FIRST_LOAD_TIMEOUT, view::View};
+use wharf_policy::{access::call_roots::CallRoots, auth::Caller};
 
 /// Who makes a request, and with what.
 pub struct Direct {

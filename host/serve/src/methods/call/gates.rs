@@ -19,7 +19,8 @@ use wharf_base::{
     request_state::{Carried, Void},
     text::clean,
 };
-use wharf_config::{
+use wharf_plugins::{approvals::answer, bridge, observe::record::ApprovalOutcome, tasks::Reach};
+use wharf_policy::{
     access::{
         approval::{ApprovalRequest, Decision},
         call_roots::CallRoots,
@@ -27,7 +28,6 @@ use wharf_config::{
     },
     roles::{Entry, Rights},
 };
-use wharf_plugins::{approvals::answer, bridge, observe::record::ApprovalOutcome, tasks::Reach};
 
 /// The refusals that are logged, at a limited rate.
 const TOO_OFTEN: What = What::new("calls beyond what `limits` of a role or a plugin allow", Reason::Other("rate"));
@@ -102,8 +102,8 @@ pub async fn begin(ctx: &Context, request: &Request<'_>) -> Result<Passed, Faile
     };
     let mut begun = None;
     let mut soonest: Option<(&Quota, &str, Spent)> = None;
-    for allowance in rights.allowances(&request.entry) {
-        let own = allowance.quotas(&request.entry).map(|quota| (quota, Some(rights.principal())));
+    for limits in rights.rate_limits(&request.entry) {
+        let own = limits.quotas(&request.entry).map(|quota| (quota, Some(rights.principal())));
         match counted::count(ctx, own.chain(of_plugin)).await {
             Ok(turn) => {
                 begun = Some(turn);
@@ -112,7 +112,7 @@ pub async fn begin(ctx: &Context, request: &Request<'_>) -> Result<Passed, Faile
             Err(NotCounted::Silent) => return Err(counted::refused()),
             Err(NotCounted::Spent(_, spent)) if soonest.is_some_and(|(.., soonest)| soonest.after <= spent.after) => {}
             Err(NotCounted::Spent(quota, spent)) => {
-                let kind = if allowance.is_of(quota) { " of this kind" } else { "" };
+                let kind = if limits.is_of(quota) { " of this kind" } else { "" };
                 soonest = Some((quota, kind, spent));
             }
         }

@@ -15,11 +15,11 @@ use super::{
     rounds::pass_and_run,
 };
 use crate::client::context::Context;
-use wharf_config::roles::EntryKind;
 use wharf_plugins::{
     bridge::{self, CallArguments},
     plugins::expected::Sought,
 };
+use wharf_policy::roles::EntryKind;
 
 pub async fn prompt(ctx: &Context, mut params: params::GetPrompt) -> Result<String, RpcError> {
     let retry = params.take_retry();

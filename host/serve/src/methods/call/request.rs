@@ -11,7 +11,6 @@ use wharf_base::{
     request_state::{self, Binding, Carried, Ticket, Void},
     text::hex,
 };
-use wharf_config::roles::{Entry, EntryKind};
 use wharf_plugins::{
     approvals::{answer, ticket::Redeemed},
     bridge::{CallArguments, OfferedTool},
@@ -21,6 +20,7 @@ use wharf_plugins::{
     },
     plugins::served::Served,
 };
+use wharf_policy::roles::{Entry, EntryKind};
 
 /// The arguments of requests that have none.
 static NO_ARGUMENTS: LazyLock<CallArguments> = LazyLock::new(CallArguments::default);

@@ -14,11 +14,11 @@ use super::{
     rounds::pass_and_run,
 };
 use crate::client::context::Context;
-use wharf_config::roles::EntryKind;
 use wharf_plugins::{
     bridge::{self, check_uri},
     plugins::expected::Sought,
 };
+use wharf_policy::roles::EntryKind;
 
 pub async fn resource(ctx: &Context, mut params: params::ReadResource) -> Result<String, RpcError> {
     let retry = params.take_retry();

@@ -15,11 +15,11 @@ use super::{
 };
 use crate::client::{context::Context, session::PERSON_TIMEOUT};
 use wharf_base::{heavy::heavy, request_state::Carried};
-use wharf_config::access::grants::{
-    ask::{self, Ability},
-    hint::{Allowed, Hint, Table},
-};
 use wharf_plugins::bridge::{self, Paid};
+use wharf_policy::{
+    access::grants::ask, access::grants::ask::Ability, access::grants::hint::Allowed, access::grants::hint::Hint,
+    access::grants::hint::Table,
+};
 
 /// How often a plugin may ask in one request.
 const MAX_ROUNDS: u32 = 8;

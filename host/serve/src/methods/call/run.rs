@@ -21,15 +21,15 @@ use wharf_base::{
     refusals::{Reason, What},
     text::{clean, clip, escaped},
 };
-use wharf_config::{
-    access::{call_roots::CallRoots, grants::hint, scope::Held},
-    auth::Identity,
-    config::Config,
-};
+use wharf_config::config::Config;
 use wharf_plugins::{
     bridge,
     observe::{journal::Unrecorded, observers::Recording, record::Ended},
     plugins::served::Served,
+};
+use wharf_policy::{
+    access::{call_roots::CallRoots, grants::hint, scope::Held},
+    auth::Identity,
 };
 
 /// Logged at a limited rate while the audit log cannot be written.

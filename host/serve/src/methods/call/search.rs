@@ -20,12 +20,12 @@ use super::{
 };
 use crate::client::context::Context;
 use wharf_base::heavy::heavy;
-use wharf_config::profiles::Style;
 use wharf_plugins::plugins::{
     finder::{CALL, DEFAULT_FOUND, FIND, MAX_FOUND, MAX_QUERY_CHARS, READ},
     lists::List,
     view::View,
 };
+use wharf_policy::profiles::Style;
 
 /// The maximum size of the listed entries, as JSON; at least one entry is listed.
 const MAX_LISTED_BYTES: usize = 128 << 10;

@@ -25,12 +25,12 @@ use super::{
 };
 use crate::client::{context::Context, server::Server};
 use wharf_base::{party::Party, request_state::Carried};
-use wharf_config::roles::{Entry, EntryKind};
 use wharf_plugins::{
     bridge::{self, CallArguments, OfferedTool, Paid},
     plugins::{expected::Sought, served::Served, view::View},
     tasks::Purpose,
 };
+use wharf_policy::roles::{Entry, EntryKind};
 use wharf_schema::Fits;
 
 /// How a call is run.

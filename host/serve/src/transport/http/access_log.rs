@@ -30,8 +30,9 @@ use wharf_base::{
     principal::Principal,
     text::{clip, escaped, short_digest},
 };
-use wharf_config::{config, profiles::Style};
+use wharf_config::config;
 use wharf_plugins::plugins::finder::CALL;
+use wharf_policy::profiles::Style;
 
 /// The maximum number of bytes of an HTTP method in a line.
 const MAX_METHOD_BYTES: usize = 32;

@@ -55,7 +55,7 @@ use wharf_base::{
     refusals::{Reason, What},
     session_id::{IssuedTo, SessionRecord},
 };
-use wharf_config::auth::Caller;
+use wharf_policy::auth::Caller;
 
 pub const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 /// How many bytes of one request's messages may wait for the client to read them.

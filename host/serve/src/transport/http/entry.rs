@@ -18,7 +18,7 @@ use wharf_base::{
     ledger::Accounts,
     party::{party, unauthenticated},
 };
-use wharf_config::auth::{Caller, Identity, Refused};
+use wharf_policy::auth::{Caller, Identity, Refused};
 
 /// The connection of a request, and its line in the access log if there is one.
 pub struct Connected {

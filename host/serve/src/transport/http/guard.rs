@@ -10,7 +10,8 @@ use wharf_base::{
     principal::Principal,
     refusals::{Reason, What},
 };
-use wharf_config::{auth, config::Http};
+use wharf_config::config::Http;
+use wharf_policy::auth;
 
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use tower_http::cors::{Any, CorsLayer};
 use super::{connections::peer, guard, refused::json};
 use crate::client::server::Server;
 use wharf_base::text::is_segment;
-use wharf_config::auth::metadata;
+use wharf_policy::auth::metadata;
 
 #[derive(Clone)]
 struct Shared {
@@ -67,7 +67,7 @@ impl Shared {
         })
     }
 
-    fn served(&self, request: &HttpRequest) -> Option<&Arc<wharf_config::auth::Auth>> {
+    fn served(&self, request: &HttpRequest) -> Option<&Arc<wharf_policy::auth::Auth>> {
         let from = peer(request, &self.server).remote();
         guard::check_host(&self.server.startup.http, request.headers(), from).ok()?;
         self.server.auth.as_ref()

@@ -8,7 +8,7 @@ use wharf_protocol::{
 };
 
 use crate::client::context::Context;
-use wharf_config::auth::{self, metadata};
+use wharf_policy::{auth, auth::metadata};
 
 pub type Hint = Option<(HeaderName, HeaderValue)>;
 

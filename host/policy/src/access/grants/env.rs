@@ -10,8 +10,7 @@ use wharf_egress::Placeholder;
 pub const VARIABLES: &str = "environment variables";
 
 /// An entry of `env` as written in the config.
-#[derive(Debug, Clone, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(untagged, expecting = "the name of a variable, or { name = …, secret = … }")]
 pub enum RawEnv {
     Variable(String),

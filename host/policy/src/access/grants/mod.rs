@@ -18,8 +18,7 @@ pub mod http;
 pub mod roots;
 
 /// The grants as written in the config.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawGrants {
     /// The access to the folders that the client has opened (roots): `"read"` or `"read-write"`. Without this key, none.

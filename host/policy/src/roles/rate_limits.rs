@@ -4,14 +4,14 @@ use super::{entry::Entry, selection::Selection};
 use wharf_base::quota::Quota;
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Allowance {
+pub struct RateLimits {
     /// The quota for everything that the role gives.
     pub whole: Quota,
     /// Further quotas for parts of it.
     pub of: Vec<(Selection, Quota)>,
 }
 
-impl Allowance {
+impl RateLimits {
     pub fn is_unlimited(&self) -> bool {
         !self.whole.limits.is_limited() && self.of.is_empty()
     }

@@ -1,7 +1,7 @@
 //! Access control: the roles of the config, which say who may use what. The roles that apply to a caller add up. Anything that no
 //! matching role grants is invisible to the caller. Roles narrow what plugins are granted and never widen it.
 //!
-//! `condition` says to whom a role applies, `selection` what it gives, `ceiling` which folders it opens, `allowance` how often it may
+//! `condition` says to whom a role applies, `selection` what it gives, `ceiling` which folders it opens, `rate_limits` how often it may
 //! be used. [`Rights`] is the result for one caller; `plugins::view` shows the part of the catalog that the rights allow.
 
 use std::{
@@ -12,13 +12,13 @@ use std::{
     },
 };
 
-pub mod allowance;
 pub mod ceiling;
 pub mod condition;
 mod entry;
+pub mod rate_limits;
 mod selection;
 
-use self::{allowance::Allowance, ceiling::Ceiling, condition::Condition};
+use self::{ceiling::Ceiling, condition::Condition, rate_limits::RateLimits};
 pub use self::{
     entry::{Entry, EntryKind},
     selection::Selection,
@@ -40,18 +40,18 @@ pub struct Role {
     pub step_up: bool,
     /// Which roots its calls get. None: those of the plugin.
     pub ceiling: Option<Ceiling>,
-    pub allowance: Allowance,
+    pub rate_limits: RateLimits,
 }
 
 impl Role {
     /// Whether it gives everything to everybody, as often as they like.
     fn is_open(&self) -> bool {
         // Destructured completely, so that a new way to narrow a role is decided on here.
-        let Self { name: _, when, selection, step_up: _, ceiling, allowance } = self;
+        let Self { name: _, when, selection, step_up: _, ceiling, rate_limits } = self;
         when.contains(&Condition::default())
             && selection.is_everything()
             && ceiling.is_none()
-            && allowance.is_unlimited()
+            && rate_limits.is_unlimited()
     }
 }
 
@@ -79,7 +79,7 @@ impl Role {
         };
         let mut lists = lists.into_iter().filter(|(now, then, (key, _))| now.is_none() && then.is_some() && gives(key));
         let ceiling = self.ceiling.is_none() && before.ceiling.is_some();
-        let limits = self.allowance.is_unlimited() && !before.allowance.is_unlimited();
+        let limits = self.rate_limits.is_unlimited() && !before.rate_limits.is_unlimited();
         lists
             .next()
             .map(|(_, _, narrowing)| narrowing)
@@ -282,9 +282,9 @@ impl Rights {
         &self.identity.principal
     }
 
-    /// Returns the allowances for an entry, one of each role that gives it. A call counts towards one of them.
-    pub fn allowances<'a>(&'a self, entry: &'a Entry<'_>) -> impl Iterator<Item = &'a Allowance> {
-        self.for_entry(entry).map(|role| &role.allowance)
+    /// Returns the limits for an entry, one of each role that gives it. A call counts towards one of them.
+    pub fn rate_limits<'a>(&'a self, entry: &'a Entry<'_>) -> impl Iterator<Item = &'a RateLimits> {
+        self.for_entry(entry).map(|role| &role.rate_limits)
     }
 
     /// Returns the names of the roles that apply to the caller.

@@ -31,12 +31,11 @@ pub struct Dir {
     pub access: Access,
 }
 
-#[derive(Debug, Clone, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RawDir {
     /// The folder.
-    #[cfg_attr(test, schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub host: PathBuf,
     /// The path at which the plugin sees the folder.
     ///
