@@ -31,8 +31,7 @@ use wharf_serve::{
 /// A running wharf: it keeps its plugins loaded and up to date, and serves clients with them.
 ///
 /// Cheap to clone; all clones are the same wharf, which stops when the last of them is dropped. It has no signal handlers, and one
-/// process can have several. On Linux, all of a process share a bound on idle memory, and the process's `ioctl`, which narrows wasmtime's scans
-/// for written pages.
+/// process can have several. On Linux, all of a process share a bound on idle memory.
 ///
 /// Plugins are compiled in a process of their own, which is this program started again: `main` has to begin with
 /// [`compile_if_asked`](wharf_sandbox::compile_if_asked).

@@ -20,7 +20,6 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use wasmtime::PoolingAllocationConfig;
 
 /// What the memories of all pools of this process keep.
 pub(crate) static IDLE: LazyLock<Idle> = LazyLock::new(Idle::default);
@@ -46,14 +45,9 @@ impl Keep {
     /// How many memories may keep as much as they can.
     const FULL: usize = 8;
 
-    /// Returns the bounds for a pool with this many memories. `limit`: how many bytes all instances may hold.
-    pub(crate) fn of(memories: usize, limit: usize) -> Self {
-        let hooked = cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
-        Self::new(memories, limit, hooked && PoolingAllocationConfig::is_pagemap_scan_available())
-    }
-
-    /// `asks`: whether resets ask this module.
-    fn new(memories: usize, limit: usize, asks: bool) -> Self {
+    /// Returns the bounds for a pool with this many memories. `limit`: how many bytes all instances may hold. `asks`: whether resets ask
+    /// this module.
+    pub(crate) fn of(memories: usize, limit: usize, asks: bool) -> Self {
         let memories = memories.max(1);
         let total = Self::AVERAGE_BYTES.saturating_mul(memories).min(limit / 4);
         let average = total / memories;
@@ -226,7 +220,7 @@ mod tests {
             (288, 64 * MIB, true, 16 * MIB, 2 * MIB),
             (2, 2048 * MIB, true, 2 * MIB, MIB),
         ] {
-            let keep = Keep::new(memories, limit, asks);
+            let keep = Keep::of(memories, limit, asks);
             assert_eq!(keep, Keep { total, each }, "{memories} memories, {limit} bytes");
             assert!(keep.floor(memories) as usize * memories * 4096 <= total / 2);
         }
@@ -300,7 +294,7 @@ mod tests {
     fn little_memory_has_a_low_floor() {
         const MEMORIES: usize = 288;
         let idle = Idle::default();
-        let keep = Keep::new(MEMORIES, 64 * MIB, true);
+        let keep = Keep::of(MEMORIES, 64 * MIB, true);
         idle.allow(keep, MEMORIES);
         let kept: u64 = (0..MEMORIES as u64).map(|start| reset(&idle, start, 400 + 200 * (start % 2), 400)).sum();
         assert!(kept * 4096 <= keep.total as u64, "{kept} pages");

@@ -10,6 +10,9 @@
 
 #![deny(clippy::large_futures, missing_docs)]
 
+#[macro_use]
+mod page_scans;
+
 mod adapter;
 mod bindings;
 mod blocking;
@@ -76,6 +79,9 @@ pub use operation::{
     ReadResource, Text, ToolAnswer,
 };
 pub use outside::{Outside, with_section};
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[doc(hidden)]
+pub use pagemap::ioctl;
 pub use sandbox::{Sandbox, SandboxConfig};
 pub use scope::{Events, NoEvents, PluginSpec, Wait};
 pub use told::Told;

@@ -6,8 +6,8 @@
 //! condition that the page is `PRESENT` or `SWAPPED`. Every page that holds something is one of the two: the kernel counts swapped pages
 //! and pages that it is moving at that moment as `SWAPPED`.
 //!
-//! wasmtime's request is out of reach, so this defines the C library's `ioctl` for the process. It passes everything on unchanged but
-//! for scans with exactly wasmtime's conditions. Remove it once wasmtime asks for this itself.
+//! wasmtime's request is out of reach, so a program puts [`ioctl`] in the place of the C library's function, by `narrow_page_scans!`. It
+//! passes everything on unchanged but for scans with exactly wasmtime's conditions. Remove it once wasmtime asks for this itself.
 
 use std::{
     cell::Cell,
@@ -90,13 +90,34 @@ unsafe extern "C" {
 /// The number of the system call.
 const IOCTL: c_long = if cfg!(target_arch = "x86_64") { 16 } else { 29 };
 
-/// Takes the place of the C library's function.
+/// A request that only [`ioctl`] below knows: it writes `true` to its argument. The kernel refuses it, as it does any with this descriptor.
+const ARE_YOU_THERE: c_ulong = 0x7768_6172;
+const NO_FILE: c_int = -1;
+
+/// Whether the program has put [`ioctl`] in the place of the C library's function.
+pub(crate) fn is_in_place() -> bool {
+    mod process {
+        unsafe extern "C" {
+            pub(super) fn ioctl(fd: super::c_int, request: super::c_ulong, ...) -> super::c_int;
+        }
+    }
+    let mut answer = false;
+    // SAFETY: the C library's function refuses this descriptor, and ours writes a `bool`.
+    unsafe { process::ioctl(NO_FILE, ARE_YOU_THERE, &raw mut answer) };
+    answer
+}
+
+/// What `narrow_page_scans!` puts in the place of the C library's function.
 ///
 /// # Safety
 ///
 /// The same as for the system call.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+pub unsafe fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+    if fd == NO_FILE && request == ARE_YOU_THERE {
+        // SAFETY: only `is_in_place` makes this request.
+        unsafe { argument.cast::<bool>().write(true) };
+        return 0;
+    }
     // Musl declares the request as `int`, so only its lower half counts.
     if request & 0xffff_ffff == PAGEMAP_SCAN {
         // SAFETY: with this request, the argument points to a scan, to which the kernel writes as well.
@@ -130,7 +151,14 @@ mod tests {
 
     use super::*;
 
+    narrow_page_scans!();
+
     const PAGE: usize = 4096;
+
+    #[test]
+    fn a_program_that_puts_it_in_place_is_told_from_others() {
+        assert!(is_in_place());
+    }
 
     /// Scans as wasmtime does, and returns the numbers of the pages that are reported. `None`: the kernel cannot scan.
     fn scanned(memory: &[u8]) -> Option<Vec<usize>> {

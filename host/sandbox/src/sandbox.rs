@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use rustix::process::{Resource, getrlimit};
-use wasmtime::{Engine, InstanceAllocationStrategy};
+use wasmtime::{Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use crate::{
     cache::Cache,
@@ -110,7 +110,7 @@ impl Sandbox {
         let all_slots = slots + FIRST_SLOTS + slots;
         // What slots keep between calls is memory in use, so running calls get only the rest. If the limit is low, slots keep less of it.
         let memories = all_slots.saturating_mul(MEMORIES_PER_SLOT as usize);
-        let keep = Keep::of(memories, config.total_memory_bytes);
+        let keep = Keep::of(memories, config.total_memory_bytes, page_scans_are_ours());
         let resting = if config.total_memory_bytes < LOW_MEMORY_BYTES { 0 } else { keep.total };
         pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(all_slots, keep.each)));
         let pooled = match Engine::new(&pooled) {
@@ -174,4 +174,12 @@ impl Sandbox {
     pub(crate) fn compiler(&self) -> &Engine {
         self.pooled.as_ref().map_or(&self.on_demand.engine, |one| &one.engine)
     }
+}
+
+/// Whether resets of memories ask [`IDLE`] what to keep.
+fn page_scans_are_ours() -> bool {
+    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+    return crate::pagemap::is_in_place() && PoolingAllocationConfig::is_pagemap_scan_available();
+    #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    return false;
 }

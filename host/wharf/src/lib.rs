@@ -46,7 +46,7 @@ pub use wharf_policy::access::{
     approval::{ApprovalRequest, Approver, Decision},
     capability::Access,
 };
-pub use wharf_sandbox::compile_if_asked;
+pub use wharf_sandbox::{compile_if_asked, narrow_page_scans};
 
 /// What is served, and what is not and why.
 pub mod status {

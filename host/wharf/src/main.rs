@@ -5,6 +5,8 @@ use std::process::ExitCode;
 /// The built-in plugins, as `build.rs` has deflated them.
 const BUILT_IN: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
 
+wharf_sandbox::narrow_page_scans!();
+
 /// Calls allocate and free much memory in small pieces, on any thread. jemalloc returns unused memory to the system within seconds, even
 /// memory of threads that never run again. Without the feature, and on other systems than Linux, the default allocator is used.
 #[cfg(all(target_os = "linux", feature = "jemalloc"))]

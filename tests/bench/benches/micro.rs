@@ -37,6 +37,8 @@ use wharf_sandbox::{CallTool, Listing, LoadedPlugin, NoEvents, Operation, Plugin
 use wharf_schema::{CHECKS, Schema};
 use wharf_scope::Scope;
 
+wharf_sandbox::narrow_page_scans!();
+
 fn main() -> std::process::ExitCode {
     // What is measured here compiles as wharf itself does.
     if let Some(ended) = wharf_sandbox::compile_if_asked() {

@@ -48,6 +48,8 @@ pub struct Effort {
     pub rival: Option<String>,
 }
 
+wharf_sandbox::narrow_page_scans!();
+
 fn main() -> ExitCode {
     // What is measured in this process compiles as wharf itself does.
     if let Some(ended) = wharf_sandbox::compile_if_asked() {

@@ -102,6 +102,8 @@ const GUEST: &str = r#"
   (func (export "look") (param "pages" u32) (param "spins" u32) (result u64) (canon lift (core func $i "look"))))
 "#;
 
+wharf_sandbox::narrow_page_scans!();
+
 fn main() -> ExitCode {
     if let Some(compiled) = wharf_sandbox::compile_if_asked() {
         return compiled;
