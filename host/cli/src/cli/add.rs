@@ -7,7 +7,7 @@ use wharf_sandbox::Outside;
 
 use super::{
     answers,
-    arguments::Add,
+    arguments::{Add, OnePlugin},
     ask::Person,
     asking::{Asking, Decisions},
     check::{all_or_nothing, granted},
@@ -66,8 +66,8 @@ pub async fn add(command: Add) -> Result<ExitCode> {
 }
 
 /// Runs `wharf grant`, which asks about everything that a plugin of the config wants and does not have yet.
-pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
-    let mut file = File::existing(config)?;
+pub async fn grant(OnePlugin { id, config }: &OnePlugin) -> Result<ExitCode> {
+    let mut file = File::existing(config.config.as_deref())?;
     let config = file.config()?;
     let plugin = plugin(&config, id).with_context(|| text::path(&file.path))?;
     let outside = match &plugin.source {
@@ -77,7 +77,7 @@ pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
         }
         PluginSource::Published(published) => {
             let (_, path) = published.locked()?;
-            component(&path).context("`wharf sync` fetches it")?.1
+            component(&path).context("`wharf lock fetch` fetches it")?.1
         }
         PluginSource::Bytes(built_in) => Outside::of(built_in.bytes())?,
     };

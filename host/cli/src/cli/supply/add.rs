@@ -15,7 +15,7 @@ use wharf_config::{
 use wharf_sandbox::{Digest, Outside};
 use wharf_supply::Supply;
 
-use super::{Policy, describe, fetch, look_at, release, signed, store};
+use super::{Policy, describe, download, look_at, release, signed, store};
 use crate::cli::{
     accept::lines as lines_of,
     answers,
@@ -52,7 +52,7 @@ pub async fn run(command: Add) -> Result<ExitCode> {
         None => before.sources.signers.clone(),
     };
     let mut policy = Policy { signers, vouched: digest.as_ref() };
-    let fetched = fetch(&supply, candidate, &reference.to_string(), &policy).await?;
+    let fetched = download(&supply, candidate, &reference.to_string(), &policy).await?;
 
     if policy.vouched.is_none() && policy.signers.is_empty() {
         let Some(person) = &mut person else {

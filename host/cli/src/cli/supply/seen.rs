@@ -9,7 +9,7 @@ use wharf_base::{
 use wharf_config::config::{self, CommandLine, reference::SourceReference};
 use wharf_supply::{Supply, annotations};
 
-use super::{Policy, fetch, signed};
+use super::{Policy, download, signed};
 
 /// A fetched component, in a folder that is removed when this is dropped.
 pub struct Seen {
@@ -34,7 +34,7 @@ pub async fn bring(source: &str) -> Result<Seen> {
     let supply = Supply::new(&config);
     let candidate = Box::pin(supply.find(&reference)).await.or_failed()?;
     let policy = Policy { signers: config.sources.signers.clone(), vouched: None };
-    let fetched = fetch(&supply, candidate, &reference.to_string(), &policy).await?;
+    let fetched = download(&supply, candidate, &reference.to_string(), &policy).await?;
     let mut lines = vec![format!("source {reference}")];
     lines.extend(fetched.version.as_deref().map(|version| format!("version {}", escaped(version))));
     lines.extend(fetched.manifest.as_ref().map(|(_, digest)| format!("manifest sha256:{digest}")));
