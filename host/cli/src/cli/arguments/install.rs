@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, parser::ValueSource};
 
 use super::{
-    known::Known,
     run::{Log, Run},
+    value_names::ValueNames,
 };
 use crate::setup::{clients::Client, known};
 
@@ -18,7 +18,7 @@ use crate::setup::{clients::Client, known};
 #[command(after_help = INSTALL_HELP)]
 pub struct Install {
     /// The client, such as claude-code; --list names all. `other`: a client that reads mcpServers from JSON
-    #[arg(value_name = "CLIENT", required_unless_present = "list", value_parser = Known::clients(), hide_possible_values = true)]
+    #[arg(value_name = "CLIENT", required_unless_present = "list", value_parser = ValueNames::clients(), hide_possible_values = true)]
     client: Option<String>,
     /// List the clients, their configs, and which of their servers are wharf
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::SystemTime};
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
-use self::known::Known;
+use self::value_names::ValueNames;
 use wharf_config::config;
 
 pub use self::{
@@ -19,9 +19,9 @@ pub use self::{
 mod authors;
 mod call;
 mod install;
-mod known;
 mod run;
 mod supply;
+mod value_names;
 
 /// Serves tools, resources and prompts from sandboxed WebAssembly plugins to any MCP client.
 ///
@@ -258,7 +258,7 @@ pub struct Inspect {
     #[arg(value_name = "PLUGIN.wasm | SOURCE | SERVER", group = "subject")]
     pub plugin: Option<PathBuf>,
     /// A built-in plugin
-    #[arg(long, value_name = "NAME", group = "subject", value_parser = Known::builtins(), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", group = "subject", value_parser = ValueNames::builtins(), hide_possible_values = true)]
     pub builtin: Option<String>,
     /// List the packages that went into it, as far as it says
     #[arg(long)]
