@@ -2,6 +2,7 @@
 //!
 //! The functions work on text; their callers read and write the files.
 
+pub mod client_list;
 pub mod clients;
 #[cfg(test)]
 mod edits;
@@ -9,7 +10,6 @@ pub mod form;
 pub mod format;
 mod hearing;
 mod json;
-pub mod known;
 pub mod server;
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use super::{
     run::{Log, Run},
     value_names::ValueNames,
 };
-use crate::setup::{clients::Client, known};
+use crate::setup::{client_list, clients::Client};
 
 /// Adds wharf to the config of an MCP client: the absolute path of this binary and the arguments for `wharf run`. Everything else in
 /// that file stays as it is, and a backup is written next to it (.wharf-backup). For a config in YAML (goose, Continue), the lines to add
@@ -58,8 +58,8 @@ impl Install {
     /// Returns the client, or `None` if the clients are to be listed.
     pub fn client(&self) -> Result<Option<&'static Client>> {
         let Some(name) = self.client.as_deref().filter(|_| !self.list) else { return Ok(None) };
-        let found = known::find(name).with_context(|| {
-            let all: Vec<&str> = known::ALL.iter().map(|client| client.id).collect();
+        let found = client_list::find(name).with_context(|| {
+            let all: Vec<&str> = client_list::ALL.iter().map(|client| client.id).collect();
             format!("unknown client `{}`; choose one of: {}", name.escape_debug(), all.join(", "))
         });
         found.map(Some)

@@ -7,7 +7,7 @@ use clap::{
     builder::{PossibleValue, StringValueParser, TypedValueParser},
 };
 
-use crate::setup::known::ALL;
+use crate::setup::client_list::ALL;
 use wharf_config::config::builtin;
 
 /// Parses a text, and tells shells which texts are known.

@@ -184,7 +184,7 @@ fn absolute(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::known::find;
+    use crate::setup::client_list::find;
 
     /// The arguments of `wharf install`, which has no effect here but to parse them.
     fn given(words: &[&str]) -> AsGiven {

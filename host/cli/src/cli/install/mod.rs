@@ -19,8 +19,8 @@ use super::{
 };
 use crate::authoring::{build::Until, existing::make::make};
 use crate::setup::{
+    client_list::{self, ConfigPaths},
     clients::Client,
-    known::{self, Places},
     server::Server,
 };
 use wharf_base::{
@@ -36,7 +36,7 @@ mod program;
 
 pub(super) async fn run(mut command: Install) -> Result<ExitCode> {
     let Some(client) = command.client()? else { return list() };
-    let places = Places::here()?;
+    let places = ConfigPaths::here()?;
     let path = match &command.config_path {
         Some(path) => std::path::absolute(path)?,
         None => client.path(&places).context("name the client's config with --config-path")?,
@@ -267,8 +267,8 @@ fn uninstall(command: &Install, client: &Client, path: &Path, text: &str, server
 }
 
 fn list() -> Result<ExitCode> {
-    let places = Places::here()?;
-    for client in known::ALL {
+    let places = ConfigPaths::here()?;
+    for client in client_list::ALL {
         let Some(path) = client.path(&places) else { continue };
         let says = match read(&path) {
             Ok(None) => "no such file".to_owned(),
