@@ -11,7 +11,7 @@ use clap::Parser;
 use crate::{
     cli::{
         arguments::{Allowed, Arguments, AsGiven, Command, Given, Run},
-        lacks::is_variable,
+        missing_grants::is_variable,
     },
     setup::{clients::Client, server::Server},
 };

@@ -13,8 +13,8 @@ use self::{opens::opens, program::Program};
 use super::{
     arguments::Install,
     file::{PRIVATE_MODE, changed_meanwhile, make_folder, read, read_backup, replace, write_backup},
-    lacks,
     load::{load_to_look, print},
+    missing_grants,
     serve::refuse_nothing,
 };
 use crate::authoring::{build::Until, existing::make::make};
@@ -164,7 +164,7 @@ fn described(
     let run = &command.given.run;
     let args = line::arguments(&command.given, client)?;
     let command_line = line::command_line(run)?;
-    let is_open = |paths: &[PathBuf]| paths.iter().any(|path| lacks::is_variable(path));
+    let is_open = |paths: &[PathBuf]| paths.iter().any(|path| missing_grants::is_variable(path));
     // What the client puts in place of a variable is a folder on the command line, so the default config is not read.
     let by_config = run.config.config.is_some() || !is_open(&run.named.paths);
     let file = if by_config { run.file(&command_line)? } else { None };
@@ -175,7 +175,7 @@ fn described(
         ensure!(config.profiles.has(profile), "--profile: there is no profile `{profile}`; choose one of: {}", known());
     }
     let is_open = is_open(&run.named.paths) || is_open(&run.granted.roots);
-    let mut lacking = lacks::lacking(&config, Some(client), is_open).into_iter();
+    let mut lacking = missing_grants::lacking(&config, Some(client), is_open).into_iter();
     if let Some((plugin, lack)) = lacking.find(|(plugin, _)| run.named.builtins.contains(plugin)) {
         bail!("{}; add {}", lack.says(&plugin, Some(client)), lack.words());
     }

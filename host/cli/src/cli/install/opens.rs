@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    cli::{arguments::Run, lacks::is_variable},
+    cli::{arguments::Run, missing_grants::is_variable},
     setup::clients::Client,
 };
 use wharf_base::text;

@@ -15,7 +15,7 @@ use crate::{
         arguments::{Arguments, Command, Run},
         file::read,
         install::line,
-        lacks::{is_variable, lacking},
+        missing_grants::{is_variable, lacking},
     },
     setup::{
         client_list::{ALL, ConfigPaths},
