@@ -9,7 +9,7 @@ use super::{
     check::all_or_nothing,
     file::component,
     load::{load, print},
-    made_of::MadeOf,
+    provenance::Provenance,
     supply::seen::{self, Seen},
 };
 use crate::authoring::{
@@ -69,13 +69,13 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
         if let Some(adapted) = &serving.adapted {
             print(&format!("served: {adapted}"))?;
         }
-        let made_of = match (&path, &command.builtin) {
-            (Some(path), _) => MadeOf::of(&component(path)?.0),
-            (None, Some(name)) => MadeOf::of(builtin::find(name)?.bytes()),
+        let provenance = match (&path, &command.builtin) {
+            (Some(path), _) => Provenance::of(&component(path)?.0),
+            (None, Some(name)) => Provenance::of(builtin::find(name)?.bytes()),
             (None, None) => continue,
         };
-        match made_of {
-            Ok(made_of) => made_of.lines(command.packages).iter().try_for_each(|line| print(line))?,
+        match provenance {
+            Ok(provenance) => provenance.lines(command.packages).iter().try_for_each(|line| print(line))?,
             Err(error) => print(&format!("how it was made cannot be read: {}", escaped(&format!("{error:#}"))))?,
         }
         print(&format!("could use, if granted: {}", all_or_nothing(&serving.could_use)))?;
