@@ -10,7 +10,7 @@ use super::{
     file::component,
     load::{load, print},
     provenance::Provenance,
-    supply::seen::{self, Seen},
+    supply::preview::{self, Preview},
 };
 use crate::authoring::{
     build::Until,
@@ -29,10 +29,10 @@ use wharf_plugins::plugins::{snapshot::Serving, status::Status};
 pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
     let source = command.plugin.as_deref().and_then(Path::to_str).filter(|text| SourceReference::is_meant(text));
     let seen = match source {
-        Some(source) => Some(Box::pin(seen::bring(source)).await?),
+        Some(source) => Some(Box::pin(preview::bring(source)).await?),
         None => None,
     };
-    let plugin = seen.as_ref().map(Seen::path).or(command.plugin);
+    let plugin = seen.as_ref().map(Preview::path).or(command.plugin);
     for line in seen.iter().flat_map(|seen| &seen.lines) {
         print(line)?;
     }

@@ -33,9 +33,9 @@ use super::{
 pub mod add;
 pub mod fetch;
 pub mod lock;
+pub mod preview;
 pub mod publish;
 pub mod remove;
-pub mod seen;
 pub mod update;
 
 /// How often the progress of a download is printed.
