@@ -8,8 +8,8 @@ pub mod clients;
 mod edits;
 pub mod form;
 pub mod format;
-mod hearing;
 mod json;
+mod list_changes;
 pub mod server;
 #[cfg(test)]
 mod tests;
