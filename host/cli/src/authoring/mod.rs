@@ -2,7 +2,7 @@
 
 pub mod build;
 mod confined;
-pub mod developed;
+pub mod dev_target;
 pub mod existing;
 #[cfg(target_os = "linux")]
 mod filter;
