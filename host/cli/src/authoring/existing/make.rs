@@ -19,9 +19,9 @@ use sha2::{Digest, Sha256};
 use tokio::{sync::watch, task::JoinSet};
 
 use super::{
+    build_files::{protected, readable},
     inputs::Inputs,
     project::{self, READY, Recipe},
-    reached::{protected, readable},
     server::Server,
 };
 use crate::authoring::{
