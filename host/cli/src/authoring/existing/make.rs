@@ -26,7 +26,7 @@ use super::{
 };
 use crate::authoring::{
     build::{self, Built, Output, Until},
-    confined::Confined,
+    confinement::Confined,
     project::Project,
 };
 use wharf_base::{failed::OrFailed, guard, text};
