@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 
 use super::{
     arguments::OnePlugin,
-    ask::Person,
     check::all_or_nothing,
     file::File,
     load::{look, print},
     lock_file::LockFile,
+    person::Person,
 };
 use wharf_base::{
     failed::failed,

@@ -8,11 +8,11 @@ use wharf_sandbox::Outside;
 use super::{
     answers,
     arguments::{Add, OnePlugin},
-    ask::Person,
     asking::{Asking, Decisions},
     check::{all_or_nothing, granted},
     file::{File, component},
     load::print,
+    person::Person,
     suggest,
 };
 use wharf_base::{

@@ -7,10 +7,10 @@ use anyhow::{Result, ensure};
 
 use super::{
     answers::{self, SOURCES, source},
-    ask::Person,
     check::granted,
     file::File,
     load::print,
+    person::Person,
 };
 use wharf_base::text::toml_header;
 use wharf_config::access::wants::want::{HttpWant, Injected, Setting, SettingKind, WantedGrant, Wants, because};

@@ -20,12 +20,12 @@ use crate::cli::{
     accept::lines as lines_of,
     answers,
     arguments::Add,
-    ask::Person,
     asking::{Asking, Decisions},
     file::File,
     inspect::offers,
     load::print,
     lock_file::LockFile,
+    person::Person,
     suggest,
 };
 

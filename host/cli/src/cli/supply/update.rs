@@ -30,10 +30,10 @@ use crate::cli::{
     accept::lines as lines_of,
     answers,
     arguments::{OnePlugin, Update},
-    ask::Person,
     file::File,
     load::print,
     lock_file::LockFile,
+    person::Person,
 };
 
 /// Runs `wharf update`.

@@ -24,7 +24,7 @@ use self::{
     subject::Subject,
     talk::{Client, Ended},
 };
-use super::{arguments::Test, ask::Person, file, load::print};
+use super::{arguments::Test, file, load::print, person::Person};
 use wharf_app::operator;
 use wharf_base::{
     below::Below,
