@@ -8,9 +8,9 @@ use wharf_sandbox::Outside;
 use super::{
     answers,
     arguments::{Add, OnePlugin},
-    asking::{Asking, Decisions},
     check::{all_or_nothing, granted},
     file::{File, component},
+    grant_dialogue::{Decisions, GrantDialogue},
     load::print,
     person::Person,
     suggest,
@@ -61,7 +61,8 @@ pub async fn add(command: Add) -> Result<ExitCode> {
     file.edited.set(id, "path", &answers::text(&path))?;
     file.edited.set(id, "sha256", &answers::text(&outside.sha256))?;
     let sha256 = &outside.sha256;
-    let asking = Asking { person, file, id, sha256, no_table: None, is_pinned: true, decisions: Decisions::default() };
+    let asking =
+        GrantDialogue { person, file, id, sha256, no_table: None, is_pinned: true, decisions: Decisions::default() };
     asking.go_through(&wants).await
 }
 
@@ -119,7 +120,7 @@ pub async fn grant(OnePlugin { id, config }: &OnePlugin) -> Result<ExitCode> {
         file.edited.set(id, "sha256", &answers::text(&outside.sha256))?;
     }
     let (sha256, is_pinned) = (&outside.sha256, plugin.sha256.is_some() || plugin.source.published().is_some());
-    let asking = Asking { person, file, id, sha256, no_table, is_pinned, decisions: Decisions::default() };
+    let asking = GrantDialogue { person, file, id, sha256, no_table, is_pinned, decisions: Decisions::default() };
     asking.go_through(&wants).await
 }
 

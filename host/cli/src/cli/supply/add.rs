@@ -20,8 +20,8 @@ use crate::cli::{
     accept::lines as lines_of,
     answers,
     arguments::Add,
-    asking::{Asking, Decisions},
     file::File,
+    grant_dialogue::{Decisions, GrantDialogue},
     inspect::offers,
     load::print,
     lock_file::LockFile,
@@ -111,7 +111,7 @@ pub async fn run(command: Add) -> Result<ExitCode> {
         return Err(failed(anyhow!("nothing was added, so nothing was written")));
     }
     let (path, sha256) = (file.path.clone(), fetched.digest.to_string());
-    let mut asking = Asking {
+    let mut asking = GrantDialogue {
         person,
         file,
         id: &id,
