@@ -8,14 +8,13 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
     task::JoinSet,
 };
-use tokio_util::sync::CancellationToken;
 
 use super::{
     arguments::{Run, Serve},
@@ -23,7 +22,10 @@ use super::{
     standard,
 };
 use crate::authoring::existing::make::Builds;
-use wharf_app::operator::{Listener, Operator, Pipe, Setup, Socket};
+use wharf_app::{
+    Wharf,
+    operator::{Listener, Operator, Pipe, Setup, Socket},
+};
 use wharf_base::{
     failed::OrFailed,
     machine::{self, Weight},
@@ -113,166 +115,184 @@ pub(super) fn refuse_nothing(file: Option<&Path>, plugins: &[Named]) -> Result<(
     Ok(())
 }
 
-/// Serves until stdin is closed, the parent process exits, or SIGTERM or SIGINT arrives. Then shuts down gracefully: requests under way
-/// may finish, and a second signal ends them.
+/// Starts, serves until something ends that, lets requests under way finish, and stops. Stdin that is closed, the end of the parent process,
+/// SIGTERM and SIGINT end it; a second signal ends the requests under way.
 pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()> {
     let Transports { stdio, profile, http, with_parent, hangup_ends, named } = transports;
-    // Signal handlers are installed before wharf reports that it serves, so that a signal right after that does not kill the process.
-    let mut ends = Ends::new()?;
-    let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
-    let operator = Operator::start(Setup { enters: true, ..setup })?;
-    operator.require_one_of(named);
-    let http = match http {
-        None => None,
-        Some(passed) => match listen(&operator, passed).await {
-            Ok(listener) => Some(listener),
-            Err(error) => {
-                operator.wharf.stop().await;
-                return Err(error);
-            }
-        },
-    };
     // A systemd service may start `wharf run`, which must not send notifications in the name of that service.
     let is_service = http.is_some();
-    let alone = http.is_none();
-    let admin = match admin(&operator).await {
-        Ok(admin) => admin,
-        // Several clients may each start a `wharf run` with the same config, and only one of these can listen on the metrics port.
-        Err(error) if http.is_none() => {
-            tracing::warn!("metrics are not served: {error:#}");
-            None
-        }
-        Err(error) => {
-            operator.wharf.stop().await;
-            return Err(error);
-        }
+
+    // Starting. Signal handlers are installed before wharf reports that it serves, so that a signal right after that does not kill the
+    // process.
+    let (mut ends, hangup) = (Ends::new()?, signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?);
+    let operator = Operator::start(Setup { enters: true, ..setup })?;
+    operator.require_one_of(named);
+    let opened = open(&operator, http).await;
+    if opened.is_err() {
+        operator.wharf.stop().await;
+    }
+    let (http, admin) = opened?;
+
+    // Serving. What is in `background` ends with this function.
+    let mut background = JoinSet::new();
+    if is_service {
+        background.spawn(manager::watched());
+        background.spawn(report_ready(operator.clone()));
+    }
+    let hangup = if hangup_ends {
+        Some(hangup)
+    } else {
+        background.spawn(reload(operator.wharf.clone(), hangup, is_service));
+        None
     };
     let stop = operator.stop_token();
-    let again = CancellationToken::new();
-    let mut signals = JoinSet::new();
-    let reloads = operator.wharf.clone();
-    let hung_up = CancellationToken::new();
-    let hangs_up = hung_up.clone();
-    signals.spawn(async move {
-        while hangup.recv().await.is_some() {
-            if hangup_ends {
-                return hangs_up.cancel();
-            }
-            if is_service {
-                manager::reloading();
-            }
-            reloads.reload();
-            if is_service {
-                manager::ready();
-            }
-        }
-    });
-    if is_service {
-        signals.spawn(manager::watched());
-        let operator = operator.clone();
-        signals.spawn(async move {
-            if operator.tried(FIRST_LOAD_TIMEOUT).await {
-                manager::ready();
-            }
-        });
+    let pipe = stdio.then(|| Pipe { alone: !is_service, profile: profile.map(Into::into), ..Pipe::default() });
+    let mut served = pin!(serve_clients(&operator, pipe, http, admin));
+    tokio::select! {
+        biased;
+        () = ends.next() => {}
+        () = received(hangup) => {}
+        () = parent::ended(), if with_parent => tracing::info!("the client that started wharf is gone"),
+        () = parent::stdout_closed(), if stdio => tracing::info!("the client at stdout is gone"),
+        () = stop.cancelled() => {}
+        ended = &mut served => return ended,
     }
-    signals.spawn({
-        let (stop, again, wharf, drains) = (stop.clone(), again.clone(), operator.wharf.clone(), http.is_some());
-        async move {
-            tokio::select! {
-                () = ends.next() => {}
-                () = hung_up.cancelled() => {}
-                () = parent::ended(), if with_parent => tracing::info!("the client that started wharf is gone"),
-                () = parent::stdout_closed(), if stdio => tracing::info!("the client at stdout is gone"),
-                () = stop.cancelled() => {}
-            }
-            if is_service {
-                manager::stopping();
-            }
-            let drained = async {
-                if drains && !stop.is_cancelled() {
-                    tracing::info!("requests under way may finish; a second signal ends them");
-                    wharf.drain().await;
-                } else {
-                    stop.cancel();
-                }
-                std::future::pending::<()>().await;
-            };
-            tokio::select! {
-                () = drained => {}
-                () = ends.next() => again.cancel(),
-            }
-        }
-    });
-    let pipe = async {
-        if stdio {
-            let mut input = BufReader::new(standard::input());
-            let silent = tokio::select! {
-                read = input.fill_buf() => read.is_ok_and(<[u8]>::is_empty),
-                () = stop.cancelled() => false,
-            };
-            if silent {
-                // A person who starts wharf without any input wants to see whether it starts, so what did not load must be said.
-                stop.run_until_cancelled(operator.none_loads()).await;
-            }
-            let pipe = Pipe { alone, profile: profile.map(Into::into), ..Pipe::default() };
-            // On a worker thread, so that calls and what wakes them mostly stay on one thread.
-            let mut serving = JoinSet::new();
-            serving.spawn(operator.serve_pipe(input, standard::output(), pipe));
-            let served = serving.join_next().await;
-            // Wharf stops when the client at stdin has finished, even if it also serves HTTP.
-            stop.cancel();
-            served.transpose()?.transpose()?;
-        }
-        Ok(())
-    };
-    let web = async {
-        if let Some(listener) = http {
-            listener.serve().await;
+
+    // Draining. Clients of HTTP are many, and their requests may finish; a client at stdin is gone.
+    if is_service {
+        manager::stopping();
+    }
+    let drained = async {
+        if is_service && !stop.is_cancelled() {
+            tracing::info!("requests under way may finish; a second signal ends them");
+            operator.wharf.drain().await;
+        } else {
             stop.cancel();
         }
+        std::future::pending().await
     };
-    let watched = async {
-        if let Some(listener) = admin {
-            operator.serve_admin(listener).await;
+
+    // Stopped.
+    tokio::select! {
+        ended = served => ended,
+        ended = drained => ended,
+        () = ends.next() => {
+            tracing::info!("stopped by a second signal");
+            operator.abandon().await;
+            Ok(())
         }
+    }
+}
+
+/// Opens the listeners for clients and for metrics. `http`: the sockets that the service manager passed, if clients are served over HTTP.
+async fn open(operator: &Operator, http: Option<Vec<Passed>>) -> Result<(Option<Listener>, Option<TcpListener>)> {
+    let Some(passed) = http else {
+        // Several clients may each start a `wharf run` with the same config, and only one of these can listen on the metrics port.
+        let admin = admin(operator).await.inspect_err(|error| tracing::warn!("metrics are not served: {error:#}"));
+        return Ok((None, admin.ok().flatten()));
     };
+    Ok((Some(listen(operator, passed).await?), admin(operator).await?))
+}
+
+/// Tells the service manager when the plugins are loaded.
+async fn report_ready(operator: Operator) {
+    if operator.tried(FIRST_LOAD_TIMEOUT).await {
+        manager::ready();
+    }
+}
+
+/// Reads the config again with each SIGHUP.
+async fn reload(wharf: Wharf, mut hangup: Signal, is_service: bool) {
+    while hangup.recv().await.is_some() {
+        if is_service {
+            manager::reloading();
+        }
+        wharf.reload();
+        if is_service {
+            manager::ready();
+        }
+    }
+}
+
+/// Resolves with the first signal, and never without one to wait for.
+async fn received(signal: Option<Signal>) {
+    match signal {
+        Some(mut signal) => _ = signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Serves until the client at stdin has finished or wharf stops, and then stops wharf. An error also says why no plugin of the command line
+/// loads.
+async fn serve_clients(
+    operator: &Operator,
+    pipe: Option<Pipe>,
+    http: Option<Listener>,
+    admin: Option<TcpListener>,
+) -> Result<()> {
+    let stop = operator.stop_token();
+    // A person at a terminal sees the reason when wharf exits.
+    let tells = pipe.is_some() && !std::io::stdin().is_terminal();
     let refused = async {
         let refused = operator.none_loads().await;
         if refused.is_some() {
-            // A person at a terminal sees the reason when wharf exits.
-            if stdio && !std::io::stdin().is_terminal() {
+            if tells {
                 tokio::time::timeout(HANDSHAKE_TIMEOUT, stop.run_until_cancelled(operator.told())).await.ok();
             }
             stop.cancel();
         }
         refused
     };
-    let served = async {
-        let (served, (), ()) = tokio::join!(pipe, web, watched);
+    let clients = async {
+        let pipe = async {
+            let Some(pipe) = pipe else { return Ok(()) };
+            let served = serve_stdio(operator, pipe).await;
+            // Wharf stops when the client at stdin has finished, even if it also serves HTTP.
+            stop.cancel();
+            served
+        };
+        let web = async {
+            if let Some(listener) = http {
+                listener.serve().await;
+                stop.cancel();
+            }
+        };
+        let metrics = async {
+            if let Some(listener) = admin {
+                operator.serve_admin(listener).await;
+            }
+        };
+        let (served, (), ()) = tokio::join!(pipe, web, metrics);
         operator.wharf.stop().await;
         served
     };
-    // Polled first, so that the reason is not lost if the input ends at the same moment.
-    let both = async {
-        let (mut refused, mut served) = (pin!(refused), pin!(served));
-        tokio::select! {
-            biased;
-            refused = &mut refused => (refused, served.await),
-            served = &mut served => (operator.none_loads_now(), served),
-        }
+    let (mut refused, mut clients) = (pin!(refused), pin!(clients));
+    let (refused, served) = tokio::select! {
+        // Polled first, so that the reason is not lost if the input ends at the same moment.
+        biased;
+        refused = &mut refused => (refused, clients.await),
+        served = &mut clients => (operator.none_loads_now(), served),
     };
-    tokio::select! {
-        (refused, served) = both => match refused {
-            Some(problem) => bail!(problem),
-            None => served,
-        },
-        () = again.cancelled() => {
-            tracing::info!("stopped by a second signal");
-            operator.abandon().await;
-            Ok(())
-        }
+    refused.map_or(served, |problem| Err(anyhow!(problem)))
+}
+
+/// Serves the client at stdin and stdout.
+async fn serve_stdio(operator: &Operator, pipe: Pipe) -> Result<()> {
+    let stop = operator.stop_token();
+    let mut input = BufReader::new(standard::input());
+    let silent = tokio::select! {
+        read = input.fill_buf() => read.is_ok_and(<[u8]>::is_empty),
+        () = stop.cancelled() => false,
+    };
+    if silent {
+        // A person who starts wharf without any input wants to see whether it starts, so what did not load must be said.
+        stop.run_until_cancelled(operator.none_loads()).await;
     }
+    // On a worker thread, so that calls and what wakes them mostly stay on one thread.
+    let mut serving = JoinSet::new();
+    serving.spawn(operator.serve_pipe(input, standard::output(), pipe));
+    serving.join_next().await.transpose()?.transpose()?;
+    Ok(())
 }
 
 /// The signals that stop wharf.
