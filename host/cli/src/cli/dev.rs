@@ -65,14 +65,8 @@ pub(super) async fn run(command: Dev) -> Result<ExitCode> {
         effort: Effort::Quick,
         ..Setup::default()
     };
-    let transports = Transports {
-        stdio: command.stdio,
-        profile: None,
-        http,
-        with_parent: command.stdio,
-        hangup_ends: true,
-        named: Vec::new(),
-    };
+    let stdio = command.stdio;
+    let transports = Transports { stdio, http, with_parent: stdio, hangup_ends: true, ..Transports::default() };
     tokio::select! {
         ended = serve_all(setup, transports) => ended?,
         ended = follow(developed, &served) => ended?,

@@ -31,7 +31,7 @@ use wharf_base::{
     machine::{self, Weight},
     parent,
 };
-use wharf_config::config::{self, CommandLine, Named, state::Keeps};
+use wharf_config::config::{self, CommandLine, ListenAddress, Named, state::Keeps};
 
 /// The longest time that the first load delays the ready notification to the service manager. Slower plugins load while clients are served.
 const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
@@ -40,6 +40,7 @@ const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The transports to serve, and what ends the process.
+#[derive(Default)]
 pub(super) struct Transports {
     pub stdio: bool,
     /// The profile for the client at stdin and stdout.
@@ -55,42 +56,40 @@ pub(super) struct Transports {
 }
 
 pub(super) async fn run(run: &Run) -> Result<()> {
-    let command_line = run.granted.command_line(&run.named)?;
-    let (named, profile) = (ids(&command_line), run.profile.clone());
-    let builds = Builds::begin(run.named.servers()?)?;
-    let making = builds.making.clone();
-    let setup = Setup { roots_in_home: true, keeps: Keeps::Configured, making, ..setup(run, command_line)? };
-    let transports = Transports { stdio: true, profile, http: None, with_parent: true, hangup_ends: false, named };
+    let (setup, _builds) = setup(run, None)?;
+    let setup = Setup { roots_in_home: true, keeps: Keeps::Configured, ..setup };
+    let transports = Transports { stdio: true, profile: run.profile.clone(), with_parent: true, ..named(&setup) };
     serve_all(setup, transports).await
 }
 
 pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
-    let command_line = serve.run.granted.command_line(&serve.run.named)?;
-    let named = ids(&command_line);
-    let builds = Builds::begin(serve.run.named.servers()?)?;
-    let setup = setup(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
-    let setup = Setup { keeps: Keeps::All, making: builds.making.clone(), ..setup };
     ensure!(
         serve.stdio || serve.run.profile.is_none(),
         "--profile is for the client at stdin and stdout, so it needs --stdio; HTTP clients choose theirs with the URL: /mcp/NAME"
     );
+    let (setup, _builds) = setup(&serve.run, serve.listen.clone())?;
+    let setup = Setup { keeps: Keeps::All, ..setup };
     let profile = serve.run.profile.clone();
-    let transports =
-        Transports { stdio: serve.stdio, profile, http: Some(passed), with_parent: false, hangup_ends: false, named };
+    let transports = Transports { stdio: serve.stdio, profile, http: Some(passed), ..named(&setup) };
     serve_all(setup, transports).await
 }
 
-/// Returns the ids of the plugins that the command line names.
-fn ids(command_line: &CommandLine) -> Vec<String> {
-    command_line.plugins.iter().map(|named| named.id().to_owned()).collect()
+/// The plugins that the command line names, as those of which one has to load.
+fn named(setup: &Setup) -> Transports {
+    let named = setup.command_line.plugins.iter().map(|named| named.id().to_owned()).collect();
+    Transports { named, ..Transports::default() }
 }
 
-fn setup(run: &Run, command_line: CommandLine) -> Result<Setup> {
+/// Prepares to serve what a command line names, and begins the builds of the existing servers among it, which end with the returned [`Builds`].
+fn setup(run: &Run, listen: Option<ListenAddress>) -> Result<(Setup, Builds)> {
+    let command_line = CommandLine { listen, ..run.granted.command_line(&run.named)? };
     let file = run.file(&command_line)?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
     config::builtin::make_folders(&command_line)?;
     tell_of_machine(file.as_deref());
-    Ok(Setup { file, command_line, progress: Some(|text| tracing::info!("{text}")), ..Setup::default() })
+    let builds = Builds::begin(run.named.servers()?)?;
+    let (making, say) = (builds.making.clone(), |text: &str| tracing::info!("{text}"));
+    Ok((Setup { file, command_line, making, progress: Some(say), ..Setup::default() }, builds))
 }
 
 /// Logs the properties of the machine that wharf relies on and does not find.
@@ -321,8 +320,8 @@ async fn listen(operator: &Operator, passed: Vec<Passed>) -> Result<Listener> {
     let mut sockets = passed.into_iter().map(Passed::into_socket).collect::<Result<Vec<_>>>()?;
     if sockets.is_empty() {
         sockets.push(match &http.listen {
-            config::ListenAddress::Unix(path) => Socket::bind_unix(path, http.socket_mode).await?,
-            config::ListenAddress::Address(address) => {
+            ListenAddress::Unix(path) => Socket::bind_unix(path, http.socket_mode).await?,
+            ListenAddress::Address(address) => {
                 check_reachable(operator, *address)?;
                 TcpListener::bind(address)
                     .await
