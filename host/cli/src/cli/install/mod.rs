@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use self::{opens::opens, program::Program};
+use self::{opened_access::opened, program::Program};
 use super::{
     arguments::Install,
     file::{PRIVATE_MODE, changed_meanwhile, make_folder, read, read_backup, replace, write_backup},
@@ -31,7 +31,7 @@ use wharf_config::config::{self, Config};
 use wharf_plugins::plugins::status::Status;
 
 pub mod line;
-mod opens;
+mod opened_access;
 mod program;
 
 pub(super) async fn run(mut command: Install) -> Result<ExitCode> {
@@ -179,7 +179,7 @@ fn described(
     if let Some((plugin, lack)) = lacking.find(|(plugin, _)| run.named.builtins.contains(plugin)) {
         bail!("{}; add {}", lack.says(&plugin, Some(client)), lack.words());
     }
-    let mut notes = opens(run, &config, client, home);
+    let mut notes = opened(run, &config, client, home);
     for folder in &kept.folders {
         notes.push(format!("{} was open before, and stays open; --uninstall first closes it", text::path(folder)));
     }

@@ -13,7 +13,7 @@ use wharf_config::{
 };
 
 /// Returns one line for each folder and URL that the command line opens.
-pub fn opens(run: &Run, config: &Config, client: &Client, home: &Path) -> Vec<String> {
+pub fn opened(run: &Run, config: &Config, client: &Client, home: &Path) -> Vec<String> {
     let all = config.plugins.iter().map(|plugin| &**plugin);
     let plugins: Vec<&PluginConfig> = all.filter(|plugin| plugin.origin == Origin::CommandLine).collect();
     let mut lines = Vec::new();
