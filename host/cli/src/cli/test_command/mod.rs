@@ -18,11 +18,11 @@ use wharf_sandbox::Sandbox;
 
 use self::{
     cases::{Action, Case, List},
+    client::{Client, Ended},
     report::Finished,
     snapshots::{Compared, Mode, Place},
     stage::{Stage, StageError},
     subject::Subject,
-    talk::{Client, Ended},
 };
 use super::{arguments::Test, file, load::print, person::Person};
 use wharf_app::operator;
@@ -34,13 +34,13 @@ use wharf_base::{
 use wharf_config::config::{self, CommandLine};
 
 mod cases;
+mod client;
 mod judge;
 mod network;
 mod report;
 mod snapshots;
 mod stage;
 mod subject;
-mod talk;
 
 /// The maximum number of cases that run at the same time.
 const MAX_PARALLEL_CASES: usize = 4;
