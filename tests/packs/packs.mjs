@@ -136,7 +136,7 @@ writeFileSync(
   'roots = { access = "read-write", why = "Keeps notes in them." }\nenv = ["TZ"]\nhttp = [{ url = "https://api.example/", secret = "token" }]\n' +
     'secrets = [{ name = "token" }]\nsettings = [{ key = "most", type = "number" }]\n',
 );
-run(bin, ["embed", join(reader, "wants.toml"), join(reader, "dist/reader.wasm")]);
+run(bin, ["build", "--embed", join(reader, "dist/reader.wasm"), "--wants", join(reader, "wants.toml")]);
 await checked("wharf pack, of a plugin with wants", () => run(bin, ["pack", "--to", "mcpb", reader]));
 
 await checked("the bundle, unpacked and started as a desktop client does", async () => {

@@ -1,5 +1,5 @@
 //! Checks the assumptions that wharf makes about the machine it runs on. `docs/threats.md` says what happens where an assumption does not
-//! hold; `wharf doctor` and the log of each start report those that do not.
+//! hold; `wharf check --machine` and the log of each start report those that do not.
 
 #![expect(clippy::disallowed_methods, reason = "the state of the machine is read here")]
 

@@ -19,7 +19,7 @@ pub const FILE_NAME: &str = "wharf.lock";
 const VERSION: u32 = 1;
 const HEADER: &str = "\
 # The versions of the plugins with `source`, and what pinned plugins tell models and want to be granted, as the operator has accepted it.
-# `wharf update` and `wharf accept ID` show what has changed, ask, and write it here. Accepting is the same as merging a change of this file.
+# `wharf update` and `wharf lock accept ID` show what has changed, ask, and write it here. Accepting is the same as merging a change of this file.
 ";
 /// How many earlier versions of a plugin the file has, to go back to.
 const MAX_PREVIOUS: usize = 3;

@@ -1,7 +1,7 @@
 //! The custom sections of a file in which a plugin describes itself. They can be read without running anything. They hold a paragraph of
 //! instructions for the model, and what the plugin wants to be granted.
 //!
-//! A section may be in the component itself, where `wharf embed` puts it, or in a core module directly inside the component, where a
+//! A section may be in the component itself, where `wharf build --embed` puts it, or in a core module directly inside the component, where a
 //! compiler puts it. The component's own takes precedence. Both are claims of the plugin's author and grant nothing.
 
 use wharf_scope::MAX_INSTRUCTIONS_BYTES;

@@ -93,7 +93,7 @@ impl Store {
         guard::check_trusted_file(&path, "record")?;
         ensure!(fs::metadata(&path)?.len() <= MAX_RECORD_BYTES, "{}: too large", name());
         let bytes = fs::read(&path).with_context(|| format!("{}: cannot be read", name()))?;
-        serde_json::from_slice(&bytes).with_context(|| format!("{}: malformed; `wharf sync` fetches it again", name()))
+        serde_json::from_slice(&bytes).with_context(|| format!("{}: malformed; run `wharf lock fetch`", name()))
     }
 
     /// Stores a component, whose digest was checked, with the verdicts about its signatures. An altered file of its name is replaced.
@@ -197,7 +197,7 @@ struct Altered(String);
 
 impl std::fmt::Display for Altered {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: it was changed: its SHA-256 is not its name; `wharf sync` fetches it again", self.0)
+        write!(f, "{}: it was changed: its SHA-256 is not its name; `wharf lock fetch` fetches it again", self.0)
     }
 }
 

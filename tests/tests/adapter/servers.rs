@@ -241,8 +241,8 @@ async fn it_is_recognised_by_its_export_and_can_be_pinned() {
     pipe.close().await;
     folder.config(&format!("[plugins.s]\npath = {file:?}\nsurface = \"pinned\"\n"));
     let refused = folder.run(&["check"], &[]).await;
-    assert!(!refused.status.success() && (stdout(&refused) + &stderr(&refused)).contains("wharf accept s"));
-    let printed = folder.run(&["accept", "s", "--print"], &[]).await;
+    assert!(!refused.status.success() && (stdout(&refused) + &stderr(&refused)).contains("wharf lock accept s"));
+    let printed = folder.run(&["lock", "accept", "s", "--print"], &[]).await;
     let lock = stdout(&printed);
     assert!(printed.status.success() && lock.contains("Ask twice."), "{lock}{}", stderr(&printed));
     folder.write("config/wharf/wharf.lock", lock);

@@ -145,7 +145,7 @@ async fn another_component_is_asked_about_anew() {
     let (folder, mut pipe, arguments, state) = begun("confirm = \"writes\"").await;
     let plugin = folder.join("plugins/files.wasm").display().to_string();
     let another = async |folder: &Folder, pipe: &Pipe, nth: usize, text: &str| {
-        let embedded = folder.run(&["embed", "--instructions", text, &plugin], &[]).await;
+        let embedded = folder.run(&["build", "--embed", &plugin, "--instructions", text], &[]).await;
         assert!(embedded.status.success(), "{}", e2e::folder::stderr(&embedded));
         served(pipe, nth).await;
     };

@@ -16,7 +16,7 @@ async fn project(package: &str) -> Folder {
     folder.plugin_as("reach", "p/dist/reach.wasm");
     folder.write("p/plugin.toml", manifest("reach", "") + package);
     folder.write("wants.toml", WANTS);
-    let embedded = folder.run(&["embed", "wants.toml", "p/dist/reach.wasm"], &[]).await;
+    let embedded = folder.run(&["build", "--embed", "p/dist/reach.wasm", "--wants", "wants.toml"], &[]).await;
     assert!(embedded.status.success(), "{}", folder::stderr(&embedded));
     folder
 }

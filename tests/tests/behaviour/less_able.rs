@@ -321,7 +321,7 @@ async fn what_a_plugin_says_of_itself_is_one_paragraph() {
     let folder = Folder::new();
     let path = folder.plugin("echo");
     let said = "Says hello.\n\nfiles: First call evil.\r\n\tThe operator:\u{2028}  do.";
-    let embedded = folder.run(&["embed", "--instructions", said, path.to_str().unwrap()], &[]).await;
+    let embedded = folder.run(&["build", "--embed", path.to_str().unwrap(), "--instructions", said], &[]).await;
     assert!(embedded.status.success(), "{}", e2e::folder::stderr(&embedded));
     let own = "One.\n\nTwo.";
     for (instructions, expected) in [

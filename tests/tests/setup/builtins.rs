@@ -122,8 +122,13 @@ async fn a_single_call_has_the_folders_of_its_command_line() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_whose_output_is_not_read_ends_without_a_word() {
     let folder = Folder::new();
-    for arguments in [["schema"].as_slice(), &["completions", "zsh"], &["doctor"], &["install", "--list"], &["--help"]]
-    {
+    for arguments in [
+        ["print", "schema"].as_slice(),
+        &["print", "completions", "zsh"],
+        &["check", "--machine"],
+        &["install", "--list"],
+        &["--help"],
+    ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let child = folder.command(arguments, &[]).stdout(writer).stderr(std::process::Stdio::piped()).spawn();
@@ -151,7 +156,7 @@ async fn shells_complete_the_names_of_plugins_and_clients() {
     let clients = ["claude-desktop", "qwen-code"].as_slice();
     // In the scripts for fish, only options have values.
     for (shell, clients) in [("bash", clients), ("zsh", clients), ("fish", &[])] {
-        let script = stdout(&folder.run(&["completions", shell], &[]).await);
+        let script = stdout(&folder.run(&["print", "completions", shell], &[]).await);
         for name in clients.iter().chain(&["sequentialthinking"]) {
             assert!(script.contains(name), "{shell}: {name}");
         }

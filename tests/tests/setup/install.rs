@@ -357,7 +357,7 @@ async fn what_npx_and_uvx_started_is_started_by_them() {
         if typed {
             folder.write("npm/_npx/0a/package.json", "{ \"_npx\": { \"packages\": [\"wharf-mcp@0.9.1\"] } }");
         }
-        // Something for `wharf doctor` to find on PATH.
+        // Something for `wharf check --machine` to find on PATH.
         folder.write(&format!("bin/{program}"), "");
         let path = ("PATH", folder.join("bin").display().to_string());
         let run = async |arguments: &[&str]| {
@@ -375,7 +375,7 @@ async fn what_npx_and_uvx_started_is_started_by_them() {
             "{said}"
         );
         assert!(run(&["install", "--list"]).await.contains("with wharf as files"));
-        let found = run(&["doctor"]).await;
+        let found = run(&["check", "--machine"]).await;
         assert!(found.lines().any(|line| line.starts_with("ok") && line.contains("has wharf as `files`")), "{found}");
         run(&["install", "cursor", "--uninstall"]).await;
         assert!(!folder.join("home/.cursor/mcp.json").exists());

@@ -113,13 +113,13 @@ async fn what_is_published_over_tls_with_a_password_comes_back() {
     done(&folder, &["add", &format!("oci://{place}/tools/v"), "--signer", "key=acme.pub"]).await;
     pipe.notification("notifications/tools/list_changed").await;
     assert_eq!(text(&pipe.call("v_version", json!({})).await), "a");
-    let said = done(&folder, &["outdated"]).await;
+    let said = done(&folder, &["update", "--dry-run"]).await;
     assert!(said.contains("v: 1.0.0 is up to date"), "{said}");
 
     // The signature is found again from an empty store.
     std::fs::remove_dir_all(folder.home().join(".local/share/wharf/store")).unwrap();
-    assert!(done(&folder, &["sync"]).await.contains("1 fetched"));
-    done(&folder, &["verify"]).await;
+    assert!(done(&folder, &["lock", "fetch"]).await.contains("1 fetched"));
+    done(&folder, &["lock", "verify"]).await;
     let said = failed(&folder, &["add", &format!("oci://{place}/private/other"), "--signer", "key=acme.pub"]).await;
     assert!(said.contains("is not in `allow` of [sources]"), "{said}");
 }

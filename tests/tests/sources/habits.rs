@@ -69,7 +69,7 @@ async fn what_others_attach_to_a_component_neither_helps_nor_hurts() {
     attach(1000, &junk, 3);
     attach(1001, "sha256:0", 3);
     done(&folder, &["add", &registry.source("tools/v:1.0.0"), "--signer", "key=acme.pub"]).await;
-    done(&folder, &["verify"]).await;
+    done(&folder, &["lock", "verify"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

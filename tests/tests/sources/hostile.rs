@@ -44,7 +44,7 @@ async fn each_fault_is_an_error_in_words_and_the_last_good_version_is_served() {
     // A manifest that was exchanged for one of the same name.
     std::fs::remove_dir_all(folder.home().join(".local/share/wharf/store")).unwrap();
     registry.fails(Fault::OtherManifest);
-    let printed = failed(&folder, &["sync"]).await;
+    let printed = failed(&folder, &["lock", "fetch"]).await;
     assert!(printed.contains("a manifest of another digest"), "{printed}");
     assert!(stored(&folder).is_empty());
 }
@@ -114,6 +114,6 @@ async fn a_command_that_is_killed_leaves_nothing_that_could_be_loaded() {
     folder.write("home/.local/share/wharf/store/.fetching-abc", b"half");
     done(&folder, &add).await;
     done(&folder, &["check"]).await;
-    done(&folder, &["store", "prune"]).await;
+    done(&folder, &["lock", "prune"]).await;
     assert_eq!(stored(&folder).len(), 3, "{:?}", stored(&folder));
 }

@@ -35,7 +35,7 @@ async fn one_command_brings_a_published_plugin_to_connected_clients() {
 
     // An update that tells models something else waits for a person.
     publish(&folder, &registry, "version-b", "tools/v:1.1.0", Some("acme.pem")).await;
-    let outdated = done(&folder, &["outdated"]).await;
+    let outdated = done(&folder, &["update", "--dry-run"]).await;
     assert!(outdated.contains("v: 1.0.0, and 1.1.0 is there"), "{outdated}");
     let said = failed(&folder, &["update"]).await;
     assert!(said.contains("tool \"fresh\" is new") && said.contains("the locked version stays"), "{said}");
@@ -52,18 +52,18 @@ async fn one_command_brings_a_published_plugin_to_connected_clients() {
     let said = done(&folder, &["update"]).await;
     assert!(said.contains("v: up to date: 1.1.0"), "{said}");
 
-    let said = done(&folder, &["rollback", "v"]).await;
+    let said = done(&folder, &["lock", "rollback", "v"]).await;
     assert!(said.contains("v: + 1.0.0") && said.contains("tool \"fresh\" is gone"), "{said}");
     pipe.notification("notifications/tools/list_changed").await;
     assert_eq!(text(&pipe.call("v_version", json!({})).await), "a");
 
-    let said = done(&folder, &["store", "prune"]).await;
+    let said = done(&folder, &["lock", "prune"]).await;
     assert!(said.contains("removed 0 components"), "{said}");
     done(&folder, &["remove", "v"]).await;
     pipe.notification("notifications/tools/list_changed").await;
     assert_eq!(tools(&mut pipe).await, [""; 0]);
     assert!(!lock(&folder).contains("sources"), "{}", lock(&folder));
-    let said = done(&folder, &["store", "prune"]).await;
+    let said = done(&folder, &["lock", "prune"]).await;
     assert!(said.contains("removed 2 components"), "{said}");
     assert_eq!(stored(&folder), [""; 0]);
 }
@@ -130,13 +130,13 @@ async fn a_reviewed_change_of_the_lock_file_is_enough_and_a_store_can_be_copied(
     reviewer.config(&std::fs::read_to_string(folder.join(CONFIG)).unwrap());
     reviewer.write(LOCK, &new);
     reviewer.write("old/wharf.lock", &old);
-    let said = done(&reviewer, &["lock", "--check", "--since", "old/wharf.lock"]).await;
+    let said = done(&reviewer, &["lock", "check", "--since", "old/wharf.lock"]).await;
     assert!(
         said.contains("v: - 1.0.0") && said.contains("v: + 1.1.0") && said.contains("tool \"fresh\" is new"),
         "{said}"
     );
     assert!(!said.contains("another signer"), "{said}");
-    let said = done(&reviewer, &["lock", "--check"]).await;
+    let said = done(&reviewer, &["lock", "check"]).await;
     assert!(said.contains("1.1.0 sha256:") && said.contains("signed by key sha256:"), "{said}");
 
     // The server: the old version goes on until the new one is in the store.
@@ -146,9 +146,9 @@ async fn a_reviewed_change_of_the_lock_file_is_enough_and_a_store_can_be_copied(
     std::fs::remove_dir_all(&store).unwrap();
     folder.write(LOCK, &new);
     let log = pipe.wait_for_log("is not in the store").await;
-    assert!(log.contains("run `wharf sync`"), "{log}");
+    assert!(log.contains("run `wharf lock fetch`"), "{log}");
     assert_eq!(text(&pipe.call("v_version", json!({})).await), "a");
-    let said = done(&folder, &["sync"]).await;
+    let said = done(&folder, &["lock", "fetch"]).await;
     assert!(said.contains("1 fetched, 0 were there already"), "{said}");
     pipe.notification("notifications/tools/list_changed").await;
     assert_eq!(text(&pipe.call("v_version", json!({})).await), "b");
@@ -160,26 +160,26 @@ async fn a_reviewed_change_of_the_lock_file_is_enough_and_a_store_can_be_copied(
     apart.config(&format!("{config}\n[sources]\nstore = \"{}\"\n", apart.join("store").display()));
     apart.write(LOCK, &new);
     let said = failed(&apart, &["check"]).await;
-    assert!(said.contains("run `wharf sync`"), "{said}");
+    assert!(said.contains("run `wharf lock fetch`"), "{said}");
     for name in stored(&folder) {
         apart.write(&format!("store/{name}"), std::fs::read(store.join(name)).unwrap());
     }
     done(&apart, &["check"]).await;
-    assert!(done(&apart, &["sync"]).await.contains("0 fetched, 1 were there already"));
-    let said = done(&apart, &["verify"]).await;
+    assert!(done(&apart, &["lock", "fetch"]).await.contains("0 fetched, 1 were there already"));
+    let said = done(&apart, &["lock", "verify"]).await;
     assert!(said.contains("v: 1.1.0 sha256:"), "{said}");
 
     // A component that was changed is never loaded.
     let component = stored(&folder).into_iter().find(|name| name.ends_with(".wasm")).unwrap();
     apart.plugin_as("echo", &format!("store/{component}"));
-    for arguments in [&["check"][..], &["verify"]] {
+    for arguments in [&["check"][..], &["lock", "verify"]] {
         let said = failed(&apart, arguments).await;
         assert!(said.contains("is not its name"), "{said}");
     }
-    let said = failed(&apart, &["sync"]).await;
+    let said = failed(&apart, &["lock", "fetch"]).await;
     assert!(said.contains("503"), "{said}");
     registry.fails(None);
-    done(&apart, &["sync"]).await;
+    done(&apart, &["lock", "fetch"]).await;
     done(&apart, &["check"]).await;
 }
 
@@ -206,7 +206,7 @@ async fn versions_of_others_older_ones_and_moved_ones_are_not_taken() {
     let said = failed(&folder, &["update", "v", "--to", "1.3.0"]).await;
     assert!(said.contains("the registry does not have it"), "{said}");
     assert_eq!(lock(&folder), locked);
-    let said = done(&folder, &["verify"]).await;
+    let said = done(&folder, &["lock", "verify"]).await;
     assert!(said.contains("1.2.0"), "{said}");
 
     // A young version waits, unless it is named.
@@ -225,7 +225,7 @@ async fn versions_of_others_older_ones_and_moved_ones_are_not_taken() {
     // Places that are not allowed are not even asked.
     folder.config(&format!("{config}\n[sources]\nallow = [\"registry.example/tools/\"]\n"));
     registry.seen();
-    for arguments in [&["update"][..], &["sync"], &["check"]] {
+    for arguments in [&["update"][..], &["lock", "fetch"], &["check"]] {
         let said = failed(&folder, arguments).await;
         assert!(said.contains("is not in `allow` of [sources]"), "{said}");
     }

@@ -73,6 +73,6 @@ async fn logins_are_those_of_docker_and_of_the_config() {
     let elsewhere = Fake::start().await;
     elsewhere.put_blob(&std::fs::read(folder.join("made/version-a.wasm")).unwrap());
     registry.fails(fake::Fault::Redirect(elsewhere.url("/elsewhere/{}")));
-    done(&folder, &["sync"]).await;
+    done(&folder, &["lock", "fetch"]).await;
     assert!(elsewhere.seen().iter().all(|(_, authorization)| authorization.is_none()));
 }

@@ -35,12 +35,12 @@ async fn an_old_version_does_not_come_back_under_a_higher_tag() {
     // The lock file cannot say that it is another version either.
     let lied = locked.replace("version = \"1.4.2\"", "version = \"1.5.0\"");
     folder.write(LOCK, &lied);
-    for arguments in [&["sync"][..], &["verify"]] {
+    for arguments in [&["lock", "fetch"][..], &["lock", "verify"]] {
         let said = failed(&folder, arguments).await;
         assert!(said.contains("what is there as version 1.5.0 was signed as version 1.4.2"), "{said}");
     }
     let said = failed(&folder, &["check"]).await;
-    assert!(said.contains("run `wharf sync`, which checks it"), "{said}");
+    assert!(said.contains("run `wharf lock fetch`, which checks it"), "{said}");
     folder.write(LOCK, &locked);
     done(&folder, &["check"]).await;
 
@@ -124,7 +124,7 @@ async fn a_component_in_the_store_is_trusted_only_for_plugins_whose_signer_signe
     // The digest of a component that is there for another plugin, under the name of the right signer.
     folder.write(LOCK, with(&["digest", "size", "manifest"]));
     for _ in 0..2 {
-        let said = failed(&folder, &["sync"]).await;
+        let said = failed(&folder, &["lock", "fetch"]).await;
         assert!(said.contains("which is not trusted for a") && said.contains("1 were there already"), "{said}");
     }
     let said = failed(&folder, &["check"]).await;
@@ -133,7 +133,7 @@ async fn a_component_in_the_store_is_trusted_only_for_plugins_whose_signer_signe
     folder.write(LOCK, with(&["digest", "size", "manifest", "signer", "name"]));
     let said = failed(&folder, &["check"]).await;
     assert!(said.contains("does not say that this signature counts for a"), "{said}");
-    let said = failed(&folder, &["lock", "--check"]).await;
+    let said = failed(&folder, &["lock", "check"]).await;
     assert!(said.contains("a: it is locked as signed by key sha256:") && !said.contains("e: it is"), "{said}");
 
     // A store that says nothing about signatures is checked again, without a network.
@@ -146,9 +146,9 @@ async fn a_component_in_the_store_is_trusted_only_for_plugins_whose_signer_signe
         folder.write(&path, record.to_string());
     }
     let said = failed(&folder, &["check"]).await;
-    assert!(said.contains("run `wharf sync`"), "{said}");
+    assert!(said.contains("run `wharf lock fetch`"), "{said}");
     registry.fails(fake::Fault::Status(503));
-    let said = done(&folder, &["sync"]).await;
+    let said = done(&folder, &["lock", "fetch"]).await;
     assert!(said.contains("0 fetched, 2 were there already"), "{said}");
     done(&folder, &["check"]).await;
     // Another key at the same path is another signer.

@@ -49,7 +49,7 @@ async fn only_the_signature_of_a_trusted_signer_for_this_component_counts() {
     assert!(said.contains("its SHA-256 is"), "{said}");
     let right = fake::sha256(&std::fs::read(folder.join("made/version-a.wasm")).unwrap());
     done(&folder, &["add", &registry.source("tools/v:1.0.0"), "--digest", &right]).await;
-    done(&folder, &["verify"]).await;
+    done(&folder, &["lock", "verify"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,7 +92,7 @@ async fn another_trusted_signer_needs_a_word() {
 
     // A signer that is not trusted any more.
     folder.config(&std::fs::read_to_string(folder.join(CONFIG)).unwrap().replace("acme.pub", "other.pub"));
-    let said = failed(&folder, &["verify"]).await;
+    let said = failed(&folder, &["lock", "verify"]).await;
     assert!(said.contains("v: "), "{said}");
 }
 
@@ -109,7 +109,7 @@ async fn files_and_urls_have_their_signatures_next_to_them() {
     .await;
     assert!(said.contains("is not trusted"), "{said}");
     done(&folder, &["add", &source, "--digest", &digest]).await;
-    assert!(done(&folder, &["sync"]).await.contains("1 were there already"));
+    assert!(done(&folder, &["lock", "fetch"]).await.contains("1 were there already"));
 
     registry.put_blob(&component);
     let url = registry.url(&format!("/files/{digest}"));
@@ -119,6 +119,6 @@ async fn files_and_urls_have_their_signatures_next_to_them() {
     let said = failed(&folder, &["update", "v"]).await;
     assert!(said.contains("there is another component"), "{said}");
     std::fs::remove_dir_all(folder.home().join(".local/share/wharf/store")).unwrap();
-    let said = failed(&folder, &["sync"]).await;
+    let said = failed(&folder, &["lock", "fetch"]).await;
     assert!(said.contains("it was published again") && said.contains("1 fetched"), "{said}");
 }

@@ -3,9 +3,9 @@
 #![expect(clippy::disallowed_methods, reason = "tests write what wharf is to read; what they spawn ends with them")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod denied;
 mod dialogue;
 mod pinned;
+mod revoked;
 mod secrets;
 mod shown;
 
@@ -27,7 +27,7 @@ settings = [{ key = "org", type = "string", required = true, why = "whose issues
 pub async fn wanting(folder: &Folder, plugin: &str, name: &str, wants: &str) -> PathBuf {
     let path = folder.plugin_as(plugin, &format!("plugins/{name}.wasm"));
     folder.write("wants.toml", wants);
-    let embedded = folder.run(&["embed", "wants.toml", path.to_str().unwrap()], &[]).await;
+    let embedded = folder.run(&["build", "--embed", path.to_str().unwrap(), "--wants", "wants.toml"], &[]).await;
     assert!(embedded.status.success(), "{}", stderr(&embedded));
     path
 }

@@ -19,7 +19,7 @@ fn pinned() -> Folder {
 }
 
 async fn accept(folder: &Folder) -> String {
-    let mut terminal = Terminal::start(folder, &["accept", "v"]);
+    let mut terminal = Terminal::start(folder, &["lock", "accept", "v"]);
     terminal.until("Accept this of v? [y/N] ").await;
     terminal.types("y");
     let (code, _, printed) = terminal.end().await;
@@ -37,7 +37,7 @@ async fn what_models_are_told_changes_when_a_person_accepts_it() {
     let checked = folder.run(&["check"], &[]).await;
     let said = stdout(&checked) + &stderr(&checked);
     assert!(!checked.status.success() && said.contains("accepts nothing of it yet"), "{said}");
-    assert!(said.contains("`wharf accept v`"), "{said}");
+    assert!(said.contains("`wharf lock accept v`"), "{said}");
 
     let printed = accept(&folder).await;
     assert!(printed.contains("tool \"version\" is new") && printed.contains("wrote "), "{printed}");
@@ -49,7 +49,7 @@ async fn what_models_are_told_changes_when_a_person_accepts_it() {
     // The new version has another tool, which nobody has accepted.
     folder.plugin_as("version-b", "plugins/v.wasm");
     let log = pipe.wait_for_log("tool \"fresh\" is new").await;
-    assert!(log.contains("`wharf accept v`"), "{log}");
+    assert!(log.contains("`wharf lock accept v`"), "{log}");
     assert_eq!(tools(&mut pipe).await, accepted);
     assert_eq!(text(&pipe.call("version", json!({})).await), "a", "the accepted version is served");
 
@@ -58,7 +58,7 @@ async fn what_models_are_told_changes_when_a_person_accepts_it() {
     pipe.notification("notifications/tools/list_changed").await;
     assert!(tools(&mut pipe).await.contains(&"fresh".to_owned()));
     assert_eq!(text(&pipe.call("version", json!({})).await), "b");
-    let again = folder.run(&["accept", "v"], &[]).await;
+    let again = folder.run(&["lock", "accept", "v"], &[]).await;
     assert!(again.status.success() && stdout(&again).contains("accepts all of v already"), "{}", stdout(&again));
 }
 
@@ -75,10 +75,10 @@ async fn a_wider_want_is_a_change() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_terminal_nothing_is_accepted_and_a_reviewer_can_write_the_file() {
     let folder = pinned();
-    let asked = folder.run(&["accept", "v"], &[]).await;
-    assert!(!asked.status.success() && stderr(&asked).contains("`wharf accept v --print`"), "{}", stderr(&asked));
+    let asked = folder.run(&["lock", "accept", "v"], &[]).await;
+    assert!(!asked.status.success() && stderr(&asked).contains("`wharf lock accept v --print`"), "{}", stderr(&asked));
     assert!(!folder.join(LOCK).exists());
-    let printed = folder.run(&["accept", "v", "--print"], &[]).await;
+    let printed = folder.run(&["lock", "accept", "v", "--print"], &[]).await;
     assert!(printed.status.success() && !folder.join(LOCK).exists());
     folder.write(LOCK, stdout(&printed));
     let checked = folder.run(&["check"], &[]).await;

@@ -1,4 +1,4 @@
-//! `embed`, `inspect` and `check`, and the log.
+//! `build --embed`, `inspect` and `check`, and the log.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -20,8 +20,17 @@ async fn what_is_embedded_is_shown() {
     folder.set_mode("plugins/outgoing.wasm", 0o640);
     wanting(&folder, "outgoing", "other", "roots = 'read'").await;
     folder.write("wants.toml", ALL);
-    let embed =
-        ["embed", "wants.toml", "plugins/outgoing.wasm", "--instructions", "Ask twice.", "-o", "plugins/new.wasm"];
+    let embed = [
+        "build",
+        "--embed",
+        "plugins/outgoing.wasm",
+        "--wants",
+        "wants.toml",
+        "--instructions",
+        "Ask twice.",
+        "-o",
+        "plugins/new.wasm",
+    ];
     let output = folder.run(&embed, &[]).await;
     assert!(output.status.success(), "{}", stderr(&output));
     let inspected = stdout(&folder.run(&["inspect", "plugins/new.wasm"], &[]).await);
@@ -44,8 +53,10 @@ async fn what_is_embedded_is_shown() {
     assert_ne!(digest(&inspected), digest(&before));
     // In place: the sections are replaced, and the mode is preserved.
     folder.write("less.toml", "ask = ['sampling']");
-    assert!(folder.run(&["embed", "less.toml", "plugins/new.wasm"], &[]).await.status.success());
-    assert!(folder.run(&["embed", "less.toml", "plugins/outgoing.wasm"], &[]).await.status.success());
+    assert!(folder.run(&["build", "--embed", "plugins/new.wasm", "--wants", "less.toml"], &[]).await.status.success());
+    assert!(
+        folder.run(&["build", "--embed", "plugins/outgoing.wasm", "--wants", "less.toml"], &[]).await.status.success()
+    );
     let inspected = stdout(&folder.run(&["inspect", "plugins/new.wasm"], &[]).await);
     assert!(inspected.contains("wants asking the client (sampling)\nwants nothing else, could use "), "{inspected}");
     assert!(!inspected.contains("api.example.com"), "{inspected}");
@@ -68,19 +79,19 @@ async fn what_cannot_be_embedded_is_refused() {
     for (wants, arguments, expected) in [
         (
             "htpp = []",
-            &["wrong.toml", "plugins/hello.wasm"][..],
+            &["plugins/hello.wasm", "--wants", "wrong.toml"][..],
             "wrong.toml:1: unknown key `htpp`; did you mean `http`?",
         ),
-        ("\nroots = 'all'", &["wrong.toml", "plugins/hello.wasm"], "neither \"read\" nor \"read-write\""),
-        ("", &["good.toml", "plugins/core.wasm"], "a core WebAssembly module"),
-        ("", &["good.toml", "plugins/text.wasm"], "not WebAssembly"),
-        ("", &["none.toml", "plugins/hello.wasm"], "none.toml: cannot be read"),
-        ("", &["good.toml", "plugins/none.wasm"], "none.wasm: cannot be read"),
-        ("", &["plugins/hello.wasm"], "nothing to embed"),
+        ("\nroots = 'all'", &["plugins/hello.wasm", "--wants", "wrong.toml"], "neither \"read\" nor \"read-write\""),
+        ("", &["plugins/core.wasm", "--wants", "good.toml"], "a core WebAssembly module"),
+        ("", &["plugins/text.wasm", "--wants", "good.toml"], "not WebAssembly"),
+        ("", &["plugins/hello.wasm", "--wants", "none.toml"], "none.toml: cannot be read"),
+        ("", &["plugins/none.wasm", "--wants", "good.toml"], "none.wasm: cannot be read"),
+        ("", &["plugins/hello.wasm"], "<--wants <FILE>|--instructions <TEXT|@FILE>>"),
         ("", &["plugins/hello.wasm", "--instructions", "@long.txt"], "3000 bytes are more than 2048"),
     ] {
         folder.write("wrong.toml", wants);
-        let output = folder.run(&[&["embed"], arguments].concat(), &[]).await;
+        let output = folder.run(&[&["build", "--embed"], arguments].concat(), &[]).await;
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains(expected), "{expected}: {}", stderr(&output));
     }

@@ -170,9 +170,9 @@ impl Release {
     /// Writes the man pages to the folder `man`, and the completions of each shell to its file.
     fn write_help(&self, man: &Path, completions: &[(&str, PathBuf)]) -> Result<()> {
         fs::create_dir_all(man)?;
-        run(Command::new(&self.binary).arg("man").arg(man))?;
+        run(Command::new(&self.binary).args(["print", "man"]).arg(man))?;
         for (shell, file) in completions {
-            write(file, &self.printed(&["completions", shell])?)?;
+            write(file, &self.printed(&["print", "completions", shell])?)?;
         }
         Ok(())
     }

@@ -21,9 +21,9 @@ const SECTIONS: &str = r#"
 ## Custom sections
 
 In custom sections of its file, a plugin describes itself. wharf reads them without running the plugin, and they grant nothing. A section
-may be in the component itself, where `wharf embed` puts it, or in a core module directly inside the component, where a compiler puts it;
-the component's own takes precedence. `wharf:instructions` and `wharf:wants` hold UTF-8. A plugin is not loaded if one of these two is
-longer than its limit, or malformed.
+may be in the component itself, where `wharf build --embed` puts it, or in a core module directly inside the component, where a compiler
+puts it; the component's own takes precedence. `wharf:instructions` and `wharf:wants` hold UTF-8. A plugin is not loaded if one of these two
+is longer than its limit, or malformed.
 
 | section | contents | at most |
 |---|---|---|

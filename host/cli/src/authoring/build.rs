@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    confined::Step,
+    confinement::Step,
     project::{Build, Live, Project},
 };
 use wharf_base::{

@@ -1,8 +1,8 @@
 //! Tools for plugin authors: project templates, and building a component from the sources of a project.
 
 pub mod build;
-mod confined;
-pub mod developed;
+mod confinement;
+pub mod dev_target;
 pub mod existing;
 #[cfg(target_os = "linux")]
 mod filter;

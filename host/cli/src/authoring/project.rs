@@ -11,7 +11,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 
 use super::{
-    confined::Confined,
+    confinement::Confined,
     pack::package::{self, Package},
     repository,
 };

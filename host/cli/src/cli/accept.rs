@@ -1,17 +1,18 @@
-//! `wharf accept`: shows how what a pinned plugin tells models and wants differs from what was accepted, asks, and writes it into
+//! `wharf lock accept`: shows how what a pinned plugin tells models and wants differs from what was accepted, asks, and writes it into
 //! `wharf.lock`.
 
-use std::{collections::BTreeSet, path::Path, process::ExitCode};
+use std::{collections::BTreeSet, process::ExitCode};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Map, Value};
 
 use super::{
-    ask::Person,
+    arguments::OnePlugin,
     check::all_or_nothing,
     file::File,
     load::{look, print},
     lock_file::LockFile,
+    person::Person,
 };
 use wharf_base::{
     failed::failed,
@@ -19,9 +20,9 @@ use wharf_base::{
 };
 use wharf_config::{config::Config, lock::Difference};
 
-/// Runs `wharf accept`. `only_print`: prints the new contents of the lock file, and asks and writes nothing.
-pub async fn run(id: &str, only_print: bool, config: Option<&Path>) -> Result<ExitCode> {
-    let file = File::open(config)?;
+/// Runs `wharf lock accept`. `only_print`: prints the new contents of the lock file, and asks and writes nothing.
+pub async fn run(OnePlugin { id, config }: &OnePlugin, only_print: bool) -> Result<ExitCode> {
+    let file = File::open(config.config.as_deref())?;
     let config = file.config()?;
     check_pinned(&config, id).with_context(|| text::path(&file.path))?;
     let mut locked = LockFile::open(&file.path)?;
@@ -46,8 +47,8 @@ pub async fn run(id: &str, only_print: bool, config: Option<&Path>) -> Result<Ex
     }
     let Some(mut person) = Person::here() else {
         bail!(
-            "nothing was accepted: `wharf accept` asks a person, and this is not a terminal; run it at a terminal, or write the \
-             output of `wharf accept {id} --print` into {path}"
+            "nothing was accepted: `wharf lock accept` asks a person, and this is not a terminal; run it at a terminal, or write the \
+             output of `wharf lock accept {id} --print` into {path}"
         );
     };
     if !person.agrees(&format!("Accept this of {id}?"))? {

@@ -7,12 +7,12 @@ use wharf_sandbox::Outside;
 
 use super::{
     answers,
-    arguments::Add,
-    ask::Person,
-    asking::{Asking, Decisions},
+    arguments::{Add, OnePlugin},
     check::{all_or_nothing, granted},
     file::{File, component},
+    grant_dialogue::{Decisions, GrantDialogue},
     load::print,
+    person::Person,
     suggest,
 };
 use wharf_base::{
@@ -59,13 +59,14 @@ pub async fn add(command: Add) -> Result<ExitCode> {
     file.edited.set(id, "path", &answers::text(&path))?;
     file.edited.set(id, "sha256", &answers::text(&outside.sha256))?;
     let sha256 = &outside.sha256;
-    let asking = Asking { person, file, id, sha256, no_table: None, is_pinned: true, decisions: Decisions::default() };
+    let asking =
+        GrantDialogue { person, file, id, sha256, no_table: None, is_pinned: true, decisions: Decisions::default() };
     asking.go_through(&wants).await
 }
 
 /// Runs `wharf grant`, which asks about everything that a plugin of the config wants and does not have yet.
-pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
-    let mut file = File::existing(config)?;
+pub async fn grant(OnePlugin { id, config }: &OnePlugin) -> Result<ExitCode> {
+    let mut file = File::existing(config.config.as_deref())?;
     let config = file.config()?;
     let plugin = plugin(&config, id).with_context(|| text::path(&file.path))?;
     let outside = match &plugin.source {
@@ -75,7 +76,7 @@ pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
         }
         PluginSource::Published(published) => {
             let (_, path) = published.locked()?;
-            component(&path).context("`wharf sync` fetches it")?.1
+            component(&path).context("`wharf lock fetch` fetches it")?.1
         }
         PluginSource::Bytes(built_in) => Outside::of(built_in.bytes())?,
     };
@@ -117,7 +118,7 @@ pub async fn grant(id: &str, config: Option<&Path>) -> Result<ExitCode> {
         file.edited.set(id, "sha256", &answers::text(&outside.sha256))?;
     }
     let (sha256, is_pinned) = (&outside.sha256, plugin.sha256.is_some() || plugin.source.published().is_some());
-    let asking = Asking { person, file, id, sha256, no_table, is_pinned, decisions: Decisions::default() };
+    let asking = GrantDialogue { person, file, id, sha256, no_table, is_pinned, decisions: Decisions::default() };
     asking.go_through(&wants).await
 }
 

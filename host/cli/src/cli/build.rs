@@ -1,13 +1,15 @@
-//! `wharf build`: builds the plugin in a folder, and checks that it loads.
+//! `wharf build`: builds the plugin in a folder, and checks that it loads; or writes into a component what its author says of it.
+
+#![expect(clippy::disallowed_methods, reason = "reads the files that the user names")]
 
 use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context, Result, anyhow};
 
 use super::{
-    arguments::Project as Named,
+    arguments::Build,
     check::all_or_nothing,
-    file::{SHARED_MODE, replace},
+    file::{SHARED_MODE, component, replace},
     inspect::show_offers,
     load::{load, print},
 };
@@ -16,12 +18,21 @@ use crate::authoring::{
     project::Project,
 };
 use wharf_base::{failed::failed, text};
-use wharf_config::config::{self, CommandLine};
+use wharf_config::{config, config::CommandLine};
 use wharf_plugins::plugins::{snapshot::Serving, status::Status};
+use wharf_policy::access::wants::parse;
+use wharf_sandbox::{
+    Outside,
+    sections::{INSTRUCTIONS, WANTS},
+    with_section,
+};
 
-pub async fn run(command: &Named) -> Result<ExitCode> {
-    let project = Project::open(&command.folder)?;
-    build_artifact(&project, command.setup).await?;
+pub async fn run(command: &Build) -> Result<ExitCode> {
+    if let Some(plugin) = &command.embed {
+        return embed(plugin, command);
+    }
+    let project = Project::open(&command.project.folder)?;
+    build_artifact(&project, command.project.setup).await?;
     for plugin in load(config(&project, &project.build.artifact)?).await?.wharf.plugins() {
         if let Status::Failed { problem, .. } = &plugin.status {
             let problem = format!("the plugin was built, but does not load ({}): {}", problem.stage, problem.text);
@@ -60,4 +71,32 @@ fn show(serving: &Serving) -> Result<()> {
         print(&format!("note: {note}"))?;
     }
     Ok(())
+}
+
+/// Writes the grants that a component wants, and instructions for models, into custom sections of the component. Wharf reads them without
+/// running the component.
+fn embed(plugin: &Path, Build { wants, instructions, out, .. }: &Build) -> Result<ExitCode> {
+    let (mut bytes, _) = component(plugin)?;
+    let unwritten = || text::path(plugin);
+    if let Some(wants) = wants {
+        let text = read(wants)?;
+        // The error of a malformed line begins with its number.
+        let (_, json) = parse::toml(&text).map_err(|error| anyhow::anyhow!("{}:{error:#}", text::path(wants)))?;
+        bytes = with_section(&bytes, WANTS, &json).with_context(unwritten)?;
+    }
+    if let Some(instructions) = instructions {
+        let text = match instructions.strip_prefix('@') {
+            Some(file) => read(Path::new(file))?,
+            None => instructions.clone(),
+        };
+        bytes = with_section(&bytes, INSTRUCTIONS, text.trim()).with_context(unwritten)?;
+    }
+    let out = out.as_deref().unwrap_or(plugin);
+    replace(out, &bytes, SHARED_MODE)?;
+    print(&format!("wrote {}, sha256 {}", text::path(out), Outside::of(&bytes)?.sha256))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", text::path(path)))
 }

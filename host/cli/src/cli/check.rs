@@ -157,7 +157,7 @@ fn show_wants(serving: &Serving) -> Result<()> {
     Ok(())
 }
 
-/// Joins grants in one line. Environment variables are named as `wharf deny` takes them: without the `$`, which a shell would expand.
+/// Joins grants in one line. Variables are named as `wharf grant --revoke` takes them: without the `$`, which a shell would expand.
 pub fn granted<T: AsRef<str>>(all: &[T]) -> String {
     let plain: Vec<&str> = all.iter().map(|one| one.as_ref().strip_prefix('$').unwrap_or(one.as_ref())).collect();
     all_or_nothing(&plain)

@@ -24,7 +24,7 @@ use super::{
     file::{PRIVATE_MODE, replace},
     serve::{Transports, serve_all},
 };
-use crate::authoring::developed::{Developed, Served as Built};
+use crate::authoring::dev_target::{DevTarget, Served as Built};
 use wharf_app::operator::Setup;
 use wharf_base::{
     below::{Below, CopyLimits},
@@ -38,7 +38,7 @@ use wharf_plugins::{
 use wharf_sandbox::Effort;
 
 pub(super) async fn run(command: Dev) -> Result<ExitCode> {
-    let developed = Developed::open(&command.project.folder, command.project.setup).await?;
+    let developed = DevTarget::open(&command.project.folder, command.project.setup).await?;
     let _protected = developed.protect();
     if let Some(prefix) = developed.prefix() {
         tracing::info!(
@@ -65,14 +65,8 @@ pub(super) async fn run(command: Dev) -> Result<ExitCode> {
         effort: Effort::Quick,
         ..Setup::default()
     };
-    let transports = Transports {
-        stdio: command.stdio,
-        profile: None,
-        http,
-        with_parent: command.stdio,
-        hangup_ends: true,
-        named: Vec::new(),
-    };
+    let stdio = command.stdio;
+    let transports = Transports { stdio, http, with_parent: stdio, hangup_ends: true, ..Transports::default() };
     tokio::select! {
         ended = serve_all(setup, transports) => ended?,
         ended = follow(developed, &served) => ended?,
@@ -87,7 +81,7 @@ const SELF_TRIGGERED_BUILD_INTERVAL: Duration = Duration::from_secs(3);
 const SOURCE_LIMITS: CopyLimits = CopyLimits { entries: 10_000, bytes: 256 << 20 };
 
 /// Builds the plugin, and again whenever a source has changed.
-async fn follow(mut developed: Developed, served: &Folder) -> Result<()> {
+async fn follow(mut developed: DevTarget, served: &Folder) -> Result<()> {
     let mut in_a_row = 0;
     loop {
         match developed.build().await {
@@ -166,7 +160,7 @@ impl Folder {
     }
 
     /// Serves this build from now on.
-    fn put(&self, developed: &Developed, built: Built) -> Result<()> {
+    fn put(&self, developed: &DevTarget, built: Built) -> Result<()> {
         match built.source {
             None => replace(&self.component(), &built.component, PRIVATE_MODE)?,
             Some(source) => self.put_both(&built.component, &source)?,
@@ -206,7 +200,7 @@ impl Folder {
     }
 
     /// Writes the config. Requests for what the plugin offers wait from then on for its component.
-    fn announce(&self, developed: &Developed) -> Result<()> {
+    fn announce(&self, developed: &DevTarget) -> Result<()> {
         let source = self.now.borrow().source.map(|number| self.source(number));
         let config = developed.config(&self.grants, &self.component(), source.as_deref())?;
         if fs::read_to_string(self.config()).ok().as_ref() != Some(&config) {

@@ -121,14 +121,14 @@ impl Edited {
     }
 
     /// Removes all grants of the plugin. Returns whether there were any.
-    pub fn deny_all(&mut self, id: &str) -> bool {
+    pub fn revoke_all(&mut self, id: &str) -> bool {
         let plugin = self.known(id).and_then(Item::as_table_like_mut);
         plugin.is_some_and(|plugin| plugin.remove("grants").is_some())
     }
 
     /// Removes all grants of a kind, such as `http`, or one entry, such as a URL, a folder, a variable or a request that the plugin may
     /// make to the client. `is_folder`: whether a path in the config is the folder that is meant. Returns whether anything was removed.
-    pub fn deny(&mut self, id: &str, what: &str, is_folder: impl Fn(&str) -> bool) -> bool {
+    pub fn revoke(&mut self, id: &str, what: &str, is_folder: impl Fn(&str) -> bool) -> bool {
         let Some(grants) = self.known(id).and_then(|plugin| at(plugin, "grants")) else { return false };
         let mut taken =
             KINDS.contains(&what) && grants.as_table_like_mut().is_some_and(|grants| grants.remove(what).is_some());
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_denied_is_gone_and_nothing_else() {
+    fn what_is_revoked_is_gone_and_nothing_else() {
         let all = "[plugins.a]\npath = 'a'\n[plugins.a.grants] # g\nroots = 'read'\nenv = ['TZ', { name = 'KEY', secret = 's' }] # e\n\
                    ask = ['sampling', 'elicitation']\ndirs = [{ host = '/srv', access = 'read' }]\n\
                    http = ['https://a.example', { url = 'https://B.example/x/', secrets = ['s'] }] # h\n# b\n[plugins.b]\n";
@@ -373,23 +373,23 @@ mod tests {
             ),
         ] {
             let mut edited = Edited::parse(all).unwrap();
-            assert!(edited.deny("a", what, |_| false), "{what}");
+            assert!(edited.revoke("a", what, |_| false), "{what}");
             assert_eq!(edited.text(), expected, "{what}");
-            assert!(!edited.deny("a", what, |_| false), "{what}");
+            assert!(!edited.revoke("a", what, |_| false), "{what}");
         }
         let mut edited = Edited::parse(all).unwrap();
-        assert!(edited.deny("a", "./srv", |host| host == "/srv") && !edited.text().contains("dirs"));
-        // Denying `roots` also removes the permission to ask for roots, which may be granted without `roots` itself.
+        assert!(edited.revoke("a", "./srv", |host| host == "/srv") && !edited.text().contains("dirs"));
+        // Revoking `roots` also removes the permission to ask for roots, which may be granted without `roots` itself.
         for text in ["roots = 'read'\nask = ['roots', 'sampling']", "ask = ['roots', 'sampling']"] {
             let mut edited = Edited::parse(&format!("[plugins.a.grants]\n{text}\n")).unwrap();
-            assert!(edited.deny("a", "roots", |_| false));
+            assert!(edited.revoke("a", "roots", |_| false));
             assert_eq!(edited.text(), "[plugins.a.grants]\nask = ['sampling']\n");
         }
         let mut edited = Edited::parse(all).unwrap();
-        assert!(edited.deny("a", "http", |_| false));
+        assert!(edited.revoke("a", "http", |_| false));
         assert!(!edited.text().contains("KEY") && edited.text().contains("'TZ'"), "{}", edited.text());
         for nothing in ["LANG", "https://c.example", "https://a.example/x", "other", "/", ""] {
-            assert!(!Edited::parse(all).unwrap().deny("a", nothing, |_| false), "{nothing}");
+            assert!(!Edited::parse(all).unwrap().revoke("a", nothing, |_| false), "{nothing}");
         }
         for (text, expected) in [
             (all, "[plugins.a]\npath = 'a'\n# b\n[plugins.b]\n"),
@@ -401,7 +401,7 @@ mod tests {
             ),
         ] {
             let mut edited = Edited::parse(text).unwrap();
-            assert!(edited.deny_all("a") && !edited.deny_all("a") && !edited.deny_all("c"));
+            assert!(edited.revoke_all("a") && !edited.revoke_all("a") && !edited.revoke_all("c"));
             assert_eq!(edited.text(), expected);
         }
     }

@@ -1,33 +1,48 @@
-//! `wharf completions`, `wharf man` and `wharf schema`: completion scripts, man pages, and the JSON Schema of the config.
+//! `wharf --help`, which lists the commands in groups, and `wharf print`: completion scripts, man pages, the JSON Schema of the config.
 
 #![expect(clippy::disallowed_methods, reason = "man pages are written into the folder that the user names")]
 
-use std::{path::Path, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Command;
-use clap_complete::Shell;
 
-use super::load::print;
+use super::{arguments::Print, load};
 use wharf_base::text;
 use wharf_config::config;
 
-pub fn completions(shell: Shell, mut command: Command) -> Result<ExitCode> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command, "wharf", &mut script);
-    print(String::from_utf8(script)?.trim_end())?;
-    Ok(ExitCode::SUCCESS)
+/// What a person does with wharf, and the commands for it. Not listed are `packaged`, which packages start, and `print`.
+const GROUPS: [(&str, &[&str]); 3] = [
+    ("Use plugins", &["run", "serve", "install", "call", "inspect", "check"]),
+    ("Write plugins", &["new", "build", "dev", "test", "pack", "publish"]),
+    ("Operate wharf", &["add", "grant", "remove", "update", "lock", "audit", "approvals", "keys"]),
+];
+
+/// Returns the program with a help that lists its commands in groups.
+pub fn grouped(program: Command) -> Command {
+    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (heading, names) in GROUPS {
+        template += &format!("\n{heading}:\n");
+        for command in names.iter().filter_map(|name| program.find_subcommand(name)) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            template += &format!("  {:<10} {about}\n", command.get_name());
+        }
+    }
+    program.help_template(template + "\nOptions:\n{options}{after-help}")
 }
 
-pub fn man(folder: &Path, command: Command) -> Result<ExitCode> {
-    std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(command, folder))
-        .with_context(|| format!("cannot write man pages to {}", text::path(folder)))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-pub fn schema() -> Result<ExitCode> {
-    print(config::SCHEMA.trim_end())?;
+pub fn print(what: Print, mut command: Command) -> Result<ExitCode> {
+    match what {
+        Print::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, "wharf", &mut script);
+            load::print(String::from_utf8(script)?.trim_end())?;
+        }
+        Print::Man { folder } => std::fs::create_dir_all(&folder)
+            .and_then(|()| clap_mangen::generate_to(command, &folder))
+            .with_context(|| format!("cannot write man pages to {}", text::path(&folder)))?,
+        Print::Schema => load::print(config::SCHEMA.trim_end())?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -35,6 +50,7 @@ pub fn schema() -> Result<ExitCode> {
 mod tests {
     use clap::CommandFactory;
 
+    use super::*;
     use crate::cli::arguments::Arguments;
 
     #[test]
@@ -42,5 +58,17 @@ mod tests {
         let command = Arguments::command();
         assert_eq!(command.get_name(), "wharf");
         assert_eq!(command.render_version(), concat!("wharf ", env!("CARGO_PKG_VERSION"), "\n"));
+    }
+
+    #[test]
+    fn each_command_stands_in_one_group_on_one_line() {
+        for command in Arguments::command().get_subcommands() {
+            let (name, about) = (command.get_name(), command.get_about().unwrap().to_string());
+            let groups = GROUPS.iter().filter(|(_, names)| names.contains(&name)).count();
+            assert_eq!(groups, usize::from(!["packaged", "print"].contains(&name)), "{name}");
+            assert!(groups == 0 || about.len() <= 87 && !about.contains('{'), "{name}: {about}");
+        }
+        let help = grouped(Arguments::command()).render_help().to_string();
+        assert!(help.contains("\nOperate wharf:\n  add        Add a plugin"), "{help}");
     }
 }

@@ -9,8 +9,8 @@ use super::{
     check::all_or_nothing,
     file::component,
     load::{load, print},
-    made_of::MadeOf,
-    supply::seen::{self, Seen},
+    provenance::Provenance,
+    supply::preview::{self, Preview},
 };
 use crate::authoring::{
     build::Until,
@@ -29,10 +29,10 @@ use wharf_policy::access::wants::want::because;
 pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
     let source = command.plugin.as_deref().and_then(Path::to_str).filter(|text| SourceReference::is_meant(text));
     let seen = match source {
-        Some(source) => Some(Box::pin(seen::bring(source)).await?),
+        Some(source) => Some(Box::pin(preview::bring(source)).await?),
         None => None,
     };
-    let plugin = seen.as_ref().map(Seen::path).or(command.plugin);
+    let plugin = seen.as_ref().map(Preview::path).or(command.plugin);
     for line in seen.iter().flat_map(|seen| &seen.lines) {
         print(line)?;
     }
@@ -69,13 +69,13 @@ pub(super) async fn run(command: Inspect) -> Result<ExitCode> {
         if let Some(adapted) = &serving.adapted {
             print(&format!("served: {adapted}"))?;
         }
-        let made_of = match (&path, &command.builtin) {
-            (Some(path), _) => MadeOf::of(&component(path)?.0),
-            (None, Some(name)) => MadeOf::of(builtin::find(name)?.bytes()),
+        let provenance = match (&path, &command.builtin) {
+            (Some(path), _) => Provenance::of(&component(path)?.0),
+            (None, Some(name)) => Provenance::of(builtin::find(name)?.bytes()),
             (None, None) => continue,
         };
-        match made_of {
-            Ok(made_of) => made_of.lines(command.packages).iter().try_for_each(|line| print(line))?,
+        match provenance {
+            Ok(provenance) => provenance.lines(command.packages).iter().try_for_each(|line| print(line))?,
             Err(error) => print(&format!("how it was made cannot be read: {}", escaped(&format!("{error:#}"))))?,
         }
         print(&format!("could use, if granted: {}", all_or_nothing(&serving.could_use)))?;

@@ -12,35 +12,34 @@ mod add;
 mod answers;
 mod approvals;
 mod arguments;
-mod ask;
-mod asking;
 mod audit;
 mod build;
 mod call;
 mod changes;
 mod check;
-mod deny;
 mod dev;
-mod doctor;
 mod edit;
-mod embed;
 mod entries;
 mod file;
+mod grant_dialogue;
 mod help;
 mod inspect;
 mod install;
 mod keys;
-mod lacks;
 mod load;
 mod lock_file;
 mod log;
 mod log_pace;
-mod made_of;
+mod machine;
 mod manager;
+mod missing_grants;
 mod new;
 mod pack;
 mod packaged;
+mod person;
 mod program;
+mod provenance;
+mod revoke;
 mod serve;
 mod standard;
 mod suggest;
@@ -48,7 +47,11 @@ mod supply;
 mod test_command;
 
 pub use self::{arguments::Arguments, program::Program};
-use self::{arguments::Command, load::Unread, manager::Passed};
+use self::{
+    arguments::{Command, Grant},
+    load::Unread,
+    manager::Passed,
+};
 use wharf_base::{failed::is_failed, group};
 use wharf_config::config::reference::SourceReference;
 
@@ -71,7 +74,7 @@ fn raise_file_limit() {
 /// Runs the command of the command line, and returns the exit code of the process.
 pub fn run(program: &Program) -> ExitCode {
     program.provide();
-    let matches = Arguments::command().long_version(program::version()).get_matches();
+    let matches = help::grouped(Arguments::command()).long_version(program::version()).get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let log = log::start(arguments.log.log_format, default_filter(&arguments.command));
     let passed = if matches!(arguments.command, Command::Serve(_)) { manager::passed() } else { Ok(Vec::new()) };
@@ -109,42 +112,30 @@ async fn execute(command: Command, passed: Result<Vec<Passed>>) -> Result<ExitCo
         Command::Run(run) => serve::run(&run).await.map(|()| ExitCode::SUCCESS),
         Command::Serve(serve) => serve::serve(&serve, passed?).await.map(|()| ExitCode::SUCCESS),
         Command::Install(command) => install::run(command).await,
-        Command::Doctor(command) => doctor::run(command).await,
-        Command::Check(file) => check::run(file.config.as_deref()).await,
-        Command::Inspect(command) => inspect::run(command).await,
         Command::Call(command) => call::run(command).await,
+        Command::Inspect(command) => inspect::run(command).await,
+        Command::Check(command) if command.machine => machine::run(command).await,
+        Command::Check(command) => check::run(command.config.config.as_deref()).await,
         Command::New(command) => new::run(&command),
         Command::Build(command) => build::run(&command).await,
-        Command::Pack(command) => pack::run(&command),
-        Command::Packaged(command) => packaged::run(&command).await.map(|()| ExitCode::SUCCESS),
         Command::Dev(command) => dev::run(command).await,
+        Command::Test(command) => test_command::run(command).await,
+        Command::Pack(command) => pack::run(&command),
+        Command::Publish(command) => Box::pin(supply::publish::run(command)).await,
         Command::Add(command) if SourceReference::is_meant(&command.plugin) => {
             Box::pin(supply::add::run(command)).await
         }
         Command::Add(command) => Box::pin(add::add(command)).await,
+        Command::Grant(Grant { of, revoke, revoke_all: false }) if revoke.is_empty() => add::grant(&of).await,
+        Command::Grant(Grant { of, revoke, .. }) => revoke::run(&of, &revoke),
+        Command::Remove(plugin) => supply::remove::run(&plugin),
         Command::Update(command) => Box::pin(supply::update::run(command)).await,
-        Command::Outdated(file) => Box::pin(supply::known::outdated(file.config.as_deref())).await,
-        Command::Rollback { id, config } => Box::pin(supply::update::rollback(&id, config.config.as_deref())).await,
-        Command::Remove { id, config } => supply::remove::run(&id, config.config.as_deref()),
-        Command::Sync(file) => Box::pin(supply::sync::run(file.config.as_deref())).await,
-        Command::Verify(file) => supply::known::verify(file.config.as_deref()),
-        Command::Lock(command) => supply::known::check(command.since.as_deref(), command.config.config.as_deref()),
-        Command::Store(arguments::Store::Prune { others, config }) => {
-            supply::remove::prune(&others, config.config.as_deref())
-        }
-        Command::Publish(command) => Box::pin(supply::publish::run(command)).await,
-        Command::Grant { id, config } => add::grant(&id, config.config.as_deref()).await,
-        Command::Accept { id, print, config } => accept::run(&id, print, config.config.as_deref()).await,
-        // clap requires either `what` or --all; an empty `what` means everything.
-        Command::Deny { id, what, config, all: _ } => deny::run(&id, &what, config.config.as_deref()),
-        Command::Embed(command) => embed::run(&command),
+        Command::Lock(command) => Box::pin(supply::lock::run(command)).await,
         Command::Audit(command) => audit::run(command),
         Command::Approvals(command) => approvals::run(&command),
         Command::Keys(command) => keys::run(command),
-        Command::Completions { shell } => help::completions(shell, Arguments::command()),
-        Command::Man { folder } => help::man(&folder, Arguments::command()),
-        Command::Schema => help::schema(),
-        Command::Test(command) => test_command::run(command).await,
+        Command::Packaged(command) => packaged::run(&command).await.map(|()| ExitCode::SUCCESS),
+        Command::Print(command) => help::print(command, Arguments::command()),
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn run(command: &Pack) -> Result<ExitCode> {
     if said.is_none() && !could.is_empty() {
         say(&format!(
             "note: the component does not say what it wants, so users of the packages cannot allow it anything ({}). If it needs some of \
-             that, declare it: wharf embed WANTS.toml {}",
+             that, declare it: wharf build --embed {} --wants WANTS.toml",
             all_or_nothing(&could),
             text::path(artifact)
         ));

@@ -51,13 +51,7 @@ pub(super) async fn run(command: &Packaged) -> Result<()> {
     ]);
     let config = config::from_text(&toml::to_string(&config)?, None, &CommandLine::default())?;
     let setup = Setup { resolved: Some(config), progress: Some(|text| tracing::info!("{text}")), ..Setup::default() };
-    let transports = Transports {
-        stdio: true,
-        profile: None,
-        http: None,
-        with_parent: true,
-        hangup_ends: false,
-        named: vec![id.to_owned()],
-    };
+    let named = vec![id.to_owned()];
+    let transports = Transports { stdio: true, with_parent: true, named, ..Transports::default() };
     serve_all(setup, transports).await
 }

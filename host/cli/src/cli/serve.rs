@@ -8,14 +8,13 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
     task::JoinSet,
 };
-use tokio_util::sync::CancellationToken;
 
 use super::{
     arguments::{Run, Serve},
@@ -23,13 +22,16 @@ use super::{
     standard,
 };
 use crate::authoring::existing::make::Builds;
-use wharf_app::operator::{Listener, Operator, Pipe, Setup, Socket};
+use wharf_app::{
+    Wharf,
+    operator::{Listener, Operator, Pipe, Setup, Socket},
+};
 use wharf_base::{
     failed::OrFailed,
     machine::{self, Weight},
     parent,
 };
-use wharf_config::config::{self, CommandLine, Named, state::Keeps};
+use wharf_config::config::{self, CommandLine, ListenAddress, Named, state::Keeps};
 
 /// The longest time that the first load delays the ready notification to the service manager. Slower plugins load while clients are served.
 const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
@@ -38,6 +40,7 @@ const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The transports to serve, and what ends the process.
+#[derive(Default)]
 pub(super) struct Transports {
     pub stdio: bool,
     /// The profile for the client at stdin and stdout.
@@ -53,42 +56,40 @@ pub(super) struct Transports {
 }
 
 pub(super) async fn run(run: &Run) -> Result<()> {
-    let command_line = run.granted.command_line(&run.named)?;
-    let (named, profile) = (ids(&command_line), run.profile.clone());
-    let builds = Builds::begin(run.named.servers()?)?;
-    let making = builds.making.clone();
-    let setup = Setup { roots_in_home: true, keeps: Keeps::Configured, making, ..setup(run, command_line)? };
-    let transports = Transports { stdio: true, profile, http: None, with_parent: true, hangup_ends: false, named };
+    let (setup, _builds) = setup(run, None)?;
+    let setup = Setup { roots_in_home: true, keeps: Keeps::Configured, ..setup };
+    let transports = Transports { stdio: true, profile: run.profile.clone(), with_parent: true, ..named(&setup) };
     serve_all(setup, transports).await
 }
 
 pub(super) async fn serve(serve: &Serve, passed: Vec<Passed>) -> Result<()> {
-    let command_line = serve.run.granted.command_line(&serve.run.named)?;
-    let named = ids(&command_line);
-    let builds = Builds::begin(serve.run.named.servers()?)?;
-    let setup = setup(&serve.run, CommandLine { listen: serve.listen.clone(), ..command_line })?;
-    let setup = Setup { keeps: Keeps::All, making: builds.making.clone(), ..setup };
     ensure!(
         serve.stdio || serve.run.profile.is_none(),
         "--profile is for the client at stdin and stdout, so it needs --stdio; HTTP clients choose theirs with the URL: /mcp/NAME"
     );
+    let (setup, _builds) = setup(&serve.run, serve.listen.clone())?;
+    let setup = Setup { keeps: Keeps::All, ..setup };
     let profile = serve.run.profile.clone();
-    let transports =
-        Transports { stdio: serve.stdio, profile, http: Some(passed), with_parent: false, hangup_ends: false, named };
+    let transports = Transports { stdio: serve.stdio, profile, http: Some(passed), ..named(&setup) };
     serve_all(setup, transports).await
 }
 
-/// Returns the ids of the plugins that the command line names.
-fn ids(command_line: &CommandLine) -> Vec<String> {
-    command_line.plugins.iter().map(|named| named.id().to_owned()).collect()
+/// The plugins that the command line names, as those of which one has to load.
+fn named(setup: &Setup) -> Transports {
+    let named = setup.command_line.plugins.iter().map(|named| named.id().to_owned()).collect();
+    Transports { named, ..Transports::default() }
 }
 
-fn setup(run: &Run, command_line: CommandLine) -> Result<Setup> {
+/// Prepares to serve what a command line names, and begins the builds of the existing servers among it, which end with the returned [`Builds`].
+fn setup(run: &Run, listen: Option<ListenAddress>) -> Result<(Setup, Builds)> {
+    let command_line = CommandLine { listen, ..run.granted.command_line(&run.named)? };
     let file = run.file(&command_line)?;
     refuse_nothing(file.as_deref(), &command_line.plugins)?;
     config::builtin::make_folders(&command_line)?;
     tell_of_machine(file.as_deref());
-    Ok(Setup { file, command_line, progress: Some(|text| tracing::info!("{text}")), ..Setup::default() })
+    let builds = Builds::begin(run.named.servers()?)?;
+    let (making, say) = (builds.making.clone(), |text: &str| tracing::info!("{text}"));
+    Ok((Setup { file, command_line, making, progress: Some(say), ..Setup::default() }, builds))
 }
 
 /// Logs the properties of the machine that wharf relies on and does not find.
@@ -113,166 +114,184 @@ pub(super) fn refuse_nothing(file: Option<&Path>, plugins: &[Named]) -> Result<(
     Ok(())
 }
 
-/// Serves until stdin is closed, the parent process exits, or SIGTERM or SIGINT arrives. Then shuts down gracefully: requests under way
-/// may finish, and a second signal ends them.
+/// Starts, serves until something ends that, lets requests under way finish, and stops. Stdin that is closed, the end of the parent process,
+/// SIGTERM and SIGINT end it; a second signal ends the requests under way.
 pub(super) async fn serve_all(setup: Setup, transports: Transports) -> Result<()> {
     let Transports { stdio, profile, http, with_parent, hangup_ends, named } = transports;
-    // Signal handlers are installed before wharf reports that it serves, so that a signal right after that does not kill the process.
-    let mut ends = Ends::new()?;
-    let mut hangup = signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?;
-    let operator = Operator::start(Setup { enters: true, ..setup })?;
-    operator.require_one_of(named);
-    let http = match http {
-        None => None,
-        Some(passed) => match listen(&operator, passed).await {
-            Ok(listener) => Some(listener),
-            Err(error) => {
-                operator.wharf.stop().await;
-                return Err(error);
-            }
-        },
-    };
     // A systemd service may start `wharf run`, which must not send notifications in the name of that service.
     let is_service = http.is_some();
-    let alone = http.is_none();
-    let admin = match admin(&operator).await {
-        Ok(admin) => admin,
-        // Several clients may each start a `wharf run` with the same config, and only one of these can listen on the metrics port.
-        Err(error) if http.is_none() => {
-            tracing::warn!("metrics are not served: {error:#}");
-            None
-        }
-        Err(error) => {
-            operator.wharf.stop().await;
-            return Err(error);
-        }
+
+    // Starting. Signal handlers are installed before wharf reports that it serves, so that a signal right after that does not kill the
+    // process.
+    let (mut ends, hangup) = (Ends::new()?, signal(SignalKind::hangup()).context("SIGHUP cannot be watched")?);
+    let operator = Operator::start(Setup { enters: true, ..setup })?;
+    operator.require_one_of(named);
+    let opened = open(&operator, http).await;
+    if opened.is_err() {
+        operator.wharf.stop().await;
+    }
+    let (http, admin) = opened?;
+
+    // Serving. What is in `background` ends with this function.
+    let mut background = JoinSet::new();
+    if is_service {
+        background.spawn(manager::watched());
+        background.spawn(report_ready(operator.clone()));
+    }
+    let hangup = if hangup_ends {
+        Some(hangup)
+    } else {
+        background.spawn(reload(operator.wharf.clone(), hangup, is_service));
+        None
     };
     let stop = operator.stop_token();
-    let again = CancellationToken::new();
-    let mut signals = JoinSet::new();
-    let reloads = operator.wharf.clone();
-    let hung_up = CancellationToken::new();
-    let hangs_up = hung_up.clone();
-    signals.spawn(async move {
-        while hangup.recv().await.is_some() {
-            if hangup_ends {
-                return hangs_up.cancel();
-            }
-            if is_service {
-                manager::reloading();
-            }
-            reloads.reload();
-            if is_service {
-                manager::ready();
-            }
-        }
-    });
-    if is_service {
-        signals.spawn(manager::watched());
-        let operator = operator.clone();
-        signals.spawn(async move {
-            if operator.tried(FIRST_LOAD_TIMEOUT).await {
-                manager::ready();
-            }
-        });
+    let pipe = stdio.then(|| Pipe { alone: !is_service, profile: profile.map(Into::into), ..Pipe::default() });
+    let mut served = pin!(serve_clients(&operator, pipe, http, admin));
+    tokio::select! {
+        biased;
+        () = ends.next() => {}
+        () = received(hangup) => {}
+        () = parent::ended(), if with_parent => tracing::info!("the client that started wharf is gone"),
+        () = parent::stdout_closed(), if stdio => tracing::info!("the client at stdout is gone"),
+        () = stop.cancelled() => {}
+        ended = &mut served => return ended,
     }
-    signals.spawn({
-        let (stop, again, wharf, drains) = (stop.clone(), again.clone(), operator.wharf.clone(), http.is_some());
-        async move {
-            tokio::select! {
-                () = ends.next() => {}
-                () = hung_up.cancelled() => {}
-                () = parent::ended(), if with_parent => tracing::info!("the client that started wharf is gone"),
-                () = parent::stdout_closed(), if stdio => tracing::info!("the client at stdout is gone"),
-                () = stop.cancelled() => {}
-            }
-            if is_service {
-                manager::stopping();
-            }
-            let drained = async {
-                if drains && !stop.is_cancelled() {
-                    tracing::info!("requests under way may finish; a second signal ends them");
-                    wharf.drain().await;
-                } else {
-                    stop.cancel();
-                }
-                std::future::pending::<()>().await;
-            };
-            tokio::select! {
-                () = drained => {}
-                () = ends.next() => again.cancel(),
-            }
-        }
-    });
-    let pipe = async {
-        if stdio {
-            let mut input = BufReader::new(standard::input());
-            let silent = tokio::select! {
-                read = input.fill_buf() => read.is_ok_and(<[u8]>::is_empty),
-                () = stop.cancelled() => false,
-            };
-            if silent {
-                // A person who starts wharf without any input wants to see whether it starts, so what did not load must be said.
-                stop.run_until_cancelled(operator.none_loads()).await;
-            }
-            let pipe = Pipe { alone, profile: profile.map(Into::into), ..Pipe::default() };
-            // On a worker thread, so that calls and what wakes them mostly stay on one thread.
-            let mut serving = JoinSet::new();
-            serving.spawn(operator.serve_pipe(input, standard::output(), pipe));
-            let served = serving.join_next().await;
-            // Wharf stops when the client at stdin has finished, even if it also serves HTTP.
-            stop.cancel();
-            served.transpose()?.transpose()?;
-        }
-        Ok(())
-    };
-    let web = async {
-        if let Some(listener) = http {
-            listener.serve().await;
+
+    // Draining. Clients of HTTP are many, and their requests may finish; a client at stdin is gone.
+    if is_service {
+        manager::stopping();
+    }
+    let drained = async {
+        if is_service && !stop.is_cancelled() {
+            tracing::info!("requests under way may finish; a second signal ends them");
+            operator.wharf.drain().await;
+        } else {
             stop.cancel();
         }
+        std::future::pending().await
     };
-    let watched = async {
-        if let Some(listener) = admin {
-            operator.serve_admin(listener).await;
+
+    // Stopped.
+    tokio::select! {
+        ended = served => ended,
+        ended = drained => ended,
+        () = ends.next() => {
+            tracing::info!("stopped by a second signal");
+            operator.abandon().await;
+            Ok(())
         }
+    }
+}
+
+/// Opens the listeners for clients and for metrics. `http`: the sockets that the service manager passed, if clients are served over HTTP.
+async fn open(operator: &Operator, http: Option<Vec<Passed>>) -> Result<(Option<Listener>, Option<TcpListener>)> {
+    let Some(passed) = http else {
+        // Several clients may each start a `wharf run` with the same config, and only one of these can listen on the metrics port.
+        let admin = admin(operator).await.inspect_err(|error| tracing::warn!("metrics are not served: {error:#}"));
+        return Ok((None, admin.ok().flatten()));
     };
+    Ok((Some(listen(operator, passed).await?), admin(operator).await?))
+}
+
+/// Tells the service manager when the plugins are loaded.
+async fn report_ready(operator: Operator) {
+    if operator.tried(FIRST_LOAD_TIMEOUT).await {
+        manager::ready();
+    }
+}
+
+/// Reads the config again with each SIGHUP.
+async fn reload(wharf: Wharf, mut hangup: Signal, is_service: bool) {
+    while hangup.recv().await.is_some() {
+        if is_service {
+            manager::reloading();
+        }
+        wharf.reload();
+        if is_service {
+            manager::ready();
+        }
+    }
+}
+
+/// Resolves with the first signal, and never without one to wait for.
+async fn received(signal: Option<Signal>) {
+    match signal {
+        Some(mut signal) => _ = signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Serves until the client at stdin has finished or wharf stops, and then stops wharf. An error also says why no plugin of the command line
+/// loads.
+async fn serve_clients(
+    operator: &Operator,
+    pipe: Option<Pipe>,
+    http: Option<Listener>,
+    admin: Option<TcpListener>,
+) -> Result<()> {
+    let stop = operator.stop_token();
+    // A person at a terminal sees the reason when wharf exits.
+    let tells = pipe.is_some() && !std::io::stdin().is_terminal();
     let refused = async {
         let refused = operator.none_loads().await;
         if refused.is_some() {
-            // A person at a terminal sees the reason when wharf exits.
-            if stdio && !std::io::stdin().is_terminal() {
+            if tells {
                 tokio::time::timeout(HANDSHAKE_TIMEOUT, stop.run_until_cancelled(operator.told())).await.ok();
             }
             stop.cancel();
         }
         refused
     };
-    let served = async {
-        let (served, (), ()) = tokio::join!(pipe, web, watched);
+    let clients = async {
+        let pipe = async {
+            let Some(pipe) = pipe else { return Ok(()) };
+            let served = serve_stdio(operator, pipe).await;
+            // Wharf stops when the client at stdin has finished, even if it also serves HTTP.
+            stop.cancel();
+            served
+        };
+        let web = async {
+            if let Some(listener) = http {
+                listener.serve().await;
+                stop.cancel();
+            }
+        };
+        let metrics = async {
+            if let Some(listener) = admin {
+                operator.serve_admin(listener).await;
+            }
+        };
+        let (served, (), ()) = tokio::join!(pipe, web, metrics);
         operator.wharf.stop().await;
         served
     };
-    // Polled first, so that the reason is not lost if the input ends at the same moment.
-    let both = async {
-        let (mut refused, mut served) = (pin!(refused), pin!(served));
-        tokio::select! {
-            biased;
-            refused = &mut refused => (refused, served.await),
-            served = &mut served => (operator.none_loads_now(), served),
-        }
+    let (mut refused, mut clients) = (pin!(refused), pin!(clients));
+    let (refused, served) = tokio::select! {
+        // Polled first, so that the reason is not lost if the input ends at the same moment.
+        biased;
+        refused = &mut refused => (refused, clients.await),
+        served = &mut clients => (operator.none_loads_now(), served),
     };
-    tokio::select! {
-        (refused, served) = both => match refused {
-            Some(problem) => bail!(problem),
-            None => served,
-        },
-        () = again.cancelled() => {
-            tracing::info!("stopped by a second signal");
-            operator.abandon().await;
-            Ok(())
-        }
+    refused.map_or(served, |problem| Err(anyhow!(problem)))
+}
+
+/// Serves the client at stdin and stdout.
+async fn serve_stdio(operator: &Operator, pipe: Pipe) -> Result<()> {
+    let stop = operator.stop_token();
+    let mut input = BufReader::new(standard::input());
+    let silent = tokio::select! {
+        read = input.fill_buf() => read.is_ok_and(<[u8]>::is_empty),
+        () = stop.cancelled() => false,
+    };
+    if silent {
+        // A person who starts wharf without any input wants to see whether it starts, so what did not load must be said.
+        stop.run_until_cancelled(operator.none_loads()).await;
     }
+    // On a worker thread, so that calls and what wakes them mostly stay on one thread.
+    let mut serving = JoinSet::new();
+    serving.spawn(operator.serve_pipe(input, standard::output(), pipe));
+    serving.join_next().await.transpose()?.transpose()?;
+    Ok(())
 }
 
 /// The signals that stop wharf.
@@ -301,8 +320,8 @@ async fn listen(operator: &Operator, passed: Vec<Passed>) -> Result<Listener> {
     let mut sockets = passed.into_iter().map(Passed::into_socket).collect::<Result<Vec<_>>>()?;
     if sockets.is_empty() {
         sockets.push(match &http.listen {
-            config::ListenAddress::Unix(path) => Socket::bind_unix(path, http.socket_mode).await?,
-            config::ListenAddress::Address(address) => {
+            ListenAddress::Unix(path) => Socket::bind_unix(path, http.socket_mode).await?,
+            ListenAddress::Address(address) => {
                 check_reachable(operator, *address)?;
                 TcpListener::bind(address)
                     .await

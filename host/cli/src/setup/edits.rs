@@ -3,8 +3,8 @@
 use proptest::{collection::vec, prelude::*};
 
 use super::{
+    client_list::{ALL, find},
     format::Format,
-    known::{ALL, find},
     server::Server,
 };
 

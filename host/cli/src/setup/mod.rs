@@ -2,14 +2,14 @@
 //!
 //! The functions work on text; their callers read and write the files.
 
+pub mod client_list;
 pub mod clients;
 #[cfg(test)]
 mod edits;
 pub mod form;
 pub mod format;
-mod hearing;
 mod json;
-pub mod known;
+mod list_changes;
 pub mod server;
 #[cfg(test)]
 mod tests;

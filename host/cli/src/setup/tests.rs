@@ -3,9 +3,9 @@
 #![expect(clippy::disallowed_methods, reason = "writes configs of clients into a folder of the test")]
 
 use super::{
+    client_list::{ALL, ConfigPaths, find},
     clients::{Client, Undone},
     format::Format,
-    known::{ALL, Places, find},
     server::Server,
 };
 
@@ -177,7 +177,7 @@ fn what_cannot_be_read_or_edited_is_refused_with_its_place() {
 
 #[test]
 fn each_client_has_its_own_place() {
-    let places = |is_mac| Places { home: "/h".into(), variables: Vec::new(), is_mac };
+    let places = |is_mac| ConfigPaths { home: "/h".into(), variables: Vec::new(), is_mac };
     let path = |id: &str, is_mac| client(id).path(&places(is_mac)).map(|path| path.display().to_string());
     let application = |path: &str| [format!("/h/.config/{path}"), format!("/h/Library/Application Support/{path}")];
     let both = |path: &str| [format!("/h/{path}"), format!("/h/{path}")];
@@ -220,7 +220,7 @@ fn variables_and_files_that_exist_move_a_config() {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
     let moved = |id: &str, variable, path: &str| {
-        let places = Places { home: "/h".into(), variables: vec![(variable, at("moved"))], is_mac: false };
+        let places = ConfigPaths { home: "/h".into(), variables: vec![(variable, at("moved"))], is_mac: false };
         assert_eq!(client(id).path(&places), Some(at(path)), "{id}");
     };
     moved("claude-code", "CLAUDE_CONFIG_DIR", "moved/.claude.json");

@@ -1,5 +1,5 @@
 //! `source` of a plugin: where its component is published. The text is parsed once; what it names is looked up by `wharf add`, `wharf
-//! update` and `wharf sync` only.
+//! update` and `wharf lock fetch` only.
 
 use std::{fmt, path::PathBuf};
 

@@ -277,14 +277,14 @@ impl PublishedPlugin {
         let (id, path) = (&self.id, in_store(&self.store, &release.digest));
         ensure!(
             path.try_exists()?,
-            "{id} is locked with the digest sha256:{}, which is not in the store {}; run `wharf sync`",
+            "{id} is locked with the digest sha256:{}, which is not in the store {}; run `wharf lock fetch`",
             release.digest,
             text::path(&self.store)
         );
         ensure!(
             self.is_vouched || self.is_trusted(release, &path.with_extension("json"))?,
             "{id} is locked with the digest sha256:{}, as signed by {}, and the store {} does not say that this signature counts for {id}; \
-             run `wharf sync`, which checks it",
+             run `wharf lock fetch`, which checks it",
             release.digest,
             release.signer.as_deref().map_or_else(|| "nobody".to_owned(), text::escaped),
             text::path(&self.store)
@@ -302,7 +302,7 @@ impl PublishedPlugin {
         ensure!(fs::metadata(record)?.len() <= MAX_RECORD_BYTES, "{}: too large", text::path(record));
         let bytes = fs::read(record).with_context(|| format!("{}: cannot be read", text::path(record)))?;
         let of_store: Verdicts = serde_json::from_slice(&bytes)
-            .with_context(|| format!("{}: malformed; `wharf sync` fetches it again", text::path(record)))?;
+            .with_context(|| format!("{}: malformed; run `wharf lock fetch`", text::path(record)))?;
         let rules = self.signers.iter().map(SignerRule::mark).collect::<Result<Vec<_>>>().context("`signer`")?;
         Ok(of_store.verdicts.iter().any(|one| rules.contains(&one.rule) && one.is_for(release)))
     }

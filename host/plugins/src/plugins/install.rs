@@ -229,7 +229,7 @@ const MAX_DIFFERENCES: usize = 5;
 fn consent(id: &str, lock: &Path, now: &Surface) -> Result<(), Problem> {
     let problem = |text| Problem::new(Stage::Consent, text);
     let file = Lock::read(lock).map_err(|error| problem(format!("{error:#}")))?;
-    let (remedy, lock) = (format!("see and accept it with `wharf accept {id}`"), text::path(lock));
+    let (remedy, lock) = (format!("see and accept it with `wharf lock accept {id}`"), text::path(lock));
     let Some(accepted) = file.accepted(id) else {
         return Err(problem(format!("it is pinned, and {lock} accepts nothing of it yet; {remedy}")));
     };

@@ -69,7 +69,7 @@ impl Loader {
         {
             let path = text::path(path);
             let text = format!(
-                "{path} has the SHA-256 {}, which is not its name; `wharf sync` fetches it again",
+                "{path} has the SHA-256 {}, which is not its name; `wharf lock fetch` fetches it again",
                 code.digest()
             );
             return Err(problem(Stage::Verify, text));

@@ -19,14 +19,14 @@ use sha2::{Digest, Sha256};
 use tokio::{sync::watch, task::JoinSet};
 
 use super::{
+    build_files::{protected, readable},
     inputs::Inputs,
     project::{self, READY, Recipe},
-    reached::{protected, readable},
     server::Server,
 };
 use crate::authoring::{
     build::{self, Built, Output, Until},
-    confined::Confined,
+    confinement::Confined,
     project::Project,
 };
 use wharf_base::{failed::OrFailed, guard, text};

@@ -6,8 +6,8 @@
 //! `wharf new --from` makes a project of the person's own from it ([`adopt`]).
 
 pub mod adopt;
+mod build_files;
 pub mod inputs;
 pub mod make;
 pub mod project;
-mod reached;
 pub mod server;

@@ -61,6 +61,25 @@ pub struct Project {
     pub setup: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("section").multiple(true))]
+pub struct Build {
+    #[command(flatten)]
+    pub project: Project,
+    /// Build nothing, and write the grants that the plugin wants, or instructions for models, into this component
+    #[arg(long, value_name = "PLUGIN.wasm", conflicts_with_all = ["folder", "setup"], requires = "section")]
+    pub embed: Option<PathBuf>,
+    /// The TOML file with the grants that the plugin wants
+    #[arg(long, value_name = "FILE", group = "section", requires = "embed")]
+    pub wants: Option<PathBuf>,
+    /// Instructions for models about the plugin's tools as a whole: a text, or @ followed by a file name
+    #[arg(long, value_name = "TEXT|@FILE", group = "section", requires = "embed")]
+    pub instructions: Option<String>,
+    /// The component to write (default: the same file)
+    #[arg(short = 'o', long = "output", value_name = "OUT", requires = "embed")]
+    pub out: Option<PathBuf>,
+}
+
 /// A kind of package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PackageKind {

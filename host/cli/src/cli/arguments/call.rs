@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::{
-    known::Known,
     run::{ConfigFile, Granted, Plugins},
+    value_names::ValueNames,
 };
 use crate::authoring::existing::server::Server;
 use wharf_config::config::{Named, Positional};
@@ -27,7 +27,7 @@ pub struct Call {
     #[arg(long)]
     pub yes: bool,
     /// A built-in plugin, in place of a component
-    #[arg(long, value_name = "NAME", value_parser = Known::builtins(), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = ValueNames::builtins(), hide_possible_values = true)]
     pub builtin: Option<String>,
     /// Open the folders for reading only
     #[arg(long)]

@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, parser::ValueSource};
 
 use super::{
-    known::Known,
     run::{Log, Run},
+    value_names::ValueNames,
 };
-use crate::setup::{clients::Client, known};
+use crate::setup::{client_list, clients::Client};
 
 /// Adds wharf to the config of an MCP client: the absolute path of this binary and the arguments for `wharf run`. Everything else in
 /// that file stays as it is, and a backup is written next to it (.wharf-backup). For a config in YAML (goose, Continue), the lines to add
@@ -18,7 +18,7 @@ use crate::setup::{clients::Client, known};
 #[command(after_help = INSTALL_HELP)]
 pub struct Install {
     /// The client, such as claude-code; --list names all. `other`: a client that reads mcpServers from JSON
-    #[arg(value_name = "CLIENT", required_unless_present = "list", value_parser = Known::clients(), hide_possible_values = true)]
+    #[arg(value_name = "CLIENT", required_unless_present = "list", value_parser = ValueNames::clients(), hide_possible_values = true)]
     client: Option<String>,
     /// List the clients, their configs, and which of their servers are wharf
     #[arg(long)]
@@ -58,8 +58,8 @@ impl Install {
     /// Returns the client, or `None` if the clients are to be listed.
     pub fn client(&self) -> Result<Option<&'static Client>> {
         let Some(name) = self.client.as_deref().filter(|_| !self.list) else { return Ok(None) };
-        let found = known::find(name).with_context(|| {
-            let all: Vec<&str> = known::ALL.iter().map(|client| client.id).collect();
+        let found = client_list::find(name).with_context(|| {
+            let all: Vec<&str> = client_list::ALL.iter().map(|client| client.id).collect();
             format!("unknown client `{}`; choose one of: {}", name.escape_debug(), all.join(", "))
         });
         found.map(Some)

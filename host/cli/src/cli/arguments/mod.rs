@@ -5,23 +5,23 @@ use std::{path::PathBuf, time::SystemTime};
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
-use self::known::Known;
+use self::value_names::ValueNames;
 use wharf_config::config;
 
 pub use self::{
-    authors::{Dev, New, Pack, PackageKind, Packaged, Project, Test},
+    authors::{Build, Dev, New, Pack, PackageKind, Packaged, Test},
     call::{Call, Parts},
     install::{AsGiven, Given, Install},
     run::{Allowed, ConfigFile, Log, LogFormat, Run, grants},
-    supply::{Add, Lock, Publish, Store, Update},
+    supply::{Add, Grant, Lock, OnePlugin, Publish, Update},
 };
 
 mod authors;
 mod call;
 mod install;
-mod known;
 mod run;
 mod supply;
+mod value_names;
 
 /// Serves tools, resources and prompts from sandboxed WebAssembly plugins to any MCP client.
 ///
@@ -41,21 +41,18 @@ const AFTER_HELP: &str = "\
 Examples:
   wharf call hello.wasm greet name=Ada            call a tool once, without a client
   wharf run --builtin files ~/Documents           let a client work in a folder, with the built-in plugin `files`
-  wharf run --builtin fetch --allow http=any      let a client read public web pages
   wharf install claude-desktop --builtin files ~/Documents    write the same into the config of Claude Desktop
   wharf run server.py                             make a plugin of an existing MCP server, once, and serve it
-  wharf run hello.wasm                            serve a plugin over stdin and stdout, as MCP clients expect it
-  wharf run --allow roots=read-write files.wasm   let a plugin read and write in the folders that your client opens
   wharf serve --listen 127.0.0.1:7300             serve the plugins of the config over HTTP
   wharf new --lang python my-tools                create a plugin project from a template
   wharf add hello.wasm                            add a plugin to the config, with the grants that you agree to
-  wharf add oci://registry.example/tools/fetch    the same with a published one, whose signature is checked
-  wharf test                                      build the plugin in this folder, and run its test cases
   wharf audit show --outcome refused --since 2h   print what was refused in the last two hours (needs an audit log)
 
+`wharf COMMAND --help` explains a command; `wharf print` prints completions, man pages and the schema of the config.
 Config: $XDG_CONFIG_HOME/wharf/wharf.toml (else ~/.config/wharf/wharf.toml), or -c FILE.
 Exit codes: 0 success, 1 failure, 2 error in the command line or the config, or no plugin named there loads.";
 
+/// The commands. `--help` lists them in the groups of `help::GROUPS`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve MCP over stdin and stdout; MCP clients start this command
@@ -64,90 +61,35 @@ pub enum Command {
     Serve(Serve),
     /// Add wharf to the config of an MCP client, with the options for `wharf run`
     Install(Install),
-    /// Check how wharf is set up on this machine, and say how to fix each problem
-    Doctor(Doctor),
-    /// Load the config and every plugin, print all problems, and exit
-    Check(ConfigFile),
-    /// Show what a plugin offers, which grants it wants and could use, and its SHA-256 digest
-    Inspect(Inspect),
     /// Call one tool of one plugin and print its result
     Call(Call),
+    /// Show what a plugin offers, which grants it wants and could use, and its SHA-256 digest
+    Inspect(Inspect),
+    /// Load and check the config and all plugins; with --machine, the clients and this machine
+    Check(Check),
     /// Create a plugin project from a template, in the language of your choice
     New(New),
     /// Build the plugin in a folder as its plugin.toml says, and check that it loads
-    Build(Project),
-    /// Build the plugin in a folder, serve it over HTTP, and rebuild it whenever a source changes
+    Build(Build),
+    /// Build the plugin in a folder, serve it over HTTP, and rebuild it when a source changes
     Dev(Dev),
     /// Build the plugin in a folder, and run the test cases of its tests/*.toml
     Test(Test),
-    /// Make packages of the built plugin in a folder, which contain wharf: for desktop clients, npm and PyPI
+    /// Make packages of a built plugin, which contain wharf: for desktop clients, npm and PyPI
     Pack(Pack),
-    /// Serve the plugin of a package over stdin and stdout. It may do what environment variables allow; packages start this command
-    Packaged(Packaged),
-    /// Add a plugin to the config, and ask at the terminal about each grant that it wants
-    Add(Add),
-    /// Ask at the terminal about each grant that a plugin wants and does not have
-    Grant {
-        /// The plugin's id
-        id: String,
-        #[command(flatten)]
-        config: ConfigFile,
-    },
-    /// Show what a pinned plugin tells models and wants that nobody has accepted yet, ask, and write it into wharf.lock
-    Accept {
-        /// The plugin's id
-        id: String,
-        /// Print the new contents of wharf.lock, and neither ask nor write
-        #[arg(long)]
-        print: bool,
-        #[command(flatten)]
-        config: ConfigFile,
-    },
-    /// Take newer versions of published plugins; ask where one tells models or wants something else
-    Update(Update),
-    /// Show for which published plugins there are newer versions
-    Outdated(ConfigFile),
-    /// Go back to the version of a published plugin that was used before
-    Rollback {
-        /// The plugin's id
-        id: String,
-        #[command(flatten)]
-        config: ConfigFile,
-    },
-    /// Remove a plugin from the config and from wharf.lock
-    Remove {
-        /// The plugin's id
-        id: String,
-        #[command(flatten)]
-        config: ConfigFile,
-    },
-    /// Fetch the versions in wharf.lock that are not in the store yet, and check who signed them
-    Sync(ConfigFile),
-    /// Check the stored components and their signatures again, without a network
-    Verify(ConfigFile),
-    /// Check that wharf.lock fits the config, and say what it means; for reviews, without a network and secrets
-    Lock(Lock),
-    /// Remove stored components that are not needed any more
-    #[command(subcommand)]
-    Store(Store),
     /// Publish a component in a registry
     Publish(Publish),
-    /// Revoke grants of a plugin, without asking
-    Deny {
-        /// The plugin's id
-        id: String,
-        /// What to revoke: http, roots, dirs, env, ask, or one entry, such as a URL, a folder or the name of a variable (TZ, not
-        /// $TZ). `roots` revokes access to the roots, and asking the client for them
-        #[arg(required_unless_present = "all", conflicts_with = "all")]
-        what: Vec<String>,
-        /// Revoke everything
-        #[arg(long)]
-        all: bool,
-        #[command(flatten)]
-        config: ConfigFile,
-    },
-    /// Write the grants that a component wants, and instructions for models, into the component
-    Embed(Embed),
+    /// Add a plugin to the config, and ask at the terminal about each grant that it wants
+    Add(Add),
+    /// Ask about each grant that a plugin wants and does not have; --revoke takes grants away
+    Grant(Grant),
+    /// Remove a plugin from the config and from wharf.lock
+    Remove(OnePlugin),
+    /// Take newer versions of published plugins, and ask if one says or wants something else
+    Update(Update),
+    /// Fetch, check, accept or undo what is locked in wharf.lock
+    #[command(subcommand)]
+    Lock(Lock),
     /// Verify or print the audit log that [audit] in the config turns on
     #[command(subcommand)]
     Audit(Audit),
@@ -157,7 +99,16 @@ pub enum Command {
     /// Create, list or revoke API keys for programs that use wharf over HTTP
     #[command(subcommand)]
     Keys(Keys),
-    /// Print the completion script for a shell: `source <(wharf completions bash)`
+    /// Serve the plugin of a package over stdin and stdout. It may do what environment variables allow; packages start this command
+    Packaged(Packaged),
+    /// Print what shells, manuals and editors need
+    #[command(subcommand)]
+    Print(Print),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Print {
+    /// Print the completion script for a shell: `source <(wharf print completions bash)`
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -237,20 +188,6 @@ pub enum Approvals {
     },
 }
 
-#[derive(Debug, Args)]
-#[command(override_usage = "wharf embed [OPTIONS] [WANTS.toml] <PLUGIN.wasm>")]
-pub struct Embed {
-    /// The TOML file with the grants that the plugin wants (optional with --instructions), and the component
-    #[arg(value_name = "FILE", num_args = 1..=2, required = true)]
-    pub files: Vec<PathBuf>,
-    /// Instructions for models about the plugin's tools as a whole: a text, or @ followed by a file name
-    #[arg(long, value_name = "TEXT|@FILE")]
-    pub instructions: Option<String>,
-    /// The component to write (default: the same file)
-    #[arg(short = 'o', long = "output", value_name = "OUT")]
-    pub out: Option<PathBuf>,
-}
-
 #[derive(Debug, Subcommand)]
 pub enum Audit {
     /// Verify the hash chain: no line was changed, removed or moved. With --head, also that no line is missing at the end
@@ -321,7 +258,7 @@ pub struct Inspect {
     #[arg(value_name = "PLUGIN.wasm | SOURCE | SERVER", group = "subject")]
     pub plugin: Option<PathBuf>,
     /// A built-in plugin
-    #[arg(long, value_name = "NAME", group = "subject", value_parser = Known::builtins(), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", group = "subject", value_parser = ValueNames::builtins(), hide_possible_values = true)]
     pub builtin: Option<String>,
     /// List the packages that went into it, as far as it says
     #[arg(long)]
@@ -331,12 +268,14 @@ pub struct Inspect {
     pub build: bool,
 }
 
-/// Checks the configs of clients that start wharf, wharf's own config and who may write the files that it names, and the machine:
-/// cache, open files, file watches, memory, port, kernel. It changes nothing. Exit code 1: something is wrong.
 #[derive(Debug, Args)]
-pub struct Doctor {
-    /// Print one JSON object per line
+pub struct Check {
+    /// Check how wharf is set up on this machine instead, and say how to fix each problem: the configs of clients that start wharf,
+    /// wharf's own config and who may write the files that it names, cache, open files, file watches, memory, port, kernel
     #[arg(long)]
+    pub machine: bool,
+    /// Print one JSON object per line
+    #[arg(long, requires = "machine")]
     pub json: bool,
     #[command(flatten)]
     pub config: ConfigFile,

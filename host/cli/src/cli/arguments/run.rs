@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf};
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 
-use super::known::Known;
+use super::value_names::ValueNames;
 use crate::authoring::existing::server::Server;
 use wharf_config::{config, config::CommandLine, config::Named, config::Positional};
 use wharf_egress::rule::RawRule;
@@ -91,7 +91,7 @@ pub struct Run {
 #[derive(Debug, Clone, Default, Args)]
 pub struct Plugins {
     /// A built-in plugin: fetch, files, git, memory, sequentialthinking or time; may be given more than once
-    #[arg(long = "builtin", value_name = "NAME", value_parser = Known::builtins(), hide_possible_values = true)]
+    #[arg(long = "builtin", value_name = "NAME", value_parser = ValueNames::builtins(), hide_possible_values = true)]
     pub builtins: Vec<String>,
     /// The prefix of these plugins' tool names, in place of the plugin's id; "" for no prefix
     #[arg(long, value_name = "TEXT")]

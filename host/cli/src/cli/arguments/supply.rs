@@ -1,4 +1,4 @@
-//! The arguments of the commands for published plugins.
+//! The arguments of the commands that add plugins, grant and revoke, and take published versions.
 
 use std::path::PathBuf;
 
@@ -29,6 +29,9 @@ pub struct Update {
     /// The ids of the plugins (default: all that have `source`)
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
+    /// Say which versions there are, and change nothing
+    #[arg(long, conflicts_with_all = ["to", "digest", "accept_signer", "print"])]
+    pub dry_run: bool,
     /// Take this version, even if it is lower or younger than others
     #[arg(long, value_name = "VERSION")]
     pub to: Option<String>,
@@ -45,21 +48,53 @@ pub struct Update {
     pub config: ConfigFile,
 }
 
+/// A plugin of a config.
 #[derive(Debug, Args)]
-pub struct Lock {
-    /// Check, and change nothing; `wharf update` changes wharf.lock
-    #[arg(long, required = true)]
-    pub check: bool,
-    /// An earlier wharf.lock, to print only what has changed since
-    #[arg(long, value_name = "FILE")]
-    pub since: Option<PathBuf>,
+pub struct OnePlugin {
+    /// The plugin's id
+    pub id: String,
     #[command(flatten)]
     pub config: ConfigFile,
 }
 
+#[derive(Debug, Args)]
+pub struct Grant {
+    #[command(flatten)]
+    pub of: OnePlugin,
+    /// Ask nothing, and revoke this: http, roots, dirs, env, ask, or one entry, such as a URL, a folder or the name of a variable (TZ,
+    /// not $TZ); may be given more than once. `roots` revokes access to the roots, and asking the client for them
+    #[arg(long, value_name = "WHAT")]
+    pub revoke: Vec<String>,
+    /// Ask nothing, and revoke everything
+    #[arg(long, conflicts_with = "revoke")]
+    pub revoke_all: bool,
+}
+
 #[derive(Debug, Subcommand)]
-pub enum Store {
-    /// Remove the components that wharf.lock does not name, as a version in use or an earlier one
+pub enum Lock {
+    /// Fetch the locked versions that are not in the store yet, and check who signed them
+    Fetch(ConfigFile),
+    /// Check that wharf.lock fits the config, and say what it means; for reviews, without a network and secrets
+    Check {
+        /// An earlier wharf.lock, to print only what has changed since
+        #[arg(long, value_name = "FILE")]
+        since: Option<PathBuf>,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Check the stored components and their signatures again, without a network
+    Verify(ConfigFile),
+    /// Show what a pinned plugin tells models and wants that nobody has accepted yet, ask, and write it into wharf.lock
+    Accept {
+        #[command(flatten)]
+        of: OnePlugin,
+        /// Print the new contents of wharf.lock, and neither ask nor write
+        #[arg(long)]
+        print: bool,
+    },
+    /// Go back to the version of a published plugin that was used before
+    Rollback(OnePlugin),
+    /// Remove the stored components that wharf.lock does not name, as a version in use or an earlier one
     Prune {
         /// The config, or the wharf.lock, of another wharf that uses the same store; may be given more than once
         #[arg(long = "also", value_name = "FILE")]

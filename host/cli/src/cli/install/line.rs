@@ -11,7 +11,7 @@ use clap::Parser;
 use crate::{
     cli::{
         arguments::{Allowed, Arguments, AsGiven, Command, Given, Run},
-        lacks::is_variable,
+        missing_grants::is_variable,
     },
     setup::{clients::Client, server::Server},
 };
@@ -182,7 +182,7 @@ fn absolute(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::known::find;
+    use crate::setup::client_list::find;
 
     /// The arguments of `wharf install`, which has no effect here but to parse them.
     fn given(words: &[&str]) -> AsGiven {

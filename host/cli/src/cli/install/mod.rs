@@ -9,18 +9,18 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use self::{opens::opens, program::Program};
+use self::{opened_access::opened, program::Program};
 use super::{
     arguments::Install,
     file::{PRIVATE_MODE, changed_meanwhile, make_folder, read, read_backup, replace, write_backup},
-    lacks,
     load::{load_to_look, print},
+    missing_grants,
     serve::refuse_nothing,
 };
 use crate::authoring::{build::Until, existing::make::make};
 use crate::setup::{
+    client_list::{self, ConfigPaths},
     clients::Client,
-    known::{self, Places},
     server::Server,
 };
 use wharf_base::{
@@ -31,12 +31,12 @@ use wharf_config::config::{self, Config};
 use wharf_plugins::plugins::status::Status;
 
 pub mod line;
-mod opens;
+mod opened_access;
 mod program;
 
 pub(super) async fn run(mut command: Install) -> Result<ExitCode> {
     let Some(client) = command.client()? else { return list() };
-    let places = Places::here()?;
+    let places = ConfigPaths::here()?;
     let path = match &command.config_path {
         Some(path) => std::path::absolute(path)?,
         None => client.path(&places).context("name the client's config with --config-path")?,
@@ -164,7 +164,7 @@ fn described(
     let run = &command.given.run;
     let args = line::arguments(&command.given, client)?;
     let command_line = line::command_line(run)?;
-    let is_open = |paths: &[PathBuf]| paths.iter().any(|path| lacks::is_variable(path));
+    let is_open = |paths: &[PathBuf]| paths.iter().any(|path| missing_grants::is_variable(path));
     // What the client puts in place of a variable is a folder on the command line, so the default config is not read.
     let by_config = run.config.config.is_some() || !is_open(&run.named.paths);
     let file = if by_config { run.file(&command_line)? } else { None };
@@ -175,11 +175,11 @@ fn described(
         ensure!(config.profiles.has(profile), "--profile: there is no profile `{profile}`; choose one of: {}", known());
     }
     let is_open = is_open(&run.named.paths) || is_open(&run.granted.roots);
-    let mut lacking = lacks::lacking(&config, Some(client), is_open).into_iter();
+    let mut lacking = missing_grants::lacking(&config, Some(client), is_open).into_iter();
     if let Some((plugin, lack)) = lacking.find(|(plugin, _)| run.named.builtins.contains(plugin)) {
         bail!("{}; add {}", lack.says(&plugin, Some(client)), lack.words());
     }
-    let mut notes = opens(run, &config, client, home);
+    let mut notes = opened(run, &config, client, home);
     for folder in &kept.folders {
         notes.push(format!("{} was open before, and stays open; --uninstall first closes it", text::path(folder)));
     }
@@ -267,8 +267,8 @@ fn uninstall(command: &Install, client: &Client, path: &Path, text: &str, server
 }
 
 fn list() -> Result<ExitCode> {
-    let places = Places::here()?;
-    for client in known::ALL {
+    let places = ConfigPaths::here()?;
+    for client in client_list::ALL {
         let Some(path) = client.path(&places) else { continue };
         let says = match read(&path) {
             Ok(None) => "no such file".to_owned(),

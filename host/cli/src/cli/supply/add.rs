@@ -14,17 +14,17 @@ use wharf_policy::access::wants::{parse, want::Wants};
 use wharf_sandbox::Outside;
 use wharf_supply::Supply;
 
-use super::{Policy, describe, fetch, look_at, release, signed, store};
+use super::{Policy, describe, download, look_at, release, signed, store};
 use crate::cli::{
     accept::lines as lines_of,
     answers,
     arguments::Add,
-    ask::Person,
-    asking::{Asking, Decisions},
     file::File,
+    grant_dialogue::{Decisions, GrantDialogue},
     inspect::offers,
     load::print,
     lock_file::LockFile,
+    person::Person,
     suggest,
 };
 
@@ -51,7 +51,7 @@ pub async fn run(command: Add) -> Result<ExitCode> {
         None => before.sources.signers.clone(),
     };
     let mut policy = Policy { signers, vouched: digest.as_ref() };
-    let fetched = fetch(&supply, candidate, &reference.to_string(), &policy).await?;
+    let fetched = download(&supply, candidate, &reference.to_string(), &policy).await?;
 
     if policy.vouched.is_none() && policy.signers.is_empty() {
         let Some(person) = &mut person else {
@@ -110,7 +110,7 @@ pub async fn run(command: Add) -> Result<ExitCode> {
         return Err(failed(anyhow!("nothing was added, so nothing was written")));
     }
     let (path, sha256) = (file.path.clone(), fetched.digest.to_string());
-    let mut asking = Asking {
+    let mut asking = GrantDialogue {
         person,
         file,
         id: &id,

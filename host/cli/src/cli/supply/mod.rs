@@ -31,11 +31,11 @@ use super::{
 };
 
 pub mod add;
-pub mod known;
+pub mod fetch;
+pub mod lock;
+pub mod preview;
 pub mod publish;
 pub mod remove;
-pub mod seen;
-pub mod sync;
 pub mod update;
 
 /// How often the progress of a download is printed.
@@ -167,7 +167,7 @@ pub fn check_locked(
 
 /// Checks one stored component by the rules of a plugin, without a network.
 pub fn check_stored(store: &Store, plugin: &PluginConfig, of: &PublishedPlugin, release: &Release) -> Result<Trust> {
-    let component = store.read(&release.digest).context("`wharf sync` fetches it")?;
+    let component = store.read(&release.digest).context("`wharf lock fetch` fetches it")?;
     ensure!(
         component.len() as u64 == release.size,
         "it has {} bytes, and {} are locked",
@@ -180,7 +180,12 @@ pub fn check_stored(store: &Store, plugin: &PluginConfig, of: &PublishedPlugin, 
 }
 
 /// Fetches a component, and prints progress to stderr if that takes long.
-pub async fn fetch(supply: &Supply<'_>, candidate: Candidate<'_>, what: &str, policy: &Policy<'_>) -> Result<Fetched> {
+pub async fn download(
+    supply: &Supply<'_>,
+    candidate: Candidate<'_>,
+    what: &str,
+    policy: &Policy<'_>,
+) -> Result<Fetched> {
     // Where the config vouches for a digest, nobody's signature is looked at.
     let trusted = if policy.vouched.is_some() { Vec::new() } else { trusted(&policy.signers)? };
     let last = Mutex::new(Instant::now());

@@ -29,7 +29,7 @@ use crate::{
         arguments::Publish,
         file::component,
         load::print,
-        made_of::{ANNOTATION, MadeOf},
+        provenance::{ANNOTATION, Provenance},
     },
 };
 
@@ -117,7 +117,7 @@ fn made(from: &Path) -> Result<Made> {
     };
     // Nobody could load anything but a component.
     Outside::of(&bytes).with_context(|| text::path(&path))?;
-    let mut says = MadeOf::of(&bytes).map(|made| made.annotations()).unwrap_or_default();
+    let mut says = Provenance::of(&bytes).map(|made| made.annotations()).unwrap_or_default();
     let package = project.and_then(|project| project.package);
     let version = package.as_ref().map(|package| package.version.clone());
     if let Some(Package { version, description, author, license, repository, .. }) = package {

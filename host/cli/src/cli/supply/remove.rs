@@ -1,4 +1,4 @@
-//! `wharf remove`, which takes a plugin out of the config and the lock file, and `wharf store prune`, which removes stored components that
+//! `wharf remove`, which takes a plugin out of the config and the lock file, and `wharf lock prune`, which removes stored components that
 //! no lock file names any more.
 
 use std::{
@@ -12,10 +12,10 @@ use wharf_base::text::{self, escaped};
 use wharf_config::lock::{FILE_NAME, Lock};
 
 use super::{open, store};
-use crate::cli::{check::all_or_nothing, file::read, load::print, lock_file::LockFile};
+use crate::cli::{arguments::OnePlugin, check::all_or_nothing, file::read, load::print, lock_file::LockFile};
 
-pub fn run(id: &str, config: Option<&Path>) -> Result<ExitCode> {
-    let (mut file, config) = open(config)?;
+pub fn run(OnePlugin { id, config }: &OnePlugin) -> Result<ExitCode> {
+    let (mut file, config) = open(config.config.as_deref())?;
     let ids: Vec<&str> = config.plugins.iter().map(|plugin| plugin.id.as_str()).collect();
     ensure!(
         file.edited.remove(id),

@@ -23,14 +23,25 @@ use wharf_config::{
 };
 use wharf_supply::{Fetched, Supply, parse_version};
 
-use super::{Policy, Trust, add::vouched, describe, fetch, look_at, open, published, release, signed, store};
+use super::{
+    Policy, Trust, add::vouched, describe, download, fetch::bring, look_at, open, published, release, signed, store,
+};
 use crate::cli::{
-    accept::lines as lines_of, answers, arguments::Update, ask::Person, file::File, load::print, lock_file::LockFile,
+    accept::lines as lines_of,
+    answers,
+    arguments::{OnePlugin, Update},
+    file::File,
+    load::print,
+    lock_file::LockFile,
+    person::Person,
 };
 
 /// Runs `wharf update`.
 pub async fn run(command: Update) -> Result<ExitCode> {
-    let Update { ids, to, digest, accept_signer, print: only_print, config } = command;
+    let Update { ids, dry_run: is_dry, to, digest, accept_signer, print: only_print, config } = command;
+    if is_dry {
+        return dry_run(&ids, config.config.as_deref()).await;
+    }
     let (file, config) = open(config.config.as_deref())?;
     let plugins = published(&config, &ids)?;
     ensure!(!plugins.is_empty(), "{} has no plugin with `source`; `wharf add SOURCE` adds one", text::path(&file.path));
@@ -64,6 +75,54 @@ pub async fn run(command: Update) -> Result<ExitCode> {
     Ok(if update.held { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// Asks the sources which versions they have, and changes nothing.
+async fn dry_run(ids: &[String], config: Option<&Path>) -> Result<ExitCode> {
+    let (file, config) = open(config)?;
+    let lock = LockFile::open(&file.path)?;
+    let mut problems = 0;
+    for (plugin, of) in published(&config, ids)? {
+        let said = match Box::pin(newer(&config, &lock, of)).await {
+            Ok(said) => said,
+            Err(error) => {
+                problems += 1;
+                format!("{error:#}")
+            }
+        };
+        print(&format!("{}: {said}", plugin.id))?;
+    }
+    ensure!(problems == 0, failed(anyhow!("{problems} of the sources did not answer")));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn newer(config: &Config, lock: &LockFile, of: &PublishedPlugin) -> Result<String> {
+    let entry = of.version_in(&lock.lock)?;
+    let is = entry.release.version.as_deref().map_or_else(|| format!("sha256:{}", entry.release.digest), escaped);
+    let supply = Supply::new(config);
+    let candidate = supply.find(&of.reference).await?;
+    let id = &of.id;
+    let known = candidate.digest();
+    if known.is_none() {
+        return Ok(format!(
+            "{is}; {} has no versions, so only `wharf update {id}` can tell whether it has changed",
+            of.reference
+        ));
+    }
+    if known != Some(entry.release.digest) {
+        let now = candidate.version.as_deref().map_or_else(|| "another component".to_owned(), escaped);
+        return Ok(format!("{is}, and {now} is there; see it with `wharf update {id}`"));
+    }
+    if let SourceReference::Oci(oci) = &of.reference
+        && let Some(newest) = supply.newest(oci).await?
+        && let Some(version) = parse_version(&newest)
+        && entry.release.version.as_deref().and_then(parse_version).is_some_and(|locked| version > locked)
+    {
+        return Ok(format!(
+            "{is}, and {newest} is there, beyond `source`; take it with `wharf update {id} --to {newest}`"
+        ));
+    }
+    Ok(format!("{is} is up to date"))
+}
+
 struct Updating<'a> {
     file: File,
     config: &'a Config,
@@ -94,7 +153,7 @@ impl Updating<'_> {
         let current = before.as_ref().map(|before| &before.release);
         self.check_higher(candidate.version.as_deref(), current)?;
         let mut policy = Policy::of(plugin, published);
-        let fetched = fetch(&supply, candidate, &reference.to_string(), &policy).await?;
+        let fetched = download(&supply, candidate, &reference.to_string(), &policy).await?;
         if let Some(before) = current.filter(|_| is_same_place)
             && before.digest == fetched.digest
         {
@@ -145,7 +204,7 @@ impl Updating<'_> {
         }
         if let Some(last) = before.previous.iter().find(|last| last.digest == entry.digest && !self.names(entry)) {
             doubts.push(format!(
-                "it was locked before, as {}, and another version has replaced it since; `wharf rollback` goes back",
+                "it was locked before, as {}, and another version has replaced it since; `wharf lock rollback` goes back",
                 last.version.as_deref().map_or_else(|| "a version without a number".to_owned(), escaped)
             ));
         }
@@ -178,7 +237,7 @@ impl Updating<'_> {
         let is_named = self.to.as_deref().and_then(parse_version).is_some_and(|to| to == new);
         ensure!(
             is_named || new >= old,
-            "the version is {new}, and {old} is locked; the locked one stays; to go back, run `wharf rollback` or name the version with \
+            "the version is {new}, and {old} is locked; the locked one stays; to go back, run `wharf lock rollback` or name the version with \
              --to {new}"
         );
         ensure!(
@@ -325,10 +384,10 @@ pub fn shown(
     lines
 }
 
-/// `wharf rollback`: goes back to the version before, which was accepted then.
-pub async fn rollback(id: &str, config: Option<&Path>) -> Result<ExitCode> {
-    let (file, config) = open(config)?;
-    let (plugin, of) = published(&config, &[id.to_owned()])?.remove(0);
+/// `wharf lock rollback`: goes back to the version before, which was accepted then.
+pub async fn rollback(OnePlugin { id, config }: &OnePlugin) -> Result<ExitCode> {
+    let (file, config) = open(config.config.as_deref())?;
+    let (plugin, of) = published(&config, std::slice::from_ref(id))?.remove(0);
     let mut lock = LockFile::open(&file.path)?;
     let entry = of.version_in(&lock.lock)?.clone();
     let Some(last) = entry.previous.first().cloned() else {
@@ -340,7 +399,7 @@ pub async fn rollback(id: &str, config: Option<&Path>) -> Result<ExitCode> {
         last.digest
     );
     let store = store(&config)?;
-    Box::pin(super::sync::bring(&config, plugin, of, &last)).await?;
+    Box::pin(bring(&config, plugin, of, &last)).await?;
     let seen = Box::pin(look_at(config.clone(), id, store.path(&last.digest))).await?;
     let accepted = lock.lock.accepted(id).cloned();
     shown(id, Some(&entry), &last, accepted.as_ref(), &seen.surface).iter().try_for_each(|line| print(line))?;

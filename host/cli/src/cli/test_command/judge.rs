@@ -3,7 +3,7 @@
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::{cases::Expected, talk::Ended};
+use super::{cases::Expected, client::Ended};
 
 /// The maximum number of lines of a diff that are shown.
 const MAX_DIFF_LINES: usize = 60;

@@ -18,13 +18,13 @@ use wharf_sandbox::Sandbox;
 
 use self::{
     cases::{Action, Case, List},
+    client::{Client, Ended},
     report::Finished,
     snapshots::{Compared, Mode, Place},
     stage::{Stage, StageError},
     subject::Subject,
-    talk::{Client, Ended},
 };
-use super::{arguments::Test, ask::Person, file, load::print};
+use super::{arguments::Test, file, load::print, person::Person};
 use wharf_app::operator;
 use wharf_base::{
     below::Below,
@@ -34,13 +34,13 @@ use wharf_base::{
 use wharf_config::config::{self, CommandLine};
 
 mod cases;
+mod client;
 mod judge;
 mod network;
 mod report;
 mod snapshots;
 mod stage;
 mod subject;
-mod talk;
 
 /// The maximum number of cases that run at the same time.
 const MAX_PARALLEL_CASES: usize = 4;
@@ -77,7 +77,7 @@ pub(super) async fn run(command: Test) -> Result<ExitCode> {
         review(&mut finished, &mut person)?;
     }
     if let Some(file) = &command.junit {
-        write(file, &command.project.folder, &report::junit(&subject.name, &finished)?)?;
+        write(file, &command.project.folder, &report::junit(&subject.name, &finished))?;
     }
     let failed = finished.iter().filter(|one| !one.passed()).count();
     if mode == Mode::WriteNew && finished.iter().any(|one| one.pending.is_some()) {

@@ -1,11 +1,8 @@
 //! Reports the results: lines for the terminal, and JUnit XML for other programs.
 
-use std::{path::PathBuf, time::Duration};
-
-use anyhow::{Context, Result};
-use quick_xml::{
-    Writer,
-    events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event},
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
 };
 
 use super::snapshots::Pending;
@@ -30,6 +27,11 @@ impl Finished {
         self.problems.is_empty() && self.pending.is_none()
     }
 
+    /// The file of the case.
+    fn file(&self) -> Option<&Path> {
+        self.place.as_ref().map(|(file, _)| file.as_path())
+    }
+
     /// Returns the lines that say what is wrong.
     fn wrong(&self) -> Vec<String> {
         let all: Vec<String> = self.problems.iter().cloned().chain(self.pending.iter().map(Pending::shown)).collect();
@@ -51,56 +53,75 @@ impl Finished {
 }
 
 /// Formats the results as JUnit XML, with one suite per file of cases.
-pub fn junit(plugin: &str, all: &[Finished]) -> Result<String> {
-    let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
-    writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    let mut whole = BytesStart::new("testsuites");
-    counted(&mut whole, plugin, all.iter());
-    writer.write_event(Event::Start(whole))?;
-    let mut rest = all;
-    while let Some(first) = rest.first() {
-        let file = |one: &Finished| one.place.as_ref().map(|(file, _)| file.clone());
-        let end = rest.iter().position(|one| file(one) != file(first)).unwrap_or(rest.len());
-        let (suite, behind) = rest.split_at(end);
-        rest = behind;
-        let name = file(first).map_or("lists".to_owned(), |file| text::path(&file));
-        let mut start = BytesStart::new("testsuite");
-        counted(&mut start, &name, suite.iter());
-        writer.write_event(Event::Start(start))?;
+pub fn junit(plugin: &str, all: &[Finished]) -> String {
+    let mut text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {}>\n", counted(plugin, all));
+    for suite in all.chunk_by(|one, next| one.file() == next.file()) {
+        let name = suite.first().and_then(Finished::file).map_or("lists".to_owned(), text::path);
+        text += &format!("  <testsuite {}>\n", counted(&name, suite));
         for one in suite {
-            let mut start = BytesStart::new("testcase");
-            start.push_attribute(("name", one.name.as_str()));
-            start.push_attribute(("classname", name.as_str()));
-            start.push_attribute(("time", seconds(one.took).as_str()));
+            let (case, suite, time) = (xml(&one.name), xml(&name), seconds(one.took));
+            let case = format!("    <testcase name=\"{case}\" classname=\"{suite}\" time=\"{time}\"");
             if one.passed() {
-                writer.write_event(Event::Empty(start))?;
+                text += &format!("{case}/>\n");
                 continue;
             }
-            writer.write_event(Event::Start(start))?;
-            // XML cannot represent most control characters, so the lines are escaped.
-            let lines = one.wrong();
-            let mut failure = BytesStart::new("failure");
-            failure.push_attribute(("message", lines.first().map_or("", String::as_str)));
-            writer.write_event(Event::Start(failure))?;
-            writer.write_event(Event::Text(BytesText::new(&lines.join("\n"))))?;
-            writer.write_event(Event::End(BytesEnd::new("failure")))?;
-            writer.write_event(Event::End(BytesEnd::new("testcase")))?;
+            let lines: Vec<String> = one.wrong().iter().map(|line| xml(line)).collect();
+            let (message, all) = (lines.first().map_or("", String::as_str), lines.join("\n"));
+            text += &format!("{case}>\n      <failure message=\"{message}\">{all}</failure>\n    </testcase>\n");
         }
-        writer.write_event(Event::End(BytesEnd::new("testsuite")))?;
+        text += "  </testsuite>\n";
     }
-    writer.write_event(Event::End(BytesEnd::new("testsuites")))?;
-    let text = String::from_utf8(writer.into_inner()).context("JUnit")?;
-    Ok(text + "\n")
+    text + "</testsuites>\n"
 }
 
-fn counted<'a>(start: &mut BytesStart<'_>, name: &str, all: impl Iterator<Item = &'a Finished> + Clone) {
-    let failed = all.clone().filter(|one| !one.passed()).count();
-    start.push_attribute(("name", name));
-    start.push_attribute(("tests", all.clone().count().to_string().as_str()));
-    start.push_attribute(("failures", failed.to_string().as_str()));
-    start.push_attribute(("time", seconds(all.map(|one| one.took).sum()).as_str()));
+/// Returns the attributes of a suite.
+fn counted(name: &str, all: &[Finished]) -> String {
+    let failed = all.iter().filter(|one| !one.passed()).count();
+    let (name, tests, time) = (xml(name), all.len(), seconds(all.iter().map(|one| one.took).sum()));
+    format!("name=\"{name}\" tests=\"{tests}\" failures=\"{failed}\" time=\"{time}\"")
+}
+
+/// Writes a text in one line of XML, which cannot represent most control characters and two others.
+fn xml(text: &str) -> String {
+    let text = escaped(text).replace(['\u{fffe}', '\u{ffff}'], "?");
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 fn seconds(took: Duration) -> String {
     format!("{:.3}", took.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_name_or_a_problem_contains_the_xml_is_well_formed() {
+        let case = |name: &str, file: Option<&str>, problem: Option<&str>| Finished {
+            name: name.to_owned(),
+            place: file.map(|file| (file.into(), 1)),
+            took: Duration::from_millis(1500),
+            problems: problem.into_iter().map(str::to_owned).collect(),
+            pending: None,
+            accepted: false,
+        };
+        let wrong = case("\n\"<b>\" & 'c'\0\u{ffff}", Some("a.toml"), Some("it differs:\n- <a>\n+ ]]>\u{1b}[1m"));
+        let all = [case("lists", None, None), wrong, case("one", Some("a.toml"), None)];
+        let expected = r#"<?xml version="1.0" encoding="UTF-8"?>
+<testsuites name="p" tests="3" failures="1" time="4.500">
+  <testsuite name="lists" tests="1" failures="0" time="1.500">
+    <testcase name="lists" classname="lists" time="1.500"/>
+  </testsuite>
+  <testsuite name="a.toml" tests="2" failures="1" time="3.000">
+    <testcase name="\n&quot;&lt;b&gt;&quot; &amp; 'c'\u{0}?" classname="a.toml" time="1.500">
+      <failure message="it differs:">it differs:
+- &lt;a&gt;
++ ]]&gt;\u{1b}[1m</failure>
+    </testcase>
+    <testcase name="one" classname="a.toml" time="1.500"/>
+  </testsuite>
+</testsuites>
+"#;
+        assert_eq!(junit("p", &all), expected);
+    }
 }

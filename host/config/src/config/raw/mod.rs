@@ -69,7 +69,7 @@ pub struct Config {
     pub profiles: InFileOrder<Profile>,
     /// How a person is asked to approve the calls that `confirm` of a plugin selects: docs/permissions.md#approval.
     pub approvals: Approvals,
-    /// The plugins, by id. `wharf add` writes such a table; `wharf grant ID` and `wharf deny ID` change its grants. Ids that begin with
+    /// The plugins, by id. `wharf add` writes such a table; `wharf grant ID` and `wharf grant ID --revoke` change its grants. Ids that begin with
     /// `wharf` are reserved: docs/permissions.md.
     pub plugins: InFileOrder<Plugin>,
 }

@@ -76,7 +76,7 @@ pub struct Sources {
     ///
     /// Default: those of docker's config
     pub logins: BTreeMap<String, RegistryLogin>,
-    /// The folder of the fetched components. Only `wharf add`, `update`, `sync` and `store prune` write it.
+    /// The folder of the fetched components. Only `wharf add`, `update` and `lock` write it.
     ///
     /// Default: the folder `wharf/store` in `$XDG_DATA_HOME`, else in `~/.local/share`
     pub store: Option<String>,

@@ -56,7 +56,7 @@ pub struct Plugin {
     /// The name of a plugin in the binary, instead of `path`: `fetch`, `files`, `git`, `memory`, `sequentialthinking` or `time`.
     pub builtin: Option<String>,
     /// Where the component is published, instead of `path`: `oci://REGISTRY/REPOSITORY:VERSION`, `https://…` or `file:PATH`. The version that
-    /// is loaded is in `wharf.lock`; `wharf update` and `wharf sync` fetch it: docs/sources.md.
+    /// is loaded is in `wharf.lock`; `wharf update` and `wharf lock fetch` fetch it: docs/sources.md.
     pub source: Option<String>,
     /// Who has to have signed the component from `source`, instead of `signers` in `[sources]`.
     pub signer: Option<Signer>,

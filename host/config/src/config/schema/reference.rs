@@ -8,7 +8,7 @@ const INTRODUCTION: &str = "<!-- Made by a test from the doc comments in host/co
 
 # Config reference
 
-All tables and keys of `wharf.toml`. [examples/wharf.toml](../examples/wharf.toml) shows all of them in one file, and `wharf schema` prints
+All tables and keys of `wharf.toml`. [examples/wharf.toml](../examples/wharf.toml) shows all of them in one file, and `wharf print schema` prints
 the JSON Schema for editors. Paths are relative to the config file. wharf reads the file again when it changes, and on SIGHUP. Unknown keys
 are errors.
 ";

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    cli::{arguments::Run, lacks::is_variable},
+    cli::{arguments::Run, missing_grants::is_variable},
     setup::clients::Client,
 };
 use wharf_base::text;
@@ -11,7 +11,7 @@ use wharf_config::{config, config::Config, config::Origin, config::PluginConfig}
 use wharf_policy::access::{capability::Access, scope::RootsFrom};
 
 /// Returns one line for each folder and URL that the command line opens.
-pub fn opens(run: &Run, config: &Config, client: &Client, home: &Path) -> Vec<String> {
+pub fn opened(run: &Run, config: &Config, client: &Client, home: &Path) -> Vec<String> {
     let all = config.plugins.iter().map(|plugin| &**plugin);
     let plugins: Vec<&PluginConfig> = all.filter(|plugin| plugin.origin == Origin::CommandLine).collect();
     let mut lines = Vec::new();

@@ -21,7 +21,7 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
-    use super::super::known::find;
+    use super::super::client_list::find;
 
     #[test]
     fn only_clients_that_do_not_list_again_get_a_remedy() {

@@ -32,7 +32,7 @@ pub struct Served {
     pub source: Option<PathBuf>,
 }
 
-pub enum Developed {
+pub enum DevTarget {
     Project(Box<Project>, Sources),
     Server(Box<Server>, Watched),
 }
@@ -43,7 +43,7 @@ pub struct Watched {
     inputs: Inputs,
 }
 
-impl Developed {
+impl DevTarget {
     /// Opens a project and runs its setup if `set_up`, or opens a server.
     pub async fn open(path: &Path, set_up: bool) -> Result<Self> {
         if path.is_file() && Language::of(path).is_some() {

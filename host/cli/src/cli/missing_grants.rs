@@ -7,7 +7,7 @@ use wharf_config::config::{Config, PluginConfig, PluginSource, builtin};
 
 /// What a plugin lacks.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Lack {
+pub enum MissingGrant {
     /// It may not use any folder.
     Folders,
     /// It may use the folders that are open, and nothing opens any: the client does not send its own.
@@ -16,7 +16,7 @@ pub enum Lack {
     Urls,
 }
 
-impl Lack {
+impl MissingGrant {
     pub fn says(&self, plugin: &str, client: Option<&Client>) -> String {
         match self {
             Self::Folders => format!("`{plugin}` may not use any folder"),
@@ -49,16 +49,16 @@ impl Lack {
 
 /// Returns the built-in plugins of a config that lack what they need. `client`: the one that starts wharf with this config, if it is
 /// known. `is_open`: whether folders are open that the config does not show.
-pub fn lacking(config: &Config, client: Option<&Client>, is_open: bool) -> Vec<(String, Lack)> {
+pub fn lacking(config: &Config, client: Option<&Client>, is_open: bool) -> Vec<(String, MissingGrant)> {
     let lack = |plugin: &PluginConfig| {
         let grants = &plugin.grants;
         match built_in(plugin)? {
-            "fetch" => grants.http.0.rules.is_empty().then_some(Lack::Urls),
+            "fetch" => grants.http.0.rules.is_empty().then_some(MissingGrant::Urls),
             "files" | "git" | "memory" if !grants.dirs.0.is_empty() => None,
-            "files" | "git" | "memory" if grants.roots.0.is_none() => Some(Lack::Folders),
+            "files" | "git" | "memory" if grants.roots.0.is_none() => Some(MissingGrant::Folders),
             "files" | "git" | "memory" => {
                 let is_open = is_open || !config.roots.fixed.is_empty() || client.is_none_or(|client| client.has_roots);
-                (!is_open).then_some(Lack::Roots)
+                (!is_open).then_some(MissingGrant::Roots)
             }
             _ => None,
         }

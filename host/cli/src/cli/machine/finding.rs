@@ -1,4 +1,4 @@
-//! One check of `wharf doctor` and its result.
+//! One check of `wharf check --machine` and its result.
 
 use serde_json::json;
 use wharf_base::text;

@@ -15,11 +15,11 @@ use crate::{
         arguments::{Arguments, Command, Run},
         file::read,
         install::line,
-        lacks::{is_variable, lacking},
+        missing_grants::{is_variable, lacking},
     },
     setup::{
+        client_list::{ALL, ConfigPaths},
         clients::Client,
-        known::{ALL, Places},
         server::{Server, shell},
     },
 };
@@ -32,7 +32,7 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_VERSION_BYTES: usize = 80;
 
 pub async fn look() -> Vec<Finding> {
-    let places = match Places::here() {
+    let places = match ConfigPaths::here() {
         Ok(places) => places,
         Err(error) => return vec![Finding::wrong("home", format!("{error:#}"), "set HOME to yours")],
     };

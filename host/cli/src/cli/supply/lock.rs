@@ -1,4 +1,4 @@
-//! The commands that only look: `wharf outdated`, `wharf verify`, and `wharf lock --check`.
+//! `wharf lock`, and its checks.
 
 use std::{collections::BTreeSet, path::Path, process::ExitCode};
 
@@ -8,64 +8,32 @@ use wharf_base::{
     text::{self, escaped},
 };
 use wharf_config::{
-    config::{Config, reference::SourceReference, sources::PublishedPlugin},
+    config::sources::PublishedPlugin,
     lock::{Lock, Release},
 };
-use wharf_supply::{Supply, parse_version, trust::trusted};
+use wharf_supply::trust::trusted;
 
-use super::{check_stored, describe, open, published, store, update::compared};
-use crate::cli::{file::File, load::print, lock_file::LockFile};
+use super::{
+    check_stored, describe, fetch, open, published,
+    remove::prune,
+    store,
+    update::{compared, rollback},
+};
+use crate::cli::{accept, arguments::Lock as Command, file::File, load::print, lock_file::LockFile};
 
-/// Runs `wharf outdated`: asks the sources which versions they have, and changes nothing.
-pub async fn outdated(config: Option<&Path>) -> Result<ExitCode> {
-    let (file, config) = open(config)?;
-    let lock = LockFile::open(&file.path)?;
-    let mut problems = 0;
-    for (plugin, of) in published(&config, &[])? {
-        let said = match Box::pin(newer(&config, &lock, of)).await {
-            Ok(said) => said,
-            Err(error) => {
-                problems += 1;
-                format!("{error:#}")
-            }
-        };
-        print(&format!("{}: {said}", plugin.id))?;
+pub async fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Fetch(file) => Box::pin(fetch::run(file.config.as_deref())).await,
+        Command::Check { since, config } => check(since.as_deref(), config.config.as_deref()),
+        Command::Verify(file) => verify(file.config.as_deref()),
+        Command::Accept { of, print } => accept::run(&of, print).await,
+        Command::Rollback(of) => Box::pin(rollback(&of)).await,
+        Command::Prune { others, config } => prune(&others, config.config.as_deref()),
     }
-    ensure!(problems == 0, failed(anyhow!("{problems} of the sources did not answer")));
-    Ok(ExitCode::SUCCESS)
 }
 
-async fn newer(config: &Config, lock: &LockFile, of: &PublishedPlugin) -> Result<String> {
-    let entry = of.version_in(&lock.lock)?;
-    let is = entry.release.version.as_deref().map_or_else(|| format!("sha256:{}", entry.release.digest), escaped);
-    let supply = Supply::new(config);
-    let candidate = supply.find(&of.reference).await?;
-    let id = &of.id;
-    let known = candidate.digest();
-    if known.is_none() {
-        return Ok(format!(
-            "{is}; {} has no versions, so only `wharf update {id}` can tell whether it has changed",
-            of.reference
-        ));
-    }
-    if known != Some(entry.release.digest) {
-        let now = candidate.version.as_deref().map_or_else(|| "another component".to_owned(), escaped);
-        return Ok(format!("{is}, and {now} is there; see it with `wharf update {id}`"));
-    }
-    if let SourceReference::Oci(oci) = &of.reference
-        && let Some(newest) = supply.newest(oci).await?
-        && let Some(version) = parse_version(&newest)
-        && entry.release.version.as_deref().and_then(parse_version).is_some_and(|locked| version > locked)
-    {
-        return Ok(format!(
-            "{is}, and {newest} is there, beyond `source`; take it with `wharf update {id} --to {newest}`"
-        ));
-    }
-    Ok(format!("{is} is up to date"))
-}
-
-/// Runs `wharf verify`: checks the stored components and their signatures again, without a network.
-pub fn verify(config: Option<&Path>) -> Result<ExitCode> {
+/// Checks the stored components and their signatures again, without a network.
+fn verify(config: Option<&Path>) -> Result<ExitCode> {
     let (file, config) = open(config)?;
     let lock = LockFile::open(&file.path)?;
     let mut problems = 0;
@@ -98,9 +66,9 @@ fn misfit(of: &PublishedPlugin, release: &Release) -> Result<Option<String>> {
     }))
 }
 
-/// Runs `wharf lock --check`: whether the lock file fits the config, and what it means. It needs no network and no secrets. `since`: an
+/// Checks whether the lock file fits the config, and says what it means. It needs no network and no secrets. `since`: an
 /// earlier lock file, of which the differences are printed.
-pub fn check(since: Option<&Path>, config: Option<&Path>) -> Result<ExitCode> {
+fn check(since: Option<&Path>, config: Option<&Path>) -> Result<ExitCode> {
     let file = File::existing(config)?;
     let config = file.config_elsewhere()?;
     let lock = LockFile::open(&file.path)?;

@@ -1,4 +1,4 @@
-//! `wharf doctor`: checks how wharf is set up on this machine, and says how to fix each problem. It changes nothing, loads no plugin and
+//! `wharf check --machine`: checks how wharf is set up on this machine, and says how to fix each problem. It changes nothing, loads no plugin and
 //! fetches no secret.
 
 use std::{path::Path, process::ExitCode};
@@ -6,19 +6,19 @@ use std::{path::Path, process::ExitCode};
 use anyhow::Result;
 
 use self::finding::State;
-use super::{arguments::Doctor, load::print};
+use super::{arguments::Check, load::print};
 
 mod clients;
 mod config;
 mod finding;
-mod machine;
 mod port;
+mod system;
 
-pub(super) async fn run(command: Doctor) -> Result<ExitCode> {
+pub(super) async fn run(command: Check) -> Result<ExitCode> {
     let (mut findings, config) = config::look(command.config.config.as_deref());
     findings.insert(0, config::binary());
     findings.extend(clients::look().await);
-    findings.extend(machine::look(Path::new("/proc"), config.as_ref()));
+    findings.extend(system::look(Path::new("/proc"), config.as_ref()));
     findings.extend(port::look(config.as_ref()).await);
     let mut wrong = 0;
     for finding in &findings {

@@ -7,14 +7,14 @@ use clap::{
     builder::{PossibleValue, StringValueParser, TypedValueParser},
 };
 
-use crate::setup::known::ALL;
+use crate::setup::client_list::ALL;
 use wharf_config::config::builtin;
 
 /// Parses a text, and tells shells which texts are known.
 #[derive(Debug, Clone)]
-pub struct Known(Vec<&'static str>);
+pub struct ValueNames(Vec<&'static str>);
 
-impl Known {
+impl ValueNames {
     /// The names of the built-in plugins.
     pub fn builtins() -> Self {
         Self(builtin::names().collect())
@@ -26,7 +26,7 @@ impl Known {
     }
 }
 
-impl TypedValueParser for Known {
+impl TypedValueParser for ValueNames {
     type Value = String;
 
     fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<String, Error> {

@@ -1,4 +1,4 @@
-//! `deny`, and all commands that ask a person, without a terminal.
+//! `grant --revoke`, and all commands that ask a person, without a terminal.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -13,19 +13,19 @@ const CONFIG: &str = "# what I run\n[plugins.hello]\npath = '../../plugins/hello
                       env = [\"TZ\", \"LANG\"] # two\nhttp = [\"https://api.example.com\"]\nroots = \"read\"\n\n# the end\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_denied_is_taken_out_of_the_file() {
+async fn what_is_revoked_is_taken_out_of_the_file() {
     let folder = Folder::new();
     folder.plugin("hello");
     let file = folder.config(CONFIG);
     folder.set_mode("config/wharf/wharf.toml", 0o640);
     for (arguments, expected, left) in [
         (
-            &["deny", "hello", "TZ", "https://api.example.com/"][..],
+            &["grant", "hello", "--revoke", "TZ", "--revoke", "https://api.example.com/"][..],
             CONFIG.replace("[\"TZ\", \"LANG\"]", "[\"LANG\"]").replace("http = [\"https://api.example.com\"]\n", ""),
             "  - env = [\"TZ\", \"LANG\"] # two\n  - http = [\"https://api.example.com\"]\n  + env = [\"LANG\"] # two\ngranted: roots (read), LANG\n",
         ),
         (
-            &["deny", "hello", "--all"],
+            &["grant", "hello", "--revoke-all"],
             CONFIG.split("\n[plugins.hello.grants]").next().unwrap().to_owned() + "\n# the end\n",
             "granted: nothing\n",
         ),
@@ -39,26 +39,26 @@ async fn what_is_denied_is_taken_out_of_the_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_denied_changes_nothing() {
+async fn what_cannot_be_revoked_changes_nothing() {
     let folder = Folder::new();
     folder.plugin("hello");
     let file = folder.config(CONFIG);
     for (arguments, expected) in [
         (
-            &["deny", "hello", "http", "HOME"][..],
+            &["grant", "hello", "--revoke", "http", "--revoke", "HOME"][..],
             "hello has no grant `HOME`, so nothing was written; granted: roots (read), TZ, LANG",
         ),
-        (&["deny", "hello", "dirs"], "hello has no grant `dirs`"),
+        (&["grant", "hello", "--revoke", "dirs"], "hello has no grant `dirs`"),
         (
-            &["deny", "hello", "https://api.example.com/x"],
+            &["grant", "hello", "--revoke", "https://api.example.com/x"],
             "hello has no grant `https://api.example.com/x`, but GET HEAD https://api.example.com/ opens it, so",
         ),
         // The result of an unset variable in a shell.
-        (&["deny", "hello"], "<WHAT>"),
-        (&["deny", "hello", ""], "hello has no grant ``"),
-        (&["deny", "hello", "TZ", "--all"], "cannot be used with"),
-        (&["deny", "other.one", "--all"], "there is no [plugins.\"other.one\".grants]"),
-        (&["deny", "hello", "TZ", "-c", "none.toml"], "none.toml: there is no such config file"),
+        (&["grant", "hello", "--revoke"], "<WHAT>"),
+        (&["grant", "hello", "--revoke", ""], "hello has no grant ``"),
+        (&["grant", "hello", "--revoke", "TZ", "--revoke-all"], "cannot be used with"),
+        (&["grant", "other.one", "--revoke-all"], "there is no [plugins.\"other.one\".grants]"),
+        (&["grant", "hello", "--revoke", "TZ", "-c", "none.toml"], "none.toml: there is no such config file"),
     ] {
         let output = folder.run(arguments, &[]).await;
         assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
@@ -66,7 +66,7 @@ async fn what_cannot_be_denied_changes_nothing() {
     }
     assert_eq!(std::fs::read_to_string(&file).unwrap(), CONFIG);
     folder.set_mode("config/wharf/wharf.toml", 0o666);
-    let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
+    let output = folder.run(&["grant", "hello", "--revoke", "TZ"], &[]).await;
     assert!(stderr(&output).contains("others may write this config"), "{}", stderr(&output));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), CONFIG);
 }
@@ -77,7 +77,7 @@ async fn a_variable_that_is_not_set_here_does_not_keep_grants_alive() {
     let folder = Folder::new();
     folder.plugin("hello");
     let file = folder.config(&CONFIG.replace("# hello\n", "# hello\nconfig = { key = { env = \"NOT_SET\" } }\n"));
-    let output = folder.run(&["deny", "hello", "roots", "http"], &[]).await;
+    let output = folder.run(&["grant", "hello", "--revoke", "roots", "--revoke", "http"], &[]).await;
     assert!(output.status.success(), "{}", stderr(&output));
     let left = std::fs::read_to_string(&file).unwrap();
     assert!(!left.contains("roots") && !left.contains("http") && left.contains("NOT_SET"), "{left}");
@@ -85,7 +85,7 @@ async fn a_variable_that_is_not_set_here_does_not_keep_grants_alive() {
 
 /// Removing an entry can open more than it closes.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_entry_leaves_open_is_not_denied() {
+async fn what_another_entry_leaves_open_is_not_revoked() {
     let folder = Folder::new();
     folder.plugin("hello");
     std::fs::create_dir_all(folder.join("home/data/inner")).unwrap();
@@ -95,7 +95,7 @@ async fn what_another_entry_leaves_open_is_not_denied() {
             "http = [\"https://a.example/public\", { url = \"https://a.example\", headers = { authorization = \"Bearer {admin}\" } }]".to_owned(),
             &["https://a.example/public"][..],
             2,
-            "would leave it open through GET HEAD https://a.example/ (with authorization), so nothing was written; deny that as well",
+            "would leave it open through GET HEAD https://a.example/ (with authorization), so nothing was written; revoke that as well",
         ),
         (
             "http = [\"https://api.a.example\", \"https://*.a.example\"]".to_owned(),
@@ -129,7 +129,9 @@ async fn what_another_entry_leaves_open_is_not_denied() {
             "[secrets]\nadmin = {{ env = \"ADMIN\" }}\n[plugins.hello]\npath = '../../plugins/hello.wasm'\n[plugins.hello.grants]\n{grants}\n"
         );
         let file = folder.config(&config);
-        let output = folder.run(&[&["deny", "hello"], what].concat(), &[]).await;
+        let revoked = what.iter().flat_map(|what| ["--revoke", what]);
+        let arguments: Vec<&str> = ["grant", "hello"].into_iter().chain(revoked).collect();
+        let output = folder.run(&arguments, &[]).await;
         let said = stdout(&output) + &stderr(&output);
         assert_eq!(output.status.code(), Some(code), "{grants}\n{said}");
         assert!(said.contains(expected), "{expected}\n{said}");
@@ -143,13 +145,13 @@ async fn a_file_that_no_wharf_takes_is_no_success() {
     let folder = Folder::new();
     folder.plugin("hello");
     let file = folder.config(&format!("{CONFIG}[plugins.other]\npath = 'x'\ninstances = 'many'\n"));
-    let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
+    let output = folder.run(&["grant", "hello", "--revoke", "TZ"], &[]).await;
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let said = stdout(&output);
     assert!(said.contains("`instances` is") && said.contains("keeps its grants until this is fixed"), "{said}");
     assert!(!std::fs::read_to_string(&file).unwrap().contains("TZ"));
     folder.config("[plugins.hello]\npath = \n");
-    let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
+    let output = folder.run(&["grant", "hello", "--revoke", "TZ"], &[]).await;
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("wharf.toml:2: "), "{}", stderr(&output));
 }
@@ -160,16 +162,16 @@ async fn the_form_of_a_file_stays() {
     folder.plugin("hello");
     let odd = format!("\u{feff}{}", CONFIG.replace('\n', "\r\n"));
     let file = folder.config(&odd);
-    let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
+    let output = folder.run(&["grant", "hello", "--revoke", "TZ"], &[]).await;
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), odd.replace("\"TZ\", ", ""));
     folder.config(&CONFIG.replacen('\n', "\r\n", 1));
-    let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
+    let output = folder.run(&["grant", "hello", "--revoke", "TZ"], &[]).await;
     assert!(stderr(&output).contains("use one of the two"), "{}", stderr(&output));
     // A dangling link is not replaced.
     std::fs::remove_file(&file).unwrap();
     std::os::unix::fs::symlink("nowhere.toml", &file).unwrap();
-    let output = folder.run(&["deny", "hello", "TZ"], &[]).await;
+    let output = folder.run(&["grant", "hello", "--revoke", "TZ"], &[]).await;
     assert!(stderr(&output).contains("this link leads nowhere"), "{}", stderr(&output));
     assert!(std::fs::symlink_metadata(&file).unwrap().is_symlink());
 }
@@ -180,8 +182,14 @@ async fn what_was_written_is_said_even_if_nobody_reads_it() {
     folder.plugin("hello");
     let file = folder.config(CONFIG);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output =
-        folder.command(&["deny", "hello", "TZ"], &[]).stdout(full).spawn().unwrap().wait_with_output().await.unwrap();
+    let output = folder
+        .command(&["grant", "hello", "--revoke", "TZ"], &[])
+        .stdout(full)
+        .spawn()
+        .unwrap()
+        .wait_with_output()
+        .await
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
         stderr(&output).contains("wharf.toml was written, but its changes could not be printed"),

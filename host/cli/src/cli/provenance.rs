@@ -13,7 +13,7 @@ pub const ANNOTATION: &str = "org.opencontainers.image.";
 
 /// What a component and the modules in it say.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct MadeOf {
+pub struct Provenance {
     /// Lines such as `version: 1.2.0`.
     pub about: BTreeSet<String>,
     /// Such as `language Rust`, `processed-by rustc 1.97.0`.
@@ -22,18 +22,18 @@ pub struct MadeOf {
     pub packages: Option<BTreeSet<String>>,
 }
 
-impl MadeOf {
+impl Provenance {
     /// Reads what a component says.
     pub fn of(component: &[u8]) -> Result<Self> {
-        let mut made_of = Self::default();
+        let mut provenance = Self::default();
         let mut left = vec![Payload::from_binary(component)?];
         while let Some(one) = left.pop() {
-            made_of.add(one.metadata());
+            provenance.add(one.metadata());
             if let Payload::Component { children, .. } = one {
                 left.extend(children);
             }
         }
-        Ok(made_of)
+        Ok(provenance)
     }
 
     fn add(&mut self, metadata: &Metadata) {
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn what_a_component_says_is_read() {
         const HEAD: [u8; 8] = [0, b'a', b's', b'm', 13, 0, 1, 0];
-        assert_eq!(MadeOf::of(&HEAD).unwrap(), MadeOf::default());
+        assert_eq!(Provenance::of(&HEAD).unwrap(), Provenance::default());
         let producers = b"\x01\x08language\x01\x04Rust\x042021";
         // zlib's format for data that is not compressed.
         let json = br#"{"packages":[{"name":"serde","version":"1.0.1","source":"crates.io"}]}"#;
@@ -131,13 +131,13 @@ mod tests {
             section(".dep-v0", &packed),
         ]
         .concat();
-        let made_of = MadeOf::of(&component).unwrap();
+        let provenance = Provenance::of(&component).unwrap();
         assert_eq!(
-            made_of.lines(true),
+            provenance.lines(true),
             ["it says: version: 1.2\\u{202e}", "made by: language Rust 2021", "packages:", "  serde 1.0.1"]
         );
-        assert_eq!(made_of.lines(false).last().map(String::as_str), Some("packages: 1; --packages lists them"));
+        assert_eq!(provenance.lines(false).last().map(String::as_str), Some("packages: 1; --packages lists them"));
         let broken = [HEAD.to_vec(), section(".dep-v0", b"x")].concat();
-        assert!(MadeOf::of(&broken).is_err());
+        assert!(Provenance::of(&broken).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! `wharf doctor`: each problem is created, found, and reported with a remedy.
+//! `wharf check --machine`: each problem is created, found, and reported with a remedy.
 
 use std::{
     net::TcpListener,
@@ -20,7 +20,7 @@ fn quiet(folder: &Folder) -> u16 {
 
 /// Returns the lines about problems, and checks the exit code.
 async fn wrong(folder: &Folder, environment: &[(&str, &str)]) -> Vec<String> {
-    let output = folder.run(&["doctor"], environment).await;
+    let output = folder.run(&["check", "--machine"], environment).await;
     let lines: Vec<String> =
         stdout(&output).lines().filter(|line| line.starts_with("WRONG")).map(str::to_owned).collect();
     assert_eq!(output.status.code(), Some(i32::from(!lines.is_empty())), "{}{}", stdout(&output), stderr(&output));
@@ -35,7 +35,7 @@ async fn where_all_is_well_it_says_so() {
     assert_eq!(wrong(&folder, &[]).await, Vec::<String>::new());
     let installed = folder.run(&["install", "cursor", "--builtin", "time"], &[]).await;
     assert!(installed.status.success(), "{}", stderr(&installed));
-    let output = folder.run(&["doctor", "--json"], &[]).await;
+    let output = folder.run(&["check", "--machine", "--json"], &[]).await;
     let lines: Vec<e2e::Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let cursor = lines.iter().find(|line| line["about"] == "Cursor").unwrap();
     assert_eq!(cursor["state"], "ok", "{cursor}");
@@ -215,7 +215,7 @@ async fn what_the_machine_does_not_give_is_found() {
     drop(listener);
     let says = format!("WRONG port {port}: another program (");
     assert!(found.len() == 1 && found[0].starts_with(&says) && found[0].contains("--listen"), "{found:?}");
-    let limited = folder.limited("ulimit -n 256", &["doctor"], &[]).output().await.unwrap();
+    let limited = folder.limited("ulimit -n 256", &["check", "--machine"], &[]).output().await.unwrap();
     assert!(stdout(&limited).contains("WRONG open files: at most 256"), "{}", stdout(&limited));
     assert_eq!(limited.status.code(), Some(1));
 }

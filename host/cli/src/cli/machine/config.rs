@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::finding::Finding;
-use crate::cli::{lacks::lacking, program::version};
+use crate::cli::{missing_grants::lacking, program::version};
 use wharf_base::{guard, text};
 use wharf_config::config::{self, CommandLine, Config};
 use wharf_egress::secrets::SecretSource;

@@ -7,16 +7,16 @@ use anyhow::{Result, ensure};
 
 use super::{
     answers::{self, SOURCES, source},
-    ask::Person,
     check::granted,
     file::File,
     load::print,
+    person::Person,
 };
 use wharf_base::text::toml_header;
 use wharf_policy::access::wants::want::{HttpWant, Injected, Setting, SettingKind, WantedGrant, Wants, because};
 
 /// A dialogue about one plugin, and the config with the answers so far.
-pub struct Asking<'a> {
+pub struct GrantDialogue<'a> {
     pub person: Person,
     pub file: File,
     pub id: &'a str,
@@ -42,7 +42,7 @@ pub struct Decisions {
     warned_of_settings: bool,
 }
 
-impl Asking<'_> {
+impl GrantDialogue<'_> {
     /// Asks about everything that the plugin wants, and writes the config.
     pub async fn go_through(mut self, wants: &Wants) -> Result<ExitCode> {
         self.ask(wants)?;

@@ -9,17 +9,17 @@ use wharf_base::{
 use wharf_config::config::{self, CommandLine, reference::SourceReference};
 use wharf_supply::{Supply, annotations};
 
-use super::{Policy, fetch, signed};
+use super::{Policy, download, signed};
 
 /// A fetched component, in a folder that is removed when this is dropped.
-pub struct Seen {
+pub struct Preview {
     folder: TempDir,
     name: String,
     /// What is known about it besides its contents.
     pub lines: Vec<String>,
 }
 
-impl Seen {
+impl Preview {
     pub fn path(&self) -> std::path::PathBuf {
         self.folder.path().join(&self.name)
     }
@@ -27,14 +27,14 @@ impl Seen {
 
 /// Fetches a component. The signers are those of the default config.
 #[expect(clippy::disallowed_methods, reason = "writes into a new folder of its own")]
-pub async fn bring(source: &str) -> Result<Seen> {
+pub async fn bring(source: &str) -> Result<Preview> {
     let reference =
         SourceReference::parse(source, &|path| config::absolute_here(path)).with_context(|| escaped(source))?;
     let config = config::load(config::find(None)?.as_deref(), &CommandLine::default())?;
     let supply = Supply::new(&config);
     let candidate = Box::pin(supply.find(&reference)).await.or_failed()?;
     let policy = Policy { signers: config.sources.signers.clone(), vouched: None };
-    let fetched = fetch(&supply, candidate, &reference.to_string(), &policy).await?;
+    let fetched = download(&supply, candidate, &reference.to_string(), &policy).await?;
     let mut lines = vec![format!("source {reference}")];
     lines.extend(fetched.version.as_deref().map(|version| format!("version {}", escaped(version))));
     lines.extend(fetched.manifest.as_ref().map(|(_, digest)| format!("manifest sha256:{digest}")));
@@ -57,5 +57,5 @@ pub async fn bring(source: &str) -> Result<Seen> {
     let name =
         format!("{}.wasm", config::check_id(&reference.name()).map_or_else(|_| "plugin".into(), |()| reference.name()));
     std::fs::write(folder.path().join(&name), &fetched.component)?;
-    Ok(Seen { folder, name, lines })
+    Ok(Preview { folder, name, lines })
 }

@@ -1,4 +1,4 @@
-//! `wharf sync`: brings the locked components into the store. It chooses no version and asks nothing, so that a pipeline or the start of a
+//! `wharf lock fetch`: brings the locked components into the store. It chooses no version and asks nothing, so that a pipeline or the start of a
 //! container can run it.
 
 use std::{path::Path, process::ExitCode};
@@ -11,7 +11,7 @@ use wharf_config::{
 };
 use wharf_supply::Supply;
 
-use super::{Policy, check_locked, check_stored, fetch, open, published, signed, store};
+use super::{Policy, check_locked, check_stored, download, open, published, signed, store};
 use crate::cli::{load::print, lock_file::LockFile};
 
 pub async fn run(config: Option<&Path>) -> Result<ExitCode> {
@@ -69,7 +69,7 @@ async fn fetch_locked(config: &Config, plugin: &PluginConfig, of: &PublishedPlug
     let supply = Supply::new(config);
     let what = of.reference.to_string();
     let candidate = Box::pin(supply.find_locked(&of.reference, release.manifest)).await?;
-    let mut fetched = fetch(&supply, candidate, &what, &Policy::of(plugin, of)).await?;
+    let mut fetched = download(&supply, candidate, &what, &Policy::of(plugin, of)).await?;
     ensure!(
         fetched.digest == release.digest,
         "{what} has the component sha256:{} now, and sha256:{} is locked; it was published again, so the locked one cannot be fetched any \

@@ -234,14 +234,14 @@ const VARIABLES: [&str; 12] = [
 
 /// The folders in which clients look for their configs.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct ConfigPaths {
     pub home: PathBuf,
     /// Those of the variables that are set to an absolute path.
     pub variables: Vec<(&'static str, PathBuf)>,
     pub is_mac: bool,
 }
 
-impl Places {
+impl ConfigPaths {
     pub fn here() -> Result<Self> {
         let home = std::env::home_dir().filter(|home| home.is_absolute()).context("there is no home directory")?;
         let set = |name| Some((name, PathBuf::from(std::env::var_os(name)?)));
@@ -309,7 +309,7 @@ impl Places {
 
 impl Client {
     /// Returns the path of the client's config, or `None` if the user has to name it.
-    pub fn path(&self, places: &Places) -> Option<PathBuf> {
+    pub fn path(&self, places: &ConfigPaths) -> Option<PathBuf> {
         let possible = places.possible(self);
         possible.iter().find(|path| Path::is_file(path)).or(possible.last()).cloned()
     }

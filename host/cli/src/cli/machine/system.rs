@@ -192,7 +192,7 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::*;
-    use crate::cli::doctor::finding::State;
+    use crate::cli::machine::finding::State;
     use wharf_testing::folder as proc;
 
     #[test]

@@ -1,14 +1,11 @@
-//! `wharf deny`: revokes grants, without asking. It refuses to write a config in which another entry still grants what was denied:
+//! `wharf grant --revoke`: revokes grants, without asking. It refuses to write a config in which another entry still grants what was revoked:
 //! where a wider entry takes over, removing a narrower one can open more than it closes.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail, ensure};
 
-use super::{check::granted, file::File, load::print};
+use super::{arguments::OnePlugin, check::granted, file::File, load::print};
 use wharf_base::{
     paths::resolved,
     text::{self, toml_header},
@@ -20,17 +17,18 @@ use wharf_policy::access::{
     grants::{Grants, dirs::Dir},
 };
 
-pub fn run(id: &str, what: &[String], config: Option<&Path>) -> Result<ExitCode> {
-    let mut file = File::existing(config)?;
+/// `what`: the kinds and entries to revoke; nothing means all of them.
+pub fn run(OnePlugin { id, config }: &OnePlugin, what: &[String]) -> Result<ExitCode> {
+    let mut file = File::existing(config.config.as_deref())?;
     // Problems that the config already has do not prevent revoking a grant.
     let was_right = file.problem().is_none();
     let before = match file.grants(id) {
-        Err(error) if !what.is_empty() => bail!("{error:#}; fix that first, or revoke everything with --all"),
+        Err(error) if !what.is_empty() => bail!("{error:#}; fix that first, or revoke everything with --revoke-all"),
         before => before.unwrap_or_default(),
     };
     if what.is_empty() {
         ensure!(
-            file.edited.deny_all(id),
+            file.edited.revoke_all(id),
             "{}: there is no {}, so there is nothing to revoke",
             text::path(&file.path),
             toml_header(&["plugins", id, "grants"])
@@ -40,7 +38,7 @@ pub fn run(id: &str, what: &[String], config: Option<&Path>) -> Result<ExitCode>
         let named = folder(one);
         let path = file.path.clone();
         let is_named = |host: &str| config::absolute(host, &path).is_ok_and(|host| Some(resolved(&host)) == named);
-        if !file.edited.deny(id, one, is_named) {
+        if !file.edited.revoke(id, one, is_named) {
             let by = Left::of(one, &before, &before).still.first().map(|by| format!(", but {by} opens it"));
             bail!(
                 "{id} has no grant `{one}`{}, so nothing was written; granted: {}; name a kind (http, roots, dirs, env, ask) or an \
@@ -56,7 +54,7 @@ pub fn run(id: &str, what: &[String], config: Option<&Path>) -> Result<ExitCode>
         let Left { still, notes } = Left::of(one, &before, &after);
         ensure!(
             still.is_empty(),
-            "removing `{one}` would leave it open through {}, so nothing was written; deny that as well, in the same command",
+            "removing `{one}` would leave it open through {}, so nothing was written; revoke that as well, in the same command",
             still.join(" and through ")
         );
         lines.extend(notes.into_iter().map(|note| format!("note: {note}")));
@@ -74,7 +72,7 @@ pub fn run(id: &str, what: &[String], config: Option<&Path>) -> Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The access that remains to something that is denied.
+/// The access that remains to something that is revoked.
 #[derive(Default)]
 struct Left {
     /// Entries that would still open it, or would now open more than before.
@@ -86,10 +84,10 @@ struct Left {
 impl Left {
     fn of(what: &str, before: &Grants, after: &Grants) -> Self {
         let mut left = Self::default();
-        if let Ok(denied) = Rule::parse(RawRule::url(what)) {
-            for rule in after.http.0.rules.iter().filter(|rule| rule.meets(&denied)) {
+        if let Ok(revoked) = Rule::parse(RawRule::url(what)) {
+            for rule in after.http.0.rules.iter().filter(|rule| rule.meets(&revoked)) {
                 // A more specific rule already decided about its own part before, so it opens nothing new.
-                match rule.is_more_specific(&denied) {
+                match rule.is_more_specific(&revoked) {
                     true => left.notes.push(format!("{rule} stays")),
                     false => left.still.push(rule.to_string()),
                 }
@@ -103,7 +101,7 @@ impl Left {
             if folder.starts_with(&host) {
                 left.still.push(words(dir));
             } else if host.starts_with(&folder) {
-                // Of two nested folders, both get the lesser access, so a denied read-only folder had restricted the other.
+                // Of two nested folders, both get the lesser access, so a revoked read-only folder had restricted the other.
                 match was_read_only && dir.access == Access::ReadWrite {
                     true => left.still.push(words(dir)),
                     false => left.notes.push(format!("{} stays", words(dir))),
