@@ -16,6 +16,7 @@ use self::{
     budget::{Exhausted, Lengths},
     cost::Cost,
     metered::{At, Metered},
+    nulls::has_null,
     plain::Plain,
 };
 use wharf_base::{explain::nearest, party::Party, text::clip};
@@ -33,6 +34,9 @@ pub mod readable;
 pub const MAX_BYTES: usize = wharf_base::json_size::MAX_SCHEMA_BYTES;
 /// The maximum nesting depth of a schema.
 pub const MAX_DEPTH: usize = 32;
+/// The maximum size and depth of a schema that is published without being compiled.
+const MAX_UNCHECKED_BYTES: usize = 4 * MAX_BYTES;
+const MAX_UNCHECKED_DEPTH: usize = 100;
 /// The maximum memory of a schema that is compiled to check one answer.
 const MAX_SMALL_BYTES: usize = 4 << 20;
 /// The maximum number of problems in an error message, and the maximum number of problems and steps examined to find them.
@@ -100,9 +104,7 @@ impl Plan {
         }
         let mut value: Value =
             serde_json::from_str(text).map_err(|error| format!("the schema is not JSON: {error}"))?;
-        if object_root && value.get("type").and_then(Value::as_str) != Some("object") {
-            return Err("the schema must have \"type\": \"object\" at its root".into());
-        }
+        dialect::check_root(&value, object_root)?;
         value.get("$schema").map_or(Ok(()), dialect::check)?;
         let cost = Cost::of(&value)?;
         let mut bytes = usize::try_from(cost.bytes).unwrap_or(usize::MAX).saturating_add(20 * text.len());
@@ -166,6 +168,23 @@ fn class_of(pattern: &str) -> Result<(usize, usize), String> {
 }
 
 impl Schema {
+    /// Takes a schema that wharf cannot check with as it is: every value fits it. Clients read it, so it must not lead outside.
+    pub fn unchecked(text: &str, object_root: bool) -> Result<Self, String> {
+        if text.len() > MAX_UNCHECKED_BYTES {
+            return Err(format!("the schema has {} bytes, more than {MAX_UNCHECKED_BYTES}", text.len()));
+        }
+        if depth(text) > MAX_UNCHECKED_DEPTH {
+            return Err(format!("the schema is nested more than {MAX_UNCHECKED_DEPTH} levels deep"));
+        }
+        let value = serde_json::from_str(text).map_err(|error| format!("the schema is not JSON: {error}"))?;
+        dialect::check_root(&value, object_root)?;
+        dialect::check_shape(&value)?;
+        dialect::check_references(&value, true)?;
+        let text = RawValue::from_string(text.to_owned()).map_err(|error| error.to_string())?;
+        let validator = Arc::new(build(&Value::Bool(true), 0)?);
+        Ok(Self { text, validator, parts: 0, lengths: Lengths::ANY, names_integers: false, plain: None })
+    }
+
     /// Examines and compiles a small schema, such as that of a form, on this thread.
     pub fn small(text: &str) -> Result<Self, String> {
         let compiled = budget::here(Lengths::ANY, || {
@@ -280,16 +299,6 @@ fn check_rewritten(validator: &Validator<Metered>, text: &RawValue, mut value: V
         }
     }
     Ok(Fits { value, rewritten })
-}
-
-/// Whether the value contains a null anywhere.
-fn has_null(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(items) => items.iter().any(has_null),
-        Value::Object(members) => members.values().any(has_null),
-        _ => false,
-    }
 }
 
 /// Checks a value. `text` is the schema, which is needed only to describe what is wrong.

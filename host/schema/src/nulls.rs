@@ -66,6 +66,16 @@ fn may_be_null(root: &Value, schema: &Value) -> bool {
     }
 }
 
+/// Whether the value contains a null anywhere.
+pub fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(members) => members.values().any(has_null),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -52,7 +52,7 @@ for tool, arguments, answers in calls:
             known[key] = Answer("accepted", json.dumps(answers.pop(0)))
 said = {"tools": {name: one.schema for name, one in served.tools.items()}, "resources": [one.uri for one in served.entries],
         "templates": list(served.resources), "prompts": list(served.prompts), "again": served.again,
-        "instructions": served.instructions_text, "results": results, "heard": heard}
+        "instructions": served.instructions_text, "warnings": served.warnings, "results": results, "heard": heard}
 if served.resources:
     said["read"] = [one.body for one in served.read("note://today", Call())]
 if served.prompts:
@@ -106,6 +106,20 @@ class Serving(unittest.TestCase):
         self.assertEqual(said["heard"][:3], [["log", "info", "adding"], ["progress", 1.0, 2.0, "half"], ["log", "info", "printed"]])
         self.assertEqual(said["read"], ["note of today"])
         self.assertEqual(said["prompt"], [["user", "Review x"]])
+
+    def test_long_instructions_are_cut(self) -> None:
+        said = self.serve(
+            """
+            from mcp.server.fastmcp import FastMCP
+            mcp = FastMCP("demo", instructions="ö" * 2000)
+
+            @mcp.tool()
+            def plain() -> str:
+                return "ok"
+            """
+        )
+        self.assertEqual(said["instructions"], "ö" * 1020 + " …")
+        self.assertIn("its instructions have 4000 bytes; clients get the first 2048", said["warnings"])
 
     def test_a_question_runs_the_tool_again(self) -> None:
         said = self.serve(

@@ -1,4 +1,5 @@
-//! Plugins with invalid lists: each fails to load with a sentence that says what to change, and affects no other plugin.
+//! Plugins with invalid lists: what is odd in them is left out with a sentence that says what to change, and affects nothing else; a plugin
+//! with nothing else does not load.
 
 use e2e::{Folder, Pipe, Value, json, names, plugin};
 
@@ -29,7 +30,6 @@ async fn each_wrong_offer_is_refused_in_a_sentence() {
         ("no_name", "a name has 1 to 128"),
         ("bad_name", "a name has 1 to 128"),
         ("long_name", "a name has 1 to 128"),
-        ("twice", "listed twice"),
         ("more_name", "`name` has its own field"),
         ("more_schema", "`inputSchema` has its own field"),
         ("more_not_object", "not a JSON object"),
@@ -41,6 +41,28 @@ async fn each_wrong_offer_is_refused_in_a_sentence() {
         ("sleep", "longer than its limit of 5000 ms"),
         ("huge_list", "larger than its limit"),
         ("failure", "when asked what it offers"),
+    ];
+    let folder = Folder::new();
+    config(&folder, &rows.map(|(mode, _)| mode));
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    pipe.wait_for_log("serving plugin=\"zz\"").await;
+    let listed = pipe.request("tools/list", json!({})).await.unwrap();
+    assert_eq!(names(&listed, "tools"), ["zz_echo"]);
+    for (mode, expected) in rows {
+        let line = pipe.wait_for_log(&format!("plugin=\"{mode}\"")).await;
+        assert!(line.contains("ERROR does not load") && line.contains(expected), "{mode}: {line}");
+        assert!(line.len() < 1500, "{mode}: {} bytes for one failure: {line}", line.len());
+    }
+    assert!(!pipe.log().contains(['\u{1b}', '\u{202e}', '\u{9b}', '\u{7}']), "control characters in the log");
+    let echoed = pipe.call("zz_echo", json!({ "message": "well" })).await;
+    assert_eq!(e2e::text(&echoed), "well");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_odd_entry_takes_no_other_away() {
+    let rows = [
+        ("twice", "listed twice"),
         ("resource_relative", "not an absolute URI"),
         ("resource_no_name", "has no name"),
         ("resource_twice", "listed twice"),
@@ -59,16 +81,48 @@ async fn each_wrong_offer_is_refused_in_a_sentence() {
     let mut pipe = Pipe::start(&folder, &["run"]);
     pipe.legacy("2025-11-25", json!({})).await;
     pipe.wait_for_log("serving plugin=\"zz\"").await;
-    let listed = pipe.request("tools/list", json!({})).await.unwrap();
-    assert_eq!(names(&listed, "tools"), ["zz_echo"]);
+    let listed = names(&pipe.request("tools/list", json!({})).await.unwrap(), "tools");
     for (mode, expected) in rows {
         let line = pipe.wait_for_log(&format!("plugin=\"{mode}\"")).await;
-        assert!(line.contains("ERROR does not load") && line.contains(expected), "{mode}: {line}");
-        assert!(line.len() < 1500, "{mode}: {} bytes for one failure: {line}", line.len());
+        assert!(line.contains("WARN") && line.contains("is left out: ") && line.contains(expected), "{mode}: {line}");
+        let other = format!("{mode}_{}", if mode == "twice" { "t" } else { "fine" });
+        assert!(listed.contains(&other), "{other} is not in {listed:?}");
     }
-    assert!(!pipe.log().contains(['\u{1b}', '\u{202e}', '\u{9b}', '\u{7}']), "control characters in the log");
-    let echoed = pipe.call("zz_echo", json!({ "message": "well" })).await;
-    assert_eq!(e2e::text(&echoed), "well");
+}
+
+/// What wharf cannot check is checked by those tools that say that they do so.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_odd_is_renamed_or_left_to_the_tool_or_left_out() {
+    let folder = Folder::new();
+    folder.config(&format!(
+        "[plugins.odd]\npath = {:?}\nprefix = \"\"\nconfig = {{ mode = \"beside\" }}\n",
+        plugin("badlist")
+    ));
+    let mut pipe = Pipe::start(&folder, &["run"]);
+    pipe.legacy("2025-11-25", json!({})).await;
+    let listed = pipe.request("tools/list", json!({})).await.unwrap();
+    assert_eq!(names(&listed, "tools"), ["own_pattern", "own_any", "own_long", "a_b_c", "gr__e", "fine"]);
+    assert_eq!(listed["tools"][0]["inputSchema"]["properties"]["price"]["pattern"], "^(?!-)[0-9.]+$");
+    let prompts = pipe.request("prompts/list", json!({})).await.unwrap();
+    assert_eq!(names(&prompts, "prompts"), ["p_q", "fine"]);
+    for (tool, arguments) in
+        [("own_pattern", json!({ "price": "-1" })), ("own_any", json!({ "a": [] })), ("a_b_c", json!({}))]
+    {
+        let result = pipe.call(tool, arguments.clone()).await;
+        assert_eq!(e2e::text(&result), arguments.to_string(), "{tool}");
+    }
+    let shown = pipe.log();
+    for said in [
+        "the input schema of the tool `own_pattern` is left to the tool to check: ",
+        "the output schema of the tool `own_long` is left to the tool to check: ",
+        "the tool `own_remote` is left out: input schema: ",
+        "the tool `pattern` is left out: input schema: ",
+        "the tool `a/b c` is published as `a_b_c`",
+        "the tool `fine` is left out: the tool `fine` is listed twice",
+        "more entries are left out, renamed or not checked",
+    ] {
+        assert!(shown.contains(said), "{said} is not in:\n{shown}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

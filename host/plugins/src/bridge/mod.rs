@@ -2,6 +2,7 @@
 
 mod arguments;
 mod asking;
+mod charge;
 #[cfg(test)]
 mod hidden;
 mod icons;

@@ -1,9 +1,9 @@
 //! Validates and sanitizes the tools, resources, templates and prompts that a plugin lists, and assigns the names under which they are
 //! published.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wharf_protocol::{
     Object, Shown,
@@ -13,6 +13,7 @@ use wharf_protocol::{
 use wharf_sandbox::{Listing, json::Room, model as wit};
 
 use super::{
+    charge::{OfferCharge, shown, tool_schema},
     icons,
     template::{Template, has_scheme},
     values::{ASK_BEFORE_TASK_META, PLUGIN_META, VALIDATES_META, read_more},
@@ -20,10 +21,10 @@ use super::{
 use wharf_base::{
     ledger::Account,
     slot::Slot,
-    text::{clean, escaped, toml_header},
+    text::{escaped, toml_header},
 };
 use wharf_config::config::PluginConfig;
-use wharf_schema::{self as schema, Schema};
+use wharf_schema::Schema;
 
 /// The validated entries of a plugin, with the names under which they are published.
 #[derive(Debug, Default)]
@@ -36,6 +37,8 @@ pub struct Offer {
     pub prompts: Vec<OfferedPrompt>,
     /// How many icons are not published, because clients would have to fetch them.
     pub icons_left_out: usize,
+    /// What is left out, renamed or not checked, each in a sentence for the operator.
+    pub odd: Vec<String>,
     /// Digests of everything that clients see of the tools, of the resources and templates, and of the prompts; `None` for an empty list.
     fingerprints: [Option<[u8; 32]>; 3],
     /// The memory of the whole offer, released when the offer is dropped.
@@ -121,10 +124,6 @@ fn fingerprint(what: &dyn std::fmt::Debug) -> [u8; 32] {
     sha.0.finalize().into()
 }
 
-/// The memory charge for an entry without its texts, and the number of copies charged for each text: as listed, as published, and in the
-/// pages of each revision.
-const ENTRY_BYTES: usize = 1024;
-const TEXT_COPIES: usize = 4;
 /// The maximum number of words of a tool that are indexed for the search, and the memory charge for each of them: as a word, and as the
 /// name of a tool that takes the place of a deprecated one.
 pub const MAX_TOOL_WORDS: usize = 500;
@@ -136,67 +135,49 @@ const MAX_TEMPLATES: usize = 256;
 /// The maximum length of a URI that is published or accepted.
 pub const MAX_URI_BYTES: usize = 8 * 1024;
 
-/// The memory charge for a listing, and what is left out of it. Both grow while the listing is checked.
-struct OfferCharge {
-    room: Room,
-    icons_left_out: usize,
-}
-
-impl OfferCharge {
-    fn pay(&mut self, bytes: usize) -> Result<(), String> {
-        self.room.pay(bytes).map_err(|full| {
-            format!("there is not enough memory for the plugin's lists: {full} (of total_host_memory_mib in [limits])")
-        })
-    }
-
-    /// Pays for an entry, except for the tree of `more`, for which parsing it pays.
-    fn entry(&mut self, texts: &[&str], more: Option<&String>) -> Result<(), String> {
-        let texts: usize = texts.iter().map(|text| text.len()).sum();
-        self.pay(ENTRY_BYTES + TEXT_COPIES * texts + more.map_or(0, String::len))
-    }
-}
-
-/// Validates a listing and charges its memory to the account. The error names the invalid entry and describes what is wrong with it.
+/// Validates a listing and charges its memory to the account. Entries that are not valid are left out. If none is left, the error names the
+/// first and says what is wrong with it.
 pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) -> Result<Offer, String> {
-    let mut charge = OfferCharge { room: Room::of(account), icons_left_out: 0 };
+    let mut charge = OfferCharge::new(Room::of(account));
     warn_withheld(config, &listing);
     let mut offer = Offer::default();
+    let mut names = HashSet::new();
     for tool in listing.tools.iter().filter(|tool| config.allows_tool(&tool.name)) {
         let offered = offered_tool(config, tool, &mut charge);
-        offer.tools.push(Arc::new(offered.map_err(|error| format!("tool `{}`: {error}", shown(&tool.name)))?));
+        let offered = offered.map(|one| (one.published.name.clone(), Arc::new(one)));
+        charge.take(("tool", &tool.name), (&mut offer.tools, &mut names), offered)?;
     }
+    names.clear();
     for entry in listing.resources.iter().filter(|entry| !withheld(config, &entry.uri)) {
-        let offered = offered_resource(config, entry, &mut charge);
-        offer.resources.push(offered.map_err(|error| format!("resource `{}`: {error}", shown(&entry.uri)))?);
+        let offered = offered_resource(config, entry, &mut charge).map(|one| (entry.uri.clone(), one));
+        charge.take(("resource", &entry.uri), (&mut offer.resources, &mut names), offered)?;
     }
+    names.clear();
     for entry in listing.templates.iter().filter(|entry| !withheld(config, &entry.uri_template)) {
         if offer.templates.len() >= MAX_TEMPLATES {
             return Err(format!("it lists more than {MAX_TEMPLATES} templates"));
         }
-        let offered = offered_template(config, entry, &mut charge);
-        offer.templates.push(offered.map_err(|error| format!("template `{}`: {error}", shown(&entry.uri_template)))?);
+        let offered = offered_template(config, entry, &mut charge).map(|one| (entry.uri_template.clone(), one));
+        charge.take(("template", &entry.uri_template), (&mut offer.templates, &mut names), offered)?;
     }
+    names.clear();
     for prompt in listing.prompts.iter().filter(|prompt| config.allows_prompt(&prompt.name)) {
-        let offered = offered_prompt(config, prompt, &mut charge);
-        offer.prompts.push(offered.map_err(|error| format!("prompt `{}`: {error}", shown(&prompt.name)))?);
+        let offered = offered_prompt(config, prompt, &mut charge).map(|one| (one.published.name.clone(), one));
+        charge.take(("prompt", &prompt.name), (&mut offer.prompts, &mut names), offered)?;
     }
-    unique("tool", offer.tools.iter().map(|tool| tool.published.name.as_str()))?;
-    unique("resource", offer.resources.iter().map(|resource| resource.uri.as_str()))?;
-    unique("template", offer.templates.iter().map(|template| template.published.uri_template.as_str()))?;
-    unique("prompt", offer.prompts.iter().map(|prompt| prompt.published.name.as_str()))?;
+    let nothing =
+        offer.tools.is_empty() && offer.resources.is_empty() && offer.templates.is_empty() && offer.prompts.is_empty();
+    if let Some(refused) = charge.refused.take_if(|_| nothing) {
+        return Err(refused);
+    }
+    offer.odd = charge.told();
+    for odd in &offer.odd {
+        tracing::warn!(plugin = config.id, "{odd}");
+    }
     offer.listing = listing;
     offer.icons_left_out = charge.icons_left_out;
     offer._room = Some(charge.room);
     Ok(offer.with_fingerprints())
-}
-
-/// Returns a name without deceptive characters, shortened for an error message.
-fn shown(name: &str) -> String {
-    let mut short: String = clean(name).chars().take(100).collect();
-    if short.len() < name.len() {
-        short.push('…');
-    }
-    short
 }
 
 fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a str>) -> Result<(), String> {
@@ -210,11 +191,15 @@ fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a str>) -> Result<(), St
 
 /// Returns the name under which clients see a tool or prompt: its own name after the plugin's prefix, unless it begins with the prefix. So
 /// `git` publishes `git_status`, and not `git_git_status`. Built-in plugins with one tool give it their own name, and it keeps that too.
+/// Models accept few characters, so `_` stands for the other letters and separators of a name.
 fn published_name(config: &PluginConfig, own: &str) -> Result<String, String> {
-    let name = if config.publishes_own_name(own) { own.to_owned() } else { format!("{}{own}", config.prefix) };
-    let valid = !own.is_empty()
+    let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');
+    let renamed = |character: char| character.is_alphanumeric() || matches!(character, '/' | ':' | ' ');
+    let published: String = own.chars().map(|character| if plain(character) { character } else { '_' }).collect();
+    let name = if config.publishes_own_name(own) { published } else { format!("{}{published}", config.prefix) };
+    let valid = own.contains(|character: char| character.is_ascii_alphanumeric())
         && name.len() <= 128
-        && own.chars().all(|character| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.'));
+        && own.chars().all(|character| plain(character) || renamed(character));
     if valid {
         Ok(name)
     } else {
@@ -281,17 +266,16 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
     let title_bytes = title.map_or(0, str::len);
     let words = (tool.name.len() + title_bytes + tool.description.len() + tool.input_schema.len()) / 2;
     charge.pay(words.min(MAX_TOOL_WORDS) * TOOL_WORD_BYTES)?;
-    let (input_schema, input) =
-        paid_schema(&tool.input_schema, true, charge).map_err(|error| format!("input schema: {error}"))?;
     let mut more =
         read_more(more, &["name", "title", "description", "inputSchema", "outputSchema", "execution"], &charge.room)?;
     let annotations = annotations(details.and_then(|details| details.hints.as_ref()), more.remove("annotations"))?;
     let ask_before_task = take_flag(&mut more, ASK_BEFORE_TASK_META)?;
     let validates = take_flag(&mut more, VALIDATES_META)?;
     let more = shown_more(config, more, charge)?;
+    let (input_schema, input) = tool_schema(("input", &tool.name), &tool.input_schema, validates, charge)?;
     let output = details.and_then(|details| details.output_schema.as_deref());
-    let output = output.map(|text| paid_schema(text, false, charge)).transpose();
-    let (output_schema, output) = output.map_err(|error| format!("output schema: {error}"))?.unzip();
+    let output = output.map(|text| tool_schema(("output", &tool.name), text, validates, charge)).transpose();
+    let (output_schema, output) = output?.unzip();
     let parsed: Value = serde_json::from_str(input.text.get()).unwrap_or_default();
     let mirrored = mirrored(&parsed).map_err(|error| format!("input schema: {error}"))?;
     if let Some(nested) = mirrored.iter().find(|one| one.path.len() > 1) {
@@ -355,20 +339,6 @@ fn is_for_models(more: &Object) -> bool {
         Value::Array(all) => all.iter().any(|one| one == "model"),
         one => one == "model",
     })
-}
-
-/// Compiles a schema and pays for it. Returns the text to publish, and the compiled schema.
-fn paid_schema(
-    text: &str,
-    object_root: bool,
-    charge: &mut OfferCharge,
-) -> Result<(Shown<Box<RawValue>>, Schema), String> {
-    // Schemas that are too large or too deep are refused before the text is processed.
-    let plan = schema::Plan::of(text, object_root)?;
-    charge.pay(plan.bytes())?;
-    let shown = Shown::schema_text(text)?;
-    let plan = if shown.get() == text { plan } else { schema::Plan::of(shown.get(), object_root)? };
-    Ok((shown, plan.compile()?))
 }
 
 fn shown_uri(uri: &str) -> Result<Shown, String> {

@@ -185,6 +185,7 @@ impl Serving {
             notes: scopes
                 .problems(&config.grants)
                 .into_iter()
+                .chain(offer.odd.iter().cloned())
                 .chain(unreadable(offer))
                 .chain(unheard)
                 .chain(seen)

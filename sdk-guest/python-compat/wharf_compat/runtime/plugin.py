@@ -28,6 +28,10 @@ HINTS = {"readOnlyHint": "read_only", "destructiveHint": "destructive", "idempot
 VALIDATES = "dev.wharf/validates"
 
 
+INSTRUCTIONS = 2048
+"""How many bytes the instructions of a plugin may have."""
+
+
 class NothingOffered(PluginError):
     """The server has no tools, resources and prompts."""
 
@@ -99,14 +103,12 @@ class Served(Plugin):
             return
         if self.wire is None:
             assert known is not None
-            if known["instructions"]:
-                self.instructions_text = known["instructions"]
+            self._instruct(known["instructions"])
             self.wanted = self.options.get("wants") or None
             self._as_checked(known)
             return
         self.offers, self.pages = said, {}
-        if said.get("instructions"):
-            self.instructions_text = said["instructions"]
+        self._instruct(said.get("instructions"))
         self.wanted = self.options.get("wants") or None
         if self.again is None:
             self.again = self.options.get("again") or start.changes(self._own_files())
@@ -121,6 +123,15 @@ class Served(Plugin):
                 raise
             self.again = "it offers nothing without a variable"
             self._as_checked(known)
+
+    def _instruct(self, text: str | None) -> None:
+        """Takes the server's instructions, of which the component has room for the first."""
+        data = (text or "").encode()
+        if len(data) > INSTRUCTIONS:
+            self.warnings.append(f"its instructions have {len(data)} bytes; clients get the first {INSTRUCTIONS}")
+            text = data[: INSTRUCTIONS - 8].decode(errors="ignore") + " …"
+        if text:
+            self.instructions_text = text
 
     def _lists_by_either(self, said: Mapping[str, Any]) -> None:
         try:

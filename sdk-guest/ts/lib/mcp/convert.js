@@ -54,10 +54,11 @@ export const templateOf = ({ uriTemplate, name, description, mimeType, ...rest }
   more: more(rest),
 });
 
-export const promptOf = ({ name, description, arguments: args = [], ...rest }) => ({
+export const promptOf = ({ name, description, arguments: args, ...rest }) => ({
   name,
   description: has(description),
-  arguments: args.map(({ name, description, required }) => ({
+  // Some servers write null, or an object.
+  arguments: (Array.isArray(args) ? args : []).map(({ name, description, required }) => ({
     name,
     description: has(description),
     required: required === true,

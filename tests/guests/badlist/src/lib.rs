@@ -116,10 +116,36 @@ fn tools_for(mode: &str) -> Vec<Tool> {
             vec![tool("fine", OPEN)]
         }
         "nothing" => vec![],
+        "beside" => beside(),
         "given" => given::tools(),
         "listed" => listed::tools(),
         _ => vec![tool("fine", OPEN)],
     }
+}
+
+/// Odd tools around one that is not. Those whose name begins with `own` check their arguments themselves.
+fn beside() -> Vec<Tool> {
+    let own = |name: &str, schema: &str, output: Option<String>| {
+        let more = Some(r#"{"_meta":{"dev.wharf/validates":true}}"#.into());
+        Tool { details: Some(ToolDetails { more, output_schema: output, ..details() }), ..tool(name, schema) }
+    };
+    let price = r#"{"type":"object","properties":{"price":{"type":"string","pattern":"^(?!-)[0-9.]+$"}}}"#;
+    let long = format!(r#"{{"type":"object","description":"{}"}}"#, "x".repeat(71_000));
+    vec![
+        own("own_pattern", price, None),
+        own("own_any", r#"{"type":"object","properties":{"a":{"type":"any","minimum":"0"}}}"#, None),
+        own("own_long", OPEN, Some(long)),
+        own("own_remote", r#"{"type":"object","properties":{"a":{"$ref":"https://127.0.0.1:1/x.json"}}}"#, None),
+        own("own_list", r#"{"type":"array"}"#, None),
+        own("own_null", r#"{"type":"object","properties":null}"#, None),
+        tool("pattern", price),
+        tool("a/b c", OPEN),
+        tool("größe", OPEN),
+        tool("fine", OPEN),
+        tool("fine", OPEN),
+        tool("工具", OPEN),
+        tool("bell\u{7}", OPEN),
+    ]
 }
 
 impl Tools for BadList {
@@ -197,6 +223,7 @@ impl Prompts for BadList {
         let argument = |name: &str| wharf_sdk::PromptArgument { name: name.into(), description: None, required: false };
         Ok(match mode().as_str() {
             "prompt_no_name" => vec![prompt("")],
+            "beside" => vec![prompt(""), prompt("p q"), prompt("fine")],
             "prompt_twice" => vec![prompt("p"), prompt("p")],
             "prompt_argument_twice" => vec![Prompt { arguments: vec![argument("a"), argument("a")], ..prompt("p") }],
             "ansi" => {
