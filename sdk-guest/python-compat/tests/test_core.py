@@ -57,6 +57,20 @@ class Values(unittest.TestCase):
         self.assertEqual(self.check(schema, 1), 1)
         self.assertEqual(self.errors(schema, None), [("int_type", ("int",)), ("string_type", ("str",))])
 
+    def test_an_error_of_a_called_function_is_its_own(self) -> None:
+        def book(kind: str) -> None:
+            if kind == "assert":
+                raise AssertionError("one is not two")
+            raise ValueError("the room is taken")
+
+        parameters = [{"name": "kind", "schema": {"type": "str"}}]
+        schema = {"type": "call", "function": book, "arguments_schema": {"type": "arguments", "arguments_schema": parameters}}
+        for kind, error, said in (("value", ValueError, "the room is taken"), ("assert", AssertionError, "one is not two")):
+            with self.assertRaises(error) as caught:
+                self.check(schema, {"kind": kind})
+            self.assertEqual((type(caught.exception), str(caught.exception)), (error, said))
+        self.assertEqual(self.errors(schema, {"kind": 1}), [("string_type", ("kind",))])
+
     def test_a_custom_error_has_its_own_message(self) -> None:
         def refuse(value: object) -> object:
             raise PydanticCustomError("odd", "{what} is odd", {"what": value})

@@ -90,6 +90,27 @@ async fn one_odd_entry_takes_no_other_away() {
     }
 }
 
+/// A template of files that names a folder is the server's own, but a plugin that has a folder comes first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_template_of_files_is_served_without_a_folder() {
+    for (grants, expected) in [("", "file:///notes/today"), ("[plugins.with.grants]\nroots = \"read\"\n", "a file")] {
+        let folder = Folder::new();
+        let path = plugin("badlist");
+        folder.config(&format!(
+            "[plugins.odd]\npath = {path:?}\nconfig = {{ mode = \"beside\" }}\n\
+             [plugins.with]\npath = {path:?}\nconfig = {{ mode = \"template_file\" }}\n{grants}"
+        ));
+        let mut pipe = Pipe::start(&folder, &["run"]);
+        pipe.legacy("2025-11-25", json!({})).await;
+        let listed = pipe.request("resources/templates/list", json!({})).await.unwrap();
+        let templates = listed["resourceTemplates"].as_array().unwrap();
+        assert_eq!(templates[0]["uriTemplate"], "file:///notes/{day}");
+        assert_eq!(templates.len(), if grants.is_empty() { 1 } else { 2 }, "{listed}");
+        let read = pipe.request("resources/read", json!({ "uri": "file:///notes/today" })).await.unwrap();
+        assert_eq!(read["contents"][0]["text"], expected, "{grants}");
+    }
+}
+
 /// What wharf cannot check is checked by those tools that say that they do so.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_odd_is_renamed_or_left_to_the_tool_or_left_out() {

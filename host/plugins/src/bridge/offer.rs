@@ -15,7 +15,7 @@ use wharf_sandbox::{Listing, json::Room, model as wit};
 use super::{
     charge::{OfferCharge, shown, tool_schema},
     icons,
-    template::{Template, has_scheme},
+    template::{Template, has_scheme, is_file},
     values::{ASK_BEFORE_TASK_META, PLUGIN_META, VALIDATES_META, read_more},
 };
 use wharf_base::{
@@ -153,7 +153,7 @@ pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) ->
         charge.take(("resource", &entry.uri), (&mut offer.resources, &mut names), offered)?;
     }
     names.clear();
-    for entry in listing.templates.iter().filter(|entry| !withheld(config, &entry.uri_template)) {
+    for entry in listing.templates.iter().filter(|entry| !withheld_template(config, &entry.uri_template)) {
         if offer.templates.len() >= MAX_TEMPLATES {
             return Err(format!("it lists more than {MAX_TEMPLATES} templates"));
         }
@@ -361,14 +361,21 @@ fn shown_template(template: &str) -> Result<Shown, String> {
 
 /// Whether an entry is withheld because it has a `file:` URI and no directory is granted to the plugin. Other entries are published.
 fn withheld(config: &PluginConfig, uri: &str) -> bool {
-    uri.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")) && !config.grants.any_directory()
+    is_file(uri) && !config.grants.any_directory()
+}
+
+/// Whether a template is withheld. One that names a folder is a name of the server's own; others would match every file.
+fn withheld_template(config: &PluginConfig, template: &str) -> bool {
+    let prefix = template.get(5..).and_then(|path| path.split('{').next());
+    withheld(config, template) && prefix.is_none_or(|prefix| prefix.trim_matches('/').is_empty())
 }
 
 /// Warns the operator, once for each listing, if entries are withheld.
 fn warn_withheld(config: &PluginConfig, listing: &Listing) {
-    let resources = listing.resources.iter().map(|entry| entry.uri.as_str());
-    let mut uris = resources.chain(listing.templates.iter().map(|entry| entry.uri_template.as_str()));
-    if let Some(uri) = uris.find(|uri| withheld(config, uri)) {
+    let resources = listing.resources.iter().map(|entry| entry.uri.as_str()).filter(|uri| withheld(config, uri));
+    let templates = listing.templates.iter().map(|entry| entry.uri_template.as_str());
+    let mut uris = resources.chain(templates.filter(|uri| withheld_template(config, uri)));
+    if let Some(uri) = uris.next() {
         tracing::warn!(
             plugin = config.id,
             "{} and its other `file:` entries are not published, because no directory is granted; grant one with `roots` or \

@@ -57,6 +57,11 @@ pub fn has_scheme(text: &str) -> bool {
     })
 }
 
+/// Whether a URI or a template is one of a file.
+pub fn is_file(uri: &str) -> bool {
+    uri.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
+}
+
 /// Returns the regular expression that matches all expansions of a template expression.
 fn expression_pattern(expression: &str) -> Result<&'static str, String> {
     let names = expression.trim_start_matches(['+', '#', '.', '/', ';', '?', '&']);

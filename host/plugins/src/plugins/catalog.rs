@@ -14,7 +14,10 @@ use super::{
     lists::Lists,
     served::{Generations, Served},
 };
-use crate::bridge::{MAX_URI_BYTES, OfferedPrompt, OfferedTool, template::Template};
+use crate::bridge::{
+    MAX_URI_BYTES, OfferedPrompt, OfferedTool,
+    template::{Template, is_file},
+};
 use wharf_config::config::MAX_INSTRUCTIONS_BYTES;
 
 /// The position of an entry in the catalog: the index of the plugin, and the index of the entry in the plugin's list.
@@ -86,7 +89,9 @@ impl Catalog {
                     return Err(clash("resource", &resource.uri, with));
                 }
                 // A URI that matches an earlier plugin's template belongs to that plugin, even if a later plugin lists exactly this URI.
-                if let Some((with, _)) = catalog.templates.find(&served, &resource.uri).filter(|(with, _)| *with < at) {
+                let found = catalog.templates.find(&served, &resource.uri);
+                let earlier = found.filter(|(with, _)| *with < at && !only_named(&served, *with, &resource.uri));
+                if let Some((with, _)) = earlier {
                     return Err(clash("resource", &resource.uri, with));
                 }
             }
@@ -169,6 +174,11 @@ impl Catalog {
     }
 }
 
+/// Whether a URI of a file is only a name to the plugin, because it can have no directory. Plugins that can have one come first.
+fn only_named(served: &[Arc<Served>], plugin: usize, uri: &str) -> bool {
+    is_file(uri) && served.get(plugin).is_some_and(|served| !served.config.grants.any_directory())
+}
+
 /// The templates by literal prefix, so that a URI is matched only against templates with a prefix of the URI.
 #[derive(Default)]
 struct Templates(BTreeMap<String, Vec<Position>>);
@@ -186,8 +196,10 @@ impl Templates {
         for (prefix, places) in self.beginnings(uri) {
             for place in places {
                 let (plugin, entry) = *place;
-                let better =
-                    best.is_none_or(|((other, _), length)| plugin < other || (plugin == other && prefix > length));
+                let rank = |plugin| (only_named(served, plugin, uri), plugin);
+                let better = best.is_none_or(|((other, _), length)| {
+                    rank(plugin) < rank(other) || (plugin == other && prefix > length)
+                });
                 let template = served.get(plugin).and_then(|served| served.offer.templates.get(entry));
                 if better && template.is_some_and(|one| one.template.matches(uri)) {
                     best = Some((*place, prefix));

@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from .combine import RAISED
-from .errors import Invalid, Line, fail, lines_of
+from .errors import Invalid, Line, fail
 from .fields import Field
 from .state import Builder, Check, State, label, maker, named
 from .values import ArgsKwargs, PydanticUndefined
@@ -149,10 +148,8 @@ def call(schema: Any, builder: Builder) -> Check:
     def check(value: Any, state: State) -> Any:
         made = inner(value, state)
         args, kwargs = made if isinstance(made, tuple) else ((), made)
-        try:
-            result = function(*args, **kwargs)
-        except RAISED as problem:
-            raise Invalid(lines_of(problem, value)) from None
+        # What the function raises is its own: it says nothing about the arguments.
+        result = function(*args, **kwargs)
         if returns is None:
             return result
         if inspect.iscoroutine(result):

@@ -206,6 +206,7 @@ impl Resources for BadList {
             "template_broken" => vec![template("note:///{day")],
             "template_operator" => vec![template("note:///{x y}")],
             "templates" => (0..number("n")).map(|at| template(&format!("many:///{{+x}}/{at}/{{y}}"))).collect(),
+            "beside" => vec![template("file:///notes/{day}"), template("file:///{+path}")],
             "template_twice" => vec![template("note:///{x}"), template("note:///{x}")],
             "given" if !given::alone() => vec![template("note:///{+x}")],
             _ => vec![],
@@ -213,7 +214,7 @@ impl Resources for BadList {
     }
 
     fn read_resource(uri: String, _: Context) -> Result<ReadOutcome, Failure> {
-        Ok(ReadOutcome::Text(uri))
+        Ok(ReadOutcome::Text(if mode() == "template_file" { "a file".into() } else { uri }))
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     gates::{self, Prepared},
     parsed::pay,
     request::Request,
-    run::run_once,
+    run::{Hints, run_once},
 };
 use crate::client::{context::Context, session::PERSON_TIMEOUT};
 use wharf_base::{heavy::heavy, request_state::Carried};
@@ -48,7 +48,7 @@ pub async fn run<O: Operation<Outcome = Outcome<T>>, T>(
     request: &Request<'_>,
     Prepared { offered, carried, passed }: &mut Prepared,
     operation: impl Fn(wit::Context) -> O,
-) -> Result<(T, String), Failed> {
+) -> Result<(T, Hints), Failed> {
     loop {
         let mut context = ctx.for_plugin(&request.served.config.id);
         context.answers = carried.answers.iter().filter_map(bridge::carried_answer).collect();

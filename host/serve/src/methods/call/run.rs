@@ -42,7 +42,7 @@ pub async fn run_once<O: Operation>(
     request: &Request<'_>,
     operation: O,
     passed: &Passed,
-) -> Result<(O::Outcome, String), Failed> {
+) -> Result<(O::Outcome, Hints), Failed> {
     let (served, roots) = (request.served, &passed.roots);
     let id = &served.config.id;
     // Taken for each run, so that a task holds no place while a person thinks. Boxed, so that the futures of other calls stay small.
@@ -99,7 +99,7 @@ async fn finished<T>(
     roots: &CallRoots,
     record: Recording,
     mut report: Report<T>,
-) -> Result<(T, String), Failed> {
+) -> Result<(T, Hints), Failed> {
     let served = request.served;
     let id = &served.config.id;
     ctx.hold_answer(report.held.take());
@@ -125,7 +125,10 @@ async fn finished<T>(
             let error = converted(ctx, served, &failure, |failure, paid| Ok(bridge::failure_error(failure, paid)));
             Err(match Box::pin(error).await? {
                 Some(error) => Failed { why: Why::Failed, said: Said::Rpc(error) },
-                None => Failed::new(Why::Failed, join(&clean(&failure.message), &hints)),
+                None => {
+                    let said = clean(&failure.message);
+                    Failed::new(Why::Failed, join(&said, &hints.about(&said)))
+                }
             })
         }
         Err(error) => {
@@ -149,7 +152,7 @@ async fn finished<T>(
             };
             let why = said.unwrap_or_else(|| clean(&error.to_string()).to_string());
             let text = format!("The plugin `{id}` did not finish: {why}.");
-            Err(Failed::new(Why::Failed, join(&text, &hints)))
+            Err(Failed::new(Why::Failed, join(&text, &hints.about("directory"))))
         }
     }
 }
@@ -282,28 +285,69 @@ fn join(text: &str, hints: &str) -> String {
     if hints.is_empty() { text.to_owned() } else { format!("{text}\n{hints}") }
 }
 
+/// What a client may know about what was refused in a call. Boxed, so that the futures of calls stay small.
+pub struct Hints(Option<Box<Refused>>);
+
+struct Refused {
+    said: String,
+    /// Says that no directory is open and why, and whether the plugin asked for directories itself.
+    directory: Option<(String, bool)>,
+}
+
+impl Hints {
+    /// Returns what explains an error. `error`: its text. Runtimes ask for directories at their start, so that alone explains no error.
+    pub fn about(&self, error: &str) -> String {
+        let Some(refused) = &self.0 else { return String::new() };
+        let directory = refused.directory.as_ref().filter(|(_, asked)| *asked || means_files(error));
+        let all = [Some(refused.said.as_str()), directory.map(|(said, _)| said.as_str())];
+        all.into_iter().flatten().filter(|said| !said.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Whether an error is about files. Without a directory, they do not exist.
+fn means_files(error: &str) -> bool {
+    const WORDS: [&str; 8] = ["file", "files", "folder", "folders", "directory", "directories", "path", "enoent"];
+    let mut words = error.split(|character: char| !character.is_ascii_alphanumeric());
+    words.any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+}
+
 /// Logs for the operator what was refused, and returns what the client may know about it.
-fn hints(ctx: &Context, served: &Served, roots: &CallRoots, denials: &[Denial]) -> String {
+fn hints(ctx: &Context, served: &Served, roots: &CallRoots, denials: &[Denial]) -> Hints {
+    if denials.is_empty() {
+        return Hints(None);
+    }
     let (id, by) = (&served.config.id, served.config.granted_by());
     for denial in denials {
         ctx.server.hint(id, hint::hint(denial, by, escaped));
     }
-    let mut said = vec![hint::for_client(denials, id, by, clean)];
-    // A runtime may ask for directories at its start, so that alone does not mean that the plugin needs any.
-    let needs_directories = |denial: &Denial| match denial {
-        Denial::NoDirectory { asked } => *asked || served.means_folders(),
-        Denial::Http(_) => false,
-    };
-    if denials.iter().any(needs_directories) {
-        said.push(format!("No directory is open: {}.", roots.explained()));
-    }
-    said.retain(|sentence| !sentence.is_empty());
-    said.join("\n")
+    let asked = denials.iter().filter_map(|denial| match denial {
+        Denial::NoDirectory { asked } if *asked || served.means_folders() => Some(*asked),
+        Denial::NoDirectory { .. } | Denial::Http(_) => None,
+    });
+    let directory = asked.max().map(|asked| (format!("No directory is open: {}.", roots.explained()), asked));
+    Hints(Some(Box::new(Refused { said: hint::for_client(denials, id, by, clean), directory })))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hint_about_directories_stands_only_beside_errors_about_files() {
+        let directory = |asked| Some(("No directory is open.".to_owned(), asked));
+        let hints = |asked| Hints(Some(Box::new(Refused { said: String::new(), directory: directory(asked) })));
+        for (error, expected) in [
+            ("Error executing tool boom: bad thing: é", false),
+            ("the profile is empty", false),
+            ("[Errno 44] No such file or directory: '/notes'", true),
+            ("ENOENT: open '/notes'", true),
+            ("The folder of notes cannot be read.", true),
+            ("the path /a does not exist", true),
+        ] {
+            assert_eq!(!hints(false).about(error).is_empty(), expected, "{error}");
+            assert!(!hints(true).about(error).is_empty(), "{error}");
+        }
+    }
 
     #[test]
     fn a_panic_is_told_with_its_place() {

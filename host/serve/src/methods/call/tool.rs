@@ -22,6 +22,7 @@ use super::{
     request::Request,
     result::CallResult,
     rounds,
+    run::Hints,
 };
 use crate::client::{context::Context, server::Server};
 use wharf_base::{party::Party, request_state::Carried};
@@ -236,7 +237,7 @@ impl Call {
         let request = Request::of_tool(served, tool, name, arguments, text.as_str().len());
         let operation = |context| CallTool { name: tool.own_name.clone(), args: Arc::<Written>::clone(text), context };
         let (outcome, hints) = rounds::run(ctx, &request, prepared, operation).await?;
-        checked(ctx, served, tool, with_hints(outcome, hints)).await
+        checked(ctx, served, tool, with_hints(outcome, &hints)).await
     }
 
     /// Returns what the record of a task keeps about the call.
@@ -248,10 +249,17 @@ impl Call {
 }
 
 /// Adds the hints about what was refused to a result that is an error.
-fn with_hints(outcome: ToolAnswer, hints: String) -> ToolAnswer {
+fn with_hints(outcome: ToolAnswer, hints: &Hints) -> ToolAnswer {
     match outcome {
-        ToolAnswer::Result(mut result) if result.is_error && !hints.is_empty() => {
-            result.content.push(Content::Text(hints));
+        ToolAnswer::Result(mut result) if result.is_error => {
+            let texts = result.content.iter().map(|content| match content {
+                Content::Text(text) | Content::Raw(text) => text.as_str(),
+                _ => "",
+            });
+            let hints = hints.about(&texts.collect::<Vec<_>>().join("\n"));
+            if !hints.is_empty() {
+                result.content.push(Content::Text(hints));
+            }
             ToolAnswer::Result(result)
         }
         outcome => outcome,
