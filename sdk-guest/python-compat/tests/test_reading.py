@@ -125,6 +125,21 @@ class Targets(Folder):
         self.assertEqual(target.find("notes", self.folder).module, "notes")
         self.assertEqual(target.find("notes:main", self.folder).function, "main")
 
+    def test_a_file_is_entered_as_the_script_of_its_project_does(self) -> None:
+        self.write("pyproject.toml", "[project.scripts]\nnotes = 'notes_server:main'\n")
+        package = self.write("src/notes_server/__init__.py", "def main(): pass\n")
+        other = self.write("src/notes_server/server.py", "")
+        for path, expected in ((package, ("notes_server", "main")), (other, ("notes_server.server", None))):
+            found = target.find(str(path), self.folder)
+            self.assertEqual((found.module, found.function), expected)
+
+    def test_python_s_own_modules_come_before_those_of_packages(self) -> None:
+        for name in ("argparse.py", "typing/__init__.py", "distutils/__init__.py", "other.py", "argparse-1.4.dist-info/METADATA"):
+            self.write(f"deps/{name}", "")
+        installing._unshadow(self.folder / "deps")
+        left = sorted(one.name for one in (self.folder / "deps").iterdir())
+        self.assertEqual(left, ["argparse-1.4.dist-info", "distutils", "other.py"])
+
     def test_an_installed_package_is_found_by_its_script(self) -> None:
         self.write("deps/notes_mcp/__init__.py", "def main(): ...\n")
         self.write("deps/notes_mcp-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: notes-mcp\nVersion: 1.0\n")

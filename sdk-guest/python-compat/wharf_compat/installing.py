@@ -102,6 +102,23 @@ def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+GONE = {
+    "aifc", "asynchat", "asyncore", "audioop", "cgi", "cgitb", "chunk", "crypt", "distutils", "imghdr", "imp", "lib2to3", "mailcap",
+    "msilib", "nis", "nntplib", "ossaudiodev", "pipes", "smtpd", "sndhdr", "spwd", "sunau", "telnetlib", "uu", "xdrlib",
+}  # fmt: skip
+"""Modules that older versions of Python had. Packages bring them back for newer ones."""
+
+
+def _unshadow(deps: Path) -> None:
+    """Removes modules of packages that have the name of one of Python's, which Python itself never imports: its own come first, and here
+    the packages would."""
+    for place in deps.iterdir():
+        name = place.name.partition(".")[0]
+        if name in sys.stdlib_module_names - GONE and (place.suffix == ".py" or (place / "__init__.py").is_file()):
+            _tell(f"{place.name} of a package is left out: Python has a module of this name")
+            shutil.rmtree(place) if place.is_dir() else place.unlink()
+
+
 # What the server needs.
 
 
@@ -424,6 +441,7 @@ def _install(lock: Path, deps: Path) -> int:
     for one in fresh.rglob("*.so"):
         # Parts of packages from source that were compiled although plain Python was asked for: Python falls back without them.
         one.unlink()
+    _unshadow(fresh)
     stamp = fresh / ".lock"
     stamp.write_text(text, encoding="utf-8")
     shutil.rmtree(deps, ignore_errors=True)

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,7 +79,24 @@ def _file(said: str, path: Path) -> Server:
         parts.pop()
     if parts[0] in sys.stdlib_module_names or parts[0] in ("mcp", "fastmcp", "wharf_compat", "wharf_sdk"):
         raise CompatError(f"{path.name} needs another name: `import {parts[0]}` finds another module")
-    return Server(said, ".".join(parts), None, root, [root], path)
+    module = ".".join(parts)
+    return Server(said, module, _script(module, (root, root.parent)), root, [root], path)
+
+
+def _script(module: str, places: Sequence[Path]) -> str | None:
+    """Returns the function of a module that a script of its project runs. Other modules run as they are."""
+    for place in places:
+        try:
+            import tomllib
+
+            scripts = (tomllib.loads((place / "pyproject.toml").read_text(encoding="utf-8")).get("project") or {}).get("scripts") or {}
+        except (ImportError, OSError, ValueError):
+            continue
+        for value in scripts.values():
+            name, _, function = str(value).partition("[")[0].strip().partition(":")
+            if name == module:
+                return function or None
+    return None
 
 
 def _module(said: str, project: Path) -> Server:

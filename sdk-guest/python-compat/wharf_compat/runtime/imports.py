@@ -11,11 +11,12 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import marshal
+import opcode
 import os
 import sys
 import types
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any
 
 ABSENT = {
@@ -23,6 +24,11 @@ ABSENT = {
     "resource", "syslog", "termios", "tkinter", "_tkinter", "tty",
 }  # fmt: skip
 """Modules of Python that do not exist inside of a plugin."""
+UNUSED = ABSENT | {
+    "antigravity", "bdb", "cProfile", "doctest", "encodings", "ensurepip", "idlelib", "lib2to3", "multiprocessing", "pdb", "profile",
+    "pstats", "pydoc", "pydoc_data", "site-packages", "test", "this", "trace", "turtle", "turtledemo", "unittest", "venv",
+}  # fmt: skip
+"""Modules of Python of which nothing is kept: tools of developers, and what needs processes. Encodings are imported by the build."""
 REPLACED = {
     "pydantic_core._pydantic_core": "wharf_compat.core",
     "rpds": "wharf_compat.absent.rpds",
@@ -164,6 +170,8 @@ class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """The highest address of an object."""
         self.named: set[str] = set()
         """The names in the server's own code, among them the packages that it imports."""
+        self.imported: set[str] = set()
+        """What kept code imports, up to the first dot."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         found = self.code.get(name)
@@ -184,6 +192,12 @@ class _Kept(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: types.ModuleType) -> None:
         exec(self.get_code(module.__name__), module.__dict__)
 
+    def get_resource_reader(self, name: str) -> Any:
+        from importlib.readers import FileReader
+
+        _, path, package = self.code[name]
+        return FileReader(types.SimpleNamespace(path=path)) if package else None
+
     def get_code(self, name: str) -> Any:
         packed, path, _ = self.code[name]
         if name in self.sources:
@@ -196,10 +210,12 @@ kept = _Kept()
 WHOLE = {
     "annotated_types", "attr", "attrs", "authlib", "bin", "certifi", "click", "cyclopts", "docutils", "griffe", "h11",
     "httpcore", "httpx_sse", "idna", "joserfc", "jsonschema", "jsonschema_path", "jsonschema_specifications", "jwt", "markdown_it", "mcp",
-    "mcp_types", "mdurl", "multipart", "openapi_pydantic", "opentelemetry", "pydantic", "pydantic_core", "pydantic_settings", "pygments",
+    "mcp_types", "mdurl", "multipart", "openapi_pydantic", "opentelemetry", "pydantic_core", "pydantic_settings", "pygments",
     "python_multipart", "referencing", "rich", "rich_rst", "sse_starlette", "starlette", "typing_inspection", "uvicorn", "websockets",
 }  # fmt: skip
 """Packages of which nothing is kept: what servers need of them is imported when the framework is."""
+SKIPPED = {"pydantic/deprecated", "pydantic/v1"}
+"""Parts of other packages of which nothing is kept."""
 _after: dict[str, list[Callable[[Any], None]]] = {}
 
 
@@ -256,10 +272,10 @@ def _room() -> int:
     return LIMIT - RESERVE - kept.top if sys.platform == "wasi" else LIMIT
 
 
-def keep(folders: Iterable[str], skip: Sequence[str] = (), own: bool = False, only: str | None = None) -> int:
+def keep(folders: Iterable[str], skip: Sequence[str] = (), own: bool = False, only: Container[str] | None = None) -> int:
     """Keeps the code of all modules in folders. Of packages, only modules that are not imported yet, and only while
-    there is room: first the packages that the server's own code names, then the small ones. `own` code runs again. `only`: a
-    package or a file of the folders.
+    there is room: first the packages that the server's own code names, then the small ones. `own` code runs again. `only`: the
+    packages and files of the folders that count.
 
     Returns how many bytes that takes."""
     total = 0
@@ -270,13 +286,13 @@ def keep(folders: Iterable[str], skip: Sequence[str] = (), own: bool = False, on
         sizes: dict[str, int] = {}
         for root, names, files in os.walk(folder):
             if root == folder and only is not None:
-                names[:], files = [one for one in names if one == only], [one for one in files if one == only]
+                names[:], files = [one for one in names if one in only], [one for one in files if one in only]
             elif root == folder:
                 names[:] = [one for one in names if one not in WHOLE]
             names[:] = [
                 one for one in names
                 if one != "__pycache__" and not one.endswith((".dist-info", ".egg-info")) and one not in ("tests", "test", "node_modules")
-                and not one.startswith(".") and os.path.relpath(os.path.join(root, one), folder) not in skip
+                and not one.startswith(".") and os.path.relpath(os.path.join(root, one), folder) not in {*skip, *SKIPPED}
             ]  # fmt: skip
             for file in files:
                 if not file.endswith(".py"):
@@ -297,6 +313,19 @@ def keep(folders: Iterable[str], skip: Sequence[str] = (), own: bool = False, on
                     total += _keep(name, path, package, own)
                 else:
                     kept.left.add(name)
+    return total
+
+
+def keep_python() -> int:
+    """Keeps the code of the modules of Python that functions import: those of kept code, and those that are imported already."""
+    # The place that a frozen module such as `os` names does not exist in a component.
+    library = os.path.dirname(opcode.__file__)
+    functions = [one.__code__ for one in gc.get_objects() if isinstance(one, types.FunctionType)]
+    kept.imported.update(name for code in functions for name in _imports(code))
+    total, done = 0, set(UNUSED)
+    while waiting := (kept.imported & sys.stdlib_module_names) - done:
+        done |= waiting
+        total += keep([library], only={*waiting, *(f"{top}.py" for top in waiting)})
     return total
 
 
@@ -330,6 +359,7 @@ def _keep(name: str, path: str, package: bool, own: bool) -> int:
         return 0
     if own:
         kept.named.update(_names(code))
+    kept.imported.update(_imports(code))
     packed = zlib.compress(marshal.dumps(code), 6)
     kept.code[name] = packed, path, package
     kept.top = max(kept.top, id(packed) + len(packed))
@@ -342,3 +372,24 @@ def _names(code: types.CodeType) -> Iterator[str]:
     for one in code.co_consts:
         if isinstance(one, types.CodeType):
             yield from _names(one)
+
+
+IMPORT_NAME, EXTENDED_ARG = opcode.opmap["IMPORT_NAME"], opcode.opmap["EXTENDED_ARG"]
+
+
+def _imports(code: types.CodeType) -> Iterator[str]:
+    """Yields what code and its functions import, up to the first dot."""
+    words, high = code.co_code, 0
+    for at in range(0, len(words), 2):
+        high = (high | words[at + 1]) << 8 if words[at] == EXTENDED_ARG else high
+        if words[at] == IMPORT_NAME:
+            # What lies between instructions may look like one.
+            yield from (one.partition(".")[0] for one in code.co_names[high | words[at + 1] :][:1])
+        if words[at] != EXTENDED_ARG:
+            high = 0
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from _imports(one)
+        elif isinstance(one, str) and one in sys.stdlib_module_names:
+            # It may be a name for `importlib`.
+            yield one

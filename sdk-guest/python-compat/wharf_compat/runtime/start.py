@@ -171,7 +171,7 @@ def keep_code(target: Target, dependencies: list[str]) -> int:
         path = one.rstrip(os.sep)
         if os.path.isfile(os.path.join(path, "__init__.py")) or path.endswith(".py") or os.path.dirname(path) + os.sep in dependencies:
             # A package is kept under its own name.
-            total += imports.keep([os.path.dirname(path)], own=True, only=os.path.basename(path))
+            total += imports.keep([os.path.dirname(path)], own=True, only={os.path.basename(path)})
         elif os.path.isdir(path):
             total += imports.keep([path], skip=AWAY, own=True)
-    return total + imports.keep(dependencies)
+    return total + imports.keep(dependencies) + imports.keep_python()

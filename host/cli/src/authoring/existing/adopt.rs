@@ -138,15 +138,17 @@ fn of_package_json(package: &Value) -> Vec<String> {
     paths
 }
 
-/// Returns where the server of a pyproject.toml may be: the module of its first script.
+/// Returns where the server of a pyproject.toml may be: the module of its first script. One with a function is what the function is in.
 fn of_pyproject(project: &toml::Table) -> Vec<String> {
     let scripts = project.get("project").and_then(|project| project.get("scripts")).and_then(toml::Value::as_table);
-    let module = scripts.and_then(|scripts| scripts.values().next()?.as_str()?.split(':').next());
-    let path = module.map(|module| module.replace('.', "/"));
-    path.iter()
-        .flat_map(|path| [format!("src/{path}"), path.clone()])
-        .flat_map(|path| ["/server.py", "/__main__.py", ".py", "/__init__.py"].map(|end| format!("{path}{end}")))
-        .collect()
+    let Some(script) = scripts.and_then(|scripts| scripts.values().next()?.as_str()) else { return Vec::new() };
+    let (module, function) = script.split_once(':').unzip();
+    let path = module.unwrap_or(script).replace('.', "/");
+    let ends = match function {
+        Some(_) => [".py", "/__init__.py", "/server.py", "/__main__.py"],
+        None => ["/server.py", "/__main__.py", ".py", "/__init__.py"],
+    };
+    [format!("src/{path}"), path].iter().flat_map(|path| ends.map(|end| format!("{path}{end}"))).collect()
 }
 
 #[cfg(test)]
@@ -172,7 +174,7 @@ mod tests {
                     ("src/tool/__init__.py", ""),
                     ("src/tool/server.py", ""),
                 ],
-                Some("src/tool/server.py"),
+                Some("src/tool/__init__.py"),
             ),
             (&[("README.md", "")], None),
         ] {

@@ -89,7 +89,8 @@ fn root_of(entry: &Path, language: Language) -> PathBuf {
 }
 
 /// File names that say nothing about a server; its folder is named after it then.
-const GENERAL_NAMES: [&str; 9] = ["__main__", "app", "cli", "index", "main", "mcp", "mcp_server", "plugin", "server"];
+const GENERAL_NAMES: [&str; 10] =
+    ["__init__", "__main__", "app", "cli", "index", "main", "mcp", "mcp_server", "plugin", "server"];
 /// The same for folders.
 const GENERAL_FOLDERS: [&str; 5] = ["src", "lib", "dist", "build", "server"];
 
