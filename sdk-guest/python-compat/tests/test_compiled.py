@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 from unittest import mock
 
 from wharf_compat import _checking, installing
-from wharf_compat.absent import ctypes_, mmap_, regex_
+from wharf_compat.absent import ctypes_, kdf, mmap_, regex_
 from wharf_compat.installing import Package
 
 START = """
@@ -182,6 +183,14 @@ class Modules(unittest.TestCase):
                 self.assertEqual((found[:3], found.find(b"two"), found.size()), (b"one", 4, 7))
             with self.assertRaisesRegex(OSError, "mapped for writing"):
                 mmap_.mmap(file.fileno(), 0)
+
+    def test_keys_are_derived_as_openssl_does(self) -> None:
+        for name, length in (("sha1", None), ("sha256", 5), ("sha512", 100)):
+            self.assertEqual(kdf.pbkdf2_hmac(name, b"p", b"s", 10, length), hashlib.pbkdf2_hmac(name, b"p", b"s", 10, length))
+        for n, r, p in ((16, 1, 1), (64, 8, 2), (2, 3, 1)):
+            self.assertEqual(kdf.scrypt(b"p", salt=b"s", n=n, r=r, p=p), hashlib.scrypt(b"p", salt=b"s", n=n, r=r, p=p))
+        with self.assertRaisesRegex(ValueError, "takes too long inside of a plugin"):
+            kdf.scrypt(b"p", salt=b"s", n=1 << 20, r=8, p=1)
 
     def test_types_of_c_have_sizes_and_no_values(self) -> None:
         self.assertEqual(ctypes_.sizeof(ctypes_.c_long * 3), 12)  # type: ignore[attr-defined]

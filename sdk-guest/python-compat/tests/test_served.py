@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ DRIVER = """
 import json, sys
 from wharf_compat.runtime import plugin
 from wharf_sdk import _call
-from wharf_sdk._call import Answer, Call
+from wharf_sdk._call import Answer, Call, Directory
 from wharf_sdk._plugin import Round
 
 folder, calls, placed = json.loads(sys.argv[1])
@@ -31,6 +32,7 @@ class Host:
     def list_changed(self, which): heard.append(["changed", which])
     def resource_updated(self, uri): heard.append(["updated", uri])
     def config(self): return "{}"
+    def directories(self): return [Directory("/open", True)]
 
 _call.host = Host()
 import os
@@ -106,6 +108,22 @@ class Serving(unittest.TestCase):
         self.assertEqual(said["heard"][:3], [["log", "info", "adding"], ["progress", 1.0, 2.0, "half"], ["log", "info", "printed"]])
         self.assertEqual(said["read"], ["note of today"])
         self.assertEqual(said["prompt"], [["user", "Review x"]])
+
+    def test_the_first_writable_folder_is_the_home_of_the_server(self) -> None:
+        said = self.serve(
+            """
+            import os, pathlib
+            from mcp.server.fastmcp import FastMCP
+            os.environ["HOME"] = "/home"
+            mcp = FastMCP("demo")
+
+            @mcp.tool()
+            def home() -> str:
+                return f"{pathlib.Path.home()} {os.path.expanduser('~/x')}"
+            """,
+            [["home", {}, []]],
+        )
+        self.assertEqual(said["results"][0][0], ["/open /open/x"])
 
     def test_long_instructions_are_cut(self) -> None:
         said = self.serve(
@@ -262,6 +280,93 @@ class Serving(unittest.TestCase):
         self.assertEqual(told[3], "done")
         self.assertIn("waits for something that never comes", told[4])
         self.assertEqual(told[5:], ["192.31.196.1 127.0.0.1 10.0.0.1", "False"])
+
+    def test_the_fewest_placeholders_are_given_and_the_first_failure_is_told(self) -> None:
+        source = """
+            import os
+            from mcp.server.fastmcp import FastMCP
+            PORT, RESIDENCY = os.environ.get("PORT"), os.environ.get("RESIDENCY", "us")
+            if PORT: int(PORT)
+            if RESIDENCY not in ("us", "eu"): raise ValueError("RESIDENCY must be one of us, eu")
+            if not os.environ.get("KEY"): raise ValueError("KEY is not set")
+            %s
+            mcp = FastMCP("demo")
+
+            @mcp.tool()
+            def key() -> str:
+                return os.environ["KEY"]
+            """
+        said = self.serve(source % "", [["key", {}, []]], {"KEY": "k"})
+        self.assertEqual((said["again"], said["results"][0][0]), ("it does not start without the variable KEY", ["k"]))
+        failed = self.failed(source % "if os.environ['KEY'][:2] != 'k-': raise ValueError('KEY begins with k-')")
+        for part in ("KEY is not set (server.py:7)", "KEY=VALUE wharf build"):
+            self.assertIn(part, failed)
+
+    def test_what_was_refused_is_told_place_the_servers_words(self) -> None:
+        said = self.serve(
+            """
+            import subprocess, threading
+            from mcp.server.fastmcp import FastMCP
+            mcp = FastMCP("demo")
+            watcher = threading.Thread(target=print, daemon=True)
+            watcher.start()
+            watcher.join()
+
+            @mcp.tool()
+            def log() -> str:
+                try:
+                    subprocess.run(["git", "log", "--secret"])
+                except OSError:
+                    raise ValueError("is this a repository?")
+
+            @mcp.tool()
+            def boom() -> str:
+                raise ValueError("bad thing")
+            """,
+            [["log", {}, []], ["boom", {}, []]],
+        )
+        log, boom = (one[0] for one in said["results"])
+        self.assertEqual(log[0], "Error executing tool log: is this a repository?")
+        refused = r"The server tried to start the program `git` \(.*/server.py:%d\): a plugin cannot start other programs\."
+        self.assertRegex(log[1], f"^{refused % 12}$")
+        self.assertEqual(boom, ["Error executing tool boom: bad thing"])
+        self.assertIn("server.py:6) does not run: there are no threads inside of a plugin", said["warnings"][0])
+        source = "import subprocess\ntry:\n    subprocess.run('git version')\nexcept OSError:\n    raise ValueError('no git')\n"
+        self.assertRegex(self.failed(source), f"no git.*{refused % 3}")
+
+    def test_text_files_next_to_the_code_are_there_later(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("data/motto.json", "{}"), ("motto.txt", "so"), ("api_key.txt", "s"), ("deps/a.txt", ""), (".env", "")):
+                Path(folder, name).parent.mkdir(exist_ok=True)
+                Path(folder, name).write_text(text)
+            script = """
+                import os, pathlib, shutil, sys
+                from wharf_compat.runtime.patches import files
+                folder = sys.argv[1]
+                print(files.keep([folder + "/"], ()))
+                files.install()
+                shutil.rmtree(folder)
+                place = pathlib.Path(folder)
+                print((place / "data/motto.json").read_text(), open(folder + "/motto.txt", "rb").read(), (place / "data").is_dir(),
+                      (place / "motto.txt").is_file(), os.path.getsize(folder + "/motto.txt"), os.listdir(folder),
+                      os.path.exists(folder + "/no"))
+            """
+            ran = subprocess.run(
+                [sys.executable, "-c", textwrap.dedent(script), folder], capture_output=True, text=True, cwd=HERE.parent, check=False
+            )
+            os.mkdir(folder)
+        expected = ["['motto.txt', 'data/motto.json']", "{} b'so' True True 2 ['data', 'motto.txt'] False"]
+        self.assertEqual(ran.stdout.splitlines(), expected, ran.stderr)
+
+    def failed(self, source: str) -> str:
+        """Returns what the check of a server that does not start says."""
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "server.py").write_text(textwrap.dedent(source))
+            report = Path(folder, "report.json")
+            given = {"module": "server", "own": [f"{Path(folder).resolve()}/"], "dependencies": [], "report": str(report)}
+            script = "import sys; sys.path.insert(0, sys.argv[1]); from wharf_compat._checking import main; main()"
+            subprocess.run([sys.executable, "-c", script, folder], input=json.dumps(given), text=True, cwd=HERE.parent, check=False)
+            return json.loads(report.read_text())["error"]
 
     def test_a_file_that_serves_nothing_is_told(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

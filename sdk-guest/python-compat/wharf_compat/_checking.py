@@ -33,7 +33,11 @@ def main() -> None:
             },
         }  # fmt: skip
     except BaseException as error:
-        said = {"error": told(error, options["own"])}
+        from .runtime import patches
+
+        text = told(error, options["own"])
+        why = patches.explained(text)
+        said = {"error": f"{text}.{why}" if why else text}
     with open(options["report"], "w", encoding="utf-8") as file:
         json.dump(said, file)
     sys.stdout.flush()

@@ -97,7 +97,7 @@ async fn a_template_of_files_is_served_without_a_folder() {
         let folder = Folder::new();
         let path = plugin("badlist");
         folder.config(&format!(
-            "[plugins.odd]\npath = {path:?}\nconfig = {{ mode = \"beside\" }}\n\
+            "[plugins.odd]\npath = {path:?}\nconfig = {{ mode = \"mixed\" }}\n\
              [plugins.with]\npath = {path:?}\nconfig = {{ mode = \"template_file\" }}\n{grants}"
         ));
         let mut pipe = Pipe::start(&folder, &["run"]);
@@ -116,7 +116,7 @@ async fn a_template_of_files_is_served_without_a_folder() {
 async fn what_is_odd_is_renamed_or_left_to_the_tool_or_left_out() {
     let folder = Folder::new();
     folder.config(&format!(
-        "[plugins.odd]\npath = {:?}\nprefix = \"\"\nconfig = {{ mode = \"beside\" }}\n",
+        "[plugins.odd]\npath = {:?}\nprefix = \"\"\nconfig = {{ mode = \"mixed\" }}\n",
         plugin("badlist")
     ));
     let mut pipe = Pipe::start(&folder, &["run"]);

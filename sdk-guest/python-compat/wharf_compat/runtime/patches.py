@@ -5,21 +5,24 @@ from __future__ import annotations
 import builtins
 import concurrent.futures
 import contextlib
+import hashlib
 import importlib
 import io
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 from wharf_sdk import _call, directories
 
-from . import http, imports, metadata, zones
+from ..absent import kdf
+from . import http, imports, metadata, watch, zones
 from . import loop as loops
 from .wire import Wire
 
@@ -182,11 +185,58 @@ class _Executor(concurrent.futures.Executor):
         pass
 
 
-def _refuse(kind: type[Exception], why: str) -> Callable[..., Any]:
-    def refused(*args: Any, **kwargs: Any) -> Any:
+refused: list[tuple[str, str]] = []
+"""What was refused since the call or the start began, each in a sentence, and what the server was told."""
+warnings: list[str] = []
+"""What does not run, although the server goes on."""
+
+
+def explained(said: str) -> str:
+    """Returns sentences about what was refused, in addition to what the server said about it. It may have said so itself."""
+    return "".join(f" {sentence}." for sentence, why in dict.fromkeys(refused) if why not in said)
+
+
+def _place() -> str:
+    """Returns the innermost line of the server's own code, or else of a package of it."""
+    frame, found = sys._getframe(2), ""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        here = f"{'/'.join(file.split('/')[-2:])}:{frame.f_lineno}"
+        if watch.watch.is_own(file):
+            return here
+        if not found and file.startswith(files.roots):
+            found = here
+        frame = frame.f_back  # type: ignore[assignment]
+    return found
+
+
+def _refuse(kind: type[Exception], why: str, what: Callable[..., str]) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        at = _place()
+        refused.append((f"The server tried to {what(*args)}{f' ({at})' if at else ''}: {why.partition(':')[0]}", why))
         raise kind(why)
 
-    return refused
+    return refuse
+
+
+def _program(*args: Any) -> str:
+    command = next((one for one in args if isinstance(one, (str, bytes, list, tuple, os.PathLike))), "")
+    first = command[0] if isinstance(command, (list, tuple)) and command else command
+    # Arguments may hold secrets.
+    words = os.fsdecode(first).split() if isinstance(first, (str, bytes, os.PathLike)) else []
+    return f"start the program `{words[0]}`" if words else "start a program"
+
+
+def _start_thread(thread: threading.Thread) -> None:
+    """A thread that ends with the program is not missed at its start: natively, nothing waits for it."""
+    if not thread.daemon or _call.current is not None and wires and wires[-1].opened:
+        _no_thread(thread)
+    warnings.append(f"the thread {thread.name} ({_place()}) does not run: {loops.NO_THREADS.partition(':')[0]}")
+    thread.join = lambda timeout=None: None  # type: ignore[method-assign]
+    thread.is_alive = lambda: False  # type: ignore[method-assign]
+
+
+_no_thread = _refuse(RuntimeError, loops.NO_THREADS, lambda *_: "start a thread")
 
 
 def _temporary() -> list[str]:
@@ -194,15 +244,20 @@ def _temporary() -> list[str]:
     return [one.path for one in directories() if one.writable] if _call.host is not None else []
 
 
+def _home() -> str | None:
+    """Returns the first folder that the call can write to: the home folder of the server's own code."""
+    return next(iter(_temporary()), None)
+
+
 def _python() -> None:
     """Threads, sockets and processes: a sentence instead of a trap."""
     import concurrent.futures.thread
 
     threading.Condition.wait = loops.wait  # type: ignore[method-assign,assignment]
-    threading.Thread.start = _refuse(RuntimeError, loops.NO_THREADS)  # type: ignore[method-assign]
+    threading.Thread.start = _start_thread  # type: ignore[method-assign]
     concurrent.futures.ThreadPoolExecutor = concurrent.futures.thread.ThreadPoolExecutor = _Executor  # type: ignore[misc]
     concurrent.futures.ProcessPoolExecutor = _Executor  # type: ignore[misc]
-    no_sockets = _refuse(OSError, loops.NO_SOCKETS)
+    no_sockets = _refuse(OSError, loops.NO_SOCKETS, lambda *_: "open a socket")
     for name in ("connect", "connect_ex", "bind", "listen", "accept", "sendto"):
         setattr(socket.socket, name, no_sockets)
     for name in ("create_connection", "create_server"):
@@ -214,24 +269,56 @@ def _python() -> None:
     if not hasattr(socket, "gethostname"):
         socket.gethostname = lambda: "localhost"
     tempfile._candidate_tempdir_list = _temporary  # type: ignore[attr-defined]
-    no_processes = _refuse(FileNotFoundError, loops.NO_PROCESSES)
+    no_processes = _refuse(FileNotFoundError, loops.NO_PROCESSES, _program)
     subprocess.Popen.__init__ = no_processes  # type: ignore[method-assign]
     os.system = os.popen = no_processes  # type: ignore[assignment]
+    for name in ("pbkdf2_hmac", "scrypt"):
+        if not hasattr(hashlib, name):
+            setattr(hashlib, name, getattr(kdf, name))
     for name in ("getuid", "geteuid", "getgid", "getppid"):
         if not hasattr(os, name):
             setattr(os, name, lambda: 1000)
 
 
+MOST_BESIDE = 1 << 20
+"""How many bytes of files next to the code are kept."""
+TEXT = (".cfg", ".css", ".csv", ".graphql", ".html", ".ini", ".j2", ".jinja", ".jinja2", ".json", ".md", ".prompt", ".py", ".rst", ".sql",
+        ".svg", ".tmpl", ".toml", ".tsv", ".txt", ".xml", ".yaml", ".yml")  # fmt: skip
+PRIVATE = re.compile(r"secret|credential|token|password|passwd|private|api[-_]?key", re.IGNORECASE)
+"""Files that often hold secrets. Those of an author do not become part of a component, which others may get."""
+
+
 class Files:
-    """Files next to the server's code that it reads: the build keeps them, because a plugin has no such files later."""
+    """Files next to the server's code: the build keeps them, because a plugin has no such files later."""
 
     def __init__(self) -> None:
         self.kept: dict[str, bytes] = {}
         self.roots: tuple[str, ...] = ()
         self.keeping = False
 
+    def keep(self, own: Iterable[str], published: tuple[str, ...]) -> list[str]:
+        """Keeps the text files next to the server's code, the nearest ones first. `published`: the folders of packages, which contain no
+        secrets of the author. Returns the names of those that are not code."""
+        left, found = MOST_BESIDE, []
+        for one in own:
+            folders = [one.rstrip(os.sep)] if os.path.isdir(one) else []
+            for folder in folders:
+                for name in sorted(os.listdir(folder)):
+                    path = os.path.normpath(os.path.join(folder, name))
+                    secret = PRIVATE.search(name) and not path.startswith(published)
+                    if name.startswith(".") or name in (*watch.AWAY, "tests", "test", "__pycache__") or secret or os.path.islink(path):
+                        continue
+                    if os.path.isdir(path):
+                        folders.append(path)
+                    elif name.endswith(TEXT) and os.path.getsize(path) <= left:
+                        with open(path, "rb") as file:
+                            self.kept[path] = file.read()
+                        left -= len(self.kept[path])
+                        found += [] if name.endswith(".py") else [os.path.relpath(path, one)]
+        return found
+
     def install(self) -> None:
-        real = builtins.open
+        real, status, listed = builtins.open, os.stat, os.listdir
 
         def open_(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
             path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
@@ -246,7 +333,35 @@ class Files:
                     raise
                 return self._again(self.kept[os.path.normpath(path)], mode, args, kwargs)
 
+        def stat(path: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return status(path, *args, **kwargs)
+            except OSError:
+                names = self._below(path)
+                if not names:
+                    raise
+                size = len(self.kept[names[0]]) if names[0] == os.path.normpath(os.fspath(path)) else None
+                return os.stat_result((0o40555 if size is None else 0o100444, 0, 0, 1, 0, 0, size or 0, 0, 0, 0))
+
+        def listdir(path: Any = ".") -> Any:
+            try:
+                return listed(path)
+            except OSError:
+                names = self._below(path)
+                if not names:
+                    raise
+                begin = len(os.path.normpath(os.fspath(path))) + 1
+                return sorted({name[begin:].partition("/")[0] for name in names})
+
         builtins.open = io.open = open_
+        os.stat, os.listdir = stat, listdir  # type: ignore[assignment]
+
+    def _below(self, path: Any) -> list[str]:
+        """Returns the kept file of this path, or those in the folder of this path."""
+        if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
+            return []
+        place = os.path.normpath(os.fspath(path))
+        return [place] if place in self.kept else [name for name in self.kept if name.startswith(place + "/")]
 
     def _again(self, data: bytes, mode: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if "b" in mode:
@@ -282,5 +397,6 @@ def install() -> None:
     for name in ("mcp.server.fastmcp.utilities.logging", "mcp.server.mcpserver.utilities.logging", "fastmcp.utilities.logging"):
         imports.after(name, _logging)
     http.install()
+    watch.watch.home = _home
     sys.stdout = Lines("info", sys.stderr)
     sys.stderr = Lines("info", sys.__stderr__)

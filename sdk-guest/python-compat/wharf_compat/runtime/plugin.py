@@ -45,7 +45,6 @@ class Served(Plugin):
         self.wire: Wire | None = None
         self.again: str | None = None
         """Why the server has to start in each instance; None if it goes on from where the build left it."""
-        self.first_failure: BaseException | None = None
         self.entries: list[Entry] = []
         self.templates: dict[str, list[str]] = {}
         self.stateless = False
@@ -65,6 +64,9 @@ class Served(Plugin):
         if self.taken:
             return
         self.begin()
+        nearby = patches.files.keep(self.target.own, tuple(self.dependencies))
+        if nearby:
+            print(f"files next to the code, for calls: {', '.join(nearby[:8])}{' …' if len(nearby) > 8 else ''}", file=sys.stderr)
         if self.options.get("keep", True):
             size = start.keep_code(self.target, self.dependencies)
             print(f"kept {size >> 10} KiB of code for later imports", file=sys.stderr)
@@ -97,6 +99,7 @@ class Served(Plugin):
             # It started on the machine that builds, so it lacks what only a grant gives, such as a folder.
             self.again = f"it does not start without a grant: {problem}"
             self.wire = None
+        self.warnings += patches.warnings
         if live:
             self.again, self.wanted = self.options["again"], self.options.get("wants") or None
             self.instructions_text = self.options["instructions"]
@@ -155,28 +158,59 @@ class Served(Plugin):
     def _started(self) -> dict[str, Any]:
         watching = watch.watch
         watching.on = patches.files.keeping = True
+        filled: list[str] = []
         try:
             try:
                 self.wire = start.start(self.target)
+            except (ImportError, SyntaxError):
+                raise
             except (Exception, SystemExit) as problem:
-                if not watching.variables:
-                    raise
-                # The server refuses to start without its variables: its lists are taken with placeholders.
-                self.first_failure = problem
-                start.forget(self.target)
-                watching.fill = True
-                self.again = f"it does not start without the variable {next(iter(watching.missing or watching.variables))}"
-                for name in watching.missing or watching.variables:
-                    os.environ.setdefault(name, watch.PLACEHOLDER)
-                self.wire = start.start(self.target)
+                self.wire = self._with_placeholders(problem, filled)
+            patches.refused.clear()
             return self.wire.open(self.stateless)
         except NotServing as problem:
             raise PluginError(f"{self.target.module} cannot be served: {problem}") from None
         finally:
-            watching.on = watching.fill = patches.files.keeping = False
-            for name in watching.variables:
-                if os.environ.get(name) == watch.PLACEHOLDER:
+            watching.on = patches.files.keeping = False
+            for name in filled:
+                os.environ.pop(name, None)
+
+    def _with_placeholders(self, first: BaseException, filled: list[str]) -> Wire:
+        """Starts a server that refuses to start without its variables, with placeholders for as few of them as possible. `first`: what it
+        said without any. `filled`: gets the names of the variables."""
+        watching = watch.watch
+        problem, tried = first, set()
+        while True:
+            unset = [one for one in (*watching.missing, *watching.variables) if one not in os.environ and one not in tried]
+            # One that its words name comes first, then those without a default.
+            name = next((one for one in unset if one in str(problem)), unset[0] if unset else None)
+            if name is None:
+                break
+            tried.add(name)
+            os.environ[name] = watch.PLACEHOLDER
+            start.forget(self.target)
+            try:
+                wire = start.start(self.target)
+            except (ImportError, SyntaxError):
+                raise
+            except (Exception, SystemExit) as found:
+                if str(found) == str(problem) or watch.PLACEHOLDER in str(found):
+                    # It does not lack this one, or wants a value of another kind.
                     del os.environ[name]
+                else:
+                    problem = found
+                    filled.append(name)
+                continue
+            filled.append(name)
+            self.again = f"it does not start without the variable {filled[0]}"
+            return wire
+        if not tried:
+            raise first
+        lacking = next((one for one in (*watching.missing, *watching.variables) if one in str(first)), next(iter(tried)))
+        raise PluginError(
+            f"{start.told(first)}. If it lacks the variable {lacking}, make a project of the server with `wharf new --from`, and build "
+            f"that with the variable: {lacking}=VALUE wharf build"
+        ) from None
 
     def _own_files(self) -> list[str]:
         found = [getattr(one, "__file__", None) for one in list(sys.modules.values())]
@@ -237,6 +271,7 @@ class Served(Plugin):
 
         def run() -> Any:
             wire = self._connected()
+            patches.refused.clear()
             meta = json.loads(call.more).get("meta") or {}
             hollow.calling = True
             try:
@@ -264,15 +299,16 @@ class Served(Plugin):
             return self.wire
         start.forget(self.target)
         self.target.arguments = arguments
+        patches.refused.clear()
         try:
             self.wire = start.start(self.target)
             self.wire.open(self.stateless)
-        except NotServing as problem:
-            raise Failure(f"The server did not start: {problem}.") from None
         except RequestError as problem:
-            raise Failure(f"The server did not start: {problem.message}.") from None
-        except OSError as problem:
-            raise Failure(f"The server did not start: {problem}.") from None
+            raise Failure(f"The server did not start: {problem.message}.{patches.explained(problem.message)}") from None
+        except Exception as problem:
+            said = start.told(problem)
+            raise Failure(f"The server did not start: {said}.{patches.explained(said)}") from None
+        patches.refused.clear()
         self.wire.__dict__["fresh"] = True
         return self.wire
 
@@ -281,6 +317,8 @@ class Served(Plugin):
         if isinstance(found, Round):
             return found
         content = [_content(one) for one in found.get("content") or []]
+        why = patches.explained(json.dumps(found.get("content"))) if found.get("isError") else ""
+        content += [why.strip()] if why else []
         meta = found.get("_meta")
         return Result(content, found.get("structuredContent"), bool(found.get("isError")), {"_meta": meta} if meta else None)
 

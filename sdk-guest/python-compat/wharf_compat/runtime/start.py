@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import traceback
 import types
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from . import imports, patches
 from . import loop as loops
 from .loop import Serving
-from .watch import AWAY, watch
+from .watch import AWAY, HOME, watch
 from .wire import Wire
 
 NAMES = ("mcp", "server", "app", "main_server", "mcp_server")
@@ -41,8 +42,8 @@ def start(target: Target) -> Wire:
     wire = Wire()
     patches.wires.append(wire)
     sys.argv = [target.module, *target.arguments]
-    # Packages look for the home folder when they are imported; here it is only a name.
-    os.environ.setdefault("HOME", "/home")
+    # Packages look for the home folder when they are imported. It is only a name for them.
+    os.environ.setdefault("HOME", HOME)
     try:
         _enter(target)
         if not wire.opened:
@@ -57,6 +58,16 @@ def start(target: Target) -> Wire:
             "it ended without serving: its main file has to run a server of `mcp` or `fastmcp`, or to keep it in a global `mcp`"
         )
     return wire
+
+
+def told(problem: BaseException) -> str:
+    """Describes why the server does not start, with its innermost line."""
+    text, place = " ".join(str(problem).split()) or type(problem).__name__, ""
+    for frame, line in traceback.walk_tb(problem.__traceback__):
+        file = frame.f_code.co_filename
+        if watch.is_own(file):
+            place = f" ({os.path.basename(file)}:{line})"
+    return f"{text}{place}"
 
 
 def _why(ended: SystemExit) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 FRAMEWORK = ("mcp", "fastmcp", "mcp_types", "pydantic")
@@ -12,14 +13,18 @@ AWAY = ("deps", "dist", "build", "venv", "env", "site-packages", "node_modules")
 PLACEHOLDER = "set-by-the-operator"
 
 
+HOME = "/home"
+"""The home folder, which does not exist."""
+
+
 class Watch:
     """What the server's own code read. `own`: says whether a file is part of the server."""
 
     def __init__(self) -> None:
         self.own: tuple[str, ...] = ()
         self.on = False
-        self.fill = False
-        """Whether variables that are not set have a placeholder as their value."""
+        self.home: Callable[[], str | None] = lambda: None
+        """Finds the home folder of the server's own code in a call."""
         self.variables: dict[str, None] = {}
         self.missing: dict[str, None] = {}
         self.files: dict[str, None] = {}
@@ -60,19 +65,19 @@ class _Environ(os._Environ):  # type: ignore[type-arg]
     """`os.environ`, which notes what is read."""
 
     def __getitem__(self, key: str) -> str:
+        if key == "HOME" and not watch.on and watch.by_server() and super().__getitem__(key) == HOME:
+            return watch.home() or HOME
         if watch.on and _counts(key) and watch.by_server():
             watch.variables[key] = None
             try:
                 return super().__getitem__(key)
             except KeyError:
                 watch.missing[key] = None
-                if watch.fill:
-                    return PLACEHOLDER
                 raise
         return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        # A variable that has a default is not missing, and needs no placeholder.
+        # A variable that has a default is not missing.
         if default is not None and not self._is_set(key):
             if watch.on and _counts(key) and watch.by_server():
                 watch.variables[key] = None
@@ -80,7 +85,7 @@ class _Environ(os._Environ):  # type: ignore[type-arg]
         return super().get(key, default)
 
     def _is_set(self, key: Any) -> bool:
-        # `Mapping.__contains__` asks `__getitem__`, which would give the placeholder.
+        # `Mapping.__contains__` asks `__getitem__`, which would note that it is missing.
         try:
             super().__getitem__(key)
         except KeyError:
@@ -91,7 +96,6 @@ class _Environ(os._Environ):  # type: ignore[type-arg]
         found = self._is_set(key)
         if watch.on and isinstance(key, str) and _counts(key) and watch.by_server():
             watch.variables[key] = None
-            return found or watch.fill
         return found
 
 

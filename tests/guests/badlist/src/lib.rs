@@ -116,7 +116,7 @@ fn tools_for(mode: &str) -> Vec<Tool> {
             vec![tool("fine", OPEN)]
         }
         "nothing" => vec![],
-        "beside" => beside(),
+        "mixed" => mixed(),
         "given" => given::tools(),
         "listed" => listed::tools(),
         _ => vec![tool("fine", OPEN)],
@@ -124,7 +124,7 @@ fn tools_for(mode: &str) -> Vec<Tool> {
 }
 
 /// Odd tools around one that is not. Those whose name begins with `own` check their arguments themselves.
-fn beside() -> Vec<Tool> {
+fn mixed() -> Vec<Tool> {
     let own = |name: &str, schema: &str, output: Option<String>| {
         let more = Some(r#"{"_meta":{"dev.wharf/validates":true}}"#.into());
         Tool { details: Some(ToolDetails { more, output_schema: output, ..details() }), ..tool(name, schema) }
@@ -206,7 +206,7 @@ impl Resources for BadList {
             "template_broken" => vec![template("note:///{day")],
             "template_operator" => vec![template("note:///{x y}")],
             "templates" => (0..number("n")).map(|at| template(&format!("many:///{{+x}}/{at}/{{y}}"))).collect(),
-            "beside" => vec![template("file:///notes/{day}"), template("file:///{+path}")],
+            "mixed" => vec![template("file:///notes/{day}"), template("file:///{+path}")],
             "template_twice" => vec![template("note:///{x}"), template("note:///{x}")],
             "given" if !given::alone() => vec![template("note:///{+x}")],
             _ => vec![],
@@ -224,7 +224,7 @@ impl Prompts for BadList {
         let argument = |name: &str| wharf_sdk::PromptArgument { name: name.into(), description: None, required: false };
         Ok(match mode().as_str() {
             "prompt_no_name" => vec![prompt("")],
-            "beside" => vec![prompt(""), prompt("p q"), prompt("fine")],
+            "mixed" => vec![prompt(""), prompt("p q"), prompt("fine")],
             "prompt_twice" => vec![prompt("p"), prompt("p")],
             "prompt_argument_twice" => vec![Prompt { arguments: vec![argument("a"), argument("a")], ..prompt("p") }],
             "ansi" => {

@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hint_about_directories_stands_only_beside_errors_about_files() {
+    fn a_hint_about_directories_explains_only_errors_about_files() {
         let directory = |asked| Some(("No directory is open.".to_owned(), asked));
         let hints = |asked| Hints(Some(Box::new(Refused { said: String::new(), directory: directory(asked) })));
         for (error, expected) in [
