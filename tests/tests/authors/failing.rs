@@ -148,3 +148,22 @@ async fn mistakes_end_the_run_at_once() {
     assert!(complained.contains("neither \"read\" nor \"read-write\""), "{complained}");
     assert_eq!(code, Some(2));
 }
+
+/// Only who serves it has the key that a server needs to say what it offers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_of_what_needs_a_variable_to_list_is_kept() {
+    for (wants, code) in [("env = ['SERVICE_KEY']\n", 0), ("ask = ['elicitation']\n", 1)] {
+        let folder = project("badlist", "config = { mode = 'failure' }", "");
+        folder.write("wants.toml", wants);
+        let artifact = folder.join("p/dist/badlist.wasm");
+        let embedded =
+            folder.run(&["build", "--embed", artifact.to_str().unwrap(), "--wants", "wants.toml"], &[]).await;
+        assert!(embedded.status.success(), "{}", e2e::folder::stderr(&embedded));
+        let built = folder.run(&["build", "p"], &[]).await;
+        let said = format!("{}{}", e2e::folder::stdout(&built), e2e::folder::stderr(&built));
+        assert_eq!(built.status.code(), Some(code), "{said}");
+        let note = "it does not say that without its variables (SERVICE_KEY)";
+        assert_eq!(said.contains(note), code == 0, "{said}");
+        assert!(artifact.is_file());
+    }
+}

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use super::{
     arguments::Build,
     check::all_or_nothing,
-    file::{SHARED_MODE, component, replace},
+    file::{SHARED_MODE, component as read_component, replace},
     inspect::show_offers,
     load::{load, print},
 };
@@ -19,8 +19,11 @@ use crate::authoring::{
 };
 use wharf_base::{failed::failed, text};
 use wharf_config::{config, config::CommandLine};
-use wharf_plugins::plugins::{snapshot::Serving, status::Status};
-use wharf_policy::access::wants::parse;
+use wharf_plugins::plugins::{
+    snapshot::Serving,
+    status::{Stage, Status},
+};
+use wharf_policy::access::wants::{parse, want::WantedGrant};
 use wharf_sandbox::{
     Outside,
     sections::{INSTRUCTIONS, WANTS},
@@ -33,8 +36,22 @@ pub async fn run(command: &Build) -> Result<ExitCode> {
     }
     let project = Project::open(&command.project.folder)?;
     build_artifact(&project, command.project.setup).await?;
-    for plugin in load(config(&project, &project.build.artifact)?).await?.wharf.plugins() {
+    let config = config(&project, &project.build.artifact)?;
+    let lacking = lacking(&project.build.artifact, &config)?;
+    for plugin in load(config).await?.wharf.plugins() {
         if let Status::Failed { problem, .. } = &plugin.status {
+            if problem.stage == Stage::List && !lacking.is_empty() {
+                print(&format!(
+                    "note: what it offers is not checked, because it does not say that without its variables ({}): {}",
+                    lacking.join(", "),
+                    problem.text
+                ))?;
+                let grants = "`env` in [dev.grants] of plugin.toml";
+                print(&format!(
+                    "the component can be served with these granted; to check it here, grant them with {grants}"
+                ))?;
+                continue;
+            }
             let problem = format!("the plugin was built, but does not load ({}): {}", problem.stage, problem.text);
             return Err(failed(anyhow!(problem)));
         }
@@ -57,6 +74,19 @@ pub async fn build_artifact(project: &Project, set_up: bool) -> Result<()> {
     print(&format!("built {} in {seconds:.1} s, {size} KiB", text::path(artifact)))
 }
 
+/// Returns the variables that a component wants and the config does not grant.
+fn lacking(component: &Path, config: &config::Config) -> Result<Vec<String>> {
+    let (_, outside) = read_component(component)?;
+    let wants = outside.sections.wants.as_deref().map(parse::json).transpose().context("the section wharf:wants")?;
+    let wanted = wants.into_iter().flat_map(|wants| wants.grants).map(|want| want.what);
+    let granted = |what: &WantedGrant| config.plugins.iter().any(|plugin| what.is_granted(&plugin.grants));
+    let lacking = wanted.filter(|what| !granted(what)).filter_map(|what| match what {
+        WantedGrant::Env(name) => Some(name),
+        _ => None,
+    });
+    Ok(lacking.collect())
+}
+
 /// Returns a config that serves this component as the project's plugin.
 fn config(project: &Project, component: &Path) -> Result<config::Config> {
     let text = project.config(component)?;
@@ -76,7 +106,7 @@ fn show(serving: &Serving) -> Result<()> {
 /// Writes the grants that a component wants, and instructions for models, into custom sections of the component. Wharf reads them without
 /// running the component.
 fn embed(plugin: &Path, Build { wants, instructions, out, .. }: &Build) -> Result<ExitCode> {
-    let (mut bytes, _) = component(plugin)?;
+    let (mut bytes, _) = read_component(plugin)?;
     let unwritten = || text::path(plugin);
     if let Some(wants) = wants {
         let text = read(wants)?;
