@@ -14,8 +14,10 @@ use super::{
 };
 use crate::{
     bindings::model::{Answer, Context, Form, Question, Round, Url},
-    json::{Parsed, Room},
-    operation::{CallError, MAX_QUESTIONS},
+    contract::{
+        json::{Parsed, Room},
+        operation::{CallError, MAX_QUESTIONS},
+    },
 };
 
 /// What is carried from one round to the next: MCP sends only the answers to the latest questions, so their keys are carried too.

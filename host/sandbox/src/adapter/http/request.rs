@@ -14,8 +14,10 @@ use wharf_base::json_size::MAX_SCHEMA_BYTES;
 
 use crate::{
     bindings::model::{ClientCapabilities, Context, Reports},
-    json::{NotParsed, Room},
-    operation::CallError,
+    contract::{
+        json::{NotParsed, Room},
+        operation::CallError,
+    },
 };
 
 /// The revision in which each request describes itself.
