@@ -70,12 +70,26 @@ pub async fn ready(project: &Project, set_up: bool, (until, output): (Until, Out
         text::path(&project.folder)
     );
     tracing::info!("setting up: {}", shown(&setup.command));
-    run(project, (&setup.command, Step::Install), (until, output)).await.context("the setup failed")?;
+    install(project, &setup.command, (until, output)).await.context("the setup failed")?;
     if !setup.makes.exists() {
         let (command, makes) = (shown(&setup.command), text::path(&setup.makes));
         return Err(failed(anyhow!("`{command}` did not create {makes}, which is `build.setup.makes` in plugin.toml")));
     }
     Ok(())
+}
+
+/// Runs the setup. Where it has fetched a package that has to be built, it ends, so that no code of the package runs in a step with network.
+async fn install(project: &Project, setup: &str, how: (Until, Output)) -> Result<()> {
+    for _ in 0..MAX_WHEELS {
+        if let Ended::Well = run(project, (setup, Step::Install), how).await? {
+            return Ok(());
+        }
+        tracing::info!("building a package that is published only as source, without network");
+        run(project, (WHEEL, Step::Wheel), how).await?;
+    }
+    bail!(
+        "more than {MAX_WHEELS} packages of this server are published only as source, or one asks for something else each time"
+    )
 }
 
 /// Builds a plugin.
@@ -144,8 +158,15 @@ fn check_needs(project: &Project) -> Result<()> {
     Ok(())
 }
 
+/// How a command ended that did not fail.
+enum Ended {
+    Well,
+    /// A setup ended because a package has to be built before it goes on.
+    Waits,
+}
+
 /// Runs a command of the author in the plugin's folder. Its output goes to stderr.
-async fn run(project: &Project, (command, step): (&str, Step), (until, output): (Until, Output)) -> Result<()> {
+async fn run(project: &Project, (command, step): (&str, Step), (until, output): (Until, Output)) -> Result<Ended> {
     let _protected = project.protect();
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(command).current_dir(&project.folder).stdin(Stdio::null()).kill_on_drop(true);
@@ -196,12 +217,22 @@ async fn run(project: &Project, (command, step): (&str, Step), (until, output): 
         }
         status.or_failed()?
     };
+    if is_led && step == Step::Install && status.code() == Some(WAITS) {
+        return Ok(Ended::Waits);
+    }
     if !status.success() {
         let said: String = last.iter().flat_map(|line| ["; ", line]).collect();
         return Err(failed(anyhow!("`{}` {}{said}", shown(command), ended(status))));
     }
-    Ok(())
+    Ok(Ended::Well)
 }
+
+/// The exit code of a confined setup that waits for a wheel.
+const WAITS: i32 = 75;
+/// What builds that wheel.
+const WHEEL: &str = "./.venv/bin/python -m wharf_compat wheel";
+/// The most rounds of a setup. A package needs one to four: for what builds it, and for the build.
+const MAX_WHEELS: usize = 64;
 
 /// How long to wait for the rest of the output of a command that has ended.
 const REST_TIMEOUT: Duration = Duration::from_millis(500);

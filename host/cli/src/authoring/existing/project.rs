@@ -13,6 +13,8 @@ use crate::authoring::{
 
 /// The file whose existence says that the packages are installed.
 pub const READY: &str = ".ready";
+/// The file whose existence says that what builds a plugin in Python is installed.
+const VENV: &str = ".venv/ready";
 /// The file that lists what builds a plugin in Python.
 const BUILD_REQUIREMENTS: &str = "build-requirements.txt";
 
@@ -80,8 +82,9 @@ fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
         Language::Python => (
             format!("./.venv/bin/python -m wharf_compat build {server}"),
             format!(
-                "python3 -m venv .venv && ./.venv/bin/pip install --quiet --disable-pip-version-check --only-binary :all: \
-                 -r {BUILD_REQUIREMENTS} && ./.venv/bin/python -m wharf_compat setup {server} && touch {READY}"
+                "{{ test -e {VENV} || {{ python3 -m venv .venv && ./.venv/bin/pip install --quiet --disable-pip-version-check \
+                 --only-binary :all: -r {BUILD_REQUIREMENTS} && touch {VENV}; }}; }} && \
+                 ./.venv/bin/python -m wharf_compat setup {server} && touch {READY}"
             ),
             vec![("python3", "Python 3.11 or newer, with its module venv: https://www.python.org")],
         ),
