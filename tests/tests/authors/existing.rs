@@ -363,6 +363,15 @@ async fn a_package_is_built_without_network_and_settings() {
     assert_eq!(existing.log().matches("pip install").count(), 1, "what builds is installed once");
 }
 
+/// A build that would take the memory of the machine ends, and the others go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_has_a_limit_of_memory() {
+    let existing = Existing::new("hello", "dd if=/dev/zero of=/dev/null bs=9G count=1 || exit 1");
+    let called = existing.folder.run(&["call", "notes/index.ts", "greet", "name=A"], &existing.environment()).await;
+    let said = folder::stderr(&called);
+    assert!(said.contains("each process of this build may use 8 GiB of memory") && !called.status.success(), "{said}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_a_build_has_made_is_not_followed() {
     let existing = Existing::new("hello", "ln -s ../../../../../own/plugin.wasm dist/plugin.wasm; exit 0");

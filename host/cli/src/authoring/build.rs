@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    confined::Step,
+    confined::{Confined, MEMORY_BYTES, Step},
     project::{Build, Live, Project},
 };
 use wharf_base::{
@@ -169,7 +169,13 @@ enum Ended {
 async fn run(project: &Project, (command, step): (&str, Step), (until, output): (Until, Output)) -> Result<Ended> {
     let _protected = project.protect();
     let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(command).current_dir(&project.folder).stdin(Stdio::null()).kill_on_drop(true);
+    let limited = project.confined.as_ref().map(|_| Confined::limited(command));
+    shell
+        .arg("-c")
+        .arg(limited.as_deref().unwrap_or(command))
+        .current_dir(&project.folder)
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
     if until == Until::Dropped {
         shell.process_group(Group::OWN);
     }
@@ -222,7 +228,9 @@ async fn run(project: &Project, (command, step): (&str, Step), (until, output): 
     }
     if !status.success() {
         let said: String = last.iter().flat_map(|line| ["; ", line]).collect();
-        return Err(failed(anyhow!("`{}` {}{said}", shown(command), ended(status))));
+        let limit = (is_led && last.iter().any(|line| is_about_memory(line)))
+            .then(|| format!("; each process of this build may use {} GiB of memory", MEMORY_BYTES >> 30));
+        return Err(failed(anyhow!("`{}` {}{said}{}", shown(command), ended(status), limit.unwrap_or_default())));
     }
     Ok(Ended::Well)
 }
@@ -260,6 +268,14 @@ fn shown(command: &str) -> String {
     let mut lines = joined.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let words: Vec<&str> = lines.next_back().unwrap_or_default().split_whitespace().collect();
     clip(&words.join(" "))
+}
+
+/// Whether a line is what programs print when they get no more memory.
+fn is_about_memory(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    ["memoryerror", "memory exhausted", "out of memory", "cannot allocate memory", "allocation failed"]
+        .iter()
+        .any(|words| line.contains(words))
 }
 
 fn ended(status: ExitStatus) -> String {

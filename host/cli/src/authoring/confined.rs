@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process_group};
 use tokio::process::{Child, Command};
 
 #[cfg(target_os = "linux")]
@@ -21,6 +21,9 @@ use wharf_base::{below::Below, group::Group, program};
 
 /// The variable that allows builds where the kernel cannot confine them.
 const UNCONFINED: &str = "WHARF_UNCONFINED_BUILDS";
+
+/// How much memory each process of a build may write to. V8 asks for three times what it uses: 3 GiB for a server of one tool.
+pub const MEMORY_BYTES: u64 = 8 << 30;
 
 /// The folder of what is built.
 const BUILT: &str = "dist";
@@ -142,6 +145,13 @@ impl Confined {
     /// `folder`: where the builds write. `source`: what they read.
     pub fn new(folder: PathBuf, source: Vec<PathBuf>) -> Self {
         Self { folder, source }
+    }
+
+    /// Returns a command of the shell whose processes have a limit of memory. It counts what they may write, and not addresses: V8 and
+    /// wasmtime reserve up to 44 GiB of these.
+    pub fn limited(command: &str) -> String {
+        let most = getrlimit(Resource::Data).maximum.unwrap_or(u64::MAX).min(MEMORY_BYTES);
+        format!("ulimit -d {} && {{ {command}\n}}", most >> 10)
     }
 
     /// Starts a command in the folder of the server. What it starts ends when the second result is dropped.
