@@ -250,16 +250,27 @@ const MAX_QUOTED_LINES: usize = 3;
 /// Copies the output of a command to stderr, and stores its last lines.
 async fn quote(reader: Option<Receiver>, last: &mut Vec<String>) {
     let Some(reader) = reader else { return };
-    let mut lines = BufReader::new(reader).split(b'\n');
+    let (mut lines, mut calls) = (BufReader::new(reader).split(b'\n'), None);
     while let Ok(Some(line)) = lines.next_segment().await {
         let line = String::from_utf8_lossy(&line);
         // Packages of strangers print too. If stderr is closed, nobody reads it.
         writeln!(std::io::stderr(), "{}", text::escaped(&line)).ok();
-        if !line.trim().is_empty() {
+        if !line.trim().is_empty() && !is_of_calls(&line, &mut calls) {
             last.push(text::escaped(&clip(line.trim())));
             last.drain(..last.len().saturating_sub(MAX_QUOTED_LINES));
         }
     }
+}
+
+/// Whether a line is of the calls that Python lists before an error. `calls`: how far the list is indented that the line before belonged to.
+fn is_of_calls(line: &str, calls: &mut Option<usize>) -> bool {
+    let indented = line.len() - line.trim_start().len();
+    if line.trim_start().starts_with("Traceback (most recent call last)") {
+        *calls = Some(indented);
+    } else if calls.is_some_and(|list| indented <= list) {
+        *calls = None;
+    }
+    calls.is_some()
 }
 
 /// Formats a command as one line, cut off if it is long. Of a script of several commands, the last one, which makes the plugin.
@@ -289,6 +300,15 @@ fn ended(status: ExitStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_of_python_is_quoted_without_its_calls() {
+        let said = "building\n  Traceback (most recent call last):\n    File \"a.py\", line 1, in <module>\n      main()\n      ^^^^^^\n  \
+                    OSError: no room\nTraceback (most recent call last):\n  File \"b.py\", line 2\n    wait()\nKeyError: 'x'\nend\n";
+        let mut calls = None;
+        let quoted: Vec<&str> = said.lines().filter(|line| !is_of_calls(line, &mut calls)).map(str::trim).collect();
+        assert_eq!(quoted, ["building", "OSError: no room", "KeyError: 'x'", "end"]);
+    }
 
     #[test]
     fn a_script_is_shown_by_the_command_that_makes_the_plugin() {
