@@ -18,7 +18,7 @@ import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
 
 from .target import CompatError
@@ -281,7 +281,9 @@ def _fetch(place: Path, words: list[str]) -> int:
     from pip._internal.cli.main import main
     from pip._internal.operations import prepare
 
-    prepared = prepare._get_prepared_distribution
+    prepared = getattr(prepare, "_get_prepared_distribution", None)
+    if prepared is None:
+        _end(1, "this pip is not known here; use a Python that comes with pip 23 to 26", sys.stderr)
 
     def kept(wanted: Any, *more: Any, **named: Any) -> Any:
         if wanted.link is not None and wanted.link.is_wheel:
@@ -303,7 +305,7 @@ def _fetch(place: Path, words: list[str]) -> int:
     return int(main(words))
 
 
-def _end(code: int, said: str, to: Any) -> None:
+def _end(code: int, said: str, to: Any) -> NoReturn:
     print(said, file=to, flush=True)
     os._exit(code)
 
