@@ -76,7 +76,8 @@ fn package_json(template: &[u8], id: &str) -> Result<String> {
 }
 
 fn plugin_toml(recipe: &Recipe<'_>) -> Result<String> {
-    const NODE_SDK: &str = "node_modules/wharf-sdk/bin/wharf-sdk.js";
+    // Not in node_modules: a dependency of the server could have its name there.
+    const NODE_SDK: &str = "sdk/bin/wharf-sdk.js";
     let server = quoted(recipe.server);
     let (build, setup, needs) = match recipe.language {
         Language::Python => (
@@ -143,6 +144,7 @@ mod tests {
             let project = Project::open(place.path()).unwrap();
             let setup = project.build.setup.as_ref().unwrap();
             let live = project.build.live.as_ref().map(|live| &live.command);
+            assert!(!setup.command.contains("node_modules"), "no package runs where packages are installed");
             for command in [&project.build.command, &setup.command].into_iter().chain(live) {
                 let script = command.split(" && ").find(|command| command.contains("server.py")).unwrap();
                 let script = format!("set -- {script}; for word; do echo \"$word\"; done");
