@@ -82,7 +82,7 @@ async fn sealed_state_survives_another_way_of_writing_and_no_other_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_with_one_key_finish_each_others_rounds() {
-    let (ours, other) = ("0123456789abcdef".repeat(4), "fedcba9876543210".repeat(4));
+    let (ours, other) = ("0f1e2d3c4b5a6978".repeat(4), "f0e1d2c3b4a59687".repeat(4));
     let keyed = "[protocol]\nstate_key_env = \"WHARF_STATE_KEY\"";
     let key = |value| [("WHARF_STATE_KEY", value)];
     let folder = folder(keyed, &json!({}));

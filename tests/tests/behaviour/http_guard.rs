@@ -280,7 +280,9 @@ async fn an_address_that_others_reach_needs_a_token() {
         assert!(stderr(&ended).contains("WHARF_TOKEN is not set"), "{}", stderr(&ended));
     }
     let zeros = "0".repeat(64);
-    for (token, said) in [("fifteen-letters", "it has 15 bytes, fewer than 16"), (&zeros, "it has only zeros")] {
+    for (token, said) in
+        [("fifteen-letters", "it has 15 bytes, fewer than 16"), (&zeros, "it is one character again and again")]
+    {
         let ended = folder.run(&["serve"], &[("WHARF_TOKEN", token)]).await;
         assert_eq!(ended.status.code(), Some(2));
         assert!(stderr(&ended).contains("WHARF_TOKEN") && stderr(&ended).contains(said), "{}", stderr(&ended));

@@ -24,7 +24,7 @@ fn plugins(code: &std::path::Path, given_more: &str) -> String {
     )
 }
 
-pub const STATE_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
+pub const STATE_KEY: &str = "07f307f307f307f307f307f307f307f307f307f307f307f307f307f307f307f3";
 
 impl Replicas {
     pub async fn start(number: usize) -> Self {

@@ -82,7 +82,7 @@ async fn all_names() -> BTreeSet<String> {
          [cluster]\nredis = \"redis://{}\"\n[plugins.echo]\npath = {echo:?}\n",
         redis.address
     ));
-    let key = "07".repeat(32);
+    let key = "07f3".repeat(16);
     let guarded = Server::start_with(&folder, &[], &[("TOKEN", "a-token-of-tests"), ("STATE_KEY", &key)]).await;
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     assert_eq!(guarded.post(&[], &ping).await.status(), 401);

@@ -2,9 +2,9 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
-use wharf_base::quota::QuotaLimits;
+use wharf_base::{guessable, quota::QuotaLimits};
 
 /// The largest value of a limit on calls.
 const MAX_CALLS: u32 = 1_000_000;
@@ -55,6 +55,15 @@ pub fn parse_hex32(key: &str, text: &str) -> Result<[u8; 32]> {
         *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong())?;
     }
     Ok(digest)
+}
+
+/// Parses a key, written as 64 hexadecimal digits. The error does not contain it.
+pub fn parse_key(name: &str, text: &str) -> Result<[u8; 32]> {
+    let key = parse_hex32(name, text)?;
+    match guessable::why(text) {
+        None => Ok(key),
+        Some(why) => bail!("{name}: the key is {why}, so everybody can guess it"),
+    }
 }
 
 /// Whether a name of a plugin or a tool may have this character.

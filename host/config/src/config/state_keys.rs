@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::bounds::parse_hex32;
+use super::bounds::parse_key;
 use wharf_base::{
     state_keys::{StateKey, StateKeys},
     text,
@@ -45,7 +45,7 @@ impl StateKeySource {
             SecretSource::Command(_) => "a command".into(),
         };
         let secret = source.now().with_context(|| name.clone())?;
-        parse_hex32(&name, secret.expose().trim())
+        parse_key(&name, secret.expose().trim())
     }
 }
 
@@ -104,17 +104,18 @@ mod tests {
             std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
             path
         };
-        let (one, two) = ("01".repeat(32), "ab".repeat(32));
+        let (one, two) = ("01f3".repeat(16), "abf3".repeat(16));
         let (first, second) = (write("one", &format!("{one}\n"), 0o600), write("two", &two, 0o600));
         let (open, short) = (write("open", &one, 0o644), write("short", &one[2..], 0o600));
         let example = write("example", &"0".repeat(64), 0o600);
         let file = |path: &PathBuf| format!("{{ file = {path:?} }}");
+        let key = |digits: &str| parse_key("key", digits).unwrap();
         for (keys, expected) in [
             ("state_keys = []".to_owned(), Ok(None)),
-            (format!("state_keys = [{}]", file(&first)), Ok(Some(StateKeys::new([1; 32], vec![])))),
+            (format!("state_keys = [{}]", file(&first)), Ok(Some(StateKeys::new(key(&one), vec![])))),
             (
                 format!("state_keys = [{}, {}]", file(&second), file(&first)),
-                Ok(Some(StateKeys::new([0xab; 32], vec![[1; 32]]))),
+                Ok(Some(StateKeys::new(key(&two), vec![key(&one)]))),
             ),
             (format!("state_keys = [{}, {}]", file(&first), file(&open)), Err("chmod 600")),
             (format!("state_keys = [{}]", file(&short)), Err("is 64 hexadecimal digits")),
