@@ -116,7 +116,7 @@ impl Setup {
         getrandom::fill(&mut number).map_err(|error| Error::config(anyhow!("no randomness: {error}")))?;
         let cluster = match &config.startup.cluster {
             Some(settings) if keeps == Keeps::All => {
-                Some(Cluster::new(settings, &kept.keys, number).map_err(Error::config)?)
+                Some(Cluster::new(settings, &kept.keys, number, &ledger).map_err(Error::config)?)
             }
             Some(_) if keeps == Keeps::Configured => {
                 tracing::info!("[cluster] is for `wharf serve`; this process shares nothing with others");

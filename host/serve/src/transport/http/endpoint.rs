@@ -161,7 +161,7 @@ impl Endpoint {
             }
             Message::Response(response) => {
                 let session = self.session(&headers, visitor)?;
-                self.take_response(&session, response).await?;
+                self.take_response(&session, response, from.charge).await?;
             }
         }
         Ok(accepted())
@@ -421,7 +421,9 @@ impl Endpoint {
                     }
                 }
                 Ok(Message::Notification(notification)) => self.notified(&session, &notification),
-                Ok(Message::Response(response)) => self.take_response(&session, response).await?,
+                Ok(Message::Response(response)) => {
+                    self.take_response(&session, response, Arc::clone(&from.charge)).await?;
+                }
                 Err(malformed) => known.push(error_text(malformed.id.as_ref(), &malformed.error, session.revision)),
             }
         }
@@ -510,7 +512,8 @@ impl Endpoint {
             if let Some(replica) = replica
                 && let Some(frames) = self.resume_elsewhere(&replica, &session, last, purpose.as_ref()).await?
             {
-                return Ok(event_stream(replica::relayed(frames, hold)));
+                let told = replica::Told { purpose, revision: session.revision };
+                return Ok(event_stream(replica::relayed(frames, told, hold)));
             }
             match purpose {
                 // The stream begins again. What changed in the lists meanwhile is told as to any client that comes back. An id that means
