@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use wharf_base::{
     ledger::{Charge, Charged},
-    party::{Party, named},
+    party::named,
 };
 use wharf_cluster::{Answer, Cluster, Frames, Member, NoRoom};
 use wharf_protocol::{Frame, Id, Message, Revision, RpcError, message::error_text};
@@ -184,7 +184,7 @@ pub async fn tell_of_tasks(server: Arc<Server>) {
         };
         match changed {
             Ok(record) if record.replica.as_deref() == Some(cluster.address()) => {
-                server.tell(Party::SOLE, || News::TaskChanged { id: record.task.id.clone() });
+                server.tell(record.party, || News::TaskChanged { id: record.task.id.clone() });
             }
             // Clients poll their tasks as well.
             Ok(_) | Err(RecvError::Lagged(_)) => {}
