@@ -48,7 +48,7 @@ impl Endpoint {
         // If Redis does not answer, the session goes on without what its client has set.
         let stored: HashMap<String, Stored> = cluster.fields(&name_of(id)).await.ok().flatten().unwrap_or_default();
         if has_ended(&stored) {
-            self.sessions.end(&self.server, id, principal, record.issued);
+            self.sessions.end(&self.server, id, visitor.accounts.party(), record.issued);
         } else if let Named::Is(session) = self.named(headers, visitor, true) {
             session.take_over(stored);
         }

@@ -568,7 +568,7 @@ impl Endpoint {
             shared.map_err(|error| Refused::new(StatusCode::SERVICE_UNAVAILABLE, None, &error))?;
         }
         match issued {
-            Some(issued) if self.sessions.end(&self.server, id, principal, issued) => {
+            Some(issued) if self.sessions.end(&self.server, id, visitor.accounts.party(), issued) => {
                 Ok(StatusCode::NO_CONTENT.into_response())
             }
             _ => Err(refused(admission::no_such_session(), None)),

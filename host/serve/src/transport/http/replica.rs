@@ -98,7 +98,7 @@ impl Member for Replica {
                 };
                 match stored {
                     Some(stored) if has_ended(&stored) => {
-                        sessions.end(&server, &session.id, &session.principal, session.issued);
+                        sessions.end(&server, &session.id, session.party, session.issued);
                     }
                     Some(stored) => session.take_over(stored),
                     None => server.restore(cluster, &session).await,
@@ -123,7 +123,7 @@ async fn read_again(cluster: &Cluster, name: &str) -> Option<HashMap<String, Sto
 impl Replica {
     fn ended(&self, id: &str) {
         if let Some(session) = self.sessions.find(id) {
-            self.sessions.end(&self.server, id, &session.principal, session.issued);
+            self.sessions.end(&self.server, id, session.party, session.issued);
         }
     }
 
