@@ -8,7 +8,7 @@ use wharf_base::{
     text::{self, escaped},
 };
 use wharf_config::{
-    config::{Config, reference::SourceReference, sources::PublishedPlugin},
+    config::{reference::SourceReference, sources::PublishedPlugin},
     lock::{Lock, Release},
 };
 use wharf_supply::{Supply, parse_version, trust::trusted};
@@ -20,9 +20,9 @@ use crate::cli::{file::File, load::print, lock_file::LockFile};
 pub async fn outdated(config: Option<&Path>) -> Result<ExitCode> {
     let (file, config) = open(config)?;
     let lock = LockFile::open(&file.path)?;
-    let mut problems = 0;
+    let (supply, mut problems) = (Supply::new(&config), 0);
     for (plugin, of) in published(&config, &[])? {
-        let said = match Box::pin(newer(&config, &lock, of)).await {
+        let said = match Box::pin(newer(&supply, &lock, of)).await {
             Ok(said) => said,
             Err(error) => {
                 problems += 1;
@@ -35,10 +35,9 @@ pub async fn outdated(config: Option<&Path>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn newer(config: &Config, lock: &LockFile, of: &PublishedPlugin) -> Result<String> {
+async fn newer(supply: &Supply<'_>, lock: &LockFile, of: &PublishedPlugin) -> Result<String> {
     let entry = of.version_in(&lock.lock)?;
     let is = entry.release.version.as_deref().map_or_else(|| format!("sha256:{}", entry.release.digest), escaped);
-    let supply = Supply::new(config);
     let candidate = supply.find(&of.reference).await?;
     let id = &of.id;
     let known = candidate.digest();

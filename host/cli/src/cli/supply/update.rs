@@ -38,10 +38,12 @@ pub async fn run(command: Update) -> Result<ExitCode> {
         to.is_none() && digest.is_none() || ids.len() == 1,
         "--to and --digest are about one plugin; name it: wharf update ID --to VERSION"
     );
+    let supply = Supply::new(&config);
     let mut update = Updating {
         lock: LockFile::open(&file.path)?,
         file,
         config: &config,
+        supply: &supply,
         to,
         digest: digest.as_deref().map(vouched).transpose()?,
         accept_signer,
@@ -67,6 +69,7 @@ pub async fn run(command: Update) -> Result<ExitCode> {
 struct Updating<'a> {
     file: File,
     config: &'a Config,
+    supply: &'a Supply<'a>,
     lock: LockFile,
     /// The version that is asked for explicitly.
     to: Option<String>,
@@ -82,7 +85,7 @@ impl Updating<'_> {
     async fn one(&mut self, plugin: &Arc<PluginConfig>, published: &PublishedPlugin) -> Result<()> {
         let id = &plugin.id;
         let reference = self.reference(published)?;
-        let supply = Supply::new(self.config);
+        let supply = self.supply;
         let candidate = Box::pin(supply.find(&reference)).await?;
         let before = self.lock.lock.source(id).cloned();
         let is_same_place = before.as_ref().is_some_and(|before| before.source == reference.to_string());
@@ -94,7 +97,7 @@ impl Updating<'_> {
         let current = before.as_ref().map(|before| &before.release);
         self.check_higher(candidate.version.as_deref(), current)?;
         let mut policy = Policy::of(plugin, published);
-        let fetched = fetch(&supply, candidate, &reference.to_string(), &policy).await?;
+        let fetched = fetch(supply, candidate, &reference.to_string(), &policy).await?;
         if let Some(before) = current.filter(|_| is_same_place)
             && before.digest == fetched.digest
         {
