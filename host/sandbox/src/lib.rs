@@ -87,7 +87,7 @@ pub use operation::{
 pub use outside::{Outside, with_section};
 pub use sandbox::{Sandbox, SandboxConfig};
 pub use scope::{Directory, Events, Limits, MemoryLimit, NoEvents, PluginSpec, Scope, Wait};
-pub use told::Told;
+pub use told::{Told, demangled};
 pub use wharf_base::{
     accounts as ledger,
     digest::{Digest, InvalidDigest},
