@@ -15,7 +15,7 @@ use wharf_base::{
     text::{self, toml_header},
     whole::Writing,
 };
-use wharf_config::{config, config::AccessLog, config::CommandLine, config::Config, config::Plugin, config::audit};
+use wharf_config::config::{self, AccessLog, CommandLine, Config, Plugin, audit};
 use wharf_plugins::observe::{journal::Event, observers::Observers};
 use wharf_policy::access::{protected::Protected, scope::Scopes};
 

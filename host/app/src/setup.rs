@@ -15,7 +15,10 @@ use crate::{
 };
 use wharf_base::{ledger::Ledger, paths::Stamp, whole::Writing};
 use wharf_cluster::{ADDRESS_BYTES, Cluster};
-use wharf_config::{config, config::CommandLine, config::Config, config::Plugin, config::state, config::state::Keeps};
+use wharf_config::config::{
+    self, CommandLine, Config, Plugin,
+    state::{self, Keeps},
+};
 use wharf_plugins::{
     audit::Log,
     observe::{
@@ -111,7 +114,7 @@ impl Setup {
         getrandom::fill(&mut number).map_err(|error| Error::config(anyhow!("no randomness: {error}")))?;
         let cluster = match &config.startup.cluster {
             Some(settings) if keeps == Keeps::All => {
-                Some(Cluster::new(settings, &kept.keys, number).map_err(Error::config)?)
+                Some(Cluster::new(settings, &kept.keys, number, &ledger).map_err(Error::config)?)
             }
             Some(_) if keeps == Keeps::Configured => {
                 tracing::info!("[cluster] is for `wharf serve`; this process shares nothing with others");

@@ -15,6 +15,7 @@ use redis::Script;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use wharf_base::{
+    ledger::Ledger,
     party,
     state_keys::{Ciphers, Signers, StateKeys},
     text::hex,
@@ -69,6 +70,7 @@ pub struct Cluster {
     questions: Signers,
     pub(crate) link: Link,
     pub(crate) bus: Bus,
+    pub(crate) ledger: Arc<Ledger>,
     pub(crate) turns: Turns,
     /// The addresses of the replicas that run, as far as is known.
     live: RwLock<HashSet<String>>,
@@ -79,8 +81,14 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Prepares to join. Redis need not run yet. `number`: identifies this process.
-    pub fn new(settings: &Settings, keys: &StateKeys, number: [u8; ADDRESS_BYTES]) -> Result<Arc<Self>> {
+    /// Prepares to join. Redis need not run yet. `number`: identifies this process. `ledger`: what other replicas send for a client
+    /// is charged there.
+    pub fn new(
+        settings: &Settings,
+        keys: &StateKeys,
+        number: [u8; ADDRESS_BYTES],
+        ledger: &Arc<Ledger>,
+    ) -> Result<Arc<Self>> {
         let address: Arc<str> = hex(&number).into();
         let wrong = |_| anyhow!("the key has a wrong length");
         // A client is the same party for all replicas, so that what it stores is charged to it wherever it comes.
@@ -95,6 +103,7 @@ impl Cluster {
             questions: keys.signers(QUESTIONS).map_err(wrong)?,
             link: Link::new(settings).context("[cluster]")?,
             bus: Bus::new(),
+            ledger: Arc::clone(ledger),
             turns: Turns::default(),
             live: RwLock::new(HashSet::from([address.to_string()])),
             address,
@@ -229,6 +238,12 @@ pub(crate) fn settings(port: u16, database: i64) -> Settings {
     }
 }
 
+/// A replica with such a key and number, whose Redis does not run.
+#[cfg(test)]
+pub(crate) fn replica(key: u8, number: u8, ledger: &Arc<Ledger>) -> Arc<Cluster> {
+    Cluster::new(&settings(1, 0), &StateKeys::new([key; 32], Vec::new()), [number; ADDRESS_BYTES], ledger).unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,9 +251,7 @@ mod tests {
     // The connections to Redis are made in a runtime.
     #[tokio::test]
     async fn only_a_question_that_a_replica_has_asked_in_the_session_has_an_asker() {
-        let made = |key: u8, number: u8| {
-            Cluster::new(&settings(1, 0), &StateKeys::new([key; 32], Vec::new()), [number; ADDRESS_BYTES]).unwrap()
-        };
+        let made = |key: u8, number: u8| replica(key, number, &Ledger::new(1 << 20));
         let (one, other, stranger) = (made(7, 1), made(7, 2), made(8, 3));
         let id = one.question_id("s", "x-1");
         assert!(id.len() <= 96, "{id}");

@@ -31,7 +31,10 @@ pub use contract::operation::{
     CallError, CallTool, Complete, GetPrompt, ListEntries, Listing, MAX_QUESTIONS, Outcome, PromptAnswer, ReadAnswer,
     ReadResource, Text, ToolAnswer,
 };
-pub use contract::{json, told::Told};
+pub use contract::{
+    json,
+    told::{Told, demangled},
+};
 pub use file::load_error::{EngineError, LoadError};
 pub use file::look::would_instantiate;
 pub use file::outside::{Outside, with_section};

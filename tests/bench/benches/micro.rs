@@ -17,7 +17,7 @@ use wharf_base::{
     accounts::Account,
     places::{Party, Places},
 };
-use wharf_config::{config, config::CommandLine, config::Config};
+use wharf_config::config::{self, CommandLine, Config};
 use wharf_plugins::{
     bridge,
     plugins::{

@@ -15,7 +15,7 @@ use wharf_sandbox::{Listing, json::Room, model as wit};
 use super::{
     icons,
     template::{Template, has_scheme},
-    values::{ASK_BEFORE_TASK_META, PLUGIN_META, VALIDATES_META, read_more},
+    values::{ASK_BEFORE_TASK_META, PLUGIN_META, VALIDATES_META, parse_json, read_more},
 };
 use wharf_base::{
     ledger::Account,
@@ -95,6 +95,7 @@ impl Offer {
 impl OfferedTool {
     /// Returns the names of the arguments in its input schema.
     pub fn arguments(&self) -> Vec<String> {
+        // Past the door: a schema has at most 64 KiB, and its tree is gone at once.
         let schema: Value = serde_json::from_str(self.input.text.get()).unwrap_or_default();
         let known = schema.get("properties").and_then(Value::as_object);
         known.into_iter().flat_map(|known| known.keys().cloned()).collect()
@@ -138,6 +139,7 @@ pub const MAX_URI_BYTES: usize = 8 * 1024;
 
 /// The memory charge for a listing, and what is left out of it. Both grow while the listing is checked.
 struct OfferCharge {
+    account: Account,
     room: Room,
     icons_left_out: usize,
 }
@@ -158,7 +160,7 @@ impl OfferCharge {
 
 /// Validates a listing and charges its memory to the account. The error names the invalid entry and describes what is wrong with it.
 pub fn offer(config: &PluginConfig, listing: Arc<Listing>, account: &Account) -> Result<Offer, String> {
-    let mut charge = OfferCharge { room: Room::of(account), icons_left_out: 0 };
+    let mut charge = OfferCharge { account: account.clone(), room: Room::of(account), icons_left_out: 0 };
     warn_withheld(config, &listing);
     let mut offer = Offer::default();
     for tool in listing.tools.iter().filter(|tool| config.allows_tool(&tool.name)) {
@@ -292,8 +294,9 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
     let output = details.and_then(|details| details.output_schema.as_deref());
     let output = output.map(|text| paid_schema(text, false, charge)).transpose();
     let (output_schema, output) = output.map_err(|error| format!("output schema: {error}"))?.unzip();
-    let parsed: Value = serde_json::from_str(input.text.get()).unwrap_or_default();
-    let mirrored = mirrored(&parsed).map_err(|error| format!("input schema: {error}"))?;
+    let room = Room::of(&charge.account);
+    let mirrored = mirrored(&parse_json(input.text.get(), &room)?).map_err(|error| format!("input schema: {error}"))?;
+    drop(room);
     if let Some(nested) = mirrored.iter().find(|one| one.path.len() > 1) {
         let path = nested.path.join(".");
         tracing::warn!(

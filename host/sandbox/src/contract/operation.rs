@@ -8,9 +8,9 @@ use wasmtime_wasi::I32Exit;
 use crate::{
     bindings::{
         completions::Target,
-        prompts::{Message, Prompt, PromptOutcome, PromptResult},
+        prompts::{Message, Prompt, PromptArgument, PromptOutcome, PromptResult},
         resources::{ReadOutcome, ResourceEntry, ResourceTemplate},
-        tools::{Tool, ToolOutcome, ToolResult},
+        tools::{Tool, ToolDetails, ToolOutcome, ToolResult},
         types::{Body, Content, Context, Failure, ResourceContents, Round},
     },
     bounds::written::NotWritten,
@@ -299,6 +299,42 @@ impl PromptAnswer {
     }
 }
 
+impl Listing {
+    /// Returns about how much memory the lists take. A new field does not compile until it is counted here.
+    pub(crate) fn takes(&self) -> usize {
+        let Self { instructions, tools, resources, templates, prompts } = self;
+        let tools = tools.iter().map(|Tool { name, description, input_schema, details }| {
+            let details = details.as_ref().map_or(
+                0,
+                |ToolDetails { title, output_schema, hints: _, needs: _, task: _, more }| {
+                    json_bytes(title) + json_bytes(output_schema) + json_bytes(more)
+                },
+            );
+            size_of::<Tool>() + name.len() + description.len() + input_schema.len() + details
+        });
+        let resources = resources.iter().map(|ResourceEntry { uri, name, description, mime_type, more }| {
+            let texts = json_bytes(description) + json_bytes(mime_type) + json_bytes(more);
+            size_of::<ResourceEntry>() + uri.len() + name.len() + texts
+        });
+        let templates =
+            templates.iter().map(|ResourceTemplate { uri_template, name, description, mime_type, more }| {
+                let texts = json_bytes(description) + json_bytes(mime_type) + json_bytes(more);
+                size_of::<ResourceTemplate>() + uri_template.len() + name.len() + texts
+            });
+        let prompts = prompts.iter().map(|Prompt { name, description, arguments, more }| {
+            let arguments = arguments.iter().map(|PromptArgument { name, description, required: _ }| {
+                size_of::<PromptArgument>() + name.len() + json_bytes(description)
+            });
+            size_of::<Prompt>() + name.len() + json_bytes(description) + arguments.sum::<usize>() + json_bytes(more)
+        });
+        json_bytes(instructions)
+            + tools.sum::<usize>()
+            + resources.sum::<usize>()
+            + templates.sum::<usize>()
+            + prompts.sum::<usize>()
+    }
+}
+
 /// Returns approximately how many bytes a failure takes.
 pub(crate) fn failure_bytes(failure: &Failure) -> usize {
     failure.message.len() + json_bytes(&failure.data)
@@ -328,6 +364,36 @@ fn json_bytes(json: &Option<String>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{ClientCapabilities, TaskSupport};
+
+    #[test]
+    fn all_texts_of_a_list_count() {
+        let some = || Some("x".repeat(1000));
+        let (needs, task) = (ClientCapabilities::empty(), TaskSupport::Forbidden);
+        let details =
+            Some(ToolDetails { title: some(), output_schema: some(), hints: None, needs, task, more: some() });
+        let [name, description, uri] = [(); 3].map(|()| "x".repeat(1000));
+        let tool =
+            Tool { name: name.clone(), description: description.clone(), input_schema: "x".repeat(1000), details };
+        let (entry, template) = ((name.clone(), uri.clone()), (name.clone(), uri));
+        let resource =
+            ResourceEntry { name: entry.0, uri: entry.1, description: some(), mime_type: some(), more: some() };
+        let template = ResourceTemplate {
+            name: template.0,
+            uri_template: template.1,
+            description: some(),
+            mime_type: some(),
+            more: some(),
+        };
+        let argument = PromptArgument { name: name.clone(), description: some(), required: false };
+        let prompt = Prompt { name, description: some(), arguments: vec![argument], more: some() };
+        let of = |listing: Listing| listing.takes() / 1000;
+        assert_eq!(of(Listing { instructions: some(), ..Listing::default() }), 1);
+        assert_eq!(of(Listing { tools: vec![tool], ..Listing::default() }), 6);
+        assert_eq!(of(Listing { resources: vec![resource], ..Listing::default() }), 5);
+        assert_eq!(of(Listing { templates: vec![template], ..Listing::default() }), 5);
+        assert_eq!(of(Listing { prompts: vec![prompt], ..Listing::default() }), 5);
+    }
 
     #[test]
     fn errors_are_told_by_their_cause_and_not_by_what_a_guest_says() {

@@ -106,8 +106,9 @@ pub(crate) fn backtrace(error: &wasmtime::Error) -> String {
     demangled(&told(format_args!("{error:?}")))
 }
 
-/// Each name follows the name of its component and a `!`.
-fn demangled(backtrace: &str) -> String {
+/// Each name follows the name of its component and a `!`. The fuzzer calls this too.
+#[doc(hidden)]
+pub fn demangled(backtrace: &str) -> String {
     let mut out = Short::of(MAX_BYTES);
     let line = |out: &mut Short, line: &str| match line.split_once('!') {
         Some((before, name)) => write!(out, "{before}!{:#}", rustc_demangle::demangle(name)),

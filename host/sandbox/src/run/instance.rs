@@ -298,6 +298,10 @@ impl sealed::Perform for ListEntries {
     fn bytes(_: &Listing) -> Option<usize> {
         Some(0)
     }
+
+    fn takes(listing: &Listing) -> usize {
+        listing.takes()
+    }
 }
 
 impl sealed::Perform for CallTool {

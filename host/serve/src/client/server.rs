@@ -38,8 +38,14 @@ use wharf_plugins::{
     tasks::{Memory, SharedStore, TaskStore, Tasks},
 };
 use wharf_policy::{
-    access::approval::Approver, access::grants::hint::Allowed, access::grants::hint::Hint, access::scope::Scopes, auth,
-    auth::Auth, auth::Caller, profiles::Style, roles::Rights,
+    access::{
+        approval::Approver,
+        grants::hint::{Allowed, Hint},
+        scope::Scopes,
+    },
+    auth::{self, Auth, Caller},
+    profiles::Style,
+    roles::Rights,
 };
 
 /// How long requests under way may take to finish in a graceful shutdown, or when a client's input has ended. Over HTTP they have

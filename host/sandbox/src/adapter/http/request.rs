@@ -185,6 +185,7 @@ pub(super) fn repeated(outgoing: &Outgoing<'_>, mirrored: &[Mirrored]) -> Header
         return headers;
     }
     let arguments = outgoing.params.iter().find_map(|(name, param)| match param {
+        // Past the door: the client's message is charged.
         Param::Raw(json) if *name == "arguments" => serde_json::from_str::<Value>(json).ok(),
         _ => None,
     });
