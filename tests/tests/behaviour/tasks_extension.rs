@@ -149,7 +149,7 @@ async fn a_task_is_there_as_soon_as_it_is_told_of() {
 /// TSKB-06 and TSKB-11.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_holds_its_result_or_its_error() {
-    let (_folder, server) = started("", "timeout_ms = 300, task_timeout_ms = 3000").await;
+    let (_folder, server) = started("[limits]\ntask_timeout_ms = 3000", "timeout_ms = 300").await;
     let id = begin(&server, "opt_t", json!({ "ms": 1000, "text": "done" })).await;
     assert_eq!(get(&server, &id).await.unwrap()["status"], "working");
     let done = until(&server, &id, "completed").await;
@@ -390,7 +390,7 @@ async fn a_task_says_nothing_and_is_not_cancelled_by_notification() {
 /// TSKB-15.
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_are_forgotten_after_their_time_and_not_before() {
-    let (_folder, server) = started("", "timeout_ms = 20000, task_ttl_ms = 800").await;
+    let (_folder, server) = started("[limits]\ntask_ttl_ms = 800", "timeout_ms = 20000").await;
     let call = json!({ "name": "opt_t", "arguments": { "text": "t" } });
     let began = Instant::now();
     let made = server.modern("tools/call", call, able()).await.unwrap();

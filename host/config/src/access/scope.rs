@@ -58,7 +58,9 @@ pub struct Places {
 }
 
 /// Whose roots are used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum RootsFrom {
     /// The client's roots, or the operator's if the client has no usable ones.
     #[default]
@@ -67,17 +69,6 @@ pub enum RootsFrom {
     Operator,
     /// The client's and the operator's roots together.
     Both,
-}
-
-impl RootsFrom {
-    pub fn parse(text: &str) -> anyhow::Result<Self> {
-        match text {
-            "client" => Ok(Self::Client),
-            "operator" => Ok(Self::Operator),
-            "both" => Ok(Self::Both),
-            other => anyhow::bail!("`from`: `{other}` is not one of \"client\", \"operator\", \"both\""),
-        }
-    }
 }
 
 /// The state that all scopes are built from. Replaced whenever the config changes.

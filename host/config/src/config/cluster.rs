@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{bounds::mib, protocol::Protocol, raw};
+use super::{protocol::Protocol, raw};
 use crate::access::capability::Absolute;
 use wharf_base::text;
 use wharf_egress::secrets::{SecretSource, SecretSources};
@@ -14,7 +14,6 @@ use wharf_egress::secrets::{SecretSource, SecretSources};
 const MAX_NAME_BYTES: usize = 64;
 const REDIS_PORT: u16 = 6379;
 const DEFAULT_PREFIX: &str = "wharf:";
-const DEFAULT_MEMORY_MIB: usize = 32;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
@@ -116,7 +115,7 @@ pub fn resolve(
         password,
         ca_file: raw.ca_file.as_deref().map(absolute).transpose().context("`ca_file`")?,
         prefix,
-        memory_bytes: mib("memory_mib", raw.memory_mib, DEFAULT_MEMORY_MIB)?,
+        memory_bytes: raw.memory_mib.get(),
         limits_alone: match raw.limits_without_redis.as_deref() {
             None | Some("divide") => LimitsAlone::Divide,
             Some("refuse") => LimitsAlone::Refuse,

@@ -10,7 +10,7 @@ use wharf_sandbox::Digest;
 use super::{
     default_paths::absolute,
     plugin::{self, PluginConfig},
-    raw,
+    raw::{self, Number, Unit},
     resolved::Config,
     source::{Component, PluginSource},
 };
@@ -18,6 +18,7 @@ use crate::access::{
     capability::Access,
     grants::{dirs, env},
 };
+use wharf_base::explain::THIS_KEY;
 use wharf_egress::rule;
 
 /// A plugin and what it is granted. By default it is granted nothing.
@@ -150,21 +151,21 @@ impl Plugin {
     /// Sets how long one of its calls may take.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.written.limits.timeout_ms = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+        self.written.limits.timeout_ms = self.checked("timeout_ms", timeout.as_millis());
         self
     }
 
     /// Sets how much memory one of its calls may have, in MiB.
     #[must_use]
     pub fn memory_mib(mut self, mib: usize) -> Self {
-        self.written.limits.memory_mib = Some(mib);
+        self.written.limits.memory_mib = self.checked("memory_mib", mib as u128);
         self
     }
 
     /// Sets how many of its calls may run at once.
     #[must_use]
     pub fn concurrency(mut self, calls: usize) -> Self {
-        self.written.limits.concurrency = Some(calls);
+        self.written.limits.concurrency = self.checked("concurrency", calls as u128);
         self
     }
 
@@ -177,6 +178,16 @@ impl Plugin {
             Err(error) => self.problem = Some(format!("its config is not a table: {error}")),
         }
         self
+    }
+
+    /// Checks a number that has this key in a config.
+    fn checked<U: Unit, const DEFAULT: u64, const LEAST: u64, const MOST: u64>(
+        &mut self,
+        key: &str,
+        number: u128,
+    ) -> Option<Number<U, DEFAULT, LEAST, MOST>> {
+        let checked = Number::new(u64::try_from(number).unwrap_or(u64::MAX));
+        checked.map_err(|problem| self.problem = Some(problem.replace(THIS_KEY, &format!("`{key}`")))).ok()
     }
 
     fn resolve(self, config: &Config) -> Result<PluginConfig> {

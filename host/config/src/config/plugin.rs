@@ -8,10 +8,11 @@ use wharf_sandbox::{Adapter, Digest, Limits, MemoryLimit, network::HttpLimits, s
 use super::{
     adapter,
     approvals::{Approvals, Confirm},
-    bounds::{calls, duration_ms, is_name_character, kib, mib, parse_hex32, within_bounds},
+    bounds::{calls, is_name_character, parse_hex32},
     builtin,
     command_line::{CommandLine, Named, is_server},
-    defaults, raw,
+    defaults::CoreScaled,
+    raw::{self, Number},
     settings::Settings,
     source::PluginSource,
     sources::{PublishedPlugin, SourceRules},
@@ -83,69 +84,34 @@ pub struct DefaultLimits {
 }
 
 impl DefaultLimits {
-    pub fn resolve(raw: &raw::Limits, background: bool) -> Result<Self> {
-        let raw = raw::PluginLimits {
-            calls_per_minute: None,
-            calls_per_hour: None,
-            calls_per_day: None,
-            concurrency: raw.concurrency,
-            memory_mib: raw.memory_mib,
-            timeout_ms: raw.timeout_ms,
-            output_kib: raw.output_kib,
-            http_requests: raw.http_requests,
-            http_at_once: raw.http_at_once,
-            http_in_kib: raw.http_in_kib,
-            http_out_kib: raw.http_out_kib,
-            task_timeout_ms: raw.task_timeout_ms,
-            task_ttl_ms: raw.task_ttl_ms,
-        };
+    pub fn new(raw: &raw::Limits, background: bool) -> Self {
+        let concurrency = raw.concurrency.map(Number::get);
         Self {
             call: Limits {
-                concurrency: defaults::CoreScaled::for_this_machine().concurrency,
-                memory: MemoryLimit::Fitted,
-                timeout: Duration::from_millis(defaults::TIMEOUT_MS),
-                output_bytes: defaults::OUTPUT_KIB << 10,
+                concurrency: concurrency.unwrap_or_else(|| CoreScaled::for_this_machine().concurrency),
+                memory: raw.memory_mib.map_or(MemoryLimit::Fitted, |memory| MemoryLimit::Bytes(memory.get())),
+                timeout: raw.timeout_ms.get(),
+                output_bytes: raw.output_kib.get(),
                 http: HttpLimits {
-                    requests: defaults::HTTP_REQUESTS,
-                    at_once: defaults::HTTP_AT_ONCE,
-                    in_bytes: (defaults::HTTP_IN_KIB << 10) as u64,
-                    out_bytes: (defaults::HTTP_OUT_KIB << 10) as u64,
+                    requests: raw.http_requests.get(),
+                    at_once: raw.http_at_once.get(),
+                    in_bytes: raw.http_in_kib.get() as u64,
+                    out_bytes: raw.http_out_kib.get() as u64,
                 },
             },
-            tasks: TaskLimits {
-                timeout: Duration::from_millis(defaults::TASK_TIMEOUT_MS),
-                ttl: Duration::from_millis(defaults::TASK_TTL_MS),
-            },
+            tasks: TaskLimits { timeout: raw.task_timeout_ms.get(), ttl: raw.task_ttl_ms.get() },
             background,
         }
-        .with(&raw)
     }
 
-    fn with(&self, raw: &raw::PluginLimits) -> Result<Self> {
-        let Self { call, tasks, background } = self;
-        let bytes = |key, value, default: u64| anyhow::Ok(kib(key, value, (default >> 10) as usize)? as u64);
-        Ok(Self {
-            call: Limits {
-                concurrency: within_bounds("concurrency", raw.concurrency, call.concurrency, 4096)?,
-                memory: match raw.memory_mib {
-                    Some(_) => MemoryLimit::Bytes(mib("memory_mib", raw.memory_mib, 0)?),
-                    None => call.memory,
-                },
-                timeout: duration_ms("timeout_ms", raw.timeout_ms, call.timeout)?,
-                output_bytes: kib("output_kib", raw.output_kib, call.output_bytes >> 10)?,
-                http: HttpLimits {
-                    requests: within_bounds("http_requests", raw.http_requests, call.http.requests, 1 << 20)?,
-                    at_once: within_bounds("http_at_once", raw.http_at_once, call.http.at_once, 1024)?,
-                    in_bytes: bytes("http_in_kib", raw.http_in_kib, call.http.in_bytes)?,
-                    out_bytes: bytes("http_out_kib", raw.http_out_kib, call.http.out_bytes)?,
-                },
-            },
-            tasks: TaskLimits {
-                timeout: duration_ms("task_timeout_ms", raw.task_timeout_ms, tasks.timeout)?,
-                ttl: duration_ms("task_ttl_ms", raw.task_ttl_ms, tasks.ttl)?,
-            },
-            background: *background,
-        })
+    /// The limits of a plugin.
+    fn of(&self, raw: &raw::PluginLimits) -> Limits {
+        Limits {
+            concurrency: raw.concurrency.map_or(self.call.concurrency, Number::get),
+            memory: raw.memory_mib.map_or(self.call.memory, |memory| MemoryLimit::Bytes(memory.get())),
+            timeout: raw.timeout_ms.map_or(self.call.timeout, Number::get),
+            ..self.call.clone()
+        }
     }
 
     pub fn tasks(&self) -> Option<TaskLimits> {
@@ -239,7 +205,7 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
         prompts: None,
         instructions: None,
         settings: Settings::resolve(written.config)?,
-        reuse: reuse(written.instances.as_deref())?,
+        reuse: written.instances == Some(raw::Instances::Reused),
         limits: call,
         calls: None,
         tasks: limits.tasks(),
@@ -256,23 +222,18 @@ pub fn resolve(
     absolute: &dyn Fn(&str) -> Result<PathBuf>,
 ) -> Result<PluginConfig> {
     check_id(id)?;
-    let mut limits = limits.with(&raw.limits)?;
-    if let (Some(name), None) = (&raw.builtin, raw.limits.output_kib) {
-        limits.call.output_bytes = builtin::output_bytes(name, limits.call.output_bytes);
-    }
-    let of_calls = calls([raw.limits.calls_per_minute, raw.limits.calls_per_hour, raw.limits.calls_per_day, None])?;
-    let tasks = limits.tasks();
+    let mut call = limits.of(&raw.limits);
+    let of_calls = calls([raw.limits.calls_per_minute, raw.limits.calls_per_hour, raw.limits.calls_per_day, None]);
     if let Some(name) = raw.builtin.clone() {
+        call.output_bytes = builtin::output_bytes(&name, call.output_bytes);
         builtin::complete(&name, &mut raw);
     }
-    let reuse = reuse(raw.instances.as_deref())?;
     let prefix = raw.prefix.unwrap_or_else(|| format!("{id}_"));
     check_prefix(&prefix)?;
     let sha256 = raw.sha256.as_deref().map(|text| parse_hex32("sha256", text)).transpose()?.map(Digest::from);
-    let lock = match raw.surface.as_deref() {
+    let lock = match raw.surface {
         None => source.published().map(|published| published.lock.clone()),
-        Some("pinned") => Some(absolute(lock::FILE_NAME)?),
-        Some(other) => bail!("`surface` is \"pinned\", not {}", text::quoted(other)),
+        Some(raw::Surface::Pinned) => Some(absolute(lock::FILE_NAME)?),
     };
     let instructions = raw.instructions;
     let bytes = instructions.as_ref().map_or(0, String::len);
@@ -293,10 +254,10 @@ pub fn resolve(
         prompts: raw.prompts.map(patterns),
         instructions,
         settings,
-        reuse,
-        limits: limits.call,
+        reuse: raw.instances == Some(raw::Instances::Reused),
+        limits: call,
         calls: of_calls.is_limited().then(|| Quota { name: format!("plugin {id:?}"), limits: of_calls }),
-        tasks,
+        tasks: limits.tasks(),
         grants: Grants::parse(raw.grants, absolute).context("grants")?,
         confirm: raw.confirm.map(|written| approvals.confirm(written, sha256.is_some())).transpose()?,
     })
@@ -325,15 +286,6 @@ pub fn source(id: &str, raw: &raw::Plugin, sources: &SourceRules, absolute: Abso
         _ => bail!(
             "`path`, `builtin` and `source` exclude each other: a plugin is a file, a built-in one, or a published one"
         ),
-    }
-}
-
-/// Whether one instance may serve several calls. `written`: the value of `instances`.
-fn reuse(written: Option<&str>) -> Result<bool> {
-    match written {
-        None | Some("fresh") => Ok(false),
-        Some("reused") => Ok(true),
-        Some(_) => bail!("`instances` is \"fresh\" or \"reused\""),
     }
 }
 

@@ -29,9 +29,7 @@ pub struct Protocol {
 const MAX_TTL_MS: u64 = 24 * 3600 * 1000;
 
 pub fn resolve(raw: raw::Protocol, absolute: Absolute<'_>) -> Result<Protocol> {
-    let legacy = raw.legacy.unwrap_or(true);
-    let modern = raw.modern.unwrap_or(true);
-    let sse = raw.sse.unwrap_or(false);
+    let (modern, legacy, sse) = (raw.modern, raw.legacy, raw.sse);
     ensure!(legacy || modern, "`legacy` and `modern` are both off, so no revision is left");
     ensure!(legacy || !sse, "`sse` needs `legacy`: that transport carries only revisions with a handshake");
     let mut tasks = raw.extensions.is_none();

@@ -13,17 +13,18 @@ use super::{
     approvals::Approvals,
     audit::{self, Audit},
     auth,
-    bounds::{duration_ms, kib, mib, within_bounds},
     cluster::{self, Cluster},
     command_line::{CommandLine, Named},
     default_paths::absolute,
-    defaults, egress,
+    defaults::{self, CoreScaled},
+    egress,
     face::{self, Face},
     http::{self, Http},
     plugin::{self, DefaultLimits, Origin, PluginConfig},
     profiles,
     protocol::{self, Protocol},
-    raw, roles,
+    raw::{self, Number},
+    roles,
     settings::Settings,
     source::PluginSource,
     sources::SourceRules,
@@ -160,13 +161,13 @@ impl Roots {
             command_line.folders.is_empty() || raw.from.is_none(),
             "`from` says whose roots count, but folders on the command line replace all other roots: remove one of the two"
         );
-        let from = match raw.from.as_deref() {
+        let from = match raw.from {
             // A folder that was named with `--root` is meant to be open, even if the client has roots.
             None if !command_line.roots.is_empty() => RootsFrom::Both,
             // An operator who names the folders of a plugin has not allowed the client to open more.
             None if !command_line.folders.is_empty() => RootsFrom::Operator,
             None => RootsFrom::default(),
-            Some(from) => RootsFrom::parse(from)?,
+            Some(from) => from,
         };
         let mut within = raw.within.as_deref().map(all).transpose()?;
         for folder in &command_line.within {
@@ -181,7 +182,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let absolute = |path: &str| absolute(path, base.as_deref());
     let named = trusted::of(&raw, file);
     let protocol = protocol::resolve(raw.protocol, &absolute).context("[protocol]")?;
-    let limits = DefaultLimits::resolve(&raw.limits, protocol.tasks).context("[limits]")?;
+    let limits = DefaultLimits::new(&raw.limits, protocol.tasks);
     let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
     let sources = SourceRules::resolve(raw.sources, &egress.secrets, &absolute).context("[sources]")?;
     let mut plugins = Vec::new();
@@ -211,12 +212,9 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
              or the name of the built-in one"
         );
     }
-    let total_concurrency = within_bounds(
-        "total_concurrency",
-        raw.limits.total_concurrency,
-        defaults::CoreScaled::for_this_machine().total_concurrency,
-        4096,
-    )?;
+    let total_concurrency = raw.limits.total_concurrency.map(Number::get);
+    let total_concurrency = total_concurrency.unwrap_or_else(|| CoreScaled::for_this_machine().total_concurrency);
+    let total_memory = raw.limits.total_memory_mib.map(Number::get);
     let http = http::resolve(raw.http, command_line, &egress.secrets, &absolute).context("[http]")?;
     let auth = raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), &egress.secrets, &absolute));
     let auth = auth.transpose().context("[auth]")?;
@@ -244,7 +242,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         !(roles.narrow() && protocol.lists.public),
         "[protocol]: with [roles], lists are not the same for everybody, so `list_scope` cannot be \"public\""
     );
-    let profiles = profiles::resolve(raw.server.catalog.as_deref(), raw.profiles.0)?;
+    let profiles = profiles::resolve(raw.server.catalog, raw.profiles.0)?;
     let face = face::resolve(raw.server).context("[server]")?;
     let replica = cluster.as_ref().map(|cluster| cluster.name.clone());
     let startup = Startup {
@@ -254,24 +252,12 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         protocol,
         cluster,
         total_concurrency,
-        total_memory_bytes: mib(
-            "total_memory_mib",
-            raw.limits.total_memory_mib,
-            defaults::total_memory_mib(total_concurrency),
-        )?,
-        total_host_memory_bytes: mib(
-            "total_host_memory_mib",
-            raw.limits.total_host_memory_mib,
-            defaults::TOTAL_HOST_MEMORY_MIB,
-        )?,
-        compile_memory_bytes: mib("compile_memory_mib", raw.limits.compile_memory_mib, defaults::COMPILE_MEMORY_MIB)?,
-        compile_timeout: duration_ms(
-            "compile_timeout_ms",
-            raw.limits.compile_timeout_ms,
-            Duration::from_millis(defaults::COMPILE_TIMEOUT_MS),
-        )?,
-        message_bytes: kib("message_kib", raw.limits.message_kib, defaults::MESSAGE_KIB)?,
-        total_tasks: within_bounds("total_tasks", raw.limits.total_tasks, defaults::TOTAL_TASKS, 1_000_000)?,
+        total_memory_bytes: total_memory.unwrap_or_else(|| defaults::total_memory_bytes(total_concurrency)),
+        total_host_memory_bytes: raw.limits.total_host_memory_mib.get(),
+        compile_memory_bytes: raw.limits.compile_memory_mib.get(),
+        compile_timeout: raw.limits.compile_timeout_ms.get(),
+        message_bytes: raw.limits.message_kib.get(),
+        total_tasks: raw.limits.total_tasks.get(),
         audit: {
             let audit = raw.audit.map(|raw| audit::resolve(raw, &absolute)).transpose().context("[audit]")?;
             audit.map(|audit| Audit { replica: replica.clone(), ..audit })
@@ -295,7 +281,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         startup: Arc::new(startup),
         plugin_dir: raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?,
         roots: Roots::resolve(&raw.roots, command_line, &absolute).context("[roots]")?,
-        page_items: within_bounds("page_items", raw.limits.page_items, defaults::PAGE_ITEMS, 100_000)?,
+        page_items: raw.limits.page_items.get(),
         egress,
         sources,
         limits,
@@ -444,22 +430,26 @@ mod tests {
                 "[plugins.a]\npath='a'\n[plugins.a.grants]\nenv=[{name='KEY', secret='s'}]",
                 "`KEY` stands for the secret `s`, but no rule",
             ),
-            ("[egress]\nroots='mine'", "neither \"system\" nor \"built-in\""),
+            ("[egress]\nroots='mine'", "`roots` is \"system\" or \"built-in\", not \"mine\""),
             ("[egress]\nproxy='socks5://a'", "begins with http://"),
             ("[secrets]\na={file='x', env='Y'}", "must be one of"),
             ("[plugins.a]\npath='a'\n[plugins.a.grants]\nask=['money']", "not one of elicitation"),
             ("[plugins.a]\npath='a'\nconfig={t={env='WHARF_TEST_NO_SUCH'}}", "WHARF_TEST_NO_SUCH is not set"),
             ("[plugins.a]\npath='a'\nsha256='zz'", "64 hexadecimal"),
             ("[plugins.a]\npath='a'\nsurface='open'", "`surface` is \"pinned\", not \"open\""),
-            ("[limits]\ntotal_concurrency=0", "from 1 to"),
+            ("[limits]\ntotal_concurrency=0", "2: `total_concurrency` is from 1 to 4096, not 0"),
+            ("[server]\ncatalog='lazy'", "`catalog` is \"full\" or \"search\", not \"lazy\""),
             ("[http]\nlisten='localhost'", "not an address and port"),
             ("[admin]\nlisten='9464'", "[admin]: `listen`: `9464` is not an address and port"),
             ("[protocol]\nlegacy=false\nsse=true", "`sse` needs `legacy`"),
             ("[protocol]\nextensions=['skills']", "there is: tasks"),
             ("[protocol]\nlist_scope='all'", "neither \"private\" nor \"public\""),
             ("[http]\nsession_lifetime_s=59", "`session_lifetime_s` is from 60 to 7776000"),
-            ("[audit]\nfile='a'\narguments='none'", "not one of \"digest\", \"redacted\", \"full\""),
-            ("[audit]\nfile='a'\non_failure='stop'", "neither \"refuse\" nor \"continue\""),
+            (
+                "[audit]\nfile='a'\narguments='none'",
+                "`arguments` is \"digest\", \"redacted\" or \"full\", not \"none\"",
+            ),
+            ("[audit]\nfile='a'\non_failure='stop'", "`on_failure` is \"refuse\" or \"continue\", not \"stop\""),
             ("[audit]\nfile='a'\nkeep=0", "`keep` is from 1 to"),
             ("[audit]\nfile='a'\nrotate_mib=0", "`rotate_mib` is from 1 to"),
             ("[audit]\nfile=''", "a path is empty"),
@@ -472,7 +462,7 @@ mod tests {
             ("[telemetry]\notlp='http://a'\nheaders={x={env='WHARF_TEST_NO_SUCH'}}", "WHARF_TEST_NO_SUCH is not set"),
             ("[approvals]\nask='me'", "neither \"client\" nor"),
             ("[approvals]\nask={command=[]}", "the command is empty"),
-            ("[approvals]\nremember='forever'", "not one of \"never\", \"session\", \"always\""),
+            ("[approvals]\nremember='forever'", "`remember` is \"never\", \"session\" or \"always\", not \"forever\""),
             ("[plugins.a]\npath='a'\nconfirm='write'", "stand in a list, such as [\"write\"]"),
             ("[plugins.a]\npath='a'\nconfirm=[]", "nothing would be asked"),
             ("[plugins.a]\npath='a'\nconfirm='destructive'", "needs `sha256`"),
@@ -511,7 +501,7 @@ mod tests {
             ("[http.tls]\ncert='a'\nkey='b'\nclient_cert='required'", "`client_cert` needs `client_ca`"),
             (
                 "[http.tls]\ncert='a'\nkey='b'\nclient_ca='c'\nclient_cert='yes'",
-                "neither \"required\" nor \"optional\"",
+                "`client_cert` is \"required\" or \"optional\", not \"yes\"",
             ),
             ("[http]\npublic_url='https://a.example/mcp'\n[auth]", "there are no `[[auth.issuers]]`"),
             ("[http]\npublic_url='http://a.example/mcp'", "is not an https URL"),

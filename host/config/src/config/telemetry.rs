@@ -6,7 +6,6 @@ use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 use super::{
-    bounds::duration_ms,
     defaults,
     raw::{self, Value},
 };
@@ -60,10 +59,7 @@ pub fn resolve(raw: raw::Telemetry, sources: &SecretSources) -> Result<Telemetry
         sample,
         trust_parent: raw.trust_parent,
         propagate: raw.propagate,
-        metrics_every: match raw.metrics_ms {
-            Some(0) => None,
-            every => Some(duration_ms("metrics_ms", every, Duration::from_millis(defaults::TELEMETRY_METRICS_MS))?),
-        },
+        metrics_every: raw.metrics_ms.unless_zero(),
         service,
         attributes: raw.attributes.0,
         headers: headers(raw.headers.0, sources).context("`headers`")?,

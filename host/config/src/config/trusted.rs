@@ -80,7 +80,7 @@ pub fn of(raw: &raw::Config, file: Option<&Path>) -> Protected {
         all.files(named(&auth.keys_file).into_iter().chain(keys));
     }
     // What is asked without a file to name is wrong in another way, which is said where the config is used.
-    let approvals = raw::Approvals { ask: approvals.ask.clone(), remember: None };
+    let approvals = raw::Approvals { ask: approvals.ask.clone(), ..raw::Approvals::default() };
     all.files(Approvals::resolve(approvals, &absolute).iter().flat_map(Approvals::programs));
     all
 }

@@ -26,7 +26,7 @@ use wharf_base::{
     refusals::Refusals,
     request_state::Seal,
     session_id::{ListDigests, SessionIds},
-    text::{clip, escaped, toml_header},
+    text::{clip, escaped},
 };
 use wharf_cluster::Cluster;
 use wharf_config::{
@@ -360,11 +360,7 @@ impl Server {
         if (allowed == Allowed::Never || told.len() < MAX_HINTS_PER_PLUGIN) && told.insert(text.clone()) {
             let Allowed::In(table) = allowed else { return tracing::warn!(plugin, "{text}") };
             let file = self.file.as_ref().map_or("the config file".into(), |file| file.display().to_string());
-            tracing::warn!(
-                plugin,
-                "{text}; to allow it, edit {} in {file}",
-                toml_header(&["plugins", plugin, table.as_str()])
-            );
+            tracing::warn!(plugin, "{text}; to allow it, edit {} in {file}", table.header(plugin));
         }
     }
 }

@@ -442,7 +442,7 @@ mod tests {
             ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'={'../x'=''}}}", "`../x` is not a path inside of it"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={dirs={'/w'={'/x'=''}}}", "`/x` is not a path inside of it"),
             ("[[case]]\nname='a'\ntool='x'\ngiven={roots=['/w']}", "`/w` is not a folder of `dirs`"),
-            ("[[case]]\nname='a'\ntool='x'\ngiven={answers={k='maybe'}}", "unknown variant `maybe`"),
+            ("[[case]]\nname='a'\ntool='x'\ngiven={answers={k='maybe'}}", ", not \"maybe\""),
             ("[[case]]\nname='a'\ntool='x'\ngiven={http=[{url='u', body='', json={}}]}", "either `body` or `json`"),
             ("[[case]]\nname='a'\ntool='x'\nafter={absent=['/w/a']}", "`/w/a` is not in a folder"),
             (

@@ -1,7 +1,7 @@
 //! The config file as it is written. Unknown keys are errors that name the line and the most similar known key.
 //!
-//! The doc comments are the reference of all keys: docs/wharf.schema.json and docs/config.md are generated from them (`schema`). The last
-//! paragraph of a comment may be the key's default, `Default: …`.
+//! The doc comments are the reference of all keys: docs/wharf.schema.json and docs/config.md are generated from them (`schema`). Defaults and
+//! bounds come from the types. A default that depends on something is the last paragraph of a comment, `Default: …`.
 
 use serde::Deserialize;
 
@@ -10,18 +10,22 @@ use wharf_egress::secrets;
 
 mod callers;
 mod limits;
+mod number;
 mod outside;
 mod plugin;
 mod server;
 mod value;
+mod words;
 
 pub use self::{
     callers::{Auth, Condition, Introspection, Issuer, LimitsOf, Profile, Role, RoleLimits, RoleRoots, When},
     limits::{Limits, PluginLimits},
+    number::{Calls, Number, Unit},
     outside::{Audit, Egress, Proxy, RegistryLogin, Roots, Signer, Sources, Telemetry},
     plugin::{Approvals, Asker, Confirm, Declared, Param, Plugin, Tools},
     server::{Admin, Cluster, Http, Icon, Protocol, Server, Tls},
     value::{Command, FromEnv, FromSecret, InFileOrder, Value, Words},
+    words::{Arguments, Certificates, ClientCertificates, Instances, OnFailure, Remember, Surface, TokenType},
 };
 
 /// The config of wharf. Paths are relative to the config file. wharf reads the file again when it changes, and on SIGHUP.

@@ -16,9 +16,10 @@ are errors.
 /// The beginning of the paragraph of a description that is the key's default.
 const DEFAULT: &str = "\n\nDefault: ";
 
-/// Returns the default in a description.
-pub fn default_of(description: &str) -> Option<&str> {
-    description.split_once(DEFAULT).map(|(_, default)| default)
+/// Returns the default of a key: in the words of its description, or else as its type says it.
+pub fn default_of(key: &Value) -> Option<String> {
+    let in_words = key["description"].as_str().and_then(|text| text.split_once(DEFAULT));
+    in_words.map(|(_, default)| default.to_owned()).or_else(|| key.get("default").map(|value| format!("`{value}`")))
 }
 
 /// Returns the reference as Markdown.
@@ -66,9 +67,9 @@ fn section(text: &mut String, header: &str, intro: &str, table: &Value, keys: Ve
     text.push_str("| key | type | default | meaning |\n|---|---|---|---|\n");
     for (name, key) in keys {
         let description = key["description"].as_str().unwrap_or_default();
-        let (meaning, default) = description.split_once(DEFAULT).unwrap_or((description, ""));
-        let default = if required(name) { "required" } else { default };
-        let cells = [kind(key), default.to_owned(), linked(meaning)].map(|cell| cell.replace('|', "\\|"));
+        let (meaning, _) = description.split_once(DEFAULT).unwrap_or((description, ""));
+        let default = if required(name) { "required".to_owned() } else { default_of(key).unwrap_or_default() };
+        let cells = [kind(key), default, linked(meaning)].map(|cell| cell.replace('|', "\\|"));
         let _ = writeln!(text, "| `{name}` | {} |", cells.join(" | ").replace("\n\n", " "));
     }
 }
@@ -124,6 +125,9 @@ fn kind(schema: &Value) -> String {
             },
             _ => "table".to_owned(),
         },
+        Some("integer") if schema.get("maximum").is_some() => {
+            format!("integer from {} to {}", schema["minimum"], schema["maximum"])
+        }
         Some(other) => other.to_owned(),
         None => "any value".to_owned(),
     }

@@ -269,7 +269,7 @@ fn most_connections(server: &Server) -> usize {
     let by_memory = server.ledger.connections().limit() / CONNECTION_BYTES;
     let most = wanted.min(by_memory).min(files / 2).max(1);
     // Only a number that the operator chose is worth a warning.
-    if most < wanted && wanted != defaults::CONNECTIONS {
+    if most < wanted && wanted as u64 != defaults::CONNECTIONS {
         let why = if by_memory <= files / 2 {
             "a quarter of total_host_memory_mib in [limits] is for all of them, at 128 KiB each"
         } else {
