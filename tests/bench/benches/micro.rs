@@ -26,11 +26,7 @@ use wharf_plugins::{
         served::{Access, Generations, RESULTS, Served, TASKS},
     },
 };
-use wharf_protocol::{
-    Frame, Revision,
-    encode::{CacheHint, Encoder},
-    model::ServerInfo,
-};
+use wharf_protocol::{Frame, Revision, encode::Encoder, model::ServerInfo};
 use wharf_sandbox::{
     CallTool, Listing, LoadedPlugin, NoEvents, Operation, PluginCall, PluginSpec, Sandbox, Scope,
     ledger::Account,
@@ -58,7 +54,7 @@ fn request(bytes: usize) -> Vec<u8> {
 
 fn encoder() -> Encoder {
     let server = ServerInfo { name: "wharf".into(), version: "0".into(), ..ServerInfo::default() };
-    Encoder::new(Revision::V2026_07_28, server, true, CacheHint::default())
+    Encoder::new(Revision::V2026_07_28, server)
 }
 
 /// A plugin in a sandbox, and a runtime for its calls.

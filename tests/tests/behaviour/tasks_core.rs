@@ -381,16 +381,3 @@ async fn progress_lasts_as_long_as_the_task() {
     assert_eq!(text(&pipe.call("opt_t", json!({ "ms": 200, "text": "later" })).await), "later");
     assert_eq!(pipe.inbox().len(), before, "it is over: {:?}", pipe.inbox());
 }
-
-/// TSKA-01: without the capability the member has no effect.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_operator_can_switch_them_off() {
-    let (_folder, server) = started("[protocol]\nextensions = []", LIMITS).await;
-    let mut session = server.legacy(REVISION, json!({})).await;
-    assert_eq!(session.initialized["capabilities"].get("tasks"), None);
-    assert_eq!(text(&session.request("tools/call", task("opt_t", json!({ "text": "t" }))).await.unwrap()), "t");
-    assert_eq!(text(&session.request("tools/call", task("not_t", json!({ "text": "t" }))).await.unwrap()), "t");
-    for method in ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"] {
-        assert_eq!(session.request(method, json!({ "taskId": "t" })).await.unwrap_err()["code"], -32601, "{method}");
-    }
-}

@@ -60,8 +60,7 @@ pub struct PluginConfig {
     pub limits: Limits,
     /// How many calls of this plugin all callers together may make. None: any number.
     pub calls: Option<Quota>,
-    /// None: calls of this plugin cannot become tasks.
-    pub tasks: Option<TaskLimits>,
+    pub tasks: TaskLimits,
     pub grants: Grants,
     /// Which calls a person has to approve. None: no call.
     pub confirm: Option<Confirm>,
@@ -78,13 +77,11 @@ pub struct TaskLimits {
 #[derive(Debug, Clone)]
 pub struct DefaultLimits {
     pub call: Limits,
-    tasks: TaskLimits,
-    /// Whether calls can become tasks at all.
-    background: bool,
+    pub tasks: TaskLimits,
 }
 
 impl DefaultLimits {
-    pub fn new(raw: &raw::Limits, background: bool) -> Self {
+    pub fn new(raw: &raw::Limits) -> Self {
         let concurrency = raw.concurrency.map(Number::get);
         Self {
             call: Limits {
@@ -100,7 +97,6 @@ impl DefaultLimits {
                 },
             },
             tasks: TaskLimits { timeout: raw.task_timeout_ms.get(), ttl: raw.task_ttl_ms.get() },
-            background,
         }
     }
 
@@ -112,10 +108,6 @@ impl DefaultLimits {
             timeout: raw.timeout_ms.map_or(self.call.timeout, Number::get),
             ..self.call.clone()
         }
-    }
-
-    pub fn tasks(&self) -> Option<TaskLimits> {
-        self.background.then_some(self.tasks)
     }
 }
 
@@ -208,7 +200,7 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
         reuse: written.instances == Some(raw::Instances::Reused),
         limits: call,
         calls: None,
-        tasks: limits.tasks(),
+        tasks: limits.tasks,
         grants,
         confirm: None,
     })
@@ -257,7 +249,7 @@ pub fn resolve(
         reuse: raw.instances == Some(raw::Instances::Reused),
         limits: call,
         calls: of_calls.is_limited().then(|| Quota { name: format!("plugin {id:?}"), limits: of_calls }),
-        tasks: limits.tasks(),
+        tasks: limits.tasks,
         grants: Grants::parse(raw.grants, absolute).context("grants")?,
         confirm: raw.confirm.map(|written| approvals.confirm(written, sha256.is_some())).transpose()?,
     })

@@ -182,7 +182,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let absolute = |path: &str| absolute(path, base.as_deref());
     let named = trusted::of(&raw, file);
     let protocol = protocol::resolve(raw.protocol, &absolute).context("[protocol]")?;
-    let limits = DefaultLimits::new(&raw.limits, protocol.tasks);
+    let limits = DefaultLimits::new(&raw.limits);
     let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
     let sources = SourceRules::resolve(raw.sources, &egress.secrets, &absolute).context("[sources]")?;
     let mut plugins = Vec::new();
@@ -238,10 +238,6 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
             toml_header(&["roles", name])
         );
     }
-    ensure!(
-        !(roles.narrow() && protocol.lists.public),
-        "[protocol]: with [roles], lists are not the same for everybody, so `list_scope` cannot be \"public\""
-    );
     let profiles = profiles::resolve(raw.server.catalog, raw.profiles.0)?;
     let face = face::resolve(raw.server).context("[server]")?;
     let replica = cluster.as_ref().map(|cluster| cluster.name.clone());
@@ -338,7 +334,7 @@ impl Config {
             reuse: false,
             limits: self.limits.call.clone(),
             calls: None,
-            tasks: self.limits.tasks(),
+            tasks: self.limits.tasks,
             grants: Grants::default(),
             confirm: None,
         }
@@ -442,8 +438,6 @@ mod tests {
             ("[http]\nlisten='localhost'", "not an address and port"),
             ("[admin]\nlisten='9464'", "[admin]: `listen`: `9464` is not an address and port"),
             ("[protocol]\nlegacy=false\nsse=true", "`sse` needs `legacy`"),
-            ("[protocol]\nextensions=['skills']", "there is: tasks"),
-            ("[protocol]\nlist_scope='all'", "neither \"private\" nor \"public\""),
             ("[http]\nsession_lifetime_s=59", "`session_lifetime_s` is from 60 to 7776000"),
             (
                 "[audit]\nfile='a'\narguments='none'",
@@ -492,7 +486,6 @@ mod tests {
             ("[roles.a]\nwhen='anyone'\ntools=['x']\nlimits={of=[{tools=['x*y'], concurrency=1}]}", "not at its end"),
             ("[plugins.a]\npath='a'\n[plugins.a.limits]\ncalls_per_hour=0", "`calls_per_hour` is from 1"),
             ("[limits]\ncalls_per_day=1", "unknown key `calls_per_day`"),
-            ("[protocol]\nlist_scope='public'\n[roles.a]\nwhen='anyone'\ntools=['x']", "not the same for everybody"),
             ("[http]\nlisten='unix:'", "the path of the socket is missing"),
             ("[http]\nlisten='unix:/a'\nsocket_mode=660", "write it in octal, such as 0o660"),
             ("[http]\nlisten='unix:/a'\n[http.tls]\ncert='a'\nkey='b'", "has no effect on a Unix socket"),

@@ -200,10 +200,7 @@ impl Server {
             reread: watch::Sender::new(()),
             tasks: Tasks::new(store, startup.total_tasks, startup.total_concurrency / 2),
             tracker: TaskTracker::new(),
-            encoders: Revision::ALL.map(|revision| {
-                let (tasks, lists) = (startup.protocol.tasks, startup.protocol.lists);
-                Arc::new(Encoder::new(revision, startup.face.info.clone(), tasks, lists))
-            }),
+            encoders: Revision::ALL.map(|revision| Arc::new(Encoder::new(revision, startup.face.info.clone()))),
             file: config.file.clone(),
             config: current,
             startup,

@@ -142,32 +142,17 @@ pub struct Protocol {
     pub legacy: bool,
     /// Whether HTTP+SSE of 2024-11-05 is served, at `/sse`.
     pub sse: bool,
-    /// The extensions that are served. `"tasks"`: background calls, in both their forms.
-    ///
-    /// Default: `["tasks"]`
-    pub extensions: Option<Vec<String>>,
     /// The keys, of 64 hexadecimal digits each, that seal what clients carry: the ids of sessions and the state of requests. The first one
     /// seals, all of them open: docs/operations.md#keys. Several wharf processes behind one address have the same keys. Without this key,
     /// `wharf serve` makes one and keeps it in its state folder, and other processes use a random one.
     ///
     /// Default: `[]`
     pub state_keys: Vec<RawSecret>,
-    /// The environment variable with such a key, instead of `state_keys`, where there is only one.
-    pub state_key_env: Option<String>,
-    /// How long clients of 2026-07-28 may cache lists.
-    ///
-    /// Default: `0`
-    pub list_ttl_ms: Option<u64>,
-    /// Who may cache lists: `"private"`, or `"public"`: shared caches may return them to other clients.
-    ///
-    /// Default: `"private"`
-    pub list_scope: Option<String>,
 }
 
 impl Default for Protocol {
     fn default() -> Self {
-        let (extensions, state_keys, state_key_env, list_ttl_ms, list_scope) = Default::default();
-        Self { modern: true, legacy: true, sse: false, extensions, state_keys, state_key_env, list_ttl_ms, list_scope }
+        Self { modern: true, legacy: true, sse: false, state_keys: Vec::new() }
     }
 }
 

@@ -41,10 +41,13 @@ fn for_editors(schema: &mut schemars::Schema) {
             }
         }
     }
-    // The words that a key can have are a list, whether or not their types say more about them.
-    if let Some(Value::Array(words)) = object.get("oneOf")
-        && let Some(words) = words.iter().map(|one| one.get("const").cloned()).collect::<Option<Vec<_>>>()
-    {
+    // The words that a key can have are one list, whether or not their type says more about some of them.
+    if let Some(Value::Array(ways)) = object.get("oneOf") {
+        let of = |way: &Value| match (way.get("const"), way["enum"].as_array()) {
+            (Some(word), _) => vec![word.clone()],
+            (None, words) => words.cloned().unwrap_or_default(),
+        };
+        let words: Vec<Value> = ways.iter().flat_map(of).collect();
         object.remove("oneOf");
         object.insert("type".into(), "string".into());
         object.insert("enum".into(), words.into());
