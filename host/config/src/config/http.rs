@@ -21,6 +21,9 @@ use crate::access::capability::Absolute;
 use wharf_base::principal::Principal;
 use wharf_egress::secrets::{self, SecretSource, SecretSources};
 
+/// How long after it was issued the id of a session makes the session again.
+pub const SESSION_LIFETIME: Duration = Duration::from_hours(7 * 24);
+
 /// Where the access log is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccessLog {
@@ -50,15 +53,11 @@ pub struct Http {
     pub allowed_origins: Vec<String>,
     /// The maximum number of connections at once, if there are enough file descriptors and memory for them.
     pub connections: usize,
-    /// The maximum number of connections from one address. None: what the rule of pools allows.
-    pub connections_per_address: Option<usize>,
     /// The proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     pub sessions: usize,
     /// A session that has been idle for this long leaves memory.
     pub session_idle: Duration,
-    /// How long after it was issued the id of a session makes the session again.
-    pub session_lifetime: Duration,
     pub listens: usize,
     pub in_flight: usize,
     /// After how long a legacy event stream is closed, so that its client comes back for the rest. None: never.
@@ -146,11 +145,9 @@ pub fn resolve(
         allowed_hosts: raw.allowed_hosts.into_iter().chain(own).collect(),
         allowed_origins,
         connections: raw.connections.get(),
-        connections_per_address: raw.connections_per_address.map(Number::get),
         trusted_proxies: raw.trusted_proxies.iter().map(|proxy| self::proxy(proxy)).collect::<Result<_>>()?,
         sessions: raw.sessions.get(),
         session_idle: raw.session_idle_ms.get(),
-        session_lifetime: raw.session_lifetime_s.get(),
         listens: raw.listens.get(),
         in_flight: raw.in_flight.map_or_else(|| CoreScaled::for_this_machine().in_flight, Number::get),
         poll_after: raw.poll_after_ms.unless_zero(),

@@ -81,7 +81,6 @@ pub struct Startup {
     pub total_memory_bytes: usize,
     /// The memory that wharf itself may use for plugins and clients.
     pub total_host_memory_bytes: usize,
-    pub compile_memory_bytes: usize,
     pub compile_timeout: Duration,
     pub message_bytes: usize,
     /// How many tasks are stored at once, running or not.
@@ -107,7 +106,6 @@ impl Startup {
             total_concurrency,
             total_memory_bytes,
             total_host_memory_bytes,
-            compile_memory_bytes,
             compile_timeout,
             message_bytes,
             total_tasks,
@@ -124,7 +122,6 @@ impl Startup {
             ("total_concurrency", self.total_concurrency != *total_concurrency),
             ("total_memory_mib", self.total_memory_bytes != *total_memory_bytes),
             ("total_host_memory_mib", self.total_host_memory_bytes != *total_host_memory_bytes),
-            ("compile_memory_mib", self.compile_memory_bytes != *compile_memory_bytes),
             ("compile_timeout_ms", self.compile_timeout != *compile_timeout),
             ("message_kib", self.message_bytes != *message_bytes),
             ("total_tasks", self.total_tasks != *total_tasks),
@@ -250,7 +247,6 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         total_concurrency,
         total_memory_bytes: total_memory.unwrap_or_else(|| defaults::total_memory_bytes(total_concurrency)),
         total_host_memory_bytes: raw.limits.total_host_memory_mib.get(),
-        compile_memory_bytes: raw.limits.compile_memory_mib.get(),
         compile_timeout: raw.limits.compile_timeout_ms.get(),
         message_bytes: raw.limits.message_kib.get(),
         total_tasks: raw.limits.total_tasks.get(),
@@ -438,7 +434,6 @@ mod tests {
             ("[http]\nlisten='localhost'", "not an address and port"),
             ("[admin]\nlisten='9464'", "[admin]: `listen`: `9464` is not an address and port"),
             ("[protocol]\nlegacy=false\nsse=true", "`sse` needs `legacy`"),
-            ("[http]\nsession_lifetime_s=59", "`session_lifetime_s` is from 60 to 7776000"),
             (
                 "[audit]\nfile='a'\narguments='none'",
                 "`arguments` is \"digest\", \"redacted\" or \"full\", not \"none\"",
@@ -450,7 +445,6 @@ mod tests {
             ("[audit]\nfile='/'", "names no file"),
             ("[telemetry]\notlp='127.0.0.1:4318'", "[telemetry]: `otlp`"),
             ("[telemetry]\notlp='http://a'\nsample=2", "`sample` is a share of all calls, from 0 to 1"),
-            ("[telemetry]\notlp='http://a'\nprotocol='grpc'", "use \"http/protobuf\""),
             ("[telemetry]\notlp='http://a'\nservice=''", "`service` has 1 to"),
             ("[telemetry]\notlp='http://a'\nheaders={host='b'}", "`host` is set by wharf"),
             ("[telemetry]\notlp='http://a'\nheaders={x={env='WHARF_TEST_NO_SUCH'}}", "WHARF_TEST_NO_SUCH is not set"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 use super::{
@@ -41,10 +41,6 @@ pub struct Telemetry {
 }
 
 pub fn resolve(raw: raw::Telemetry, sources: &SecretSources) -> Result<Telemetry> {
-    match raw.protocol.as_deref() {
-        None | Some("http/protobuf") => {}
-        Some(other) => bail!("`protocol`: `{other}` is not supported; use \"http/protobuf\""),
-    }
     let sample = raw.sample.unwrap_or(defaults::TELEMETRY_SAMPLE);
     ensure!((0.0..=1.0).contains(&sample), "`sample` is a share of all calls, from 0 to 1");
     let service = raw.service.unwrap_or_else(|| "wharf".to_owned());

@@ -36,7 +36,7 @@ use wharf_config::{
         scope::Scopes,
     },
     auth::{self, Auth, Caller},
-    config::{Config, Startup, approvals, state::KeptState},
+    config::{Config, SESSION_LIFETIME, Startup, approvals, state::KeptState},
     profiles::Style,
     roles::Rights,
 };
@@ -187,8 +187,8 @@ impl Server {
             approver,
             observers,
             seal: Seal::new(&kept.keys),
-            session_ids: SessionIds::new(&kept.keys, startup.http.session_lifetime)?,
-            remembered: Remembered::open(kept.sessions, startup.http.session_lifetime),
+            session_ids: SessionIds::new(&kept.keys, SESSION_LIFETIME)?,
+            remembered: Remembered::open(kept.sessions, SESSION_LIFETIME),
             // The ids change with the key that seals, once.
             caller_ids: CallerIds::with_key(kept.keys.first())?,
             cluster,

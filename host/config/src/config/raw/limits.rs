@@ -19,8 +19,6 @@ pub struct Limits {
     /// The memory that wharf itself uses for plugins and clients. Compiled code and lists get at most a half, the lists of one plugin an
     /// eighth, one session an eighth, and one client at most a half (docs/operations.md#memory-and-connections). Needs a restart.
     pub total_host_memory_mib: Mib<1024>,
-    /// The address space of all processes that compile plugins at once. Needs a restart.
-    pub compile_memory_mib: Mib<4096>,
     /// The time limit for compiling one plugin. Needs a restart.
     pub compile_timeout_ms: Millis<120_000>,
     /// The maximum size of a client's message. Needs a restart.

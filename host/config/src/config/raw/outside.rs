@@ -133,12 +133,8 @@ pub struct Audit {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Telemetry {
-    /// The base URL of the collector, such as `http://127.0.0.1:4318`. wharf adds `/v1/traces` and `/v1/metrics`.
+    /// The base URL of the collector, such as `http://127.0.0.1:4318`, for OTLP as protobuf over HTTP. wharf adds `/v1/traces` and `/v1/metrics`.
     pub otlp: String,
-    /// The protocol; there is only one.
-    ///
-    /// Default: `"http/protobuf"`
-    pub protocol: Option<String>,
     /// The fraction of calls that are traced, from 0 to 1.
     ///
     /// Default: `0.01`

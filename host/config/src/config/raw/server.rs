@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{
-    number::{Count, Mib, Millis, NONE, Number, Seconds, WholeSeconds},
+    number::{Count, Mib, Millis, NONE, Seconds},
     words::ClientCertificates,
 };
 use crate::{config::defaults, profiles::Style};
@@ -71,20 +71,13 @@ pub struct Http {
     pub allowed_origins: Vec<String>,
     /// The maximum number of connections at once. There are fewer if files or memory are limited.
     pub connections: Count<{ defaults::CONNECTIONS }, 1_000_000>,
-    /// The maximum number of connections from one address, except from `trusted_proxies`, which may have all.
-    ///
-    /// Default: at most three quarters of `connections`, and fewer when others are connected
-    pub connections_per_address: Option<Count<NONE, 1_000_000>>,
     /// The addresses and networks of proxies whose `X-Forwarded-For` is believed, such as `10.0.64.0/28`. For limits and logs, the address of a
-    /// client is then the last one in it that is not such a proxy.
+    /// client is then the last one in it that is not such a proxy. Each may have all connections; any other address gets three quarters.
     pub trusted_proxies: Vec<String>,
     /// The maximum number of sessions, of which one client gets at most three quarters.
     pub sessions: Count<1024, 1_000_000>,
     /// How long a session stays in memory without a request and without an open stream. Its next request makes it again.
     pub session_idle_ms: Millis<3_600_000>,
-    /// How long the id of a session can be used to make the session again, after a restart or when it has left memory; by default
-    /// 7 days.
-    pub session_lifetime_s: Number<WholeSeconds, 604_800, 60, 7_776_000>,
     /// The maximum number of open streams for changes, of which one client gets at most three quarters.
     pub listens: Count<1024, 1_000_000>,
     /// The maximum number of requests at once, of which one client gets at most three quarters. Further requests are answered with 503.
@@ -183,9 +176,4 @@ pub struct Cluster {
     ///
     /// Default: the name of this machine
     pub name: Option<String>,
-    /// What happens to limits on calls while Redis does not answer: `"divide"`, each replica allows its share, or `"refuse"`, calls with a
-    /// limit are refused.
-    ///
-    /// Default: `"divide"`
-    pub limits_without_redis: Option<String>,
 }

@@ -25,7 +25,10 @@ use wharf_base::{
 };
 use wharf_config::{
     access::call_roots::CallRoots,
-    config::approvals::{Asker, Confirm, Remember, Which},
+    config::{
+        SESSION_LIFETIME,
+        approvals::{Asker, Confirm, Remember, Which},
+    },
 };
 use wharf_plugins::{
     approvals::{
@@ -319,7 +322,7 @@ impl Gate<'_> {
     async fn remember_for_session(&self) -> bool {
         let (ctx, server) = (self.ctx, &self.ctx.server);
         if let Some((cluster, name)) = server.cluster.as_ref().zip(self.shared_name()) {
-            let lives = server.startup.http.session_lifetime;
+            let lives = SESSION_LIFETIME;
             let until = now().saturating_add(u64::try_from(lives.as_millis()).unwrap_or(u64::MAX));
             // If it cannot be stored, the person is asked again at other replicas.
             cluster.put(&name, &until, lives, (ctx.party(), 0)).await.ok();

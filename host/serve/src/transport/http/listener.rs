@@ -88,7 +88,7 @@ impl Listener {
     pub async fn serve(self) {
         let Self { server, sockets, tls, front } = self;
         let http = &server.startup.http;
-        let connections = Connections::new(most_connections(&server), http.connections_per_address);
+        let connections = Connections::new(most_connections(&server));
         let (mut open, mut waiting) = (JoinSet::new(), MAX_BACKLOG);
         if let Some(tls) = &tls {
             server.tracker.spawn(Arc::clone(tls).follow(server.reread.subscribe(), server.closing.clone()));
