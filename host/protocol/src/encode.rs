@@ -66,10 +66,6 @@ impl Encoder {
         let mut info = self.server_info();
         if self.since(Revision::V2025_11_25) {
             insert_some(&mut info, "description", self.server.description.as_deref());
-            insert_some(&mut info, "websiteUrl", self.server.website.as_deref());
-            if !self.server.icons.is_empty() {
-                info.insert("icons".into(), self.server.icons.iter().cloned().map(Value::Object).collect());
-            }
         }
         Value::Object(info)
     }

@@ -23,7 +23,7 @@ pub use self::{
     number::{Calls, Number, Unit},
     outside::{Audit, Egress, Proxy, RegistryLogin, Roots, Signer, Sources, Telemetry},
     plugin::{Approvals, Asker, Confirm, Declared, Param, Plugin, Tools},
-    server::{Admin, Cluster, Http, Icon, Protocol, Server, Tls},
+    server::{Admin, Cluster, Http, Protocol, Server, Tls},
     value::{Command, FromEnv, FromSecret, InFileOrder, Value, Words},
     words::{Arguments, Certificates, ClientCertificates, Instances, OnFailure, Remember, Surface, TokenType},
 };

@@ -25,26 +25,9 @@ pub struct Server {
     pub description: Option<String>,
     /// A text for the model, about all tools together. The instructions of the plugins follow it; together they have at most 8 KiB.
     pub instructions: Option<String>,
-    /// The URL of a page about this server.
-    pub website: Option<String>,
-    /// Icons of this server.
-    pub icons: Vec<Icon>,
     /// How tools are listed for clients that name no profile: `"full"`, or `"search"`: three tools that find, call and read all others
     /// (docs/catalogs.md).
     pub catalog: Style,
-}
-
-#[derive(Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Icon {
-    /// A URL that begins with `https://` or `data:image/`.
-    pub src: String,
-    /// The media type, such as `image/png`.
-    pub mime_type: Option<String>,
-    /// The sizes that the icon is made for, such as `48x48`, or `any`.
-    #[serde(default)]
-    pub sizes: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
