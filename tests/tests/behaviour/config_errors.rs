@@ -36,7 +36,7 @@ async fn mistakes_in_the_file_name_file_line_and_remedy() {
         ("[limits]\npage_items = 0", Some(2), &["`page_items`", "from 1 to 100000, not 0"]),
         ("[limits]\nmemory_mib = -1", Some(2), &["`memory_mib`", "from 1 to", "not -1"]),
         ("[http]\nlisten = 'localhost'", None, &["`listen`", "127.0.0.1:7300"]),
-        ("[http]\ntoken_env = 'NOT_SET'", None, &["token_env", "NOT_SET"]),
+        ("[http]\ntoken.env = 'NOT_SET'", None, &["`token`", "NOT_SET"]),
         ("[http]\nallowed_origins = ['example.com']", None, &["allowed_origins", "https://"]),
         ("[plugins.a]\npath = 'a'\ninstances = 'warm'", Some(3), &["`instances` is \"fresh\" or \"reused\""]),
         ("[plugins.a]\npath = 'a'\nprefix = 'a b'", None, &["plugins.a", "prefix"]),

@@ -295,7 +295,7 @@ async fn who_knows_both_eras_can_be_made_to_begin_with_the_handshake() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_token_is_told_from_none_and_the_operator_who_was_refused() {
     let folder = Folder::new();
-    folder.config(&format!("[http]\ntoken_env = \"T\"\n[plugins.echo]\npath = {:?}\n", plugin("echo")));
+    folder.config(&format!("[http]\ntoken.env = \"T\"\n[plugins.echo]\npath = {:?}\n", plugin("echo")));
     let server = Server::start_with(&folder, &[], &[("T", "a-secret-of-tests")]).await;
     let body =
         json!({ "jsonrpc": "2.0", "method": "tools/list", "id": "seven", "params": { "pad": "x".repeat(20_000) } });

@@ -148,7 +148,7 @@ async fn a_reload_ends_what_was_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_at_once_have_an_instance_each() {
     let folder = Folder::new();
-    config(&folder, "[http]\ntoken_env = \"TOKEN\"\n");
+    config(&folder, "[http]\ntoken.env = \"TOKEN\"\n");
     let server = Server::start_with(&folder, &[], &[("TOKEN", "a-secret-of-tests")]).await;
     let params = modern_params(json!({ "name": "remember", "arguments": {} }), json!({}));
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });

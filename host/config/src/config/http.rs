@@ -3,7 +3,7 @@
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use ::http::Uri;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ipnet::IpNet;
 use sha2::{Digest, Sha256};
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::access::capability::Absolute;
 use wharf_base::principal::Principal;
-use wharf_egress::secrets::{self, SecretSource, SecretSources};
+use wharf_egress::secrets::{RawSecret, SecretSource};
 
 /// How long after it was issued the id of a session makes the session again.
 pub const SESSION_LIFETIME: Duration = Duration::from_hours(7 * 24);
@@ -101,12 +101,7 @@ impl std::fmt::Debug for Token {
     }
 }
 
-pub fn resolve(
-    raw: raw::Http,
-    command_line: &CommandLine,
-    sources: &SecretSources,
-    absolute: Absolute<'_>,
-) -> Result<Http> {
+pub fn resolve(raw: raw::Http, command_line: &CommandLine, absolute: Absolute<'_>) -> Result<Http> {
     let listen = match &command_line.listen {
         Some(listen) => listen.clone().resolve(&|path| Ok(std::path::absolute(path)?)).context("--listen")?,
         None => {
@@ -120,19 +115,7 @@ pub fn resolve(
         listen.socket().is_none() || raw.tls.is_none(),
         "[http.tls] has no effect on a Unix socket, whose other end is on this machine; remove it"
     );
-    let token = match (raw.token_env, raw.token_secret) {
-        (None, None) => None,
-        (Some(name), None) => {
-            let is_set = std::env::var_os(&name).is_some_and(|token| !token.is_empty());
-            ensure!(is_set, "`token_env`: the environment variable {name} is not set");
-            let token = SecretSource::Env(name.clone()).now();
-            let token =
-                token.with_context(|| format!("`token_env`: {name}; `openssl rand -hex 32` makes a good token"))?;
-            Some(Token::new(token.expose()))
-        }
-        (None, Some(name)) => Some(Token::new(secrets::now(sources, &name).context("`token_secret`")?.expose())),
-        (Some(_), Some(_)) => bail!("`token_env` and `token_secret` exclude each other: set only one of them"),
-    };
+    let token = raw.token.map(|written| token(written, absolute)).transpose().context("`token`")?;
     let allowed_origins = raw.allowed_origins.iter().map(|origin| self::origin(origin)).collect::<Result<_>>()?;
     let public_url = raw.public_url.as_deref().map(auth::public_url).transpose()?;
     // The host of `public_url` is a name of this server, so clients may send it in `Host`.
@@ -160,6 +143,15 @@ pub fn resolve(
         },
         tls: raw.tls.map(|raw| tls::resolve(raw, absolute)).transpose().context("[http.tls]")?,
     })
+}
+
+fn token(written: RawSecret, absolute: Absolute<'_>) -> Result<Token> {
+    let source = written.source(absolute)?;
+    let SecretSource::Env(name) = &source else { return Ok(Token::new(source.now()?.expose())) };
+    let is_set = std::env::var_os(name).is_some_and(|token| !token.is_empty());
+    ensure!(is_set, "the environment variable {name} is not set");
+    let secret = source.now().with_context(|| format!("{name}; `openssl rand -hex 32` makes a good token"))?;
+    Ok(Token::new(secret.expose()))
 }
 
 /// Converts an origin to the form that browsers send: in lower case, and without the default port of its scheme.

@@ -212,7 +212,7 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
     let total_concurrency = raw.limits.total_concurrency.map(Number::get);
     let total_concurrency = total_concurrency.unwrap_or_else(|| CoreScaled::for_this_machine().total_concurrency);
     let total_memory = raw.limits.total_memory_mib.map(Number::get);
-    let http = http::resolve(raw.http, command_line, &egress.secrets, &absolute).context("[http]")?;
+    let http = http::resolve(raw.http, command_line, &absolute).context("[http]")?;
     let auth = raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), &egress.secrets, &absolute));
     let auth = auth.transpose().context("[auth]")?;
     ensure!(
@@ -509,11 +509,14 @@ mod tests {
                 "offline_access is requested by clients",
             ),
             ("[limits]\ntask_ttl_ms=0", "`task_ttl_ms` is from 1"),
-            ("[http]\ntoken_env='WHARF_TEST_NO_SUCH'", "is not set"),
-            ("[http]\ntoken_secret='t'", "there is no secret `t` in [secrets]"),
-            ("[http]\ntoken_secret='t'\n[secrets]\nt={env='WHARF_TEST_NO_SUCH'}", "WHARF_TEST_NO_SUCH"),
-            ("[http]\ntoken_secret='t'\n[secrets]\nt={command=['a']}", "it comes from a command"),
-            ("[http]\ntoken_secret='t'\ntoken_env='T'", "exclude each other"),
+            (
+                "[http]\ntoken={env='WHARF_TEST_NO_SUCH'}",
+                "`token`: the environment variable WHARF_TEST_NO_SUCH is not set",
+            ),
+            ("[http]\ntoken={file='/nowhere'}", "/nowhere"),
+            ("[http]\ntoken={command=['a']}", "it comes from a command"),
+            ("[http]\ntoken={}", "it must be one of"),
+            ("[http]\ntoken_env='T'", "2: unknown key `token_env`; did you mean `token`?"),
             ("[telemetry]\notlp='http://a'\nheaders={x={secret='t'}}", "there is no secret `t` in [secrets]"),
             ("[telemetry]\notlp='http://a'\nheaders={x={secrets='t'}}", "{ secret = … }"),
         ] {

@@ -424,7 +424,7 @@ mod tests {
             ("[[case]]\nname='a'\ntool='x'\nprompt='y'", "a case has exactly one of"),
             ("[[case]]\nname='a'\nresource='x:y'\nargs={}", "only a tool and a prompt have `args`"),
             ("[[case]]\nname='a'\nprompt='x'\nargs={n=1}", "the arguments of a prompt are strings"),
-            ("[[case]]\nname='a'\nlist='tool'", "`tool`, expected one of `tools`"),
+            ("[[case]]\nname='a'\nlist='tool'", "`list` is \"tools\", "),
             ("[[case]]\nname='a'\ncomplete={argument='x'}", "`complete` has either"),
             ("[[case]]\nname='a/b'\ntool='x'", "a name has 1 to"),
             ("[[case]]\nname=''\ntool='x'", "a name has 1 to"),

@@ -92,7 +92,7 @@ mod tests {
         for (text, expected) in [
             ("plugin_dri = 'x'", "1: unknown key `plugin_dri`; did you mean `plugin_dir`?"),
             ("\n\n[http]\nlisten = 7", "4: expected a string"),
-            ("[http]\ntokenenv = 'x'", "2: unknown key `tokenenv`; did you mean `token_env`?"),
+            ("[http]\ndrains = 1", "2: unknown key `drains`; did you mean `drain_s`?"),
             (
                 "[plugins.a]\npath = 'a'\nfrobnicate = 1",
                 "3: unknown key `frobnicate`; there are: path, builtin, source, signer, sha256, surface, prefix, adapter, endpoint, command, tools, prompts, instances, instructions, confirm, config, limits, grants",

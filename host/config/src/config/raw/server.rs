@@ -44,10 +44,9 @@ pub struct Http {
     pub socket_mode: Option<u32>,
     /// The URL that clients use. `[auth]` needs it, and clients may send its host in `Host`.
     pub public_url: Option<String>,
-    /// The environment variable with the bearer token of clients. Beyond loopback, a token or `[auth]` is required.
-    pub token_env: Option<String>,
-    /// The secret in `[secrets]` that is the bearer token of clients, instead of `token_env`.
-    pub token_secret: Option<String>,
+    /// The bearer token of clients, such as `{ env = "WHARF_TOKEN" }`. It cannot come from a command. Beyond loopback, a token or `[auth]` is
+    /// required.
+    pub token: Option<RawSecret>,
     /// Host names that clients may use in addition to `localhost`, such as `wharf.example`.
     pub allowed_hosts: Vec<String>,
     /// The origins of web pages that may connect, such as `https://app.example`.

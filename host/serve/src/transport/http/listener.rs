@@ -87,7 +87,6 @@ impl Listener {
     /// operator allows, the remaining connections are closed.
     pub async fn serve(self) {
         let Self { server, sockets, tls, front } = self;
-        let http = &server.startup.http;
         let connections = Connections::new(most_connections(&server));
         let (mut open, mut waiting) = (JoinSet::new(), MAX_BACKLOG);
         if let Some(tls) = &tls {
