@@ -22,7 +22,7 @@ pub struct Audit {
     pub replica: Option<String>,
 }
 
-pub fn resolve(raw: raw::Audit, absolute: Absolute<'_>) -> Result<Audit> {
+pub fn resolve(raw: raw::Audit, replica: Option<String>, absolute: Absolute<'_>) -> Result<Audit> {
     let file = absolute(&raw.file)?;
     ensure!(file.file_name().is_some(), "`file`: {} names no file", file.display());
     Ok(Audit {
@@ -31,7 +31,7 @@ pub fn resolve(raw: raw::Audit, absolute: Absolute<'_>) -> Result<Audit> {
         on_failure: raw.on_failure,
         rotate_bytes: raw.rotate_mib.get(),
         keep: raw.keep.get(),
-        replica: None,
+        replica,
     })
 }
 

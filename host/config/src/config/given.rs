@@ -9,7 +9,7 @@ use wharf_sandbox::Digest;
 
 use super::{
     default_paths::absolute,
-    plugin::{self, PluginConfig},
+    plugin::{self, PluginConfig, Shared},
     raw::{self, Number, Unit},
     resolved::Config,
     source::{Component, PluginSource},
@@ -199,8 +199,8 @@ impl Plugin {
             PluginSource::File(path) => PluginSource::File(std::path::absolute(path)?),
             bytes => bytes,
         };
-        let resolved =
-            plugin::resolve(&id, written, source, (&config.limits, &config.approvals), &|path| absolute(path, None));
+        let shared = Shared { limits: &config.limits, approvals: &config.approvals };
+        let resolved = plugin::resolve(&id, written, source, shared, &|path| absolute(path, None));
         resolved.with_context(|| format!("the plugin `{id}`"))
     }
 }

@@ -80,6 +80,13 @@ pub struct DefaultLimits {
     pub tasks: TaskLimits,
 }
 
+/// What the config says for all plugins.
+#[derive(Clone, Copy)]
+pub struct Shared<'a> {
+    pub limits: &'a DefaultLimits,
+    pub approvals: &'a Approvals,
+}
+
 impl DefaultLimits {
     pub fn new(raw: &raw::Limits) -> Self {
         let concurrency = raw.concurrency.map(Number::get);
@@ -210,8 +217,8 @@ pub fn resolve(
     id: &str,
     mut raw: raw::Plugin,
     source: PluginSource,
-    (limits, approvals): (&DefaultLimits, &Approvals),
-    absolute: &dyn Fn(&str) -> Result<PathBuf>,
+    Shared { limits, approvals }: Shared<'_>,
+    absolute: Absolute<'_>,
 ) -> Result<PluginConfig> {
     check_id(id)?;
     let mut call = limits.of(&raw.limits);

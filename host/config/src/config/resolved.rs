@@ -1,6 +1,7 @@
 //! The config after all checks: absolute paths, filled-in defaults, resolved environment references.
 
 use std::{
+    collections::HashSet,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -15,16 +16,13 @@ use super::{
     auth,
     cluster::{self, Cluster},
     command_line::{CommandLine, Named},
-    default_paths::absolute,
-    defaults::{self, CoreScaled},
-    egress,
+    default_paths, egress,
     face::{self, Face},
     http::{self, Http},
-    plugin::{self, DefaultLimits, Origin, PluginConfig},
+    plugin::{self, DefaultLimits, Origin, PluginConfig, Shared},
     profiles,
     protocol::{self, Protocol},
-    raw::{self, Number},
-    roles,
+    raw, roles,
     settings::Settings,
     source::PluginSource,
     sources::SourceRules,
@@ -33,10 +31,12 @@ use super::{
 };
 use crate::{
     access::{
+        capability::Absolute,
         grants::Grants,
         protected::Protected,
         scope::{Places, RootsFrom},
     },
+    auth::AuthSettings,
     profiles::Profiles,
     roles::Roles,
 };
@@ -90,7 +90,7 @@ pub struct Startup {
     /// None: nothing is sent to any collector.
     pub telemetry: Option<Telemetry>,
     /// None: access tokens of identity providers are not accepted.
-    pub auth: Option<Arc<crate::auth::AuthSettings>>,
+    pub auth: Option<Arc<AuthSettings>>,
 }
 
 impl Startup {
@@ -144,11 +144,7 @@ pub struct Roots {
 }
 
 impl Roots {
-    fn resolve(
-        raw: &raw::Roots,
-        command_line: &CommandLine,
-        absolute: &dyn Fn(&str) -> Result<PathBuf>,
-    ) -> Result<Self> {
+    fn resolve(raw: &raw::Roots, command_line: &CommandLine, absolute: Absolute<'_>) -> Result<Self> {
         let all = |paths: &[String]| paths.iter().map(|path| absolute(path)).collect::<Result<Vec<_>>>();
         let mut fixed = all(&raw.fixed)?;
         for root in command_line.roots.iter().chain(&command_line.folders) {
@@ -175,104 +171,63 @@ impl Roots {
 }
 
 pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine) -> Result<Config> {
-    let base = file.and_then(Path::parent).map(Path::to_path_buf);
-    let absolute = |path: &str| absolute(path, base.as_deref());
+    let folder = file.and_then(Path::parent);
+    let absolute: Absolute<'_> = &|path| default_paths::absolute(path, folder);
     let named = trusted::of(&raw, file);
-    let protocol = protocol::resolve(raw.protocol, &absolute).context("[protocol]")?;
+
+    // The tables.
+    let protocol = protocol::resolve(raw.protocol, absolute).context("[protocol]")?;
+    let egress = egress::resolve(raw.egress, raw.secrets, absolute)?;
+    let secrets = &egress.secrets;
+    let sources = SourceRules::resolve(raw.sources, secrets, absolute).context("[sources]")?;
+    let approvals = Approvals::resolve(raw.approvals, absolute).context("[approvals]")?;
     let limits = DefaultLimits::new(&raw.limits);
-    let egress = egress::resolve(raw.egress, raw.secrets, &absolute)?;
-    let sources = SourceRules::resolve(raw.sources, &egress.secrets, &absolute).context("[sources]")?;
-    let mut plugins = Vec::new();
-    let approvals = Approvals::resolve(raw.approvals, &absolute).context("[approvals]")?;
-    for (id, plugin) in raw.plugins.0 {
-        let resolved = plugin::source(&id, &plugin, &sources, &absolute)
-            .and_then(|source| plugin::resolve(&id, plugin, source, (&limits, &approvals), &absolute));
-        plugins.push(Arc::new(resolved.with_context(|| toml_header(&["plugins", &id]))?));
-    }
-    if let Some(plugin) =
-        plugins.iter().find(|plugin| plugin.grants.roots.is_given() && !command_line.folders.is_empty())
-    {
-        bail!(
-            "{}: this plugin has `roots`, so it would also get the folders on the command line, which are meant for the plugins \
-             there; remove the folders from the command line, or use another config",
-            toml_header(&["plugins", &plugin.id])
-        );
-    }
-    for named in &command_line.plugins {
-        plugins.push(Arc::new(plugin::on_command_line(named, &limits, command_line)?));
-    }
-    let mut ids: Vec<&str> = plugins.iter().map(|plugin| plugin.id.as_str()).collect();
-    ids.sort_unstable();
-    if let Some([id, _]) = ids.array_windows().find(|[one, other]| one == other) {
-        bail!(
-            "two plugins have the id `{id}`; the id of a plugin on the command line is its file name without .wasm, \
-             or the name of the built-in one"
-        );
-    }
-    let total_concurrency = raw.limits.total_concurrency.map(Number::get);
-    let total_concurrency = total_concurrency.unwrap_or_else(|| CoreScaled::for_this_machine().total_concurrency);
-    let total_memory = raw.limits.total_memory_mib.map(Number::get);
-    let http = http::resolve(raw.http, command_line, &absolute).context("[http]")?;
-    let auth = raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), &egress.secrets, &absolute));
+    let plugins =
+        plugins(raw.plugins.0, &sources, Shared { limits: &limits, approvals: &approvals }, command_line, absolute)?;
+    let http = http::resolve(raw.http, command_line, absolute).context("[http]")?;
+    let auth = raw.auth.map(|raw| auth::resolve(raw, http.public_url.as_deref(), secrets, absolute));
     let auth = auth.transpose().context("[auth]")?;
-    ensure!(
-        auth.is_none() || http.token.is_none(),
-        "[auth] and the token of [http] exclude each other, since a request has only one token; remove one of them"
-    );
-    let cluster = raw.cluster.map(|raw| cluster::resolve(raw, &protocol, &egress.secrets, &absolute));
+    let roles = roles::resolve(raw.roles.0, absolute)?;
+    let cluster = raw.cluster.map(|raw| cluster::resolve(raw, &protocol, secrets, absolute));
     let cluster = cluster.transpose().context("[cluster]")?;
-    let roles = roles::resolve(raw.roles.0, &absolute)?;
-    ensure!(
-        auth.is_none() || !roles.is_empty(),
-        "[auth] says which clients may connect, and there are no [roles.*] that say what they may use; to give all of them \
-         everything, add [roles.everybody] with when = \"anyone\" and plugins = [\"*\"]"
-    );
-    let identities = auth.iter().map(|auth| auth.issuers.len() + usize::from(auth.keys_file.is_some())).sum::<usize>();
-    if let (2.., Some(name)) = (identities, roles.with_ambiguous_names()) {
-        bail!(
-            "{}: two issuers, or an issuer and the API keys, may use the same name, so a role with `{{…}}` in `roots.within` has to \
-             name an `issuer` or a `key` in `when`",
-            toml_header(&["roles", name])
-        );
-    }
+    let replica = cluster.as_ref().map(|cluster| cluster.name.clone());
+    let audit = raw.audit.map(|raw| audit::resolve(raw, replica.clone(), absolute)).transpose().context("[audit]")?;
+    let telemetry = raw.telemetry.map(|raw| telemetry::resolve(raw, replica, secrets));
+    let telemetry = telemetry.transpose().context("[telemetry]")?;
+    let admin = raw.admin.map(admin::resolve).transpose().context("[admin]")?;
     let profiles = profiles::resolve(raw.server.catalog, raw.profiles.0)?;
     let face = face::resolve(raw.server).context("[server]")?;
-    let replica = cluster.as_ref().map(|cluster| cluster.name.clone());
+    let roots = Roots::resolve(&raw.roots, command_line, absolute).context("[roots]")?;
+    let plugin_dir = raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?;
+
+    check_login(&http, auth.as_deref(), &roles)?;
+    for plugin in &plugins {
+        plugin.check_secrets(&egress)?;
+    }
     let startup = Startup {
         face,
         http,
-        admin: raw.admin.map(admin::resolve).transpose().context("[admin]")?,
+        admin,
         protocol,
         cluster,
-        total_concurrency,
-        total_memory_bytes: total_memory.unwrap_or_else(|| defaults::total_memory_bytes(total_concurrency)),
+        total_concurrency: raw.limits.total_concurrency(),
+        total_memory_bytes: raw.limits.total_memory_bytes(),
         total_host_memory_bytes: raw.limits.total_host_memory_mib.get(),
         compile_timeout: raw.limits.compile_timeout_ms.get(),
         message_bytes: raw.limits.message_kib.get(),
         total_tasks: raw.limits.total_tasks.get(),
-        audit: {
-            let audit = raw.audit.map(|raw| audit::resolve(raw, &absolute)).transpose().context("[audit]")?;
-            audit.map(|audit| Audit { replica: replica.clone(), ..audit })
-        },
-        telemetry: raw
-            .telemetry
-            .map(|raw| telemetry::resolve(raw, &egress.secrets))
-            .transpose()
-            .context("[telemetry]")?
-            .map(|telemetry| Telemetry { replica, ..telemetry }),
+        audit,
+        telemetry,
         auth,
     };
-    for plugin in &plugins {
-        plugin.check_secrets(&egress)?;
-    }
     Ok(Config {
         number: 1,
         file: file.map(Path::to_path_buf),
         digest: None,
         named,
         startup: Arc::new(startup),
-        plugin_dir: raw.plugin_dir.as_deref().map(absolute).transpose().context("plugin_dir")?,
-        roots: Roots::resolve(&raw.roots, command_line, &absolute).context("[roots]")?,
+        plugin_dir,
+        roots,
         page_items: raw.limits.page_items.get(),
         egress,
         sources,
@@ -282,6 +237,64 @@ pub fn resolve(raw: raw::Config, file: Option<&Path>, command_line: &CommandLine
         profiles,
         plugins,
     })
+}
+
+/// The plugins of the file, then those of the command line.
+fn plugins(
+    raw: Vec<(String, raw::Plugin)>,
+    sources: &SourceRules,
+    shared: Shared<'_>,
+    command_line: &CommandLine,
+    absolute: Absolute<'_>,
+) -> Result<Vec<Arc<PluginConfig>>> {
+    let mut plugins = Vec::new();
+    for (id, plugin) in raw {
+        let header = || toml_header(&["plugins", &id]);
+        let source = plugin::source(&id, &plugin, sources, absolute).with_context(header)?;
+        let plugin = plugin::resolve(&id, plugin, source, shared, absolute).with_context(header)?;
+        ensure!(
+            command_line.folders.is_empty() || !plugin.grants.roots.is_given(),
+            "{}: this plugin has `roots`, so it would also get the folders on the command line, which are meant for the plugins \
+             there; remove the folders from the command line, or use another config",
+            header()
+        );
+        plugins.push(Arc::new(plugin));
+    }
+    for named in &command_line.plugins {
+        plugins.push(Arc::new(plugin::on_command_line(named, shared.limits, command_line)?));
+    }
+    let mut ids = HashSet::new();
+    if let Some(twice) = plugins.iter().find(|plugin| !ids.insert(plugin.id.as_str())) {
+        bail!(
+            "two plugins have the id `{}`; the id of a plugin on the command line is its file name without .wasm, \
+             or the name of the built-in one",
+            twice.id
+        );
+    }
+    Ok(plugins)
+}
+
+/// Checks that what identifies callers fits together, and that roles say what they may use.
+fn check_login(http: &Http, auth: Option<&AuthSettings>, roles: &Roles) -> Result<()> {
+    let Some(auth) = auth else { return Ok(()) };
+    ensure!(
+        http.token.is_none(),
+        "[auth] and the token of [http] exclude each other, since a request has only one token; remove one of them"
+    );
+    ensure!(
+        !roles.is_empty(),
+        "[auth] says which clients may connect, and there are no [roles.*] that say what they may use; to give all of them \
+         everything, add [roles.everybody] with when = \"anyone\" and plugins = [\"*\"]"
+    );
+    let identities = auth.issuers.len() + usize::from(auth.keys_file.is_some());
+    if let (2.., Some(name)) = (identities, roles.with_ambiguous_names()) {
+        bail!(
+            "{}: two issuers, or an issuer and the API keys, may use the same name, so a role with `{{…}}` in `roots.within` has to \
+             name an `issuer` or a `key` in `when`",
+            toml_header(&["roles", name])
+        );
+    }
+    Ok(())
 }
 
 impl Config {

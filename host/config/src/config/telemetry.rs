@@ -40,7 +40,7 @@ pub struct Telemetry {
     pub replica: Option<String>,
 }
 
-pub fn resolve(raw: raw::Telemetry, sources: &SecretSources) -> Result<Telemetry> {
+pub fn resolve(raw: raw::Telemetry, replica: Option<String>, sources: &SecretSources) -> Result<Telemetry> {
     let sample = raw.sample.unwrap_or(defaults::TELEMETRY_SAMPLE);
     ensure!((0.0..=1.0).contains(&sample), "`sample` is a share of all calls, from 0 to 1");
     let service = raw.service.unwrap_or_else(|| "wharf".to_owned());
@@ -59,7 +59,7 @@ pub fn resolve(raw: raw::Telemetry, sources: &SecretSources) -> Result<Telemetry
         service,
         attributes: raw.attributes.0,
         headers: headers(raw.headers.0, sources).context("`headers`")?,
-        replica: None,
+        replica,
     })
 }
 

@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use super::number::{Calls, Count, Kib, Mib, Millis, NONE};
+use super::number::{Calls, Count, Kib, Mib, Millis, NONE, Number};
+use crate::config::defaults::{CoreScaled, total_memory_bytes};
 
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -52,6 +53,17 @@ pub struct Limits {
     pub task_timeout_ms: Millis<600_000>,
     /// How long a task is stored, running or not, and the longest time that a client may request.
     pub task_ttl_ms: Millis<600_000>,
+}
+
+impl Limits {
+    pub fn total_concurrency(&self) -> usize {
+        self.total_concurrency.map_or_else(|| CoreScaled::for_this_machine().total_concurrency, Number::get)
+    }
+
+    pub fn total_memory_bytes(&self) -> usize {
+        let default = || total_memory_bytes(self.total_concurrency());
+        self.total_memory_mib.map_or_else(default, Number::get)
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
