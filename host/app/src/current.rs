@@ -227,9 +227,9 @@ impl Current {
             new.profiles = Arc::clone(&self.config.borrow().profiles);
         }
         note(&self.observers, Some(&self.config.borrow()), &new);
-        let mut places = new.places(origins.cache_dir.as_deref());
-        places.own.and(&self.protected);
-        self.scopes.renew(places);
+        let mut rules = new.folder_rules(origins.cache_dir.as_deref());
+        rules.own.and(&self.protected);
+        self.scopes.renew(rules);
         self.config.send_replace(Arc::new(new));
         number
     }

@@ -132,8 +132,8 @@ impl Setup {
         // The audit log comes before the scopes for the same reason.
         let audit = config.startup.audit.as_ref().map(Log::open).transpose();
         let audit = audit.context("[audit]").map_err(Error::config)?;
-        let places = config.places(origins.cache_dir.as_deref());
-        let scopes = Arc::new(Scopes::new(places, roots_in_home, rehearsal, (config::registry(), enters)));
+        let rules = config.folder_rules(origins.cache_dir.as_deref());
+        let scopes = Arc::new(Scopes::new(rules, roots_in_home, rehearsal, (config::registry(), enters)));
         let journal = audit.clone().map(|audit| audit as Arc<dyn Journal>);
         let otlp = config.startup.telemetry.as_ref().map(|to| Otlp::new(to, &config.egress));
         let sends = config.startup.telemetry.as_ref().is_some_and(|telemetry| telemetry.metrics_every.is_some());

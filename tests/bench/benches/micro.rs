@@ -177,7 +177,7 @@ fn scope(bencher: Bencher, directories: usize) {
         .collect();
     let text = format!("[plugins.a]\npath = 'a.wasm'\n[plugins.a.grants]\ndirs = [{}]\n", dirs.join(", "));
     let config = config(&text);
-    let scopes = Scopes::new(config.places(None), false, None, (Registry::default(), false));
+    let scopes = Scopes::new(config.folder_rules(None), false, None, (Registry::default(), false));
     let plugin = Arc::clone(&config.plugins[0]);
     bencher.bench(|| scopes.for_call(&plugin.id, black_box(&plugin.grants), &CallRoots::default(), Party::SOLE));
 }

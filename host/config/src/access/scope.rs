@@ -37,9 +37,9 @@ use wharf_base::{
 use wharf_egress::{self as egress, Egress};
 use wharf_protocol::error::clip_to;
 
-/// The parts of the config that decide which places on disk, and which servers, plugins may use.
+/// What of the config decides which folders and servers plugins may use.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct FolderRules {
     /// The folders within which roots of clients may lie, if the config names any.
     pub within: Option<Vec<PathBuf>>,
     /// Roots that the operator has opened.
@@ -141,14 +141,14 @@ impl Scopes {
     /// Creates the scopes of a config. `home_ceiling`: whether clients may open folders in the home directory if the config does not say
     /// where roots may lie. `enters`: whether what this config protects is entered into the registry.
     pub fn new(
-        places: Places,
+        rules: FolderRules,
         home_ceiling: bool,
         rehearsal: Option<Rehearsal>,
         (registry, enters): (Registry, bool),
     ) -> Self {
         let answers = rehearsal.as_ref().map(|rehearsal| Arc::clone(&rehearsal.network));
-        let egress = Egress::new(places.egress.clone(), answers);
-        let state = RwLock::new(Arc::new(State::new(places, home_ceiling)));
+        let egress = Egress::new(rules.egress.clone(), answers);
+        let state = RwLock::new(Arc::new(State::new(rules, home_ceiling)));
         let scopes = Self {
             state,
             egress,
@@ -180,9 +180,9 @@ impl Scopes {
         self.rehearsal.as_ref()
     }
 
-    pub fn renew(&self, places: Places) {
-        self.egress.renew(places.egress.clone());
-        let state = Arc::new(State::new(places, self.home_ceiling));
+    pub fn renew(&self, rules: FolderRules) {
+        self.egress.renew(rules.egress.clone());
+        let state = Arc::new(State::new(rules, self.home_ceiling));
         *self.state.write() = state;
         self.enter();
         self.guard();
@@ -524,8 +524,8 @@ impl State {
         wanted
     }
 
-    fn new(places: Places, home_ceiling: bool) -> Self {
-        let Places { within, fixed, from, dirs, named, own, always, egress: _ } = places;
+    fn new(rules: FolderRules, home_ceiling: bool) -> Self {
+        let FolderRules { within, fixed, from, dirs, named, own, always, egress: _ } = rules;
         let ceilings = match &within {
             Some(paths) => Ceilings::configured(paths),
             None if home_ceiling => Ceilings::home(),

@@ -34,7 +34,7 @@ use crate::{
         capability::Absolute,
         grants::Grants,
         protected::Protected,
-        scope::{Places, RootsFrom},
+        scope::{FolderRules, RootsFrom},
     },
     auth::AuthSettings,
     profiles::Profiles,
@@ -299,7 +299,7 @@ fn check_login(http: &Http, auth: Option<&AuthSettings>, roles: &Roles) -> Resul
 
 impl Config {
     /// Returns all paths that the config names, by what plugins may do with them. `cache`: the folder for compiled code.
-    pub fn places(&self, cache: Option<&Path>) -> Places {
+    pub fn folder_rules(&self, cache: Option<&Path>) -> FolderRules {
         let mut own = Protected::default();
         own.files(std::env::current_exe().ok());
         own.files(self.plugins.iter().filter_map(|plugin| plugin.source.path()).map(Path::to_path_buf));
@@ -309,7 +309,7 @@ impl Config {
         }
         // The command line may name another address than the file.
         own.files(self.startup.http.listen.socket().cloned());
-        Places {
+        FolderRules {
             within: self.roots.within.clone(),
             fixed: self.roots.fixed.clone(),
             from: self.roots.from,
@@ -375,13 +375,14 @@ mod tests {
 
     #[test]
     fn no_plugin_reads_the_private_key_or_writes_what_the_server_uses() {
-        let tls = resolved("[http.tls]\ncert='c.pem'\nkey='k.pem'\nclient_ca='ca.pem'").unwrap().places(None).named.1;
+        let tls =
+            resolved("[http.tls]\ncert='c.pem'\nkey='k.pem'\nclient_ca='ca.pem'").unwrap().folder_rules(None).named.1;
         for (path, secret) in [("c.pem", false), ("k.pem", true), ("ca.pem", false)] {
             let path = Path::new("/etc/wharf").join(path);
             assert!(tls.trusted.files.contains(&path), "{}", path.display());
             assert_eq!(tls.secret.contains(&path), secret, "{}", path.display());
         }
-        let socket = resolved("[http]\nlisten='unix:mcp.sock'").unwrap().places(None);
+        let socket = resolved("[http]\nlisten='unix:mcp.sock'").unwrap().folder_rules(None);
         assert!(socket.own.trusted.files.contains(&"/etc/wharf/mcp.sock".into()));
     }
 

@@ -20,8 +20,8 @@ pub fn opens(run: &Run, config: &Config, client: &Client, home: &Path) -> Vec<St
     let with_roots = plugins.iter().filter(|plugin| plugin.grants.roots.0.is_some());
     let to = with_roots.clone().map(|plugin| format!("`{}`", plugin.id)).collect::<Vec<_>>().join(" and ");
     if let Some(access) = with_roots.filter_map(|plugin| plugin.grants.roots.0).max() {
-        let places = config.places(config::cache_dir().as_deref());
-        let all = [&places.named.1, &places.own, &places.always].map(|one| &one.trusted);
+        let rules = config.folder_rules(config::cache_dir().as_deref());
+        let all = [&rules.named.1, &rules.own, &rules.always].map(|one| &one.trusted);
         let trusted: Vec<PathBuf> = all.iter().flat_map(|one| one.files.iter().chain(&one.trees)).cloned().collect();
         let variables = run.named.paths.iter().chain(&run.granted.roots).filter(|path| is_variable(path));
         for folder in config.roots.fixed.iter().chain(variables) {
