@@ -119,6 +119,29 @@ impl DefaultLimits {
 }
 
 impl PluginConfig {
+    /// A plugin of which nothing is written: the defaults, and no grants.
+    pub fn plain(id: &str, origin: Origin, source: PluginSource, limits: &DefaultLimits) -> Self {
+        Self {
+            id: id.to_owned(),
+            origin,
+            source,
+            sha256: None,
+            lock: None,
+            prefix: format!("{id}_"),
+            adapter: Arc::default(),
+            tools: None,
+            prompts: None,
+            instructions: None,
+            settings: Settings::default(),
+            reuse: false,
+            limits: limits.call.clone(),
+            calls: None,
+            tasks: limits.tasks,
+            grants: Grants::default(),
+            confirm: None,
+        }
+    }
+
     /// Returns what the plugin may use outside calls: while it lists what it offers, and while it completes arguments. No person is
     /// asked for approval then, so a plugin whose calls a person has to approve can only read.
     pub fn unasked_grants(&self) -> Cow<'_, Grants> {
@@ -195,21 +218,11 @@ pub fn on_command_line(named: &Named, limits: &DefaultLimits, command_line: &Com
     Ok(PluginConfig {
         prefix,
         adapter: Arc::new(adapter::on_command_line(&id)),
-        id,
-        origin: Origin::CommandLine,
-        source,
-        sha256: None,
-        lock: None,
-        tools: None,
-        prompts: None,
-        instructions: None,
         settings: Settings::resolve(written.config)?,
         reuse: written.instances == Some(raw::Instances::Reused),
         limits: call,
-        calls: None,
-        tasks: limits.tasks,
         grants,
-        confirm: None,
+        ..PluginConfig::plain(&id, Origin::CommandLine, source, limits)
     })
 }
 

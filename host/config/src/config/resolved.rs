@@ -23,7 +23,6 @@ use super::{
     profiles,
     protocol::{self, Protocol},
     raw, roles,
-    settings::Settings,
     source::PluginSource,
     sources::SourceRules,
     telemetry::{self, Telemetry},
@@ -32,7 +31,6 @@ use super::{
 use crate::{
     access::{
         capability::Absolute,
-        grants::Grants,
         protected::Protected,
         scope::{FolderRules, RootsFrom},
     },
@@ -67,70 +65,47 @@ pub struct Config {
     pub plugins: Vec<Arc<PluginConfig>>,
 }
 
-/// Settings that take effect only when wharf starts. All others take effect when the file is read again.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Startup {
-    pub face: Face,
-    pub http: Http,
-    /// None: there is no listener for metrics, and nothing is counted.
-    pub admin: Option<Admin>,
-    pub protocol: Protocol,
-    /// None: this process shares nothing with others.
-    pub cluster: Option<Cluster>,
-    pub total_concurrency: usize,
-    pub total_memory_bytes: usize,
-    /// The memory that wharf itself may use for plugins and clients.
-    pub total_host_memory_bytes: usize,
-    pub compile_timeout: Duration,
-    pub message_bytes: usize,
-    /// How many tasks are stored at once, running or not.
-    pub total_tasks: usize,
-    /// None: there is no audit log.
-    pub audit: Option<Audit>,
-    /// None: nothing is sent to any collector.
-    pub telemetry: Option<Telemetry>,
-    /// None: access tokens of identity providers are not accepted.
-    pub auth: Option<Arc<AuthSettings>>,
+/// Declares [`Startup`]: each field stands next to the key or the table that it comes from.
+macro_rules! startup {
+    ($($(#[$doc:meta])* $field:ident: $type:ty = $key:literal,)*) => {
+        /// Settings that take effect only when wharf starts. All others take effect when the file is read again.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct Startup {
+            $($(#[$doc])* pub $field: $type,)*
+        }
+
+        impl Startup {
+            /// The keys and tables of the file whose values differ between the two.
+            pub fn differs(&self, other: &Self) -> Vec<&'static str> {
+                let keys = [$(($key, self.$field != other.$field)),*];
+                keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+            }
+        }
+    };
 }
 
-impl Startup {
-    /// The keys of the file whose values differ between the two.
-    pub fn differs(&self, other: &Self) -> Vec<&'static str> {
-        // Destructured completely, so that a new field does not compile until its key is added here.
-        let Self {
-            face,
-            http,
-            admin,
-            protocol,
-            cluster,
-            total_concurrency,
-            total_memory_bytes,
-            total_host_memory_bytes,
-            compile_timeout,
-            message_bytes,
-            total_tasks,
-            audit,
-            telemetry,
-            auth,
-        } = other;
-        let keys = [
-            ("[server]", self.face != *face),
-            ("[http]", self.http != *http),
-            ("[admin]", self.admin != *admin),
-            ("[protocol]", self.protocol != *protocol),
-            ("[cluster]", self.cluster != *cluster),
-            ("total_concurrency", self.total_concurrency != *total_concurrency),
-            ("total_memory_mib", self.total_memory_bytes != *total_memory_bytes),
-            ("total_host_memory_mib", self.total_host_memory_bytes != *total_host_memory_bytes),
-            ("compile_timeout_ms", self.compile_timeout != *compile_timeout),
-            ("message_kib", self.message_bytes != *message_bytes),
-            ("total_tasks", self.total_tasks != *total_tasks),
-            ("[audit]", self.audit != *audit),
-            ("[telemetry]", self.telemetry != *telemetry),
-            ("[auth]", self.auth != *auth),
-        ];
-        keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
-    }
+startup! {
+    face: Face = "[server]",
+    http: Http = "[http]",
+    /// None: there is no listener for metrics, and nothing is counted.
+    admin: Option<Admin> = "[admin]",
+    protocol: Protocol = "[protocol]",
+    /// None: this process shares nothing with others.
+    cluster: Option<Cluster> = "[cluster]",
+    total_concurrency: usize = "total_concurrency",
+    total_memory_bytes: usize = "total_memory_mib",
+    /// The memory that wharf itself may use for plugins and clients.
+    total_host_memory_bytes: usize = "total_host_memory_mib",
+    compile_timeout: Duration = "compile_timeout_ms",
+    message_bytes: usize = "message_kib",
+    /// How many tasks are stored at once, running or not.
+    total_tasks: usize = "total_tasks",
+    /// None: there is no audit log.
+    audit: Option<Audit> = "[audit]",
+    /// None: nothing is sent to any collector.
+    telemetry: Option<Telemetry> = "[telemetry]",
+    /// None: access tokens of identity providers are not accepted.
+    auth: Option<Arc<AuthSettings>> = "[auth]",
 }
 
 /// Which folders are roots, as the operator configured it.
@@ -328,25 +303,7 @@ impl Config {
 
     /// Returns the config of a plugin that is in the plugin folder: the defaults and no grants.
     pub fn dropped_in(&self, id: &str, path: PathBuf) -> PluginConfig {
-        PluginConfig {
-            id: id.to_owned(),
-            origin: Origin::DroppedIn,
-            source: PluginSource::File(path),
-            sha256: None,
-            lock: None,
-            prefix: format!("{id}_"),
-            adapter: Arc::default(),
-            tools: None,
-            prompts: None,
-            instructions: None,
-            settings: Settings::default(),
-            reuse: false,
-            limits: self.limits.call.clone(),
-            calls: None,
-            tasks: self.limits.tasks,
-            grants: Grants::default(),
-            confirm: None,
-        }
+        PluginConfig::plain(id, Origin::DroppedIn, PluginSource::File(path), &self.limits)
     }
 }
 
@@ -355,6 +312,7 @@ mod tests {
     use wharf_sandbox::MemoryLimit;
 
     use super::*;
+    use crate::access::grants::Grants;
 
     fn resolved(text: &str) -> Result<Config> {
         resolve(raw::parse(text).unwrap(), Some(Path::new("/etc/wharf/wharf.toml")), &CommandLine::default())

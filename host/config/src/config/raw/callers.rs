@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{number::Calls, value::Words, words::TokenType};
+use super::{
+    number::Calls,
+    value::{TokenType, Words},
+};
 use crate::{access::capability::Access, profiles::Style};
 
 #[derive(Debug, Default, Deserialize)]

@@ -15,7 +15,6 @@ mod outside;
 mod plugin;
 mod server;
 mod value;
-mod words;
 
 pub use self::{
     callers::{Auth, Condition, Introspection, Issuer, LimitsOf, Profile, Role, RoleLimits, RoleRoots, When},
@@ -24,8 +23,10 @@ pub use self::{
     outside::{Audit, Egress, Proxy, RegistryLogin, Roots, Signer, Sources, Telemetry},
     plugin::{Approvals, Asker, Confirm, Declared, Param, Plugin, Tools},
     server::{Admin, Cluster, Http, Protocol, Server, Tls},
-    value::{Command, FromEnv, FromSecret, InFileOrder, Value, Words},
-    words::{Arguments, Certificates, ClientCertificates, Instances, OnFailure, Remember, Surface, TokenType},
+    value::{
+        Arguments, Certificates, ClientCertificates, Command, FromEnv, FromSecret, InFileOrder, Instances, OnFailure,
+        Remember, Surface, TokenType, Value, Words,
+    },
 };
 
 /// The config of wharf. Paths are relative to the config file. wharf reads the file again when it changes, and on SIGHUP.

@@ -6,8 +6,7 @@ use serde::Deserialize;
 
 use super::{
     number::{Count, Mib, Millis},
-    value::{FromEnv, InFileOrder, Value},
-    words::{Arguments, Certificates, OnFailure},
+    value::{Arguments, Certificates, FromEnv, InFileOrder, OnFailure, Value},
 };
 use crate::access::scope::RootsFrom;
 

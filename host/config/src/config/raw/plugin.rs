@@ -13,8 +13,7 @@ use serde::{
 use super::{
     limits::PluginLimits,
     outside::Signer,
-    value::{Command, InFileOrder},
-    words::{Instances, Remember, Surface},
+    value::{Command, InFileOrder, Instances, Remember, Surface},
 };
 use crate::access::grants;
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{
     number::{Count, Mib, Millis, NONE, Seconds},
-    words::ClientCertificates,
+    value::ClientCertificates,
 };
 use crate::{config::defaults, profiles::Style};
 use wharf_egress::secrets::RawSecret;
