@@ -1,6 +1,6 @@
 //! Limits on calls that count over all replicas.
 
-use e2e::{Folder, Redis, Server, json, text};
+use e2e::{Server, json, text};
 
 use super::common::Replicas;
 
