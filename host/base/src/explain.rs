@@ -1,5 +1,5 @@
-//! Turns errors of serde into messages for the author of the text. Messages repeat keys, but never values, since these may be
-//! secrets.
+//! Turns errors of serde into messages for the author of the text. Messages repeat keys, and numbers and words in place of others, but no
+//! other values, since these may be secrets.
 
 use serde::de::DeserializeOwned;
 
