@@ -9,14 +9,13 @@ pub use super::raw::{Arguments, OnFailure};
 use super::{default_paths::state_dirs, raw};
 use crate::access::capability::Absolute;
 
+/// The keys are described in `raw`; here is only what is not said there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit {
     pub file: PathBuf,
     pub arguments: Arguments,
     pub on_failure: OnFailure,
-    /// The file is rotated before it grows beyond this.
     pub rotate_bytes: usize,
-    /// How many rotated files are kept.
     pub keep: usize,
     /// The name of this replica, which is in each line.
     pub replica: Option<String>,

@@ -15,6 +15,7 @@ const MAX_NAME_BYTES: usize = 64;
 const REDIS_PORT: u16 = 6379;
 const DEFAULT_PREFIX: &str = "wharf:";
 
+/// The keys are described in `raw`; here is only what is not said there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
     /// The name of this replica in records.
@@ -22,11 +23,8 @@ pub struct Cluster {
     pub redis: RedisAddress,
     pub user: Option<String>,
     pub password: Option<SecretSource>,
-    /// The certificates that the server's certificate may come from, instead of those that the system trusts.
     pub ca_file: Option<PathBuf>,
-    /// The beginning of all keys and channels.
     pub prefix: String,
-    /// How much all clients together may store in Redis.
     pub memory_bytes: usize,
 }
 

@@ -41,30 +41,24 @@ impl AccessLog {
     }
 }
 
+/// The keys are described in `raw`; here is only what is not said there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Http {
     pub listen: ListenAddress,
-    /// Who may connect to a Unix socket: the mode of its file.
     pub socket_mode: u32,
-    /// The URL at which clients reach this server, if the config says it.
     pub public_url: Option<String>,
     pub token: Option<Token>,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
-    /// The maximum number of connections at once, if there are enough file descriptors and memory for them.
     pub connections: usize,
-    /// The proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     pub sessions: usize,
-    /// A session that has been idle for this long leaves memory.
     pub session_idle: Duration,
     pub listens: usize,
     pub in_flight: usize,
-    /// After how long a legacy event stream is closed, so that its client comes back for the rest. None: never.
+    /// None: never.
     pub poll_after: Option<Duration>,
-    /// How long requests under way may take to finish in a graceful shutdown.
     pub drain: Duration,
-    /// How long readiness fails before wharf stops accepting connections.
     pub drain_delay: Duration,
     pub access_log: Option<AccessLog>,
     /// None: plain HTTP.

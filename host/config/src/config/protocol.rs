@@ -8,15 +8,12 @@ use super::{
 };
 use crate::access::capability::Absolute;
 
+/// The keys are described in `raw`; here is only what is not said there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Protocol {
-    /// Whether the revisions without a handshake are served.
     pub modern: bool,
-    /// Whether the revisions with a handshake are served.
     pub legacy: bool,
-    /// Whether the HTTP transport of 2024-11-05 is served, besides the current one.
     pub sse: bool,
-    /// The keys that seal what clients carry; the first one seals. If the config names no key, wharf makes one.
     pub state_keys: Vec<StateKeySource>,
 }
 

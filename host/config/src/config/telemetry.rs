@@ -19,22 +19,19 @@ const MAX_TEXT_BYTES: usize = 256;
 const MAX_ATTRIBUTES: usize = 32;
 const MAX_HEADERS: usize = 16;
 
+/// The keys are described in `raw`; here is only what is not said there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Telemetry {
-    /// The base URL of the collector, without a slash at its end.
+    /// Without a slash at its end.
     pub otlp: String,
-    /// The share of calls whose traces are sent, from 0 to 1.
     pub sample: f64,
-    /// Whether the sampled flag in a client's trace context decides whether the traces of its calls are sent.
     pub trust_parent: bool,
-    /// Whether HTTP requests of plugins carry the trace context.
     pub propagate: bool,
-    /// How often metrics are sent. None: never.
+    /// None: never.
     pub metrics_every: Option<Duration>,
     pub service: String,
-    /// Further attributes of this server, besides its name.
     pub attributes: Vec<(String, String)>,
-    /// Sent with each message. Their values are not shown.
+    /// Their values are not shown.
     pub headers: HeaderMap,
     /// The name of this replica, `service.instance.id`. `None`: a random one.
     pub replica: Option<String>,

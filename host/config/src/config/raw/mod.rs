@@ -51,7 +51,7 @@ pub struct Config {
     pub cluster: Option<Cluster>,
     /// The folders that clients may open for plugins (client roots): docs/permissions.md.
     pub roots: Roots,
-    /// Limits for all plugins together, and defaults for the limits of each plugin: docs/limits.md.
+    /// Limits for all plugins together, and of each plugin: docs/limits.md.
     pub limits: Limits,
     /// Outgoing HTTP requests of plugins, and of wharf itself to identity providers and collectors: docs/permissions.md#http.
     pub egress: Egress,
