@@ -166,10 +166,6 @@ impl Current {
     fn check(&self, new: Config) -> Result<Config> {
         let now = self.config.borrow();
         ensure!(
-            !(now.startup.protocol.lists.public && new.roles.narrow()),
-            "with [roles], lists are not the same for everybody, and since its start wharf marks them as public; restart wharf"
-        );
-        ensure!(
             !new.roles.is_empty() || now.roles.is_empty(),
             "there are no [roles.*] any more, so everybody could use everything; if that is intended, add [roles.everybody] with \
              when = \"anyone\" and plugins = [\"*\"]"

@@ -202,6 +202,9 @@ impl Setup {
     }
 }
 
+/// The address space of all processes that compile plugins at once.
+const COMPILE_MEMORY_BYTES: usize = 4 << 30;
+
 /// Creates a sandbox as the config describes it.
 pub(crate) fn sandbox(
     config: &Config,
@@ -215,7 +218,7 @@ pub(crate) fn sandbox(
         cache_dir,
         compiler: CompilerConfig {
             program: Program::This,
-            memory_bytes: config.startup.compile_memory_bytes,
+            memory_bytes: COMPILE_MEMORY_BYTES,
             timeout: config.startup.compile_timeout,
             effort,
         },

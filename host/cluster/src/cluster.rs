@@ -20,7 +20,7 @@ use wharf_base::{
     state_keys::{Ciphers, Signers, StateKeys},
     text::hex,
 };
-use wharf_config::config::cluster::{Cluster as Settings, LimitsAlone};
+use wharf_config::config::cluster::Cluster as Settings;
 
 use crate::{link::Link, silent::Silent, turns::Turns, waiting::Bus};
 
@@ -60,7 +60,6 @@ return {known, redis.call('ZRANGE', KEYS[1], 0, -1)}",
 pub struct Cluster {
     /// The name of this replica in records.
     pub name: Arc<str>,
-    pub limits_alone: LimitsAlone,
     /// The address of this process among the replicas. A replica that was restarted has another one.
     pub(crate) address: Arc<str>,
     prefix: String,
@@ -96,7 +95,6 @@ impl Cluster {
         party::share_key(&party);
         Ok(Arc::new(Self {
             name: settings.name.as_str().into(),
-            limits_alone: settings.limits_alone,
             prefix: settings.prefix.clone(),
             memory_bytes: settings.memory_bytes,
             ciphers: keys.derived(PURPOSE).map_err(wrong)?,
@@ -234,7 +232,6 @@ pub(crate) fn settings(port: u16, database: i64) -> Settings {
         ca_file: None,
         prefix: "wharf:".into(),
         memory_bytes: 1 << 20,
-        limits_alone: LimitsAlone::Divide,
     }
 }
 

@@ -24,14 +24,9 @@ use wharf_plugins::{
     audit::chain::{Head, Verifier},
     bridge::{self, template::Template},
 };
-use wharf_policy::access::open::Ceilings;
 use wharf_policy::access::{open::Ceilings, registry};
 use wharf_protocol::{
-    Frame, Message, Revision,
-    encode::{CacheHint, Encoder},
-    error::PARSE_ERROR,
-    header::decode_value,
-    message::error_text,
+    Frame, Message, Revision, encode::Encoder, error::PARSE_ERROR, header::decode_value, message::error_text,
     model::ServerInfo,
 };
 use wharf_sandbox::{
@@ -123,7 +118,7 @@ fn header(data: &[u8]) {
 
 fn encoder() -> Encoder {
     let server = ServerInfo { name: "w".into(), version: "0".into(), ..ServerInfo::default() };
-    Encoder::new(Revision::V2025_11_25, server, true, CacheHint::default())
+    Encoder::new(Revision::V2025_11_25, server)
 }
 
 fn uri(data: &[u8]) {

@@ -30,7 +30,9 @@ async fn every_plugin_knows_a_caller_by_an_id_of_its_own() {
     let [one, two] = ["one", "two"].map(|id| {
         format!("[plugins.{id}]\npath = {:?}\nconfig = {{ mode = \"given\", alone = true }}\n", plugin("badlist"))
     });
-    folder.config(&format!("[protocol]\nstate_key_env = \"{KEY}\"\n[http]\ntoken_env = \"{TOKEN}\"\n{one}{two}"));
+    folder.config(&format!(
+        "[protocol]\nstate_keys = [{{ env = \"{KEY}\" }}]\n[http]\ntoken.env = \"{TOKEN}\"\n{one}{two}"
+    ));
     let server = started(&folder, "a", "first-token-of-tests").await;
     let known = id(&server, "one_t", "first-token-of-tests").await;
     assert_eq!(known.len(), 22, "{known}");

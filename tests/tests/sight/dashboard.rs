@@ -78,7 +78,7 @@ async fn all_names() -> BTreeSet<String> {
     let (folder, echo) = (Folder::new(), plugin("echo"));
     let redis = Redis::start(&folder).await;
     folder.config(&format!(
-        "[admin]\nlisten = \"127.0.0.1:0\"\n[http]\ntoken_env = \"TOKEN\"\n[protocol]\nstate_keys = [{{ env = \"STATE_KEY\" }}]\n\
+        "[admin]\nlisten = \"127.0.0.1:0\"\n[http]\ntoken.env = \"TOKEN\"\n[protocol]\nstate_keys = [{{ env = \"STATE_KEY\" }}]\n\
          [cluster]\nredis = \"redis://{}\"\n[plugins.echo]\npath = {echo:?}\n",
         redis.address
     ));

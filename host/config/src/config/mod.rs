@@ -57,7 +57,7 @@ pub use command_line::{CommandLine, NODE, Named, PYTHON, Positional, has_extensi
 pub use default_paths::{cache_dir, cache_dirs, default_path};
 pub use face::{Face, MAX_INSTRUCTIONS_BYTES};
 pub use given::{Ask, Plugin, id_of};
-pub use http::{AccessLog, Http, Token};
+pub use http::{AccessLog, Http, SESSION_LIFETIME, Token};
 pub use listen::{ListenAddress, parse_listen};
 pub use plugin::{Origin, PluginConfig, TaskLimits, check_id};
 pub use protocol::Protocol;

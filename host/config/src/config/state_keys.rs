@@ -56,19 +56,8 @@ pub(super) fn read_all(sources: &[StateKeySource]) -> Result<Option<StateKeys>> 
     Ok(keys.split_first().map(|(first, others)| StateKeys::new(*first, others.to_vec())))
 }
 
-pub(super) fn resolve(
-    written: Vec<RawSecret>,
-    variable: Option<String>,
-    absolute: Absolute<'_>,
-) -> Result<Vec<StateKeySource>> {
-    ensure!(
-        written.is_empty() || variable.is_none(),
-        "`state_keys` and `state_key_env` exclude each other: put the variable into `state_keys`, as {{ env = \"…\" }}"
-    );
+pub(super) fn resolve(written: Vec<RawSecret>, absolute: Absolute<'_>) -> Result<Vec<StateKeySource>> {
     ensure!(written.len() <= MAX_KEYS, "`state_keys` has more than {MAX_KEYS} keys");
-    if let Some(name) = variable {
-        return Ok(vec![StateKeySource::Secret(SecretSource::Env(name))]);
-    }
     let source = |written: RawSecret| {
         let is_elsewhere = written.is_credential_elsewhere();
         match written.source(absolute) {
@@ -122,7 +111,6 @@ mod tests {
             (format!("state_keys = [{}]", file(&example)), Err("as in an example")),
             ("state_keys = [{ file = '/nowhere/at/all' }]".into(), Err("/nowhere/at/all")),
             ("state_keys = [{ env = 'WHARF_TEST_NO_SUCH' }]".into(), Err("WHARF_TEST_NO_SUCH")),
-            ("state_key_env = 'WHARF_TEST_NO_SUCH'".into(), Err("WHARF_TEST_NO_SUCH")),
             ("state_keys = [{ credential = 'k' }]".into(), Err("$CREDENTIALS_DIRECTORY is not set")),
         ] {
             // The config itself is good, even if its keys cannot be read here.
@@ -141,8 +129,7 @@ mod tests {
     #[test]
     fn what_names_no_key_is_refused_at_once() {
         for (keys, expected) in [
-            ("state_keys = [{ env = 'A' }]\nstate_key_env = 'A'".to_owned(), "exclude each other"),
-            ("state_keys = [{}]".into(), "must be one of"),
+            ("state_keys = [{}]".to_owned(), "must be one of"),
             ("state_keys = [{ command = ['a'] }]".into(), "cannot come from a command"),
             ("state_keys = [{ credential = '../k' }]".into(), "no slashes"),
             ("state_keys = [{ credential = 'k', env = 'A' }]".into(), "must be one of"),

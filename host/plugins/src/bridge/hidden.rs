@@ -4,7 +4,7 @@
 use std::{path::Path, sync::Arc};
 
 use serde_json::{Value, json};
-use wharf_protocol::{Revision, encode::CacheHint, encode::Encoder, model as mcp, model::ServerInfo, text::in_place};
+use wharf_protocol::{Revision, encode::Encoder, model as mcp, model::ServerInfo, text::in_place};
 use wharf_sandbox::{Listing, model as wit};
 
 use super::{Paid, completion, failure_error, offer, prompt_result, prompt_text, question, tool_result};
@@ -19,7 +19,7 @@ fn config() -> PluginConfig {
 }
 
 fn encoder() -> Encoder {
-    Encoder::new(Revision::V2025_11_25, ServerInfo::default(), true, CacheHint::default())
+    Encoder::new(Revision::V2025_11_25, ServerInfo::default())
 }
 
 /// Returns the texts and keys of a value that contain deceptive or invisible characters.

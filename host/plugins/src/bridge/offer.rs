@@ -306,11 +306,8 @@ fn offered_tool(config: &PluginConfig, tool: &wit::Tool, charge: &mut OfferCharg
         );
     }
     let task = match details.map(|details| details.task) {
-        Some(wit::TaskSupport::Required) if config.tasks.is_none() => {
-            return Err("it can only run as a task, but `extensions` in [protocol] does not include tasks".into());
-        }
         Some(wit::TaskSupport::Required) => mcp::TaskSupport::Required,
-        Some(wit::TaskSupport::Optional) if config.tasks.is_some() => mcp::TaskSupport::Optional,
+        Some(wit::TaskSupport::Optional) => mcp::TaskSupport::Optional,
         _ => mcp::TaskSupport::Forbidden,
     };
     let published = mcp::Tool {

@@ -337,7 +337,7 @@ async fn ended<T>(mut child: Child, said: Result<T, LoadError>, mib: usize) -> R
         }
         // A Rust program aborts when an allocation fails.
         (_, Some(signal), _) if signal == rustix::process::Signal::ABORT.as_raw() => Err(LoadError::Compiler(format!(
-            "it needed more than {mib} MiB of memory, or crashed; compile_memory_mib limits all compilations together"
+            "it needed more than {mib} MiB of memory, or crashed; no component gets more than 4096 MiB"
         ))),
         (_, Some(signal), _) => Err(LoadError::Compiler(format!("it was killed by signal {signal}"))),
         (_, None, _) => Err(LoadError::Compiler(format!("it ended with {status}"))),
